@@ -1,0 +1,118 @@
+# perhop: everything a reader or a developer types. Needs Python >= 3.11, stable Rust, make and a C compiler; no root.
+#
+#   make reproduce ARGS='kim-table1 --runs 12'     arguments go to `perhop reproduce`
+#   make reproduce PYTHON=python3.13               another interpreter for .venv
+#
+# All that is built lies in .venv, target and python/perhop/_engine.*.so; what is current is not built again.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+ENGINE := python/perhop/_engine.abi3.so
+# The stamps lie in the environment, so they vanish with it.
+RUNTIME := $(VENV)/.installed-runtime
+DEV := $(VENV)/.installed-dev
+
+# Directories are listed too: their time changes when a file in them comes or goes.
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -type d -o -type f 2>/dev/null)
+# A PyO3 crate links against no Python by itself, so plain cargo builds of it cannot run; pytest tests it.
+RUST_PACKAGES := --workspace --exclude perhop-python
+PYTHON_SOURCES := python tests tools benches
+export PYTHON
+
+.PHONY: help
+help: ## Show this help
+	@printf 'usage: make TARGET\n\n'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: reproduce
+reproduce: $(ENGINE) ## Rerun the papers' tables and figures (ARGS='STUDY… --runs N --out DIR')
+	@$(BIN)/perhop reproduce $(ARGS)
+
+.PHONY: build
+build: $(ENGINE) ## Set up .venv with perhop in it, built for speed
+
+.PHONY: test
+test: test-rust test-python ## Run every test, Rust and Python
+
+.PHONY: test-rust
+test-rust: cargo
+	cargo test --locked $(RUST_PACKAGES)
+
+.PHONY: test-python
+test-python: $(ENGINE) $(DEV)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: lint-rust lint-python lint-generated ## Check formats, lints, types and generated files
+
+.PHONY: lint-rust
+lint-rust: cargo $(RUNTIME)
+	cargo fmt --all --check
+	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy --locked --workspace --all-targets -- --deny warnings
+
+.PHONY: lint-python
+lint-python: $(DEV)
+	$(BIN)/ruff check $(wildcard $(PYTHON_SOURCES))
+	$(BIN)/ruff format --check $(wildcard $(PYTHON_SOURCES))
+	$(BIN)/mypy
+
+.PHONY: lint-generated
+lint-generated: $(ENGINE) $(DEV)
+	$(BIN)/python tools/generate.py --check
+
+.PHONY: generate
+generate: $(ENGINE) $(DEV) ## Write the files that are generated from the engine
+	$(BIN)/python tools/generate.py
+
+.PHONY: format
+format: cargo $(DEV) ## Put all sources into their standard format
+	cargo fmt --all
+	$(BIN)/ruff check --fix $(wildcard $(PYTHON_SOURCES))
+	$(BIN)/ruff format $(wildcard $(PYTHON_SOURCES))
+
+.PHONY: bench
+bench: $(ENGINE) ## Measure the engine, and whole runs against ns-2 where it is installed
+	cargo bench --locked $(RUST_PACKAGES)
+	$(BIN)/python benches/ns2/compare.py
+
+.PHONY: wasm
+wasm: cargo ## Check that core and simulator need no operating system (WebAssembly without imports)
+	@tools/wasm.sh
+
+.PHONY: lock
+lock: ## Refresh the lock files from pyproject.toml (ARGS=--upgrade for the newest versions)
+	tools/lock.sh $(ARGS)
+
+.PHONY: clean
+clean: ## Remove everything that was built or installed here
+	rm -rf $(VENV) $(VENV).unfinished target python/perhop/_engine.*.so .mypy_cache .pytest_cache .ruff_cache
+	find python tests tools benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+.PHONY: cargo
+cargo:
+	@command -v cargo >/dev/null || { echo 'error: no cargo found; install stable Rust (https://rustup.rs)' >&2; exit 2; }
+
+# An environment that has lost its interpreter, or whose set-up was cut short, is made anew from here.
+$(shell test -x $(BIN)/python -a ! -e $(VENV).unfinished || rm -f $(RUNTIME) $(DEV))
+
+$(RUNTIME): requirements.lock | cargo
+	@tools/venv.sh $(VENV) $< $@
+
+$(DEV): requirements-dev.lock $(RUNTIME)
+	@tools/venv.sh $(VENV) $< $@
+
+# Builds in place, in release mode, with the locked maturin. Nothing is fetched but crates: the lock has installed
+# every dependency, and `pip check` says so if pyproject.toml asks for one beyond it.
+$(ENGINE): pyproject.toml $(RUST_SOURCES) $(RUNTIME)
+	@echo 'compiling the engine (about a minute when it is the first time)'
+	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip --disable-pip-version-check check --quiet
+	@touch $@
