@@ -1,0 +1,151 @@
+"""Measures of who gets what: targets, errors against them, fairness, reservation success, regimes.
+
+Rates may be in any unit as long as all arguments of a call share it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T = TypeVar("T")
+
+
+def targets(profiles: Sequence[float], capacity: float) -> list[float]:
+    """Each flow's target rate at a link of the given capacity.
+
+    With excess e = capacity - sum(profiles) >= 0 every one of the n flows gets its profile and an equal part
+    of the excess, r_i + e/n (Kim et al.'s "fair share", Yeom and Reddy section 4). An oversubscribed link
+    shares its capacity in proportion to the profiles, r_i * capacity / sum(profiles) (derived from Yeom and
+    Reddy's Table 1).
+
+    Args:
+        profiles: Profile rate of each flow, 0 for best effort; at least one flow.
+        capacity: Rate of the link.
+
+    Raises:
+        ValueError: No flow, a negative profile, or a capacity that is not positive.
+    """
+    if not profiles:
+        raise ValueError("targets need at least one flow")
+    if capacity <= 0 or min(profiles) < 0:
+        raise ValueError("targets need a positive capacity and profiles of at least 0")
+    total = math.fsum(profiles)
+    excess = capacity - total
+    if excess < 0:
+        return [rate * capacity / total for rate in profiles]
+    return [rate + excess / len(profiles) for rate in profiles]
+
+
+def subscription(profiles: Sequence[float], capacity: float) -> float:
+    """Sum of the profile rates over the capacity: 0.76 is 76 % subscribed."""
+    return math.fsum(profiles) / capacity
+
+
+def rmse(values: Sequence[float], wanted: Sequence[float], weights: Sequence[float] | None = None) -> float:
+    """Root-mean-square error of values against wanted ones, in their unit.
+
+    Yeom and Reddy print this figure as "MSE": their published numbers are its root.
+
+    Args:
+        values: Achieved rates, of flows or of classes.
+        wanted: Target of each.
+        weights: Number of flows that each value stands for; 1 each if not given.
+
+    Raises:
+        ValueError: Lengths differ, or there is nothing to average.
+    """
+    weights = [1.0] * len(values) if weights is None else weights
+    total = math.fsum(weights)
+    if total <= 0:
+        raise ValueError("a root-mean-square error needs at least one value")
+    squares = (w * (x - t) ** 2 for x, t, w in zip(values, wanted, weights, strict=True))
+    return math.sqrt(math.fsum(squares) / total)
+
+
+def utilization(values: Sequence[float], capacity: float) -> float:
+    """Delivered rate of all flows over the capacity of the link they share, as a fraction."""
+    return math.fsum(values) / capacity
+
+
+def jain_index(values: Sequence[float], wanted: Sequence[float]) -> float | None:
+    """Jain's index of x_i = value/target, (Σx)² / (n Σx²): 1 when all get the same share of their target.
+
+    Flows whose target is 0 have no share and are left out.
+
+    Returns:
+        The index in (0, 1], or None if no flow has both a target and some throughput.
+
+    Raises:
+        ValueError: Lengths differ.
+    """
+    shares = [x / t for x, t in zip(values, wanted, strict=True) if t > 0]
+    squares = math.fsum(share**2 for share in shares)
+    return None if squares == 0 else math.fsum(shares) ** 2 / (len(shares) * squares)
+
+
+def reservation_success(values: Sequence[float], profiles: Sequence[float]) -> float | None:
+    """Fraction of the reserved flows that reach their profile rate; best-effort flows do not count.
+
+    Returns:
+        A fraction, or None if no flow has a profile.
+
+    Raises:
+        ValueError: Lengths differ.
+    """
+    reached = [x >= rate for x, rate in zip(values, profiles, strict=True) if rate > 0]
+    return sum(reached) / len(reached) if reached else None
+
+
+def holds_up_to(levels: Sequence[T], values: Sequence[float], wanted: float) -> T | None:
+    """The last level of load up to which a guarantee holds without a gap: the regime of Kim et al.'s figures.
+
+    Args:
+        levels: Levels of load, lightest first.
+        values: What was achieved at each level. Pass means for the plain reading, or the lower ends of their
+            intervals for the stricter one.
+        wanted: The guaranteed rate.
+
+    Returns:
+        The level, or None if the guarantee fails at the lightest level already.
+
+    Raises:
+        ValueError: Lengths differ.
+    """
+    last = None
+    for level, value in zip(levels, values, strict=True):
+        if value < wanted:
+            break
+        last = level
+    return last
+
+
+def histogram_quantile(edges: Sequence[float], counts: Sequence[int], q: float) -> float | None:
+    """The q-quantile of a histogram, linear within its bin, in the unit of the edges.
+
+    Args:
+        edges: b + 1 ascending bin edges; the last may be infinite, and its bin then reads as its lower edge.
+        counts: b counts.
+        q: In [0, 1].
+
+    Returns:
+        The quantile, or None if the histogram is empty.
+    """
+    total = sum(counts)
+    if total == 0:
+        return None
+    wanted, below = q * total, 0
+    value = float(edges[0])
+    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        if count == 0:
+            continue
+        value = (
+            float(low) if math.isinf(high) else float(low + (high - low) * min(1, (wanted - below) / count))
+        )
+        below += count
+        if below >= wanted:
+            break
+    return value

@@ -1,0 +1,165 @@
+"""Measures against arithmetic on published tables."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perhop.measures import (
+    histogram_quantile,
+    holds_up_to,
+    jain_index,
+    reservation_success,
+    rmse,
+    subscription,
+    targets,
+    utilization,
+)
+
+profiles = st.lists(st.floats(0, 100), min_size=1, max_size=30)
+
+# Kim, Park and Bahk, Table 1: profile rates with 4 flows each, then 20 best-effort flows.
+KIM_PROFILES = [2.0, 1.0, 0.5, 0.2, 0.1, 0.0]
+KIM_COUNTS = [4, 4, 4, 4, 4, 20]
+KIM_ROWS = [
+    ("Best RIO", [1.765, 1.009, 0.568, 0.333, 0.276, 0.253], 20.864, 0.153),
+    ("200/600/0.01", [1.633, 0.912, 0.557, 0.322, 0.267, 0.253], 19.824, 0.194),
+    ("100/300/0.01", [1.657, 0.962, 0.586, 0.346, 0.277, 0.229], 19.892, 0.174),
+    ("30/90/0.01", [1.751, 1.013, 0.594, 0.342, 0.276, 0.198], 19.864, 0.135),
+    ("10/30/0.01", [1.781, 1.023, 0.592, 0.345, 0.272, 0.186], 19.772, 0.123),
+    ("5/15/0.01", [1.788, 1.028, 0.591, 0.339, 0.271, 0.179], 19.648, 0.118),
+]
+
+# Yeom and Reddy, Table 1: two flows of each rate; (capacity, rates, derived RMSE, published "MSE").
+YEOM_PROFILES = [0.0, 0.1, 0.5, 1.0, 2.0]
+YEOM_ROWS = [
+    (12, [0.63, 0.66, 0.80, 1.10, 2.01], 0.292, 0.29),
+    (12, [0.33, 0.35, 0.83, 1.49, 2.77], 0.191, 0.19),
+    (12, [1.66, 0.24, 0.62, 1.12, 2.12], 0.616, 0.61),
+    (12, [0.38, 0.52, 0.71, 1.06, 2.46], 0.229, 0.23),
+    (12, [0.56, 0.65, 0.81, 1.20, 2.12], 0.223, 0.22),
+    (8, [0.09, 0.35, 0.64, 1.04, 1.81], 0.146, 0.15),
+    (8, [0.02, 0.17, 0.59, 1.05, 2.11], 0.033, 0.03),
+    (8, [0.30, 0.16, 0.53, 1.04, 1.91], 0.128, 0.13),
+    (8, [0.04, 0.07, 0.58, 0.89, 2.17], 0.108, 0.10),
+    (8, [0.20, 0.21, 0.57, 0.99, 1.97], 0.084, 0.09),
+    (6, [0.01, 0.09, 0.43, 0.78, 1.67], 0.024, 0.03),
+    (6, [0.01, 0.08, 0.42, 0.82, 1.65], 0.011, 0.01),
+    (6, [0.01, 0.09, 0.42, 0.82, 1.65], 0.012, 0.01),
+    (6, [0.01, 0.04, 0.26, 0.66, 1.81], 0.123, 0.12),
+    (6, [0.01, 0.09, 0.47, 0.88, 1.54], 0.066, 0.06),
+]
+
+
+def each(values: list[float], counts: list[int]) -> list[float]:
+    return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
+
+
+def test_kim_fair_share() -> None:
+    flows = each(KIM_PROFILES, KIM_COUNTS)
+    shares = dict(zip(flows, targets(flows, 20.0), strict=True))
+    assert [shares[rate] for rate in KIM_PROFILES] == pytest.approx([2.12, 1.12, 0.62, 0.32, 0.22, 0.12])
+    assert subscription(flows, 20.0) == pytest.approx(0.76)
+
+
+@pytest.mark.parametrize(("row", "rates", "total", "error"), KIM_ROWS, ids=[row[0] for row in KIM_ROWS])
+def test_kim_rows(row: str, rates: list[float], total: float, error: float) -> None:
+    flows = each(rates, KIM_COUNTS)
+    wanted = targets(each(KIM_PROFILES, KIM_COUNTS), 20.0)
+    assert sum(flows) == pytest.approx(total, abs=5e-4)
+    assert rmse(flows, wanted) == pytest.approx(error, abs=5e-4)
+    by_class = targets(each(KIM_PROFILES, KIM_COUNTS), 20.0)
+    class_targets = [by_class[sum(KIM_COUNTS[:i])] for i in range(6)]
+    assert rmse(rates, class_targets, KIM_COUNTS) == pytest.approx(rmse(flows, wanted))
+    assert (utilization(flows, 20.0) > 1) == (row == "Best RIO")
+    assert reservation_success(flows, each(KIM_PROFILES, KIM_COUNTS)) == (
+        0.6 if row in {"200/600/0.01", "100/300/0.01"} else 0.8
+    )
+
+
+def test_yeom_oversubscribed_targets_are_proportional() -> None:
+    wanted = targets(each(YEOM_PROFILES, [2] * 5), 6.0)
+    assert wanted[::2] == pytest.approx([0.0, 0.0833, 0.4167, 0.8333, 1.6667], abs=1e-4)
+
+
+@pytest.mark.parametrize(("capacity", "rates", "error", "printed"), YEOM_ROWS)
+def test_yeom_mse_is_a_root(capacity: float, rates: list[float], error: float, printed: float) -> None:
+    # Targets as the paper prints them, to two decimals.
+    wanted = [round(t, 2) for t in targets(each(YEOM_PROFILES, [2] * 5), capacity)[::2]]
+    found = rmse(rates, wanted)
+    assert found == pytest.approx(error, abs=1e-3)
+    assert found == pytest.approx(printed, abs=0.0105)
+
+
+def test_reservation_success_leaves_best_effort_out() -> None:
+    assert reservation_success([0.0, 1.0, 0.9], [0.0, 1.0, 1.0]) == 0.5
+    assert reservation_success([1.0], [0.0]) is None
+
+
+def test_jain() -> None:
+    assert jain_index([1.0, 2.0, 4.0], [2.0, 4.0, 8.0]) == pytest.approx(1.0)
+    assert jain_index([1.0, 0.0], [1.0, 1.0]) == pytest.approx(0.5)
+    assert jain_index([0.0, 0.0], [1.0, 1.0]) is None
+
+
+def test_holds_up_to_stops_at_the_first_gap() -> None:
+    assert holds_up_to([0, 1, 2, 6], [3.0, 2.0, 1.9, 2.1], 2.0) == 1
+    assert holds_up_to([0, 1], [1.9, 2.5], 2.0) is None
+    assert holds_up_to([10, 20], [2.0, 2.0], 2.0) == 20
+
+
+def test_histogram_quantile() -> None:
+    assert histogram_quantile([0.0, 1.0, 2.0], [1, 1], 0.5) == 1.0
+    assert histogram_quantile([0.0, 1.0, 2.0, 4.0], [0, 2, 2], 0.75) == 3.0
+    assert histogram_quantile([0.0, 1.0, math.inf], [0, 3], 0.99) == 1.0
+    assert histogram_quantile([0.0, 1.0], [0], 0.5) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: targets([], 1.0),
+        lambda: targets([1.0], 0.0),
+        lambda: targets([-1.0], 1.0),
+        lambda: rmse([], []),
+        lambda: rmse([1.0], [1.0, 2.0]),
+        lambda: jain_index([1.0], []),
+        lambda: holds_up_to([1], [], 1.0),
+    ],
+)
+def test_refuses_nonsense(call: object) -> None:
+    assert callable(call)
+    with pytest.raises(ValueError):  # noqa: PT011 - the message is each measure's own
+        call()
+
+
+@given(profiles, st.floats(0.1, 1000))
+def test_targets_share_out_the_link(rates: list[float], capacity: float) -> None:
+    assert sum(targets(rates, capacity)) == pytest.approx(capacity)
+
+
+@given(profiles, st.floats(0.1, 1000))
+def test_a_larger_profile_never_has_a_smaller_target(rates: list[float], capacity: float) -> None:
+    ordered = targets(sorted(rates), capacity)
+    assert all(a <= b + 1e-9 for a, b in itertools.pairwise(ordered))
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(0.01, 100)), min_size=1))
+def test_jain_lies_between_one_nth_and_one(pairs: list[tuple[float, float]]) -> None:
+    index = jain_index([x for x, _ in pairs], [t for _, t in pairs])
+    assert index is not None
+    assert 1 / len(pairs) - 1e-9 <= index <= 1 + 1e-9
+
+
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=20).filter(any), st.floats(0, 1), st.floats(0, 1))
+def test_quantiles_rise(counts: list[int], p: float, q: float) -> None:
+    edges = [float(i) for i in range(len(counts) + 1)]
+    low, high = (histogram_quantile(edges, counts, x) for x in sorted((p, q)))
+    assert low is not None
+    assert high is not None
+    assert edges[0] <= low <= high + 1e-12
+    assert high <= edges[-1]
