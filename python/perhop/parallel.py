@@ -1,0 +1,57 @@
+"""A deterministic parallel map over threads; the engine releases the GIL, so threads use all cores."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from perhop._engine import Cancel
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def available_cores() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def parallel_map(
+    work: Callable[[T], R],
+    tasks: Sequence[T],
+    *,
+    jobs: int,
+    cancel: Cancel,
+    finished: Callable[[], None] | None = None,
+) -> list[R]:
+    """`[work(task) for task in tasks]` on `jobs` threads, in the order of the tasks on any number of them.
+
+    If a task fails, or Ctrl-C arrives, `cancel` is set so that running simulations stop at once, tasks that
+    have not begun are dropped, and the exception goes on to the caller.
+
+    Args:
+        work: Called once for each task, on any thread; stops early when `cancel` is set.
+        tasks: Arguments.
+        jobs: Number of threads, at least 1.
+        cancel: The engine's cancellation flag that `work` hands to the engine.
+        finished: Called on the calling thread after each finished task.
+    """
+    pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="perhop")
+    futures = [pool.submit(work, task) for task in tasks]
+    try:
+        for future in as_completed(futures):
+            future.result()
+            if finished is not None:
+                finished()
+    except BaseException:
+        cancel.cancel()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return [future.result() for future in futures]

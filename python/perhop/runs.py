@@ -1,0 +1,74 @@
+"""One finished run, as the engine reports it, with names instead of indices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+COLORS = ("green", "yellow", "red")
+"""Drop precedences in the order of every array's color axis: green is in-profile, yellow and red are out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The flows of one `[[flows]]` entry; a profile of 0 bit/s is best effort."""
+
+    name: str
+    count: int
+    profile_bps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One simulation of one scenario with one seed.
+
+    Attributes:
+        seed: The seed.
+        raw: What `perhop._engine.simulate` returned: scalars, and arrays with one entry for each of the n
+            flows (rates in bit/s, times in s); see its docstring.
+    """
+
+    seed: int
+    raw: Mapping[str, Any]
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The scenario's flow entries, in its order."""
+        return tuple(
+            Group(str(g["name"]), int(g["count"]), float(g["profile_bps"])) for g in self.raw["groups"]
+        )
+
+    def flows(self, column: str) -> NDArray[np.float64]:
+        """A column of the flow table, one value for each flow (or one row by color)."""
+        values: NDArray[np.float64] = self.raw["flows"][column]
+        return values
+
+    def of_group(self, name: str, column: str) -> NDArray[np.float64]:
+        """The column's values for the flows of one `[[flows]]` entry.
+
+        Raises:
+            KeyError: No entry has this name.
+        """
+        names = [group.name for group in self.groups]
+        if name not in names:
+            raise KeyError(name)
+        values: NDArray[np.float64] = self.flows(column)[self.flows("group") == names.index(name)]
+        return values
+
+    def link(self, name: str) -> Mapping[str, Any]:
+        """The statistics of one link.
+
+        Raises:
+            KeyError: No such link.
+        """
+        for link in self.raw["links"]:
+            if link["name"] == name:
+                found: Mapping[str, Any] = link
+                return found
+        raise KeyError(name)

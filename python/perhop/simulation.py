@@ -1,0 +1,359 @@
+"""Run a scenario over several seeds and read the outcome as data frames."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from perhop import _engine
+from perhop.errors import PerhopError
+from perhop.inputs import read_text
+from perhop.measures import histogram_quantile
+from perhop.parallel import available_cores, parallel_map
+from perhop.runs import COLORS, Run
+from perhop.statistics import Estimate, estimate
+
+MAX_SEED = 2**64 - 1
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+class ScenarioLike(Protocol):
+    """What the builder classes of `perhop.scenario` offer."""
+
+    def to_json(self) -> str:
+        """The scenario as JSON text."""
+        ...
+
+
+ScenarioSource: TypeAlias = "ScenarioLike | Mapping[str, Any] | Path | str"
+"""A built scenario, the same as plain dicts and lists, the path of a TOML file, or TOML text."""
+
+
+def canonical(scenario: ScenarioSource) -> str:
+    """The scenario as canonical JSON, checked and with every default filled in.
+
+    Args:
+        scenario: See `ScenarioSource`.
+
+    Raises:
+        ScenarioError: It does not describe a network; the message names the place and the key.
+        PerhopError: The file cannot be read.
+    """
+    if isinstance(scenario, Path):
+        return _engine.scenario_from_toml(read_text(scenario), str(scenario))
+    if isinstance(scenario, str):
+        return _engine.scenario_from_toml(scenario, "scenario")
+    text = json.dumps(scenario) if isinstance(scenario, Mapping) else scenario.to_json()
+    return _engine.scenario_from_json(text, "scenario")
+
+
+def seeds(first: int, runs: int) -> tuple[int, ...]:
+    """The seeds of `runs` runs: first, first + 1, … All cells of a study share them, which pairs their runs.
+
+    Raises:
+        PerhopError: No run, a negative seed, or one beyond 64 bits.
+    """
+    if runs < 1:
+        raise PerhopError(f"runs must be at least 1, not {runs}")
+    if not 0 <= first <= MAX_SEED - (runs - 1):
+        raise PerhopError(f"seed must be at least 0 and fit in 64 bits, not {first}")
+    return tuple(range(first, first + runs))
+
+
+def workers(jobs: int | None) -> int:
+    """The number of threads to use: all cores unless told.
+
+    Raises:
+        PerhopError: Fewer than 1 or more than 1024 threads.
+    """
+    if jobs is None:
+        return available_cores()
+    if not 1 <= jobs <= 1024:
+        raise PerhopError(f"jobs must lie between 1 and 1024, not {jobs}")
+    return jobs
+
+
+def run(
+    scenario: ScenarioSource,
+    *,
+    runs: int = 1,
+    seed: int = 1,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: _engine.Cancel | None = None,
+) -> Result:
+    """Simulate a scenario on the seeds `seed`, `seed + 1`, …; any number of threads gives the same result.
+
+    Args:
+        scenario: See `ScenarioSource`.
+        runs: Number of independent runs.
+        seed: First seed, at least 0.
+        jobs: Threads; all cores if not given.
+        progress: Called with (finished, all) on the calling thread after every run.
+        cancel: Set it from another thread to stop; `perhop._engine.Cancelled` is then raised.
+
+    Raises:
+        ScenarioError: The scenario is wrong; the message names the place and the key.
+        PerhopError: An argument is out of range, or the file cannot be read.
+        perhop._engine.Cancelled: `cancel` was set.
+    """
+    text = canonical(scenario)
+    wanted = seeds(seed, runs)
+    threads = workers(jobs)
+    flag = cancel if cancel is not None else _engine.Cancel()
+    done = 0
+
+    def finished() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, runs)
+
+    def simulate(number: int) -> Run:
+        return Run(number, _engine.simulate(text, number, flag))
+
+    return Result(text, tuple(parallel_map(simulate, wanted, jobs=threads, cancel=flag, finished=finished)))
+
+
+@dataclass(frozen=True)
+class Result:
+    """The runs of one scenario.
+
+    Attributes:
+        scenario: The scenario as canonical JSON.
+        runs: One entry for each seed, in the order of the seeds.
+    """
+
+    scenario: str
+    runs: tuple[Run, ...]
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """One row for each run and flow: rates in bit/s, times in s, packets; null where there is none."""
+        return pl.concat([_flow_frame(run) for run in self.runs])
+
+    @cached_property
+    def links(self) -> pl.DataFrame:
+        """One row for each run and link: rate, utilization (fraction), queue (packets), delay (s)."""
+        return pl.DataFrame(
+            [row for run in self.runs for row in _link_rows(run)], schema=_LINK_SCHEMA, orient="row"
+        )
+
+    @cached_property
+    def drops(self) -> pl.DataFrame:
+        """One row for each run, link, reason and color: dropped packets."""
+        rows = [
+            (run.seed, str(link["name"]), reason, color, int(packets))
+            for run in self.runs
+            for link in run.raw["links"]
+            for reason, by_color in link["dropped"].items()
+            for color, packets in zip(COLORS, by_color, strict=True)
+        ]
+        names = {
+            "seed": pl.UInt64,
+            "link": pl.String,
+            "reason": pl.String,
+            "color": pl.String,
+            "packets": pl.Int64,
+        }
+        return pl.DataFrame(rows, schema=names, orient="row")
+
+    @cached_property
+    def series(self) -> pl.DataFrame:
+        """One row for each run, probe time and flow: throughput (bit/s), cwnd (packets), RTT (s).
+
+        Empty unless the scenario sets `[probes] interval`.
+        """
+        return pl.concat([_series_frame(run) for run in self.runs])
+
+    @cached_property
+    def queues(self) -> pl.DataFrame:
+        """One row for each run, probe time, link and quantity: queue length or an average, packets."""
+        frames = [frame for run in self.runs for frame in _queue_frames(run)]
+        return pl.concat(frames) if frames else pl.DataFrame(schema=_QUEUE_SCHEMA)
+
+    def classes(self) -> pl.DataFrame:
+        """One row for each `[[flows]]` entry, over the runs.
+
+        Columns: `class`, `flows`, `profile_bps`; `throughput_bps` (mean over flows, then over runs) with
+        `throughput_low_bps` and `throughput_high_bps`, null for a single run; `dropped_green`,
+        `dropped_yellow`, `dropped_red` (share of the packets of that color that a queue dropped; null if
+        there were none); `mean_rtt_s`.
+        """
+        return pl.DataFrame(
+            [_class_row(self.runs, index) for index in range(len(self.runs[0].groups))],
+            infer_schema_length=None,
+        )
+
+    def link_summary(self) -> pl.DataFrame:
+        """One row for each link, means over the runs.
+
+        Columns: `link`, `rate_bps`, `utilization` with `utilization_low` and `utilization_high`,
+        `mean_queue_packets`, `delay_p50_s`, `delay_p95_s`, `delay_p99_s`, `arrived_packets`, and the mean
+        number of packets dropped in a run for each reason, `dropped_REASON`.
+        """
+        reasons = self.drops["reason"].unique(maintain_order=True).to_list()
+        rows = []
+        for (name,), frame in self.links.group_by(["link"], maintain_order=True):
+            used = estimate(frame["utilization"].to_list())
+            row: dict[str, Any] = {
+                "link": name,
+                "rate_bps": frame["rate_bps"][0],
+                "utilization": used.mean,
+                "utilization_low": used.ci95[0] if used.ci95 else None,
+                "utilization_high": used.ci95[1] if used.ci95 else None,
+            }
+            for column in ("mean_queue_packets", *(f"delay_{q}_s" for q in QUANTILES), "arrived_packets"):
+                row[column] = frame[column].mean()
+            for reason in reasons:
+                chosen = (pl.col("link") == name) & (pl.col("reason") == reason)
+                row[f"dropped_{reason}"] = self.drops.filter(chosen)["packets"].sum() / len(self.runs)
+            rows.append(row)
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+
+_LINK_SCHEMA = {
+    "seed": pl.UInt64,
+    "link": pl.String,
+    "rate_bps": pl.Float64,
+    "utilization": pl.Float64,
+    "mean_queue_packets": pl.Float64,
+    "delay_p50_s": pl.Float64,
+    "delay_p95_s": pl.Float64,
+    "delay_p99_s": pl.Float64,
+    "arrived_packets": pl.Int64,
+    "sent_packets": pl.Int64,
+    "waiting_packets": pl.Int64,
+    "dropped_packets": pl.Int64,
+    "notified_packets": pl.Int64,
+}
+
+_QUEUE_SCHEMA = {
+    "seed": pl.UInt64,
+    "time_s": pl.Float64,
+    "link": pl.String,
+    "quantity": pl.String,
+    "packets": pl.Float64,
+}
+
+
+def _identity(run: Run) -> dict[str, pl.Series]:
+    """The columns that name a flow: seed, class, member, profile."""
+    groups = run.groups
+    which = [int(g) for g in run.flows("group")]
+    return {
+        "seed": pl.Series([run.seed] * len(which), dtype=pl.UInt64),
+        "class": pl.Series([groups[g].name for g in which], dtype=pl.String),
+        "member": pl.Series(run.flows("member")),
+        "profile_bps": pl.Series([groups[g].profile_bps for g in which], dtype=pl.Float64),
+    }
+
+
+def _flow_frame(run: Run) -> pl.DataFrame:
+    columns = _identity(run)
+    for name, values in run.raw["flows"].items():
+        if name in {"group", "member"}:
+            continue
+        if np.ndim(values) == 2:
+            for index, color in enumerate(COLORS):
+                columns[f"{name}_{color}"] = pl.Series(np.ascontiguousarray(values[:, index]))
+        else:
+            columns[name] = pl.Series(values)
+    return pl.DataFrame(columns).with_columns(pl.col("mean_rtt_s").fill_nan(None))
+
+
+def _link_rows(run: Run) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for link in run.raw["links"]:
+        edges = [float(edge) for edge in link["delay_s"]["edges"]]
+        counts = [int(count) for count in link["delay_s"]["counts"].sum(axis=1)]
+        quantiles = [histogram_quantile(edges, counts, q) for q in QUANTILES.values()]
+        dropped = sum(int(packets.sum()) for packets in link["dropped"].values())
+        rows.append(
+            (
+                run.seed,
+                str(link["name"]),
+                float(link["rate_bps"]),
+                float(link["utilization"]),
+                float(link["mean_queue_packets"]),
+                *quantiles,
+                *(int(link[key].sum()) for key in ("arrived", "sent", "waiting")),
+                dropped,
+                int(link["notified"].sum()),
+            )
+        )
+    return rows
+
+
+def _series_frame(run: Run) -> pl.DataFrame:
+    series = run.raw["series"]
+    times = series["time_s"]
+    identity = _identity(run)
+    flows = len(identity["member"])
+    columns = {
+        name: pl.Series(np.tile(values.to_numpy(), len(times)), dtype=values.dtype)
+        for name, values in identity.items()
+    }
+    columns["time_s"] = pl.Series(np.repeat(times, flows), dtype=pl.Float64)
+    for name in ("throughput_bps", "cwnd_packets", "rtt_s"):
+        columns[name] = pl.Series(np.asarray(series[name]).reshape(-1), dtype=pl.Float64).fill_nan(None)
+    return pl.DataFrame(columns)
+
+
+def _queue_frames(run: Run) -> list[pl.DataFrame]:
+    series = run.raw["series"]
+    frames = []
+    for link, probes in series["links"].items():
+        quantities = {"queue": probes["queue_packets"]}
+        quantities |= {f"average {name}": values for name, values in probes["averages"].items()}
+        for quantity, values in quantities.items():
+            size = len(values)
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "seed": [run.seed] * size,
+                        "time_s": series["time_s"],
+                        "link": [link] * size,
+                        "quantity": [quantity] * size,
+                        "packets": values,
+                    },
+                    schema=_QUEUE_SCHEMA,
+                )
+            )
+    return frames
+
+
+def _class_row(runs: tuple[Run, ...], index: int) -> dict[str, object]:
+    group = runs[0].groups[index]
+    throughput = _over_runs(runs, index, "throughput_bps")
+    row: dict[str, object] = {
+        "class": group.name,
+        "flows": group.count,
+        "profile_bps": group.profile_bps,
+        "throughput_bps": throughput.mean,
+        "throughput_low_bps": throughput.ci95[0] if throughput.ci95 else None,
+        "throughput_high_bps": throughput.ci95[1] if throughput.ci95 else None,
+    }
+    for position, color in enumerate(COLORS):
+        marked = sum(int(_of(run, index, "marked")[:, position].sum()) for run in runs)
+        dropped = sum(int(_of(run, index, "dropped")[:, position].sum()) for run in runs)
+        row[f"dropped_{color}"] = dropped / marked if marked else None
+    trips = np.concatenate([_of(run, index, "mean_rtt_s") for run in runs])
+    trips = trips[np.isfinite(trips)]
+    row["mean_rtt_s"] = float(trips.mean()) if len(trips) else None
+    return row
+
+
+def _of(run: Run, index: int, column: str) -> Any:  # noqa: ANN401 - integers or floats, one or two axes
+    return run.flows(column)[run.flows("group") == index]
+
+
+def _over_runs(runs: tuple[Run, ...], index: int, column: str) -> Estimate:
+    return estimate([float(_of(run, index, column).mean()) for run in runs])
