@@ -1,0 +1,228 @@
+"""Run studies: cells times seeds on all cores, then rows and judged claims."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perhop import _engine
+from perhop.parallel import parallel_map
+from perhop.runs import Run
+from perhop.store import run_key
+from perhop.study import Evidence, Row, Sample, Verdict, rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from perhop.store import RunStore
+    from perhop.study import Factors, Study
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One scenario of a study, checked and canonical."""
+
+    factors: Factors
+    scenario: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One run to do."""
+
+    study: int
+    cell: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All runs of the chosen studies."""
+
+    studies: Sequence[Study]
+    cells: Sequence[Sequence[Cell]]
+    seeds: Sequence[Sequence[int]]
+    tasks: Sequence[Task]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a study measured.
+
+    Attributes:
+        samples: (seed, sample) of every run, ordered by cell, then seed.
+    """
+
+    study: Study
+    cells: Sequence[Cell]
+    seeds: Sequence[int]
+    samples: Sequence[tuple[int, Sample]]
+    rows: Sequence[Row]
+    verdicts: Sequence[Verdict]
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many runs were simulated, and how many were found finished."""
+
+    simulated: int = 0
+    found: int = 0
+
+
+def plan(studies: Sequence[Study], *, runs: int | None, seed: int) -> Plan:
+    """Build and check every scenario, and list the runs to do.
+
+    Args:
+        studies: The studies, each with at least one cell.
+        runs: Runs of each cell; each study's own default if None.
+        seed: First seed; all cells share the seeds.
+
+    Raises:
+        ScenarioError: A study describes a network that cannot be.
+    """
+    cells = [
+        [
+            Cell(
+                factors, _engine.scenario_from_json(json.dumps(study.scenario(factors)), f"study {study.id}")
+            )
+            for factors in study.cells
+        ]
+        for study in studies
+    ]
+    seeds = [list(range(seed, seed + (runs or study.default_runs))) for study in studies]
+    tasks = [
+        Task(index, cell, number)
+        for index in range(len(studies))
+        for cell in range(len(cells[index]))
+        for number in seeds[index]
+    ]
+    return Plan(studies, cells, seeds, tasks)
+
+
+def execute(
+    planned: Plan,
+    *,
+    jobs: int,
+    store: RunStore | None,
+    counts: Counts,
+    finished: Callable[[], None] | None = None,
+) -> list[Outcome]:
+    """Do every run that the store does not hold yet, and judge the studies.
+
+    The outcome is the same for any number of threads, and whether runs were computed or found.
+
+    Args:
+        planned: What to do.
+        jobs: Threads.
+        store: Where finished runs are kept, each as soon as it is finished.
+        counts: Is counted up while the runs finish.
+        finished: Called on the calling thread after each run.
+
+    Raises:
+        OSError: The store cannot be written to.
+        KeyboardInterrupt: Ctrl-C; what had finished is in the store.
+    """
+    cancel = _engine.Cancel()
+    lock = threading.Lock()
+
+    def work(task: Task) -> list[Sample]:
+        cell = planned.cells[task.study][task.cell]
+        key = run_key(cell.scenario, task.seed)
+        raw = None if store is None else store.load(key)
+        fresh = raw is None
+        if raw is None:
+            raw = _engine.simulate(cell.scenario, task.seed, cancel)
+            if store is not None:
+                store.save(key, raw)
+        with lock:
+            counts.simulated += fresh
+            counts.found += not fresh
+        return list(planned.studies[task.study].samples(cell.factors, Run(task.seed, raw)))
+
+    results = parallel_map(work, planned.tasks, jobs=jobs, cancel=cancel, finished=finished)
+    by_study: list[list[tuple[int, Sample]]] = [[] for _ in planned.studies]
+    for task, samples in zip(planned.tasks, results, strict=True):
+        by_study[task.study].extend((task.seed, sample) for sample in samples)
+    return [
+        judge(study, planned.cells[index], planned.seeds[index], by_study[index])
+        for index, study in enumerate(planned.studies)
+    ]
+
+
+def judge(
+    study: Study, cells: Sequence[Cell], seeds: Sequence[int], samples: Sequence[tuple[int, Sample]]
+) -> Outcome:
+    """Rows and verdicts of one study from the samples of its runs."""
+    evidence = Evidence(samples, study.published)
+    rows = evidence.rows()
+    if study.summaries is not None:
+        rows.extend(study.summaries(evidence))
+    verdicts = []
+    for claim in study.claims:
+        judged = claim.judge(evidence)
+        verdicts.append(Verdict(claim.id, claim.text, judged.holds, judged.evidence, claim.tried))
+    return Outcome(study, cells, seeds, samples, rows, verdicts)
+
+
+def to_json(outcomes: Sequence[Outcome]) -> str:
+    """The results as JSON text, byte for byte the same for the same studies, seeds and engine."""
+    studies = [
+        {
+            "id": outcome.study.id,
+            "rows": [_row(row) for row in outcome.rows],
+            "claims": [
+                {"id": v.id, "text": v.text, "holds": v.holds, "evidence": v.evidence}
+                for v in outcome.verdicts
+            ],
+        }
+        for outcome in outcomes
+    ]
+    return json.dumps({"studies": studies}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def sample_frame(outcomes: Sequence[Outcome]) -> pl.DataFrame:
+    """All samples in long form.
+
+    Columns: `study`, `seed`, every factor of any of the studies (null where a study has no such factor),
+    `metric`, `unit`, `value`.
+    """
+    names = {name for o in outcomes for _, sample in o.samples for name in sample.factors}
+    factors = sorted(names)
+    columns: dict[str, list[object]] = {
+        name: [] for name in ("study", "seed", *factors, "metric", "unit", "value")
+    }
+    for outcome in outcomes:
+        for seed, sample in outcome.samples:
+            columns["study"].append(outcome.study.id)
+            columns["seed"].append(seed)
+            for name in factors:
+                columns[name].append(sample.factors.get(name))
+            columns["metric"].append(sample.metric)
+            columns["unit"].append(sample.unit)
+            columns["value"].append(sample.value)
+    types = {
+        "study": pl.String,
+        "seed": pl.UInt64,
+        "metric": pl.String,
+        "unit": pl.String,
+        "value": pl.Float64,
+    }
+    return pl.DataFrame(
+        {name: pl.Series(values, dtype=types.get(name), strict=False) for name, values in columns.items()}
+    )
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        **row.factors,
+        "metric": row.metric,
+        "unit": row.unit,
+        "published": None if row.published is None else rounded(row.published),
+        "mean": None if row.mean is None else rounded(row.mean),
+        "ci95": None if row.ci95 is None else [rounded(end) for end in row.ci95],
+        "runs": row.runs,
+    }

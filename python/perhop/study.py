@@ -1,0 +1,370 @@
+"""What a study is: cells to simulate, samples to take, published values to compare with, claims to judge.
+
+A study is data and small functions; it neither runs anything nor draws anything. `perhop.reproduction` runs
+it, and `perhop.output` shows it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from perhop.statistics import Estimate, estimate, paired_difference
+
+if TYPE_CHECKING:
+    from perhop.runs import Run
+
+Factor: TypeAlias = "str | float | int | bool"
+Factors: TypeAlias = "Mapping[str, Factor]"
+"""What tells a number from its neighbours, such as `{"scheme": "rio", "profile_mbps": 2.0}`."""
+Where: TypeAlias = "Mapping[str, Factor | tuple[Factor, ...]]"
+"""Which rows to show: the value, or the values, that a factor must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One number out of one run."""
+
+    factors: Factors
+    metric: str
+    unit: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One number as the paper states it.
+
+    Attributes:
+        derived: It is arithmetic on printed numbers, such as the sum of a row.
+    """
+
+    factors: Factors
+    metric: str
+    value: float
+    derived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a study's result: the mean over runs beside what the paper says.
+
+    Attributes:
+        mean: None where the measure does not exist.
+        ci95: None for a single run, and for measures that are read off the means of all runs.
+        derived: The published value is arithmetic on printed numbers.
+    """
+
+    factors: Factors
+    metric: str
+    unit: str
+    published: float | None
+    mean: float | None
+    ci95: tuple[float, float] | None
+    runs: int
+    derived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a claim holds in what was measured, and the numbers that say so."""
+
+    holds: bool
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A statement that the measurement can refute.
+
+    Attributes:
+        tried: What was varied to find out why the claim does not hold; empty where nothing was.
+    """
+
+    id: str
+    text: str
+    judge: Callable[[Evidence], Judgement]
+    tried: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judged claim."""
+
+    id: str
+    text: str
+    holds: bool
+    evidence: str
+    tried: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark on the paper's text; `impossible` marks a printed number that cannot be right."""
+
+    text: str
+    impossible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A factor on an axis of a table or a plot.
+
+    Attributes:
+        factor: Its name.
+        label: What a reader sees.
+        names: Text for a value, in the order in which values appear; values not named are shown as they are,
+            sorted as numbers.
+    """
+
+    factor: str
+    label: str
+    names: Mapping[Any, str] = field(default_factory=dict)
+
+    def text(self, value: Factor) -> str:
+        """How a value reads."""
+        if value in self.names:
+            return self.names[value]
+        return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+    def order(self, values: Iterable[Factor]) -> list[Factor]:
+        """The distinct values in reading order."""
+        named = list(self.names)
+        return sorted(
+            set(values), key=lambda v: (named.index(v) if v in named else len(named), *_sort_key(v))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: one line for each value of `rows`; a column for each metric and each value of `columns`.
+
+    Attributes:
+        metrics: Metrics to show, each with the head of its columns; a single one needs no head.
+    """
+
+    title: str
+    metrics: Mapping[str, str]
+    rows: Axis
+    columns: tuple[Axis, ...] = ()
+    where: Where = field(default_factory=dict)
+    digits: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A line to hold the measured values against.
+
+    Attributes:
+        by: The factor, facet or x, whose values choose the height.
+        heights: Height for each value of that factor.
+    """
+
+    label: str
+    by: str
+    heights: Mapping[Any, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A picture of one metric, one panel for each value of `facet`.
+
+    Attributes:
+        kind: "lines" (a numeric or ordered x), "points" (categories), or "bars" (categories, series side by
+            side).
+        ordinal: Set the x values of lines at equal distances, whatever their size.
+        limits: A metric whose published value is an x position: where the paper says the series meets the
+            first reference line.
+        limits_where: Factors that pick the right one of those values.
+    """
+
+    id: str
+    title: str
+    kind: str
+    metric: str
+    x: Axis
+    series: Axis
+    y_label: str
+    facet: Axis | None = None
+    where: Where = field(default_factory=dict)
+    references: tuple[Reference, ...] = ()
+    ordinal: bool = False
+    limits: str | None = None
+    limits_where: Where = field(default_factory=dict)
+    from_zero: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One table or figure of a paper.
+
+    Attributes:
+        id: First author and item, such as `kim-table1`.
+        cells: One mapping of factors for each scenario to simulate.
+        scenario: The scenario of a cell, as plain data.
+        samples: The numbers to keep of one run of a cell.
+        summaries: Rows that are read off the means of all runs.
+        assumptions: What had to be chosen because the paper is silent.
+        method: How the setting was simulated, in a few sentences.
+    """
+
+    id: str
+    title: str
+    source: str
+    summary: str
+    cells: Sequence[Factors]
+    scenario: Callable[[Factors], Mapping[str, Any]]
+    samples: Callable[[Factors, Run], Iterable[Sample]]
+    published: Sequence[Published]
+    claims: Sequence[Claim]
+    tables: Sequence[Table]
+    plots: Sequence[Plot]
+    notes: Sequence[Note] = ()
+    assumptions: Sequence[str] = ()
+    method: str = ""
+    summaries: Callable[[Evidence], Iterable[Row]] | None = None
+    default_runs: int = 6
+
+
+class Evidence:
+    """All samples of a study, for claims to look up: a number's name is its metric and all its factors."""
+
+    def __init__(self, samples: Iterable[tuple[int, Sample]], published: Sequence[Published]) -> None:
+        """Index (seed, sample) pairs and published values."""
+        self._values: dict[str, dict[int, float]] = defaultdict(dict)
+        self._published = {_name(p.metric, p.factors): p for p in published}
+        self._first: dict[str, Sample] = {}
+        for seed, sample in samples:
+            name = _name(sample.metric, sample.factors)
+            self._first.setdefault(name, sample)
+            self._values[name][seed] = sample.value
+
+    def by_seed(self, metric: str, factors: Factors) -> Mapping[int, float]:
+        """The value of every run.
+
+        Raises:
+            KeyError: Nothing was measured under this name.
+        """
+        name = _name(metric, factors)
+        if name not in self._values:
+            raise KeyError(name)
+        return self._values[name]
+
+    def estimate(self, metric: str, factors: Factors) -> Estimate:
+        """Mean over runs and its interval."""
+        return estimate([value for _, value in sorted(self.by_seed(metric, factors).items())])
+
+    def mean(self, metric: str, factors: Factors) -> float:
+        """Mean over runs."""
+        return self.estimate(metric, factors).mean
+
+    def difference(self, metric: str, a: Factors, b: Factors) -> Estimate:
+        """The difference a - b, paired by seed, with its own interval."""
+        return paired_difference(self.by_seed(metric, a), self.by_seed(metric, b))
+
+    def published(self, metric: str, factors: Factors) -> float | None:
+        """What the paper says, or None."""
+        found = self._published.get(_name(metric, factors))
+        return None if found is None else found.value
+
+    @property
+    def runs(self) -> int:
+        """Number of runs of each cell."""
+        return max((len(values) for values in self._values.values()), default=0)
+
+    def rows(self) -> list[Row]:
+        """One row for each measured number, in the order in which the first run reported them."""
+        rows = []
+        for name, sample in self._first.items():
+            found = self.estimate(sample.metric, sample.factors)
+            stated = self._published.get(name)
+            rows.append(
+                Row(
+                    sample.factors,
+                    sample.metric,
+                    sample.unit,
+                    None if stated is None else stated.value,
+                    found.mean,
+                    found.ci95,
+                    found.runs,
+                    derived=stated is not None and stated.derived,
+                )
+            )
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a paper says about one of its items.
+
+    Attributes:
+        claims: (text, what was tried) by claim id.
+    """
+
+    values: Sequence[Published]
+    notes: Sequence[Note]
+    claims: Mapping[str, tuple[str, str]]
+    assumptions: Sequence[str]
+    method: str
+
+
+def statement(data: Mapping[str, Any]) -> Statement:
+    """Read the published values, notes and claim texts of one item from its TOML table.
+
+    `[[values]]` tables hold one printed row each: `metric`, `factors` shared by the row, and `by`, `at`,
+    `values`: the name of one more factor, its values, and the printed number at each. `[[notes]]` hold `text`
+    and, for a printed number that cannot be right, `impossible = true`. `[claims.ID]` hold `text` and,
+    optionally, `tried`. `assumptions` lists what was chosen where the paper is silent; `method` says how the
+    setting was simulated.
+
+    Raises:
+        KeyError, ValueError: The table is not of this form.
+    """
+    values = [
+        Published({**row.get("factors", {}), row["by"]: at}, row["metric"], float(value))
+        for row in data.get("values", [])
+        for at, value in zip(row["at"], row["values"], strict=True)
+    ]
+    notes = [Note(_unwrap(n["text"]), bool(n.get("impossible", False))) for n in data.get("notes", [])]
+    claims = {k: (_unwrap(c["text"]), _unwrap(c.get("tried", ""))) for k, c in data.get("claims", {}).items()}
+    assumptions = [_unwrap(text) for text in data.get("assumptions", [])]
+    return Statement(values, notes, claims, assumptions, _unwrap(data["method"]))
+
+
+def chosen(rows: Iterable[Row], metric: str, where: Where) -> list[Row]:
+    """The rows of one metric that have the given factor values."""
+
+    def fits(row: Row) -> bool:
+        return all(
+            row.factors.get(name) in (wanted if isinstance(wanted, tuple) else (wanted,))
+            for name, wanted in where.items()
+        )
+
+    return [row for row in rows if row.metric == metric and fits(row)]
+
+
+def rounded(value: float) -> float:
+    """The value to nine significant digits: enough for any reader, and the same text on every machine.
+
+    Raises:
+        ValueError: The value is not finite.
+    """
+    if not math.isfinite(value):
+        raise ValueError(f"{value} has no place in a result")
+    return float(f"{value:.8e}")
+
+
+def _name(metric: str, factors: Factors) -> str:
+    return json.dumps([metric, sorted(factors.items())])
+
+
+def _sort_key(value: Factor) -> tuple[int, float, str]:
+    return (1, 0.0, value) if isinstance(value, str) else (0, float(value), "")
+
+
+def _unwrap(text: str) -> str:
+    return " ".join(text.split())
