@@ -1,0 +1,10 @@
+"""The papers' tables and figures, one package for each paper."""
+
+from __future__ import annotations
+
+from perhop.studies import kim
+
+STUDIES = {study.id: study for study in kim.STUDIES}
+"""Every study by its id, in the order in which `perhop reproduce` runs them."""
+
+__all__ = ["STUDIES"]

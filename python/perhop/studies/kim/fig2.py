@@ -1,0 +1,159 @@
+"""Figure 2: four assured flows at 40 % and 50 % subscription against more and more best-effort flows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perhop.studies.kim.common import (
+    ASSURED,
+    PAPER,
+    SCHEMES,
+    Curve,
+    claims,
+    stated,
+)
+from perhop.studies.kim.regime import network, samples
+from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Study, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perhop.study import Factors, Row
+
+ASSURED_FLOWS = 4
+PROFILES = {40: 2.0, 50: 2.5}
+"""Profile rate in Mbit/s by subscription in percent."""
+BEST_EFFORT_FLOWS = (0, 1, 2, 6, 11, 16, 26, 46, 96)
+
+STATEMENT = stated("fig2")
+CURVES = {
+    (scheme, percent): Curve(
+        {"scheme": scheme, "subscription_percent": percent},
+        "best_effort_flows",
+        BEST_EFFORT_FLOWS,
+        profile,
+        " best-effort flows",
+    )
+    for percent, profile in PROFILES.items()
+    for scheme in ("rio", "rio-plus-out")
+}
+
+
+def build(cell: Factors) -> Mapping[str, Any]:
+    """The setting of one point."""
+    return network(
+        "Kim et al., Figure 2",
+        str(cell["scheme"]),
+        ASSURED_FLOWS,
+        PROFILES[int(cell["subscription_percent"])],
+        int(cell["best_effort_flows"]),
+    )
+
+
+def limits(evidence: Evidence) -> Iterator[Row]:
+    """Up to how many best-effort flows each curve keeps its promise."""
+    for curve in CURVES.values():
+        yield from curve.rows(evidence, never=None)
+
+
+def wider(evidence: Evidence) -> Judgement:
+    """RI+O's limit by the means is beyond RIO's."""
+    found = {key: curve.limit(evidence) for key, curve in CURVES.items()}
+    pairs = {percent: (found["rio", percent], found["rio-plus-out", percent]) for percent in PROFILES}
+    text = "; ".join(f"{p} %: RIO {_say(rio)}, RI+O {_say(ours)}" for p, (rio, ours) in pairs.items())
+    holds = all((-1 if ours is None else ours) > (-1 if rio is None else rio) for rio, ours in pairs.values())
+    return Judgement(holds, f"Best-effort flows up to which the mean keeps the profile, {text}.")
+
+
+def gain(evidence: Evidence) -> Judgement:
+    """RI+O − RIO where RI+O reaches its published limit."""
+    levels = {percent: CURVES["rio-plus-out", percent].published(evidence) for percent in PROFILES}
+    found = {
+        percent: evidence.difference(
+            "throughput",
+            CURVES["rio-plus-out", percent].at(level),
+            CURVES["rio", percent].at(level),
+        )
+        for percent, level in levels.items()
+    }
+    text = "; ".join(
+        f"{percent} %, {levels[percent]} best-effort flows: {e.text(sign=True)} Mbit/s"
+        for percent, e in found.items()
+    )
+    return Judgement(all(e.low > 0 for e in found.values()), f"RI+O − RIO, {text}.")
+
+
+def _say(level: int | None) -> str:
+    return "none" if level is None else str(level)
+
+
+LOAD = Axis("best_effort_flows", "Best-effort flows")
+LEVELS = Axis(
+    "subscription_percent", "Subscription", {p: f"{p} %, profile {r:g} Mbit/s" for p, r in PROFILES.items()}
+)
+SHORT = Axis("subscription_percent", "Subscription", {p: f"{p} %" for p in PROFILES})
+READINGS = Axis("reading", "Reading", {"mean": "by the mean", "interval": "by the interval"})
+
+FIG2 = Study(
+    id="kim-fig2",
+    title="Assured flows against a growing number of best-effort flows",
+    source=f"{PAPER}, Figure 2",
+    summary="4 assured flows, 0 to 96 best-effort flows, 40 % and 50 % subscription",
+    cells=[
+        {"scheme": scheme, "subscription_percent": percent, "best_effort_flows": count}
+        for percent in PROFILES
+        for scheme in ("rio", "rio-plus-out")
+        for count in BEST_EFFORT_FLOWS
+    ],
+    scenario=build,
+    samples=samples,
+    published=STATEMENT.values,
+    claims=claims(
+        STATEMENT.claims,
+        {
+            "rio-40": CURVES["rio", 40].judge,
+            "rio-plus-out-40": CURVES["rio-plus-out", 40].judge,
+            "rio-50": CURVES["rio", 50].judge,
+            "rio-plus-out-50": CURVES["rio-plus-out", 50].judge,
+            "wider-regime": wider,
+            "gain-at-limit": gain,
+        },
+    ),
+    tables=(
+        Table(
+            "Best-effort flows up to which assured flows keep their profile",
+            {"holds_up_to": ""},
+            READINGS,
+            (SHORT, SCHEMES),
+            digits=0,
+        ),
+        Table(
+            "Throughput of an assured flow, Mbit/s, by subscription and number of best-effort flows",
+            {"throughput": ""},
+            LOAD,
+            (SHORT, SCHEMES),
+            where={"class": ASSURED},
+        ),
+    ),
+    plots=(
+        Plot(
+            id="assured",
+            title="Throughput of an assured flow",
+            kind="lines",
+            metric="throughput",
+            x=LOAD,
+            series=SCHEMES,
+            y_label="Mbit/s per assured flow",
+            facet=LEVELS,
+            where={"class": ASSURED},
+            references=(Reference("profile", "subscription_percent", PROFILES),),
+            ordinal=True,
+            limits="holds_up_to",
+            limits_where={"reading": "mean"},
+        ),
+    ),
+    notes=STATEMENT.notes,
+    method=STATEMENT.method,
+    assumptions=STATEMENT.assumptions,
+    summaries=limits,
+)
