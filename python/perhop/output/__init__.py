@@ -1,0 +1,1 @@
+"""Everything a reader sees: text tables, plots, the report page, data files."""

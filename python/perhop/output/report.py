@@ -1,0 +1,137 @@
+"""The report page: one HTML file that opens offline, on a desk or on a phone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import jinja2
+from markupsafe import Markup
+
+from perhop import _engine
+from perhop.output.plot import SERIES, caption, inline_panels
+from perhop.output.table import half_width, number, pivot, published_text, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perhop.output.summary import Summary
+    from perhop.output.table import Pivot
+    from perhop.reproduction import Outcome
+    from perhop.study import Plot, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of a page: text, tables and panels that are ready to be placed.
+
+    Attributes:
+        heads: For each table, the lines of its head as (name, columns under it).
+    """
+
+    id: str
+    title: str
+    lead: str
+    tables: Sequence[HtmlTable]
+    plots: Sequence[HtmlPlot]
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlTable:
+    """A table as strings; a cell holds its lines."""
+
+    title: str
+    corner: str
+    heads: Sequence[Sequence[tuple[str, int]]]
+    lines: Sequence[tuple[str, Sequence[Sequence[str]]]]
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlPlot:
+    """A plot as SVG elements."""
+
+    title: str
+    caption: str
+    panels: Sequence[Markup]
+
+
+def reproduction_page(outcomes: Sequence[Outcome], command: str) -> str:
+    """The page of `perhop reproduce`: claims first, then each study's tables and plots, notes and method.
+
+    Args:
+        outcomes: The studies, in reading order.
+        command: What to type to get the same page again.
+    """
+    verdicts = [verdict for outcome in outcomes for verdict in outcome.verdicts]
+    return _render(
+        "reproduction.html.j2",
+        command=command,
+        holding=sum(verdict.holds for verdict in verdicts),
+        failing=sum(not verdict.holds for verdict in verdicts),
+        outcomes=[(outcome, _section(outcome)) for outcome in outcomes],
+    )
+
+
+def html_table(grid: Pivot) -> HtmlTable:
+    """Strings of a grid: published above measured above half width, as far as there are any."""
+    digits = grid.digits
+    lines = []
+    for label, rows in grid.lines:
+        cells = []
+        for row in rows:
+            if row is None:
+                cells.append(["–"])
+                continue
+            published = [published_text(row, digits)] if grid.published else []
+            interval = [half_width(row, digits)] if grid.interval else []
+            cells.append([*published, number(row.mean, digits), *interval])
+        lines.append((label, cells))
+    names = [*(["published"] if grid.published else []), "measured", *(["95 %"] if grid.interval else [])]
+    depth = len(grid.heads[0])
+    return HtmlTable(
+        grid.title, grid.corner, [spans(grid.heads, level) for level in range(depth)], lines, names
+    )
+
+
+def run_page(summary: Summary, command: str) -> str:
+    """The page of `perhop run`: classes, links and, where the scenario asks for probes, their course in time.
+
+    Args:
+        summary: The scenario's outcome.
+        command: What to type to get the same page again.
+    """
+    plots = [_html_plot(plot, rows, "run") for plot, rows in summary.plots]
+    return _render("run.html.j2", command=command, summary=summary, plots=plots)
+
+
+def _section(outcome: Outcome) -> Section:
+    study = outcome.study
+    grids = [pivot(table, outcome.rows) for table in study.tables]
+    return Section(
+        study.id,
+        study.title,
+        study.source,
+        [html_table(grid) for grid in grids if grid is not None],
+        [_html_plot(plot, outcome.rows, study.id) for plot in study.plots],
+    )
+
+
+def _html_plot(plot: Plot, rows: Sequence[Row], name: str) -> HtmlPlot:
+    # The SVG is ours: numbers, and labels that the drawing library escapes.
+    panels = [Markup(svg) for svg in inline_panels(plot, rows, name)]  # noqa: S704
+    return HtmlPlot(plot.title, caption(plot, rows), panels)
+
+
+def _render(template: str, **values: object) -> str:
+    return _environment().get_template(template).render(version=_engine.version, series=SERIES, **values)
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("perhop.output", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
