@@ -1,0 +1,5 @@
+"""`python -m perhop` is `perhop`."""
+
+from perhop.cli import main
+
+main()

@@ -1,0 +1,426 @@
+"""The command line: `perhop reproduce`, `run`, `list`, `schema`.
+
+Exit status: 0 fine, 2 a request that cannot be met (one line on standard error says why), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import shlex
+import sys
+import textwrap
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from perhop import _engine, simulation
+from perhop.errors import PerhopError, ScenarioError
+from perhop.output import files, summary
+from perhop.output.plot import pictures
+from perhop.output.report import reproduction_page, run_page
+from perhop.output.table import align, as_text, pivot
+from perhop.reproduction import Counts, execute, plan, sample_frame, to_json
+from perhop.store import DirectoryStore
+from perhop.studies import STUDIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from perhop.reproduction import Outcome, Plan
+    from perhop.study import Study
+
+MAX_RUNS = 100_000
+
+app = typer.Typer(
+    name="perhop",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help=(
+        "Who gets what at a congested link, and will it stay so when deployed?\n\n"
+        "perhop simulates Differentiated Services and active queue management: links, flows, service "
+        "profiles and queue rules go in; each flow's throughput against its profile, each class's loss and "
+        "delay come out, with 95 % intervals over independent runs.\n\n"
+        "Start here:\n\n"
+        "\b\n"
+        "  perhop reproduce              papers' tables and figures, published beside measured\n"
+        "  perhop list studies           which papers' items there are\n"
+        "  perhop run my.toml --runs 6   a scenario of your own"
+    ),
+)
+listing = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="List what perhop knows: studies, blocks."
+)
+app.add_typer(listing, name="list")
+
+Runs = Annotated[
+    int | None, typer.Option("--runs", metavar="N", help="Independent runs, each with its own seed.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="S", help="First seed; runs use S, S+1, ...")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", help="Threads (default: all cores). Results are the same for any number."
+    ),
+]
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write the results as JSON, too; - is standard output."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Options of `perhop` itself."""
+    if version:
+        _say(f"perhop {_engine.version}")
+        raise typer.Exit
+
+
+@app.command()
+def reproduce(
+    studies: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="STUDY", help="Studies by id (see `perhop list studies`); all if none is named."
+        ),
+    ] = None,
+    *,
+    runs: Runs = None,
+    seed: Seed = 1,
+    jobs: Jobs = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where the report, plots and data go.")
+    ] = Path("results"),
+    json_file: Json = None,
+) -> None:
+    r"""Rerun papers' tables and figures; print published beside measured, and judge each claim.
+
+    DIR gets report.html (one file, opens offline), plots/ (SVG and PNG), samples.parquet, manifest.json, and
+    runs/: every finished run is kept there, so that the same command resumes after an interruption. Without
+    --runs every study takes its default number of runs.
+
+    \b
+    Examples:
+      perhop reproduce
+      perhop reproduce kim-table1 --runs 20
+      perhop reproduce kim-fig2 kim-fig3 --out results/figures --json figures.json
+    """
+    chosen = [_study(name) for name in dict.fromkeys(studies or STUDIES)]
+    most = max(study.default_runs for study in chosen) if runs is None else runs
+    first, _ = _seeds(seed, most)
+    threads = simulation.workers(jobs)
+    files.prepare_directory(out)
+    json_path = None if json_file is None else files.prepare_file(json_file)
+    store = _store(out)
+    planned = plan(chosen, runs=runs, seed=first)
+    counts = Counts()
+    command = _command(
+        "reproduce", *(studies or []), **{"--runs": runs, "--seed": None if seed == 1 else seed, "--out": out}
+    )
+    cells = sum(len(entry) for entry in planned.cells)
+    _note(f"{len(chosen)} studies, {cells} cells, {len(planned.tasks)} runs: {_run_counts(planned)}")
+    try:
+        with _progress("runs", len(planned.tasks)) as step:
+            outcomes = execute(planned, jobs=threads, store=store, counts=counts, finished=step)
+    except KeyboardInterrupt:
+        done = counts.simulated + counts.found
+        kept = f"{done} of {len(planned.tasks)} runs are kept in {store.directory}"
+        _note(f"interrupted: {kept}; the same command resumes")
+        raise typer.Exit(130) from None
+    except OSError as error:
+        raise PerhopError(f"{store.directory}: a run could not be kept: {error.strerror or error}") from None
+    for path in store.broken:
+        _note(f"warning: {path} was not readable and has been computed again")
+    _write_reproduction(out, outcomes, command)
+    if json_path is not None and json_path != files.STDOUT:
+        files.write(json_path, to_json(outcomes))
+    if json_path == files.STDOUT:
+        _out(to_json(outcomes))
+    say = _note if json_path == files.STDOUT else _say
+    for outcome in outcomes:
+        _show(outcome, say)
+    _conclude(outcomes, counts, out, json_path, say)
+
+
+@app.command()
+def run(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
+    *,
+    runs: Runs = None,
+    seed: Seed = 1,
+    jobs: Jobs = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write report.html, plots and data there.")
+    ] = None,
+    json_file: Json = None,
+) -> None:
+    r"""Simulate a scenario of your own and print what each class and each link got.
+
+    The format is described by `perhop schema`; a first scenario stands in the README. One run by default;
+    several give 95 % intervals.
+
+    \b
+    Examples:
+      perhop run my.toml
+      perhop run my.toml --runs 6 --out results/my
+      perhop run my.toml --runs 20 --json - | jq .classes
+    """
+    first, wanted = _seeds(seed, 1 if runs is None else runs)
+    threads = simulation.workers(jobs)
+    canonical = simulation.canonical(scenario)
+    if out is not None:
+        files.prepare_directory(out)
+    json_path = None if json_file is None else files.prepare_file(json_file)
+    try:
+        with _progress("runs", wanted) as step:
+            result = simulation.run(
+                json.loads(canonical),
+                runs=wanted,
+                seed=first,
+                jobs=threads,
+                progress=lambda _done, _all: step(),
+            )
+    except KeyboardInterrupt:
+        _note("interrupted; nothing was written")
+        raise typer.Exit(130) from None
+    shown = summary.summarize(result)
+    say = _note if json_path == files.STDOUT else _say
+    if out is not None:
+        command = _command(
+            "run", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
+        )
+        _write_run(out, result, shown, command)
+    if json_path == files.STDOUT:
+        _out(summary.to_json(result))
+    elif json_path is not None:
+        files.write(json_path, summary.to_json(result))
+    say(shown.text())
+    if out is not None:
+        say(f"\nreport: {out / 'report.html'}")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the scenario format, for editors and checkers."""
+    _say(json.dumps(json.loads(_engine.scenario_schema()), indent=2, ensure_ascii=False))
+
+
+@listing.command("studies")
+def list_studies(*, as_json: AsJson = False) -> None:
+    """List the papers' tables and figures that `perhop reproduce` reruns."""
+    if as_json:
+        entries = [
+            {
+                "id": study.id,
+                "title": study.title,
+                "source": study.source,
+                "summary": study.summary,
+                "cells": len(study.cells),
+                "runs": study.default_runs,
+                "claims": len(study.claims),
+            }
+            for study in STUDIES.values()
+        ]
+        _say(json.dumps({"studies": entries}, indent=1, ensure_ascii=False))
+        return
+    for study in STUDIES.values():
+        _say(f"{study.id}  {study.title}")
+        for text in (study.source, study.summary):
+            _say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
+        _say(f"    {len(study.cells)} cells, {study.default_runs} runs of each, {len(study.claims)} claims\n")
+    _say("perhop reproduce STUDY... reruns them; without a name it reruns all.")
+
+
+@listing.command("blocks")
+def list_blocks(*, as_json: AsJson = False) -> None:
+    """List the queue rules, meters and disciplines that scenarios are built from, with their parameters."""
+    blocks: list[dict[str, Any]] = json.loads(_engine.blocks())
+    if as_json:
+        _say(json.dumps({"blocks": blocks}, indent=1, ensure_ascii=False))
+        return
+    for block in blocks:
+        _say(f"{block['name']}  ({block['role']})")
+        for text in (block["summary"], block["source"]):
+            _say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
+        lines = [
+            [
+                f"      {name}",
+                str(p.get("type", "")),
+                "required" if p.get("default") is None else f"{p['default']}",
+            ]
+            for name, p in block["parameters"].items()
+        ]
+        texts = [str(p.get("description", "")) for p in block["parameters"].values()]
+        for line, text in zip(_columns(lines), texts, strict=True):
+            indent = " " * (len(line) + 2)
+            wide = textwrap.fill(
+                text, max(100, len(indent) + 30), initial_indent=indent, subsequent_indent=indent
+            )
+            _say(line + wide[len(line) :])
+        _say("")
+
+
+def main() -> None:
+    """Run the command line and exit with its status."""
+    try:
+        app(prog_name="perhop")
+    except (PerhopError, ScenarioError) as error:
+        _note(f"error: {error}")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader has left (`| head`): what was to be written is written, and nobody listens.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _study(name: str) -> Study:
+    if name in STUDIES:
+        return STUDIES[name]
+    near = difflib.get_close_matches(name, STUDIES, n=1, cutoff=0.3)
+    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(STUDIES)}"
+    raise PerhopError(f"no study `{name}`; {hint} (`perhop list studies`)")
+
+
+def _seeds(seed: int, runs: int) -> tuple[int, int]:
+    """The first seed and the number of runs, checked."""
+    if runs > MAX_RUNS:
+        raise PerhopError(f"--runs must be at most {MAX_RUNS}, not {runs}")
+    simulation.seeds(seed, runs)
+    return seed, runs
+
+
+def _store(out: Path) -> DirectoryStore:
+    try:
+        return DirectoryStore(out / "runs")
+    except OSError as error:
+        raise PerhopError(f"--out {out}: {out / 'runs'} cannot be made: {error.strerror or error}") from None
+
+
+def _run_counts(planned: Plan) -> str:
+    parts = [
+        f"{study.id} {len(seeds)} of each"
+        for study, seeds in zip(planned.studies, planned.seeds, strict=True)
+    ]
+    return ", ".join(parts)
+
+
+def _write_reproduction(out: Path, outcomes: Sequence[Outcome], command: str) -> None:
+    plots = files.prepare_directory(out / "plots")
+    for outcome in outcomes:
+        for plot in outcome.study.plots:
+            picture = pictures(plot, outcome.rows, outcome.study.id)
+            files.write(plots / f"{picture.name}.svg", picture.svg)
+            files.write(plots / f"{picture.name}.png", picture.png)
+    files.write_parquet(out / "samples.parquet", sample_frame(outcomes))
+    scenarios = [
+        {
+            "study": outcome.study.id,
+            "factors": dict(cell.factors),
+            "seeds": list(outcome.seeds),
+            "scenario": json.loads(cell.scenario),
+        }
+        for outcome in outcomes
+        for cell in outcome.cells
+    ]
+    files.write(out / "manifest.json", files.manifest(command, scenarios))
+    files.write(out / "report.html", reproduction_page(outcomes, command))
+
+
+def _write_run(out: Path, result: simulation.Result, shown: summary.Summary, command: str) -> None:
+    plots = files.prepare_directory(out / "plots")
+    for plot, rows in shown.plots:
+        picture = pictures(plot, rows, "run")
+        files.write(plots / f"{picture.name}.svg", picture.svg)
+        files.write(plots / f"{picture.name}.png", picture.png)
+    files.write_parquet(out / "samples.parquet", result.flows)
+    scenario = {"seeds": [entry.seed for entry in result.runs], "scenario": json.loads(result.scenario)}
+    files.write(out / "manifest.json", files.manifest(command, [scenario]))
+    files.write(out / "report.html", run_page(shown, command))
+
+
+def _show(outcome: Outcome, say: Callable[[str], None]) -> None:
+    """A study's tables, notes and claims as text."""
+    study = outcome.study
+    say(f"\n{study.id}: {study.title}\n" + textwrap.fill(study.source, 88))
+    for table in study.tables:
+        grid = pivot(table, outcome.rows)
+        if grid is not None:
+            say("\n" + as_text(grid))
+    for note in study.notes:
+        if note.impossible:
+            say("\n" + textwrap.fill(f"Cannot be right: {note.text}", 88))
+    say("\nClaims")
+    for verdict in outcome.verdicts:
+        head = "holds" if verdict.holds else "does not hold"
+        say(textwrap.fill(f"{head}: {verdict.text}", 88, initial_indent="  ", subsequent_indent="    "))
+        for text in (verdict.evidence, f"Tried: {verdict.tried}" if verdict.tried else ""):
+            if text:
+                say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
+
+
+def _conclude(
+    outcomes: Sequence[Outcome], counts: Counts, out: Path, json_path: Path | None, say: Callable[[str], None]
+) -> None:
+    say("")
+    for outcome in outcomes:
+        holding = sum(verdict.holds for verdict in outcome.verdicts)
+        failing = [verdict.id for verdict in outcome.verdicts if not verdict.holds]
+        runs = len(outcome.seeds)
+        text = f"{outcome.study.id}: {runs} run{'s' if runs > 1 else ''} of each cell, {holding} claims hold"
+        text += f", {len(failing)} do not ({', '.join(failing)})" if failing else ""
+        say(textwrap.fill(text, 100, subsequent_indent="    "))
+    found = f", {counts.found} found finished in {out / 'runs'}" if counts.found else ""
+    say(f"{counts.simulated} runs simulated{found}")
+    if json_path is not None and json_path != files.STDOUT:
+        say(f"results: {json_path}")
+    say(f"report: {out / 'report.html'}")
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A progress bar on a terminal, nothing in a pipe."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
+def _command(*words: str, **options: object) -> str:
+    given = [part for name, value in options.items() if value is not None for part in (name, str(value))]
+    return shlex.join(["perhop", *words, *given])
+
+
+def _columns(lines: Sequence[Sequence[str]]) -> list[str]:
+    return align(lines) if lines else []
+
+
+def _out(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _say(text: str) -> None:
+    _out(text + "\n")
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
