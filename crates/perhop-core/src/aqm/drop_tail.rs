@@ -1,0 +1,39 @@
+//! Drop-tail: a packet is dropped only when the queue has no room (RFC 7567, section 1).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Aqm, Reason, Verdict};
+use crate::{Block, Context, Depth, Environment, Header, Occupancy};
+
+/// Parameters of [`DropTail`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DropTailParams {
+    /// Room in the queue, in packets (`200p`) or bytes (`300kB`).
+    pub limit: Depth,
+}
+
+/// A plain finite queue.
+#[derive(Clone, Debug)]
+pub struct DropTail {
+    params: DropTailParams,
+}
+
+impl Block for DropTail {
+    type Params = DropTailParams;
+    const NAME: &'static str = "drop-tail";
+    const SUMMARY: &'static str = "drops a packet only when the queue has no room";
+    const SOURCE: &'static str = "RFC 7567, section 1";
+
+    fn new(params: DropTailParams, _: Environment) -> Self {
+        Self { params }
+    }
+}
+
+impl Aqm for DropTail {
+    #[inline]
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, _: &mut Context<'_>) -> Verdict {
+        if queue.is_full_for(packet, self.params.limit) { Verdict::Drop(Reason::Overflow) } else { Verdict::Pass }
+    }
+}

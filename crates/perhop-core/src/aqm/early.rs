@@ -1,0 +1,260 @@
+//! The parts of which the RED family is made: the average, its idle clock, and the count-spread test.
+//!
+//! Floyd & Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993, figure 2.
+
+use crate::{Bitrate, Bytes, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
+
+/// An exponentially weighted moving average of a queue's length.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ewma(f64);
+
+impl Ewma {
+    /// The average as it stands.
+    #[inline]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+
+    /// avg <- (1 - w) avg + w q
+    #[inline]
+    pub fn update(&mut self, weight: Weight, queue: f64) {
+        self.0 += weight.get() * (queue - self.0);
+    }
+
+    /// As if `packets` small packets had come to an empty queue: avg <- (1 - w)^m avg.
+    #[inline]
+    pub fn decay(&mut self, weight: Weight, packets: u64) {
+        if packets > 0 && self.0 > 0.0 {
+            self.0 *= power(1.0 - weight.get(), packets);
+        }
+    }
+}
+
+/// base^exponent by squaring: the same bits on every platform, unlike libm's pow.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut result = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    result
+}
+
+/// Counts the packets that could have been sent while the server was idle.
+#[derive(Clone, Debug)]
+pub struct IdleClock {
+    since: Option<Instant>,
+    packet_time: Duration,
+}
+
+impl IdleClock {
+    /// A clock that counts packets of `mean_packet` at `rate`, idle from the start of the run.
+    pub fn new(mean_packet: Bytes, rate: Bitrate) -> Self {
+        let nanos = u128::from(mean_packet.bits()) * 1_000_000_000 / u128::from(rate.as_bps());
+        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX).max(1);
+        Self { since: Some(Instant::ZERO), packet_time: Duration::from_nanos(nanos) }
+    }
+
+    /// The server has been idle since `since`.
+    #[inline]
+    pub fn begin(&mut self, since: Instant) {
+        self.since.get_or_insert(since);
+    }
+
+    /// How many packets could have been sent since the server fell idle; 0 if it is busy.
+    #[inline]
+    pub fn missed(&self, now: Instant) -> u64 {
+        self.since.map_or(0, |since| now.since(since).as_nanos() / self.packet_time.as_nanos())
+    }
+
+    /// Told how an arrival was judged: an accepted packet ends the idle period, a dropped one starts it anew.
+    #[inline]
+    pub fn settle(&mut self, accepted: bool, now: Instant) {
+        if accepted {
+            self.since = None;
+        } else if self.since.is_some() {
+            self.since = Some(now);
+        }
+    }
+}
+
+/// How a RED test that drops came to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// By chance, between min and max.
+    Early,
+    /// At or above max.
+    Forced,
+}
+
+/// What all tests of one queue share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedKnobs {
+    /// Let at least 1/p_b packets pass between two drops (ns-2's `wait_`).
+    pub wait: bool,
+    /// Between max and twice max, go on from max_p to 1 instead of dropping all.
+    pub gentle: bool,
+    /// The packet size to which byte-mode probabilities and idle times are scaled.
+    pub mean_packet: Bytes,
+}
+
+/// One threshold set with its own count of packets since the last drop.
+#[derive(Clone, Debug)]
+pub struct EarlyTest {
+    set: Thresholds,
+    knobs: RedKnobs,
+    /// Packets since the last drop, or -1 below min.
+    count: i64,
+}
+
+impl EarlyTest {
+    /// The test before its first packet.
+    pub fn new(set: Thresholds, knobs: RedKnobs) -> Self {
+        Self { set, knobs, count: -1 }
+    }
+
+    /// Judges one packet against the `average`; `None` lets it pass.
+    #[inline]
+    pub fn judge(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
+        let (min, max, max_p) = (self.set.min(), self.set.max(), self.set.max_p());
+        let p_b = if average < min {
+            self.count = -1;
+            return None;
+        } else if average < max {
+            max_p * (average - min) / (max - min)
+        } else if self.knobs.gentle && average < 2.0 * max {
+            max_p + (1.0 - max_p) * (average - max) / max
+        } else {
+            self.count = 0;
+            return Some(Severity::Forced);
+        };
+        self.count += 1;
+        let mut p_a = spread(p_b, self.count as f64, self.knobs.wait);
+        if self.set.unit() == Unit::Bytes && p_a < 1.0 {
+            p_a = (p_a * f64::from(packet.size) / self.knobs.mean_packet.get() as f64).min(1.0);
+        }
+        if rng.chance(p_a) {
+            self.count = 0;
+            return Some(Severity::Early);
+        }
+        None
+    }
+
+    /// Told that the packet was lost before this test could judge it: the spacing starts anew.
+    #[inline]
+    pub fn lost(&mut self) {
+        self.count = 0;
+    }
+}
+
+/// Spreads drops evenly: the gap between two is uniform on 1..1/p_b, or with `wait` on 1/p_b..2/p_b.
+///
+/// The paper's text says up to and including 1/p_b; its figure 2 counts the packet before the test, which ends one sooner.
+#[inline]
+fn spread(p_b: f64, count: f64, wait: bool) -> f64 {
+    let x = count * p_b;
+    if wait {
+        if x < 1.0 {
+            0.0
+        } else if x < 2.0 {
+            p_b / (2.0 - x)
+        } else {
+            1.0
+        }
+    } else if x < 1.0 {
+        p_b / (1.0 - x)
+    } else {
+        1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FlowId;
+
+    fn knobs(wait: bool, gentle: bool) -> RedKnobs {
+        RedKnobs { wait, gentle, mean_packet: Bytes::new(1000) }
+    }
+
+    fn gaps(wait: bool, size: u32, set: &str) -> Vec<u32> {
+        let mut test = EarlyTest::new(set.parse().unwrap(), knobs(wait, false));
+        let mut rng = Rng::stream(11, "gaps");
+        let packet = Header::new(FlowId(0), size);
+        let mut gaps = Vec::new();
+        let mut gap = 0;
+        while gaps.len() < 20_000 {
+            gap += 1;
+            if test.judge(60.0, &packet, &mut rng).is_some() {
+                gaps.push(gap);
+                gap = 0;
+            }
+        }
+        gaps
+    }
+
+    #[test]
+    fn spread_by_hand() {
+        // p_b = 0.1. Without wait: 0.1/(1 - 0.5) after five; with wait: nothing before ten, then 0.1/(2 - 1.5).
+        assert!((spread(0.1, 5.0, false) - 0.2).abs() < 1e-12);
+        assert_eq!(spread(0.1, 10.0, false), 1.0);
+        assert_eq!(spread(0.1, 9.0, true), 0.0);
+        assert!((spread(0.1, 15.0, true) - 0.2).abs() < 1e-12);
+        assert_eq!(spread(0.1, 20.0, true), 1.0);
+    }
+
+    #[test]
+    fn gaps_are_uniform_as_floyd_and_jacobson_intend() {
+        // max_p 0.1 over 30..90 at an average of 60: p_b = 0.05, 1/p_b = 20.
+        let plain = gaps(false, 1000, "30/90/0.1");
+        assert_eq!((*plain.iter().min().unwrap(), *plain.iter().max().unwrap()), (1, 19));
+        let mean = |gaps: &[u32]| f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
+        assert!((mean(&plain) - 10.0).abs() < 0.15, "{}", mean(&plain));
+        let waiting = gaps(true, 1000, "30/90/0.1");
+        assert_eq!((*waiting.iter().min().unwrap(), *waiting.iter().max().unwrap()), (20, 39));
+        assert!((mean(&waiting) - 29.5).abs() < 0.3, "{}", mean(&waiting));
+    }
+
+    #[test]
+    fn byte_mode_drops_small_packets_less() {
+        let mean = |gaps: &[u32]| f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
+        let full = mean(&gaps(false, 1000, "30B/90B/0.1"));
+        let small = mean(&gaps(false, 100, "30B/90B/0.1"));
+        assert!(small > 1.5 * full, "{small} against {full}");
+    }
+
+    #[test]
+    fn gentle_goes_on_above_max() {
+        let packet = Header::new(FlowId(0), 1000);
+        let mut rng = Rng::stream(3, "gentle");
+        let mut share = |gentle: bool, average: f64| {
+            let mut test = EarlyTest::new("30/90/0.1".parse().unwrap(), knobs(false, gentle));
+            (0..1000).filter(|_| test.judge(average, &packet, &mut rng).is_some()).count()
+        };
+        assert_eq!(share(false, 90.0), 1000);
+        let between = share(true, 91.0);
+        assert!((150..400).contains(&between), "{between}");
+        assert_eq!(share(true, 180.0), 1000);
+    }
+
+    #[test]
+    fn idle_time_decays_the_average_once() {
+        let weight = Weight::new(0.5).unwrap();
+        let mut clock = IdleClock::new(Bytes::new(1000), Bitrate::from_bps(8_000_000).unwrap());
+        clock.settle(true, Instant::ZERO);
+        assert_eq!(clock.missed(Instant::from_nanos(5_000_000)), 0, "a busy server misses nothing");
+        clock.begin(Instant::from_nanos(5_000_000));
+        assert_eq!(clock.missed(Instant::from_nanos(8_500_000)), 3);
+        clock.settle(false, Instant::from_nanos(8_500_000));
+        clock.begin(Instant::from_nanos(5_000_000));
+        assert_eq!(clock.missed(Instant::from_nanos(9_500_000)), 1, "a dropped arrival starts the count anew");
+        let mut average = Ewma::default();
+        average.update(weight, 16.0);
+        assert_eq!(average.get(), 8.0);
+        average.decay(weight, 3);
+        assert_eq!(average.get(), 1.0);
+    }
+}

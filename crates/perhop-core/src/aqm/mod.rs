@@ -1,0 +1,98 @@
+//! Active queue management: who is dropped (RFC 7567).
+
+mod drop_tail;
+mod early;
+mod red;
+mod rio;
+mod rio_plus_out;
+
+pub use drop_tail::{DropTail, DropTailParams};
+pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
+pub use red::{Red, RedParams};
+pub use rio::{Averages, Coupling, Rio, RioParams};
+pub use rio_plus_out::{RioPlusOut, RioPlusOutParams};
+
+use crate::{Context, Header, Instant, Occupancy};
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Reason {
+    /// The queue had no room.
+    Overflow = 0,
+    /// By chance, the average being between min and max.
+    Early = 1,
+    /// The average was at or above max.
+    Forced = 2,
+    /// By chance, the average of OUT packets being between its min and max (RI+O).
+    EarlyOut = 3,
+    /// The average of OUT packets was at or above its max (RI+O).
+    ForcedOut = 4,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [Self::Overflow, Self::Early, Self::Forced, Self::EarlyOut, Self::ForcedOut];
+
+    /// The reason's name in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Overflow => "overflow",
+            Self::Early => "early",
+            Self::Forced => "forced",
+            Self::EarlyOut => "early-out",
+            Self::ForcedOut => "forced-out",
+        }
+    }
+}
+
+/// What an AQM says of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let it in.
+    Pass,
+    /// Drop it.
+    Drop(Reason),
+}
+
+/// Decides who is dropped; never owns a packet.
+pub trait Aqm {
+    /// Judges a packet before it is queued; `queue` does not count it yet.
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict;
+
+    /// Told that the server has had nothing to send since `since`.
+    fn on_idle(&mut self, _since: Instant) {}
+
+    /// The averages it keeps, by name, for probes.
+    fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        std::iter::empty()
+    }
+}
+
+macro_rules! register_aqms {
+    ($($variant:ident($block:ty),)+) => {
+        crate::block::register!(crate::Role::Aqm, "aqm", AnyAqm, AqmParams, $($variant($block),)+);
+
+        impl Aqm for AnyAqm {
+            #[inline]
+            fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+                match self { $(Self::$variant(aqm) => aqm.on_arrival(packet, queue, cx),)+ }
+            }
+            #[inline]
+            fn on_idle(&mut self, since: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_idle(since),)+ }
+            }
+            fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
+                let named: Vec<_> = match self { $(Self::$variant(aqm) => aqm.averages().collect(),)+ };
+                named.into_iter()
+            }
+        }
+    };
+}
+
+register_aqms! {
+    DropTail(DropTail),
+    Red(Red),
+    Rio(Rio),
+    RioPlusOut(RioPlusOut),
+}

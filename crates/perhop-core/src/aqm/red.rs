@@ -1,0 +1,184 @@
+//! RED: Floyd & Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993, figure 2.
+//!
+//! ## Deviations
+//! ns-2 never drops early from a queue of one packet or less, and skips the test for the first packet above min. Neither
+//! is in the paper's algorithm, and neither is here; `first_packet_above_min_may_drop` shows the second.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
+use super::{Aqm, Reason, Verdict};
+use crate::{Block, Bytes, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight};
+
+/// Adds to a block of the RED family the parameters that all of them have.
+macro_rules! red_params {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)+
+            /// Room in the queue, in packets (`868p`) or bytes (`500kB`).
+            pub limit: Depth,
+            /// w_q: the newest sample's weight in the average queue length.
+            #[serde(default = "crate::aqm::red::default_weight")]
+            pub weight: Weight,
+            /// Let at least 1/p packets pass between two drops, as ns-2's RED does by default.
+            #[serde(default = "crate::aqm::red::default_wait")]
+            pub wait: bool,
+            /// Above max, let the drop probability rise to 1 at twice max instead of dropping all (Floyd 2000).
+            #[serde(default)]
+            pub gentle: bool,
+            /// The packet size for idle time and for byte-mode probabilities.
+            #[serde(default = "crate::aqm::red::default_mean_packet")]
+            pub mean_packet: Bytes,
+        }
+
+        impl $name {
+            pub(crate) fn knobs(&self) -> RedKnobs {
+                RedKnobs { wait: self.wait, gentle: self.gentle, mean_packet: self.mean_packet }
+            }
+        }
+    };
+}
+pub(crate) use red_params;
+
+pub(crate) fn default_weight() -> Weight {
+    Weight::new(0.002).expect("0.002 is a weight")
+}
+
+pub(crate) const fn default_wait() -> bool {
+    true
+}
+
+pub(crate) const fn default_mean_packet() -> Bytes {
+    Bytes::new(1000)
+}
+
+red_params! {
+    /// Parameters of [`Red`].
+    RedParams {
+        /// `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`).
+        thresholds: Thresholds,
+    }
+}
+
+/// Random Early Detection over the whole queue, blind to color.
+#[derive(Clone, Debug)]
+pub struct Red {
+    params: RedParams,
+    average: Ewma,
+    idle: IdleClock,
+    test: EarlyTest,
+}
+
+impl Block for Red {
+    type Params = RedParams;
+    const NAME: &'static str = "red";
+    const SUMMARY: &'static str = "drops by chance as the average queue grows, blind to color";
+    const SOURCE: &'static str = "Floyd & Jacobson 1993, figure 2";
+
+    fn new(params: RedParams, environment: Environment) -> Self {
+        Self {
+            average: Ewma::default(),
+            idle: IdleClock::new(params.mean_packet, environment.rate),
+            test: EarlyTest::new(params.thresholds, params.knobs()),
+            params,
+        }
+    }
+}
+
+impl Aqm for Red {
+    #[inline]
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        let weight = self.params.weight;
+        self.average.decay(weight, self.idle.missed(cx.now));
+        self.average.update(weight, queue.total(self.params.thresholds.unit()));
+        let verdict = if queue.is_full_for(packet, self.params.limit) {
+            self.test.lost();
+            Verdict::Drop(Reason::Overflow)
+        } else {
+            match self.test.judge(self.average.get(), packet, cx.rng) {
+                None => Verdict::Pass,
+                Some(Severity::Early) => Verdict::Drop(Reason::Early),
+                Some(Severity::Forced) => Verdict::Drop(Reason::Forced),
+            }
+        };
+        self.idle.settle(verdict == Verdict::Pass, cx.now);
+        verdict
+    }
+
+    fn on_idle(&mut self, since: Instant) {
+        self.idle.begin(since);
+    }
+
+    fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        std::iter::once(("total", self.average.get()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bitrate, Color, FlowId, Rng};
+
+    fn red(thresholds: &str, weight: f64, wait: bool) -> Red {
+        let params = RedParams {
+            thresholds: thresholds.parse().unwrap(),
+            limit: Depth::Packets(100),
+            weight: Weight::new(weight).unwrap(),
+            wait,
+            gentle: false,
+            mean_packet: Bytes::new(1000),
+        };
+        Red::new(params, Environment { rate: Bitrate::from_bps(8_000_000).unwrap() })
+    }
+
+    fn queue(packets: u32) -> Occupancy {
+        let mut queue = Occupancy::EMPTY;
+        (0..packets).for_each(|_| queue.add(Color::Yellow, 1000));
+        queue
+    }
+
+    #[test]
+    fn average_by_hand() {
+        let mut red = red("50/90/0.1", 0.25, false);
+        let mut rng = Rng::stream(1, "red");
+        let packet = Header::new(FlowId(0), 1000);
+        for (waiting, average) in [(8, 2.0), (8, 3.5), (0, 2.625)] {
+            let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
+            assert_eq!(red.on_arrival(&packet, &queue(waiting), cx), Verdict::Pass);
+            assert_eq!(red.average.get(), average);
+        }
+        // Idle for 2.5 packet times of 1 ms: two missed packets, then the update with q = 0.
+        red.on_idle(Instant::from_nanos(1_000_000));
+        let cx = &mut Context { now: Instant::from_nanos(3_500_000), rng: &mut rng };
+        red.on_arrival(&packet, &queue(0), cx);
+        assert_eq!(red.average.get(), 2.625 * 0.75 * 0.75 * 0.75);
+    }
+
+    #[test]
+    fn full_queue_overflows_whatever_the_average() {
+        let mut red = red("50/90/0.1", 0.002, true);
+        let mut rng = Rng::stream(1, "red");
+        let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
+        let verdict = red.on_arrival(&Header::new(FlowId(0), 1000), &queue(100), cx);
+        assert_eq!(verdict, Verdict::Drop(Reason::Overflow));
+    }
+
+    #[test]
+    fn first_packet_above_min_may_drop() {
+        // p_b = 1 at an average just below max: the first packet above min is lost at once.
+        let mut red = red("1/3/1", 1.0, false);
+        let mut rng = Rng::stream(1, "red");
+        let drops = (0..200).filter(|_| {
+            let mut fresh = red.clone();
+            let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
+            fresh.on_arrival(&Header::new(FlowId(0), 1000), &queue(2), cx) != Verdict::Pass
+        });
+        let drops = drops.count();
+        assert!((70..130).contains(&drops), "p_a = 0.5 on the first packet: {drops} of 200");
+        red.on_idle(Instant::ZERO);
+    }
+}

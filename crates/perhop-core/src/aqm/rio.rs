@@ -1,0 +1,239 @@
+//! RIO, RED with IN and OUT: Clark & Fang, "Explicit Allocation of Best-Effort Packet Delivery Service", 1998, section IV.
+//!
+//! ## Deviations
+//! Clark & Fang update avg_in on IN arrivals only; Kim, Park & Bahk's figure 1 updates both averages on every arrival, and
+//! ns-2's `rio.cc` updates neither on OUT arrivals. All three are here, as `averages`; the default is the figure's.
+//! `averages_follow_their_rule` shows them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
+use super::red::red_params;
+use super::{Aqm, Reason, Verdict};
+use crate::units::UnitError;
+use crate::{
+    Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Unit, Weight,
+};
+
+/// Which arrivals update which average.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Averages {
+    /// Every arrival updates both (Kim, Park & Bahk, figure 1).
+    #[default]
+    EveryArrival,
+    /// IN arrivals update both, OUT arrivals the OUT average only (Clark & Fang; ns-2's DiffServ module).
+    OwnClass,
+    /// Only IN arrivals update (ns-2's `rio.cc`, a known defect).
+    InArrivals,
+}
+
+/// Which queue the OUT packets are judged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coupling {
+    /// By all packets, IN and OUT (RIO-C).
+    #[default]
+    Coupled,
+    /// By the OUT packets alone (RIO-D).
+    Decoupled,
+}
+
+red_params! {
+    /// Parameters of [`Rio`].
+    RioParams {
+        /// `min/max/max_p` for IN packets, against the average of IN packets.
+        r#in: Thresholds,
+        /// `min/max/max_p` for OUT packets, against the average of all packets (coupled) or of OUT packets (decoupled).
+        total: Thresholds,
+        /// Which queue OUT packets are judged by.
+        #[serde(default)] coupling: Coupling,
+        /// Which arrivals update which average.
+        #[serde(default)] averages: Averages,
+    }
+}
+
+/// Two RED tests over one queue: IN packets against avg_in, OUT packets against avg_total.
+#[derive(Clone, Debug)]
+pub struct Rio {
+    limit: Depth,
+    coupling: Coupling,
+    averages: InOutAverages,
+    in_test: EarlyTest,
+    out_test: EarlyTest,
+}
+
+/// avg_in and avg_total (or avg_out), kept on one idle clock.
+#[derive(Clone, Debug)]
+pub(super) struct InOutAverages {
+    rule: Averages,
+    weight: Weight,
+    unit: Unit,
+    idle: IdleClock,
+    pub(super) r#in: Ewma,
+    pub(super) other: Ewma,
+}
+
+impl InOutAverages {
+    pub(super) fn new(rule: Averages, weight: Weight, unit: Unit, idle: IdleClock) -> Self {
+        Self { rule, weight, unit, idle, r#in: Ewma::default(), other: Ewma::default() }
+    }
+
+    /// Updates what this arrival updates; `coupling` says whether `other` is the total or the OUT queue.
+    #[inline]
+    pub(super) fn arrive(&mut self, packet: &Header, queue: &Occupancy, coupling: Coupling, now: Instant) {
+        // One clock for both, or avg_total - avg_in could go negative.
+        let missed = self.idle.missed(now);
+        self.r#in.decay(self.weight, missed);
+        self.other.decay(self.weight, missed);
+        let is_in = packet.color == Color::Green;
+        if is_in || self.rule == Averages::EveryArrival {
+            self.r#in.update(self.weight, queue.of(Color::Green, self.unit));
+        }
+        // Decoupled, an IN arrival says nothing of the OUT queue (unless every arrival counts).
+        let updates_other = match self.rule {
+            Averages::EveryArrival => true,
+            Averages::OwnClass => !is_in || coupling == Coupling::Coupled,
+            Averages::InArrivals => is_in,
+        };
+        if updates_other {
+            let total = queue.total(self.unit);
+            let other = match coupling {
+                Coupling::Coupled => total,
+                Coupling::Decoupled => total - queue.of(Color::Green, self.unit),
+            };
+            self.other.update(self.weight, other);
+        }
+    }
+
+    #[inline]
+    pub(super) fn settle(&mut self, verdict: Verdict, now: Instant) {
+        self.idle.settle(verdict == Verdict::Pass, now);
+    }
+
+    pub(super) fn begin_idle(&mut self, since: Instant) {
+        self.idle.begin(since);
+    }
+}
+
+/// Refuses threshold sets that measure the queue in different units.
+pub(super) fn same_unit(sets: &[Thresholds]) -> Result<(), UnitError> {
+    if sets.windows(2).all(|pair| pair[0].unit() == pair[1].unit()) {
+        Ok(())
+    } else {
+        Err(UnitError::new("all threshold sets of a queue are in packets, or all in bytes"))
+    }
+}
+
+impl Block for Rio {
+    type Params = RioParams;
+    const NAME: &'static str = "rio";
+    const SUMMARY: &'static str = "RED for IN packets on the IN queue, and for OUT packets on the whole queue";
+    const SOURCE: &'static str = "Clark & Fang 1998, section IV";
+
+    fn check(params: &RioParams) -> Result<(), UnitError> {
+        same_unit(&[params.r#in, params.total])
+    }
+
+    fn new(params: RioParams, environment: Environment) -> Self {
+        let idle = IdleClock::new(params.mean_packet, environment.rate);
+        Self {
+            limit: params.limit,
+            coupling: params.coupling,
+            averages: InOutAverages::new(params.averages, params.weight, params.r#in.unit(), idle),
+            in_test: EarlyTest::new(params.r#in, params.knobs()),
+            out_test: EarlyTest::new(params.total, params.knobs()),
+        }
+    }
+}
+
+impl Aqm for Rio {
+    #[inline]
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        self.averages.arrive(packet, queue, self.coupling, cx.now);
+        let (test, average) = if packet.color == Color::Green {
+            (&mut self.in_test, self.averages.r#in)
+        } else {
+            (&mut self.out_test, self.averages.other)
+        };
+        let verdict = if queue.is_full_for(packet, self.limit) {
+            test.lost();
+            Verdict::Drop(Reason::Overflow)
+        } else {
+            match test.judge(average.get(), packet, cx.rng) {
+                None => Verdict::Pass,
+                Some(Severity::Early) => Verdict::Drop(Reason::Early),
+                Some(Severity::Forced) => Verdict::Drop(Reason::Forced),
+            }
+        };
+        self.averages.settle(verdict, cx.now);
+        verdict
+    }
+
+    fn on_idle(&mut self, since: Instant) {
+        self.averages.begin_idle(since);
+    }
+
+    fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let other = match self.coupling {
+            Coupling::Coupled => "total",
+            Coupling::Decoupled => "out",
+        };
+        [("in", self.averages.r#in.get()), (other, self.averages.other.get())].into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bitrate, FlowId, Rng};
+
+    fn rio(extra: &str) -> Rio {
+        let text = format!(r#"{{"in": "40/70/0.02", "total": "10/30/0.5", "limit": "100p", "weight": 0.5 {extra}}}"#);
+        let params: RioParams = serde_json::from_str(&text).unwrap();
+        Rio::new(params, Environment { rate: Bitrate::from_bps(8_000_000).unwrap() })
+    }
+
+    fn averages_after(extra: &str, arrivals: &[Color]) -> (f64, f64) {
+        let mut rio = rio(extra);
+        let mut queue = Occupancy::EMPTY;
+        (0..4).for_each(|_| queue.add(Color::Green, 1000));
+        (0..4).for_each(|_| queue.add(Color::Yellow, 1000));
+        let mut rng = Rng::stream(1, "rio");
+        for &color in arrivals {
+            let packet = Header { color, ..Header::new(FlowId(0), 1000) };
+            rio.on_arrival(&packet, &queue, &mut Context { now: Instant::ZERO, rng: &mut rng });
+        }
+        (rio.averages.r#in.get(), rio.averages.other.get())
+    }
+
+    #[test]
+    fn averages_follow_their_rule() {
+        use Color::{Green, Yellow};
+        // Four IN and four OUT packets wait; each update goes half of the way.
+        assert_eq!(averages_after("", &[Yellow, Green]), (3.0, 6.0));
+        assert_eq!(averages_after(r#","averages":"own-class""#, &[Yellow, Green]), (2.0, 6.0));
+        assert_eq!(averages_after(r#","averages":"in-arrivals""#, &[Yellow, Green]), (2.0, 4.0));
+        let decoupled = r#","averages":"own-class","coupling":"decoupled""#;
+        assert_eq!(averages_after(decoupled, &[Yellow, Green]), (2.0, 2.0));
+    }
+
+    #[test]
+    fn out_packets_go_first() {
+        let mut rio = rio("");
+        let mut queue = Occupancy::EMPTY;
+        (0..35).for_each(|_| queue.add(Color::Green, 1000));
+        let mut rng = Rng::stream(1, "rio");
+        let mut judge = |color| {
+            let packet = Header { color, ..Header::new(FlowId(0), 1000) };
+            rio.on_arrival(&packet, &queue, &mut Context { now: Instant::ZERO, rng: &mut rng })
+        };
+        for _ in 0..20 {
+            judge(Color::Green);
+        }
+        assert_eq!(judge(Color::Green), Verdict::Pass, "35 IN packets are below min_in = 40");
+        assert_eq!(judge(Color::Yellow), Verdict::Drop(Reason::Forced), "and above max_total = 30");
+        assert_eq!(judge(Color::Red), Verdict::Drop(Reason::Forced), "red counts as OUT");
+    }
+}

@@ -1,0 +1,193 @@
+//! RI+O: Kim, Park & Bahk, "A modified RIO queue management scheme", figure 1.
+//!
+//! RIO with a third threshold set, which OUT packets meet after the second: it tests avg_out = avg_total - avg_in, so
+//! that OUT packets are also judged by the number of OUT packets alone.
+//!
+//! ## Deviations
+//! The figure's inequalities are strict on both sides; an average equal to a threshold is undefined there. Here, as in
+//! RED, min itself still passes and max itself drops.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::early::{EarlyTest, IdleClock, RedKnobs, Severity};
+use super::red::red_params;
+use super::rio::{Averages, Coupling, InOutAverages, same_unit};
+use super::{Aqm, Reason, Verdict};
+use crate::units::UnitError;
+use crate::{Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight};
+
+red_params! {
+    /// Parameters of [`RioPlusOut`].
+    RioPlusOutParams {
+        /// `min/max/max_p` for IN packets, against the average of IN packets.
+        r#in: Thresholds,
+        /// `min/max/max_p` for OUT packets, against the average of all packets.
+        total: Thresholds,
+        /// `min/max/max_p` for OUT packets that passed `total`, against the average of OUT packets.
+        out: Thresholds,
+        /// Which arrivals update which average.
+        #[serde(default)] averages: Averages,
+    }
+}
+
+/// Three RED tests over one queue: IN against avg_in, OUT against avg_total and then against avg_out.
+#[derive(Clone, Debug)]
+pub struct RioPlusOut {
+    limit: Depth,
+    averages: InOutAverages,
+    in_test: EarlyTest,
+    total_test: EarlyTest,
+    out_test: EarlyTest,
+}
+
+impl Block for RioPlusOut {
+    type Params = RioPlusOutParams;
+    const NAME: &'static str = "rio-plus-out";
+    const SUMMARY: &'static str = "RIO with a third threshold set, on the average number of OUT packets";
+    const SOURCE: &'static str = "Kim, Park & Bahk, figure 1";
+
+    fn check(params: &RioPlusOutParams) -> Result<(), UnitError> {
+        same_unit(&[params.r#in, params.total, params.out])
+    }
+
+    fn new(params: RioPlusOutParams, environment: Environment) -> Self {
+        let idle = IdleClock::new(params.mean_packet, environment.rate);
+        Self {
+            limit: params.limit,
+            averages: InOutAverages::new(params.averages, params.weight, params.r#in.unit(), idle),
+            in_test: EarlyTest::new(params.r#in, params.knobs()),
+            total_test: EarlyTest::new(params.total, params.knobs()),
+            out_test: EarlyTest::new(params.out, params.knobs()),
+        }
+    }
+}
+
+impl RioPlusOut {
+    /// avg_total - avg_in, which with separate update rules can dip below zero.
+    fn average_out(&self) -> f64 {
+        (self.averages.other.get() - self.averages.r#in.get()).max(0.0)
+    }
+}
+
+impl Aqm for RioPlusOut {
+    #[inline]
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        self.averages.arrive(packet, queue, Coupling::Coupled, cx.now);
+        let is_in = packet.color == Color::Green;
+        let full = queue.is_full_for(packet, self.limit);
+        let verdict = if full {
+            if is_in {
+                self.in_test.lost();
+            } else {
+                self.total_test.lost();
+                self.out_test.lost();
+            }
+            Verdict::Drop(Reason::Overflow)
+        } else {
+            let (test, average) = if is_in {
+                (&mut self.in_test, self.averages.r#in)
+            } else {
+                (&mut self.total_test, self.averages.other)
+            };
+            match test.judge(average.get(), packet, cx.rng) {
+                Some(Severity::Early) => Verdict::Drop(Reason::Early),
+                Some(Severity::Forced) => Verdict::Drop(Reason::Forced),
+                None if is_in => Verdict::Pass,
+                None => {
+                    let average = self.average_out();
+                    match self.out_test.judge(average, packet, cx.rng) {
+                        None => Verdict::Pass,
+                        Some(Severity::Early) => Verdict::Drop(Reason::EarlyOut),
+                        Some(Severity::Forced) => Verdict::Drop(Reason::ForcedOut),
+                    }
+                }
+            }
+        };
+        self.averages.settle(verdict, cx.now);
+        verdict
+    }
+
+    fn on_idle(&mut self, since: Instant) {
+        self.averages.begin_idle(since);
+    }
+
+    fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        [
+            ("in", self.averages.r#in.get()),
+            ("total", self.averages.other.get()),
+            ("out", self.average_out()),
+        ]
+        .into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aqm::{Rio, RioParams};
+    use crate::{Bitrate, FlowId, Rng};
+
+    const ENVIRONMENT: fn() -> Environment = || Environment { rate: Bitrate::from_bps(8_000_000).unwrap() };
+
+    fn queue(green: u32, yellow: u32) -> Occupancy {
+        let mut queue = Occupancy::EMPTY;
+        (0..green).for_each(|_| queue.add(Color::Green, 1000));
+        (0..yellow).for_each(|_| queue.add(Color::Yellow, 1000));
+        queue
+    }
+
+    #[test]
+    fn both_tests_take_their_share_of_out_packets() {
+        // avg_total 60, avg_in 45; sets 30/90/.05 and 10/30/.1: P_total = P_out = .025, together .049375. With spreading
+        // the first packet's p_a is p_b / (1 - p_b) in each test.
+        let text = r#"{"in": "400/700/0.02", "total": "30/90/0.05", "out": "10/30/0.1",
+                       "limit": "1000p", "weight": 1.0, "wait": false}"#;
+        let params: RioPlusOutParams = serde_json::from_str(text).unwrap();
+        let fresh = RioPlusOut::new(params, ENVIRONMENT());
+        let mut rng = Rng::stream(5, "vector");
+        let mut by_reason = [0_u32; 5];
+        let trials = 200_000;
+        for _ in 0..trials {
+            let mut aqm = fresh.clone();
+            // The first arrival only sets the averages and is IN: the tests of OUT packets are untouched.
+            let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
+            let packet = Header { color: Color::Green, ..Header::new(FlowId(0), 1000) };
+            aqm.on_arrival(&packet, &queue(45, 15), cx);
+            assert_eq!(aqm.averages().map(|(_, v)| v).collect::<Vec<_>>(), [45.0, 60.0, 15.0]);
+            // Count -1 becomes 0 on the first packet tested: p_a = p_b exactly.
+            if let Verdict::Drop(reason) =
+                aqm.on_arrival(&Header { color: Color::Yellow, ..packet }, &queue(45, 15), cx)
+            {
+                by_reason[reason as usize] += 1;
+            }
+        }
+        let share = |reason: Reason| f64::from(by_reason[reason as usize]) / f64::from(trials);
+        assert!((share(Reason::Early) - 0.025).abs() < 0.0015, "{}", share(Reason::Early));
+        assert!((share(Reason::EarlyOut) - 0.975 * 0.025).abs() < 0.0015, "{}", share(Reason::EarlyOut));
+        let both = share(Reason::Early) + share(Reason::EarlyOut);
+        assert!((both - 0.049_375).abs() < 0.002, "{both}");
+    }
+
+    #[test]
+    fn without_its_third_set_it_is_rio_to_the_bit() {
+        let common = r#""in": "4/7/0.2", "total": "1/9/0.5", "limit": "20p", "weight": 0.1"#;
+        let rio: RioParams = serde_json::from_str(&format!("{{{common}}}")).unwrap();
+        let plus: RioPlusOutParams =
+            serde_json::from_str(&format!(r#"{{{common}, "out": "1000000/1000000/0"}}"#)).unwrap();
+        let (mut rio, mut plus) = (Rio::new(rio, ENVIRONMENT()), RioPlusOut::new(plus, ENVIRONMENT()));
+        let (mut luck_rio, mut luck_plus) = (Rng::stream(9, "aqm"), Rng::stream(9, "aqm"));
+        let mut traffic = Rng::stream(1, "traffic");
+        for step in 0..20_000 {
+            let now = Instant::from_nanos(step * 700_000);
+            let waiting = queue(traffic.up_to(10) as u32, traffic.up_to(10) as u32);
+            let color = if traffic.chance(0.5) { Color::Green } else { Color::Yellow };
+            let packet = Header { color, ..Header::new(FlowId(0), 1000) };
+            assert_eq!(
+                rio.on_arrival(&packet, &waiting, &mut Context { now, rng: &mut luck_rio }),
+                plus.on_arrival(&packet, &waiting, &mut Context { now, rng: &mut luck_plus }),
+            );
+        }
+        assert_eq!(luck_rio, luck_plus);
+    }
+}

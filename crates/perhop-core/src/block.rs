@@ -1,0 +1,166 @@
+//! What every block has in common, and how blocks are registered.
+
+use std::fmt::Debug;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::units::UnitError;
+use crate::{Bitrate, Instant, Rng, aqm, meter, scheduler};
+
+/// A block's only doors to time and chance.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The driver's time.
+    pub now: Instant,
+    /// The block's own random stream.
+    pub rng: &'a mut Rng,
+}
+
+/// What a block may know of the place it stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Environment {
+    /// The rate at which its queue is served, or, for a meter, at which packets can come.
+    pub rate: Bitrate,
+}
+
+/// A mechanism: its name in scenarios, its parameters, and how it is made.
+pub trait Block: Sized {
+    /// What a user may set. Field docs become the documentation; `Default`s live in the serde attributes.
+    type Params: Clone + Debug + PartialEq + Serialize + DeserializeOwned + JsonSchema;
+    /// The name in scenarios.
+    const NAME: &'static str;
+    /// One line for the tables of blocks.
+    const SUMMARY: &'static str;
+    /// The paper and figure, or the RFC and section.
+    const SOURCE: &'static str;
+
+    /// Checks what no single field can: how the fields fit together.
+    ///
+    /// # Errors
+    /// What does not fit, and what would.
+    fn check(_params: &Self::Params) -> Result<(), UnitError> {
+        Ok(())
+    }
+
+    /// The block at the start of a run. `params` have passed [`check`](Self::check).
+    fn new(params: Self::Params, environment: Environment) -> Self;
+}
+
+/// Where a block stands in the packet's path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Decides who is dropped.
+    Aqm,
+    /// Measures a flow against its profile and gives each packet a color.
+    Meter,
+    /// Owns the packets and decides who is sent next.
+    Discipline,
+}
+
+/// A registered block, as tables, documentation and the scenario format see it.
+#[derive(Debug)]
+pub struct BlockInfo {
+    /// Where it stands.
+    pub role: Role,
+    /// Its name in scenarios.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// JSON Schema of its parameters.
+    pub parameters: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl BlockInfo {
+    pub(crate) const fn of<B: Block>(role: Role) -> Self {
+        Self {
+            role,
+            name: B::NAME,
+            summary: B::SUMMARY,
+            source: B::SOURCE,
+            parameters: <B::Params as JsonSchema>::json_schema,
+        }
+    }
+}
+
+/// Every registered block.
+pub fn registry() -> impl Iterator<Item = BlockInfo> {
+    aqm::registered().into_iter().chain(meter::registered()).chain(scheduler::registered())
+}
+
+/// Makes the enum over a role's blocks and the enum over their parameters, from one line a block.
+///
+/// The enums are dispatched by `match`: no vtable in the packet's path. The parameters' form in a scenario is one table
+/// with the block's name under `$tag`.
+macro_rules! register {
+    ($role:expr, $tag:literal, $any:ident, $params:ident, $($variant:ident($block:ty),)+) => {
+        /// Any registered block of this role.
+        #[derive(Clone, Debug)]
+        #[allow(clippy::large_enum_variant)]
+        pub enum $any {
+            $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant($block),)+
+        }
+
+        /// The parameters of any registered block of this role.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum $params {
+            $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant(<$block as $crate::Block>::Params),)+
+        }
+
+        impl serde::Serialize for $params {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                #[derive(serde::Serialize)]
+                struct Table<'a, P> {
+                    #[serde(rename = $tag)]
+                    name: &'static str,
+                    #[serde(flatten)]
+                    params: &'a P,
+                }
+                match self {
+                    $(Self::$variant(params) => Table { name: self.name(), params }.serialize(serializer),)+
+                }
+            }
+        }
+
+        /// The blocks of this role.
+        pub fn registered() -> Vec<$crate::BlockInfo> {
+            vec![$($crate::BlockInfo::of::<$block>($role)),+]
+        }
+
+        impl $params {
+            /// The key that names the block in a scenario's table.
+            pub const TAG: &'static str = $tag;
+            /// The names of the blocks of this role.
+            pub const NAMES: &'static [&'static str] = &[$(<$block as $crate::Block>::NAME),+];
+
+            /// The block's name.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => <$block as $crate::Block>::NAME,)+ }
+            }
+
+            /// The block at the start of a run.
+            pub fn build(self, environment: $crate::Environment) -> $any {
+                match self { $(Self::$variant(params) => $any::$variant(<$block as $crate::Block>::new(params, environment)),)+ }
+            }
+
+            /// Reads the parameters of the block `name` from its table (without the tag); `None` if no block has the name.
+            pub fn deserialize_named<'de, D: serde::Deserializer<'de>>(
+                name: &str,
+                table: D,
+            ) -> Option<Result<Self, D::Error>> {
+                $(if name == <$block as $crate::Block>::NAME {
+                    return Some(<<$block as $crate::Block>::Params as serde::Deserialize>::deserialize(table).and_then(|params| {
+                        <$block as $crate::Block>::check(&params).map_err(serde::de::Error::custom)?;
+                        Ok(Self::$variant(params))
+                    }));
+                })+
+                None
+            }
+        }
+    };
+}
+pub(crate) use register;

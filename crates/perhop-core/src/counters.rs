@@ -1,0 +1,92 @@
+//! What went through a queue, and the identity that must hold of it.
+
+use std::fmt;
+
+use crate::aqm::Reason;
+use crate::{Color, Occupancy};
+
+/// Packets through one queue, by color and, for drops, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets offered to the queue.
+    pub arrived: [u64; 3],
+    /// Packets handed on for transmission.
+    pub sent: [u64; 3],
+    dropped: [[u64; 3]; Reason::ALL.len()],
+}
+
+/// A broken conservation identity: packets were lost or invented.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imbalance {
+    color: Color,
+    arrived: u64,
+    sent: u64,
+    dropped: u64,
+    waiting: u64,
+}
+
+impl Counters {
+    /// Counts an arrival.
+    #[inline]
+    pub fn arrive(&mut self, color: Color) {
+        self.arrived[color.index()] += 1;
+    }
+
+    /// Counts a departure.
+    #[inline]
+    pub fn send(&mut self, color: Color) {
+        self.sent[color.index()] += 1;
+    }
+
+    /// Counts a drop.
+    #[inline]
+    pub fn drop(&mut self, color: Color, reason: Reason) {
+        self.dropped[reason as usize][color.index()] += 1;
+    }
+
+    /// Packets dropped for `reason`, by color.
+    pub fn dropped(&self, reason: Reason) -> [u64; 3] {
+        self.dropped[reason as usize]
+    }
+
+    /// Packets of one color dropped for any reason.
+    pub fn dropped_of(&self, color: Color) -> u64 {
+        self.dropped.iter().map(|by_color| by_color[color.index()]).sum()
+    }
+
+    /// Checks arrived = sent + dropped + waiting for every color.
+    ///
+    /// # Errors
+    /// The first color for which it does not hold.
+    pub fn balance(&self, waiting: &Occupancy) -> Result<(), Imbalance> {
+        for color in Color::ALL {
+            let found = Imbalance {
+                color,
+                arrived: self.arrived[color.index()],
+                sent: self.sent[color.index()],
+                dropped: self.dropped_of(color),
+                waiting: waiting.packets_of(color),
+            };
+            if found.arrived != found.sent + found.dropped + found.waiting {
+                return Err(found);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Imbalance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} packets are not conserved: {} arrived, but {} sent + {} dropped + {} waiting",
+            self.color.name(),
+            self.arrived,
+            self.sent,
+            self.dropped,
+            self.waiting
+        )
+    }
+}
+
+impl std::error::Error for Imbalance {}

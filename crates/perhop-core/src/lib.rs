@@ -1,0 +1,29 @@
+//! The blocks of perhop: meters, markers, active queue management and schedulers.
+//!
+//! A block decides and does nothing else. Time and chance come in through [`Context`], packets through [`Header`] and
+//! the queue's state through [`Occupancy`]; a block reads no clock, owns no socket, logs nothing and allocates nothing
+//! per packet. The simulator and the Linux data plane drive the same blocks.
+//!
+//! A new block is one file and one line in its role's registration ([`aqm`], [`meter`]); the registration feeds the
+//! scenario format, the published schema, the documentation and the conformance harness in [`testing`].
+
+pub mod aqm;
+mod block;
+mod counters;
+pub mod marker;
+pub mod meter;
+mod occupancy;
+mod packet;
+mod rng;
+pub mod scheduler;
+pub mod testing;
+mod time;
+pub mod units;
+
+pub use block::{Block, BlockInfo, Context, Environment, Role, registry};
+pub use counters::{Counters, Imbalance};
+pub use occupancy::Occupancy;
+pub use packet::{Color, Dscp, Ecn, FlowId, Header, Packet};
+pub use rng::Rng;
+pub use time::{Duration, Instant};
+pub use units::{Bitrate, Bytes, Depth, Probability, Thresholds, Unit, Weight};

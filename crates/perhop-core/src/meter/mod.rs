@@ -1,0 +1,37 @@
+//! Meters: a flow's traffic measured against its profile, each packet given a color (RFC 2475, section 2.3.3).
+
+mod token_bucket;
+
+pub use token_bucket::{TokenBucket, TokenBucketParams};
+
+use crate::{Bitrate, Color, Context, Header};
+
+/// Measures a flow against its profile.
+pub trait Meter {
+    /// The color of the next packet of the flow.
+    fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color;
+}
+
+macro_rules! register_meters {
+    ($($variant:ident($block:ty),)+) => {
+        crate::block::register!(crate::Role::Meter, "marker", AnyMeter, MeterParams, $($variant($block),)+);
+
+        impl MeterParams {
+            /// The rate the profile promises.
+            pub fn rate(&self) -> Bitrate {
+                match self { $(Self::$variant(params) => params.rate,)+ }
+            }
+        }
+
+        impl Meter for AnyMeter {
+            #[inline]
+            fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
+                match self { $(Self::$variant(meter) => meter.color(packet, cx),)+ }
+            }
+        }
+    };
+}
+
+register_meters! {
+    TokenBucket(TokenBucket),
+}

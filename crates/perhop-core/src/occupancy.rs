@@ -1,0 +1,80 @@
+//! How much waits in a queue, by color.
+
+use crate::{Color, Depth, Header, Unit};
+
+/// Packets and bytes waiting in a queue; the packet in transmission is no longer counted (as in ns-2 and Linux).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    packets: [u32; 3],
+    bytes: [u64; 3],
+}
+
+impl Occupancy {
+    /// An empty queue.
+    pub const EMPTY: Self = Self { packets: [0; 3], bytes: [0; 3] };
+
+    /// Counts a packet in.
+    #[inline]
+    pub fn add(&mut self, color: Color, size: u32) {
+        self.packets[color.index()] += 1;
+        self.bytes[color.index()] += u64::from(size);
+    }
+
+    /// Counts a packet out.
+    #[inline]
+    pub fn remove(&mut self, color: Color, size: u32) {
+        self.packets[color.index()] -= 1;
+        self.bytes[color.index()] -= u64::from(size);
+    }
+
+    /// Packets waiting.
+    #[inline]
+    pub fn packets(&self) -> u64 {
+        self.packets.iter().map(|&n| u64::from(n)).sum()
+    }
+
+    /// Bytes waiting.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.iter().sum()
+    }
+
+    /// Packets of one color waiting.
+    #[inline]
+    pub fn packets_of(&self, color: Color) -> u64 {
+        u64::from(self.packets[color.index()])
+    }
+
+    /// Everything waiting, measured in `unit`.
+    #[inline]
+    pub fn total(&self, unit: Unit) -> f64 {
+        match unit {
+            Unit::Packets => self.packets() as f64,
+            Unit::Bytes => self.bytes() as f64,
+        }
+    }
+
+    /// What waits of one color, measured in `unit`.
+    #[inline]
+    pub fn of(&self, color: Color, unit: Unit) -> f64 {
+        match unit {
+            Unit::Packets => f64::from(self.packets[color.index()]),
+            Unit::Bytes => self.bytes[color.index()] as f64,
+        }
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.packets == [0; 3]
+    }
+
+    /// Whether `packet` would exceed the queue's `limit`.
+    #[inline]
+    pub fn is_full_for(&self, packet: &Header, limit: Depth) -> bool {
+        match limit {
+            Depth::Packets(most) => self.packets() >= most,
+            Depth::Bytes(most) => self.bytes() + u64::from(packet.size) > most,
+        }
+    }
+}

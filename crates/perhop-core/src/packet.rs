@@ -1,0 +1,132 @@
+//! What a block may know of a packet.
+
+use crate::{Bytes, Instant};
+
+/// A flow's number within its scenario or router.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u32);
+
+/// Drop precedence (RFC 2597, RFC 2697): green is IN, yellow is OUT, red is OUT-OUT where there are three.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Color {
+    /// In profile.
+    Green = 0,
+    /// Out of profile.
+    #[default]
+    Yellow = 1,
+    /// Furthest out of profile.
+    Red = 2,
+}
+
+impl Color {
+    /// Every color, least droppable first.
+    pub const ALL: [Self; 3] = [Self::Green, Self::Yellow, Self::Red];
+
+    /// 0 for green, 1 for yellow, 2 for red.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The color's name in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Green => "green",
+            Self::Yellow => "yellow",
+            Self::Red => "red",
+        }
+    }
+}
+
+/// A Differentiated Services codepoint (RFC 2474): six bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Dscp(u8);
+
+impl Dscp {
+    /// Best effort: the default PHB.
+    pub const DEFAULT: Self = Self(0);
+
+    /// The codepoint with this value, if it has six bits.
+    pub const fn new(value: u8) -> Option<Self> {
+        if value < 64 { Some(Self(value)) } else { None }
+    }
+
+    /// The six-bit value.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// The ECN field (RFC 3168).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotCapable = 0,
+    /// ECT(1).
+    Capable1 = 1,
+    /// ECT(0).
+    Capable0 = 2,
+    /// Congestion experienced.
+    Congested = 3,
+}
+
+/// The part of a packet that blocks read; small and `Copy`, so that it travels by value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// When the packet came to the queue that now holds it, or, on a link, when it reaches the far end.
+    pub arrived: Instant,
+    /// The flow it belongs to.
+    pub flow: FlowId,
+    /// Size on the wire, IP header included.
+    pub size: u32,
+    /// The label-switched path it follows.
+    pub label: u32,
+    /// Its codepoint.
+    pub dscp: Dscp,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its drop precedence.
+    pub color: Color,
+}
+
+impl Header {
+    /// A best-effort packet of `size` of the flow `flow`.
+    pub const fn new(flow: FlowId, size: u32) -> Self {
+        Self {
+            arrived: Instant::ZERO,
+            flow,
+            size,
+            label: 0,
+            dscp: Dscp::DEFAULT,
+            ecn: Ecn::NotCapable,
+            color: Color::Yellow,
+        }
+    }
+
+    /// Size on the wire.
+    pub const fn size(&self) -> Bytes {
+        Bytes::new(self.size as u64)
+    }
+}
+
+/// Anything that carries a [`Header`]: a simulated packet, or a real one in its buffer.
+pub trait Packet {
+    /// The header, for reading.
+    fn header(&self) -> &Header;
+    /// The header, for marking.
+    fn header_mut(&mut self) -> &mut Header;
+}
+
+impl Packet for Header {
+    fn header(&self) -> &Header {
+        self
+    }
+    fn header_mut(&mut self) -> &mut Header {
+        self
+    }
+}
+
+const _: () = assert!(size_of::<Header>() <= 32);

@@ -1,0 +1,107 @@
+//! Random streams: xoshiro256++ (Blackman & Vigna 2021), one independent stream for each block.
+
+/// A random stream. Two streams with different paths are independent; the same (seed, path) is the same stream on every
+/// platform, so adding a block changes no other block's luck.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rng {
+    state: [u64; 4],
+}
+
+impl Rng {
+    /// The stream of the block at `path` (such as `links/bottleneck/aqm`) in the run with this `seed`.
+    pub fn stream(seed: u64, path: &str) -> Self {
+        // FNV-1a spreads the path, SplitMix64 the sum: xoshiro's authors' advice for seeding.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in path.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        let mut mixer = SplitMix64(seed);
+        mixer.0 = mixer.next() ^ hash;
+        Self { state: std::array::from_fn(|_| mixer.next()) }
+    }
+
+    /// The next 64 random bits.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        let s = &mut self.state;
+        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
+        let t = s[1] << 17;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= t;
+        s[3] = s[3].rotate_left(45);
+        result
+    }
+
+    /// Uniform on [0, 1), with 53 bits.
+    #[inline]
+    pub fn uniform(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+    }
+
+    /// True with probability `p`; certain outcomes draw nothing.
+    #[inline]
+    pub fn chance(&mut self, p: f64) -> bool {
+        p > 0.0 && (p >= 1.0 || self.uniform() < p)
+    }
+
+    /// Uniform on the whole numbers 0..=`most`.
+    pub fn up_to(&mut self, most: u64) -> u64 {
+        // Lemire's multiply-shift; its bias, at most most / 2^64, is far below what a run can show.
+        ((u128::from(self.next_u64()) * (u128::from(most) + 1)) >> 64) as u64
+    }
+}
+
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splitmix_matches_its_reference_output() {
+        // Vigna's splitmix64.c from state 1234567.
+        let mut mixer = SplitMix64(1_234_567);
+        assert_eq!(mixer.next(), 6_457_827_717_110_365_317);
+        assert_eq!(mixer.next(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn xoshiro_matches_its_reference_output() {
+        // xoshiro256plusplus.c from state {1, 2, 3, 4}.
+        let mut rng = Rng { state: [1, 2, 3, 4] };
+        let first: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
+        assert_eq!(first, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
+    }
+
+    #[test]
+    fn streams_differ_by_seed_and_by_path() {
+        let mut streams = [Rng::stream(1, "a"), Rng::stream(1, "b"), Rng::stream(2, "a")].map(|mut r| r.next_u64());
+        streams.sort_unstable();
+        assert!(streams.windows(2).all(|w| w[0] != w[1]));
+    }
+
+    #[test]
+    fn uniform_has_the_mean_and_variance_of_its_name() {
+        let mut rng = Rng::stream(7, "test");
+        let n = 100_000;
+        let draws: Vec<f64> = (0..n).map(|_| rng.uniform()).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / f64::from(n);
+        assert!((mean - 0.5).abs() < 0.004, "{mean}");
+        assert!((variance - 1.0 / 12.0).abs() < 0.001, "{variance}");
+        assert!((0..1000).all(|_| rng.up_to(3) <= 3));
+    }
+}

@@ -1,0 +1,110 @@
+//! The conformance harness: what every block must keep, whatever it is given.
+//!
+//! A block's author calls nothing: the harness in `tests/conformance.rs` runs these checks over every registered block.
+
+use crate::aqm::{AqmParams, Verdict};
+use crate::meter::{AnyMeter, Meter};
+use crate::scheduler::{Dequeued, Discipline, Fifo};
+use crate::{Bitrate, Color, Context, Environment, FlowId, Header, Imbalance, Instant, Rng};
+
+/// One step of an arbitrary driver.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operation {
+    /// A packet comes.
+    Enqueue {
+        /// Its size in bytes.
+        size: u32,
+        /// Its color.
+        color: Color,
+    },
+    /// The link asks for a packet.
+    Dequeue,
+    /// Time passes, in nanoseconds.
+    Advance(u64),
+}
+
+/// What a driver sees of one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observed {
+    /// The packet was taken, or dropped for this verdict's reason.
+    Judged(Verdict),
+    /// The packet with this sequence was sent, or none was.
+    Sent(Option<u64>),
+    /// Time passed.
+    Advanced,
+}
+
+/// The environment that the harness gives to blocks: 8 Mbit/s, so that 1000 bytes take one millisecond.
+pub fn environment() -> Environment {
+    Environment { rate: Bitrate::from_bps(8_000_000).expect("not zero") }
+}
+
+/// A driver of one discipline, on a virtual clock.
+#[derive(Debug)]
+pub struct Bench<D> {
+    discipline: D,
+    now: Instant,
+    rng: Rng,
+    sequence: u32,
+}
+
+impl<D: Discipline<Header>> Bench<D> {
+    /// A driver at time zero.
+    pub fn new(discipline: D, seed: u64) -> Self {
+        Self { discipline, now: Instant::ZERO, rng: Rng::stream(seed, "harness"), sequence: 0 }
+    }
+
+    /// Performs one step and checks conservation after it.
+    ///
+    /// # Errors
+    /// The identity arrived = sent + dropped + waiting does not hold for a color.
+    pub fn step(&mut self, operation: Operation) -> Result<Observed, Imbalance> {
+        let mut cx = Context { now: self.now, rng: &mut self.rng };
+        let observed = match operation {
+            Operation::Enqueue { size, color } => {
+                let packet = Header { color, label: self.sequence, ..Header::new(FlowId(0), size) };
+                self.sequence += 1;
+                Observed::Judged(match self.discipline.enqueue(packet, &mut cx) {
+                    Ok(()) => Verdict::Pass,
+                    Err((_, reason)) => Verdict::Drop(reason),
+                })
+            }
+            Operation::Dequeue => Observed::Sent(match self.discipline.dequeue(&mut cx) {
+                Dequeued::Sent(packet) => Some(u64::from(packet.label)),
+                Dequeued::Dropped(..) | Dequeued::Wait(_) => None,
+            }),
+            Operation::Advance(nanos) => {
+                self.now += crate::Duration::from_nanos(nanos);
+                Observed::Advanced
+            }
+        };
+        self.discipline.counters().balance(self.discipline.occupancy())?;
+        Ok(observed)
+    }
+
+    /// Performs all steps and returns what was seen.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn run(&mut self, operations: &[Operation]) -> Result<Vec<Observed>, Imbalance> {
+        operations.iter().map(|&operation| self.step(operation)).collect()
+    }
+}
+
+/// A FIFO under the AQM of these parameters, in the harness's environment.
+pub fn fifo(aqm: AqmParams) -> Fifo<Header> {
+    Fifo::with_aqm(aqm, environment())
+}
+
+/// The colors a meter gives to packets of these (gap in ns, size) pairs.
+pub fn meter_colors(mut meter: AnyMeter, seed: u64, arrivals: &[(u64, u32)]) -> Vec<Color> {
+    let mut rng = Rng::stream(seed, "harness");
+    let mut now = Instant::ZERO;
+    arrivals
+        .iter()
+        .map(|&(gap, size)| {
+            now += crate::Duration::from_nanos(gap);
+            meter.color(&Header::new(FlowId(0), size), &mut Context { now, rng: &mut rng })
+        })
+        .collect()
+}

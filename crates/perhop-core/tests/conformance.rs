@@ -1,0 +1,185 @@
+//! The conformance harness over every registered block.
+//!
+//! Parameters come from each block's own schema examples below: one line for each block, and a test that no registered
+//! block is without one.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use perhop_core::aqm::AqmParams;
+use perhop_core::meter::MeterParams;
+use perhop_core::testing::{Bench, Operation, environment, fifo, meter_colors};
+use perhop_core::{Color, Role, registry};
+use proptest::prelude::*;
+
+/// A table for each block: ordinary parameters, and ones at the edges of what is allowed.
+const AQMS: &[(&str, &str)] = &[
+    ("drop-tail", r#"{"limit": "7p"}"#),
+    ("drop-tail", r#"{"limit": "4kB"}"#),
+    ("drop-tail", r#"{"limit": "0p"}"#),
+    ("red", r#"{"thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}"#),
+    ("red", r#"{"thresholds": "2kB/6kB/0.1", "limit": "9kB", "weight": 0.2, "gentle": true, "wait": false}"#),
+    ("red", r#"{"thresholds": "3/3/1", "limit": "9p", "weight": 1}"#),
+    ("rio", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#),
+    ("rio", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 1, "coupling": "decoupled", "averages": "own-class"}"#),
+    ("rio", r#"{"in": "0/0/0", "total": "0/0/1", "limit": "9p", "averages": "in-arrivals", "wait": false}"#),
+    ("rio-plus-out", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "out": "1/2/0.1", "limit": "9p", "weight": 0.2}"#),
+    ("rio-plus-out", r#"{"in": "4kB/7kB/0.02", "total": "1kB/3kB/0.5", "out": "1kB/2kB/0.1", "limit": "9kB", "weight": 1, "averages": "own-class"}"#),
+];
+const METERS: &[(&str, &str)] = &[
+    ("token-bucket", r#"{"rate": "1Mbps", "burst": "5kB"}"#),
+    ("token-bucket", r#"{"rate": "1bps", "burst": "0B"}"#),
+    ("token-bucket", r#"{"rate": "999Gbps", "burst": "9GB"}"#),
+];
+
+fn aqm(name: &str, table: &str) -> AqmParams {
+    let mut table = serde_json::Deserializer::from_str(table);
+    AqmParams::deserialize_named(name, &mut table).expect("registered").expect("valid parameters")
+}
+
+fn meter(name: &str, table: &str) -> MeterParams {
+    let mut table = serde_json::Deserializer::from_str(table);
+    MeterParams::deserialize_named(name, &mut table).expect("registered").expect("valid parameters")
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let color = prop_oneof![Just(Color::Green), Just(Color::Yellow), Just(Color::Red)];
+    let size = prop_oneof![Just(40_u32), Just(1000), 1_u32..9000, Just(u32::MAX)];
+    let operation = prop_oneof![
+        4 => (size, color).prop_map(|(size, color)| Operation::Enqueue { size, color }),
+        3 => Just(Operation::Dequeue),
+        2 => prop_oneof![0_u64..5_000_000, Just(u64::MAX)].prop_map(Operation::Advance),
+    ];
+    prop::collection::vec(operation, 0..400)
+}
+
+#[test]
+fn every_registered_block_is_in_the_harness() {
+    for block in registry() {
+        let listed = match block.role {
+            Role::Aqm => AQMS.iter().any(|(name, _)| *name == block.name),
+            Role::Meter => METERS.iter().any(|(name, _)| *name == block.name),
+            // Every AQM below runs inside the FIFO.
+            Role::Discipline => block.name == "fifo",
+        };
+        assert!(listed, "{:?} `{}` is registered, but the harness has no parameters for it", block.role, block.name);
+        assert!(!block.summary.is_empty() && !block.source.is_empty());
+    }
+}
+
+#[test]
+fn parameters_round_trip() {
+    for (name, table) in AQMS {
+        let params = aqm(name, table);
+        let mut written = serde_json::to_value(&params).unwrap();
+        assert_eq!(written.as_object_mut().unwrap().remove("aqm").unwrap(), *name);
+        assert_eq!(aqm(name, &written.to_string()), params);
+    }
+    for (name, table) in METERS {
+        let params = meter(name, table);
+        let mut written = serde_json::to_value(&params).unwrap();
+        assert_eq!(written.as_object_mut().unwrap().remove("marker").unwrap(), *name);
+        assert_eq!(meter(name, &written.to_string()), params);
+    }
+}
+
+#[test]
+fn unknown_names_and_keys_are_refused() {
+    let refused = |name: &str, table: &str| {
+        let mut table = serde_json::Deserializer::from_str(table);
+        AqmParams::deserialize_named(name, &mut table).map(|read| read.unwrap_err().to_string())
+    };
+    assert_eq!(refused("codle", "{}"), None);
+    assert!(refused("red", r#"{"limit": "9p"}"#).unwrap().contains("thresholds"));
+    assert!(refused("drop-tail", r#"{"limit": "9p", "min": 3}"#).unwrap().contains("min"));
+    let mixed = refused("rio", r#"{"in": "4kB/7kB/0.02", "total": "1/3/0.5", "limit": "9p"}"#).unwrap();
+    assert!(mixed.contains("packets"), "{mixed}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn conserved_ordered_deterministic_and_without_panic(seed: u64, operations in operations()) {
+        for (name, table) in AQMS {
+            let first = Bench::new(fifo(aqm(name, table)), seed).run(&operations);
+            let seen = first.map_err(|imbalance| TestCaseError::fail(format!("{name}: {imbalance}")))?;
+            let sent: Vec<u64> = seen.iter().filter_map(|step| match step {
+                perhop_core::testing::Observed::Sent(packet) => *packet,
+                _ => None,
+            }).collect();
+            prop_assert!(sent.windows(2).all(|pair| pair[0] < pair[1]), "{name}: out of order");
+            prop_assert_eq!(&seen, &Bench::new(fifo(aqm(name, table)), seed).run(&operations).unwrap());
+        }
+    }
+
+    #[test]
+    fn meters_are_deterministic_and_do_not_panic(
+        seed: u64,
+        arrivals in prop::collection::vec((prop_oneof![0_u64..9_000_000, Just(u64::MAX)], any::<u32>()), 0..200),
+    ) {
+        for (name, table) in METERS {
+            let colors = meter_colors(meter(name, table).build(environment()), seed, &arrivals);
+            prop_assert_eq!(&colors, &meter_colors(meter(name, table).build(environment()), seed, &arrivals));
+        }
+    }
+}
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+#[allow(unsafe_code)]
+// SAFETY: every call goes to the system allocator unchanged; the counter is thread-local and never allocates.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> usize {
+    let before = ALLOCATIONS.with(Cell::get);
+    work();
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+#[test]
+fn no_block_allocates_per_packet() {
+    let burst = |bench: &mut Bench<_>| {
+        for n in 0..2000_u32 {
+            let color = Color::ALL[n as usize % 3];
+            bench.step(Operation::Enqueue { size: 1000, color }).unwrap();
+            bench.step(Operation::Advance(900_000)).unwrap();
+            if n % 8 != 0 {
+                bench.step(Operation::Dequeue).unwrap();
+            }
+        }
+    };
+    for (name, table) in AQMS {
+        let mut bench = Bench::new(fifo(aqm(name, table)), 1);
+        burst(&mut bench);
+        assert_eq!(allocations(|| burst(&mut bench)), 0, "{name} {table}");
+    }
+    for (name, table) in METERS {
+        use perhop_core::meter::Meter;
+        use perhop_core::{Context, FlowId, Header, Instant, Rng};
+        let mut meter = meter(name, table).build(environment());
+        let mut rng = Rng::stream(1, "harness");
+        let work = || {
+            for n in 0..2000 {
+                let now = Instant::from_nanos(n * 900_000);
+                meter.color(&Header::new(FlowId(0), 1000), &mut Context { now, rng: &mut rng });
+            }
+        };
+        assert_eq!(allocations(work), 0, "{name} {table}");
+    }
+}

@@ -1,0 +1,118 @@
+//! An outcome as Python dictionaries of numpy arrays; `_engine.pyi` documents the keys.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use perhop_core::Instant;
+use perhop_scenario::Scenario;
+use perhop_sim::{FlowOutcome, LinkOutcome, Outcome};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+pub(crate) fn to_dict<'py>(py: Python<'py>, scenario: &Scenario, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("duration_s", scenario.duration.as_secs_f64())?;
+    dict.set_item("warmup_s", scenario.warmup.as_secs_f64())?;
+    dict.set_item("events", outcome.events)?;
+    dict.set_item("packets", outcome.hops)?;
+    dict.set_item("groups", groups(py, scenario)?)?;
+    dict.set_item("flows", flows(py, scenario, &outcome.flows)?)?;
+    let links = outcome.links.iter().map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?;
+    dict.set_item("links", PyList::new(py, links)?)?;
+    dict.set_item("series", series(py, outcome)?)?;
+    Ok(dict)
+}
+
+fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyList>> {
+    let groups = scenario.flows.iter().map(|group| {
+        let dict = PyDict::new(py);
+        dict.set_item("name", &group.name)?;
+        dict.set_item("count", group.count)?;
+        let rate = group.profile.as_ref().map_or(0, |profile| profile.0.rate().as_bps());
+        dict.set_item("profile_bps", rate as f64)?;
+        Ok(dict)
+    });
+    PyList::new(py, groups.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> PyResult<Bound<'py, PyDict>> {
+    let members = || scenario.flows.iter().enumerate().flat_map(|(group, flow)| (0..flow.count).map(move |n| (group, n)));
+    let ints = |of: &dyn Fn(&FlowOutcome) -> u64| integers(py, flows.iter().map(of));
+    let floats = |of: &dyn Fn(&FlowOutcome) -> f64| flows.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
+    let colors = |of: &dyn Fn(&FlowOutcome) -> [u64; 3]| by_color(py, flows.iter().map(of));
+    let dict = PyDict::new(py);
+    dict.set_item("group", integers(py, members().map(|(group, _)| group as u64)))?;
+    dict.set_item("member", integers(py, members().map(|(_, member)| u64::from(member))))?;
+    dict.set_item("started_s", floats(&|flow| flow.started.as_secs_f64()))?;
+    dict.set_item("throughput_bps", floats(&|flow| flow.throughput_bps))?;
+    dict.set_item("acked_bps", floats(&|flow| flow.acked_bps))?;
+    dict.set_item("delivered_packets", ints(&|flow| flow.delivered_packets))?;
+    dict.set_item("delivered_bytes", ints(&|flow| flow.delivered_bytes))?;
+    dict.set_item("sent_packets", ints(&|flow| flow.sender.sent))?;
+    dict.set_item("retransmitted_packets", ints(&|flow| flow.sender.retransmitted))?;
+    dict.set_item("timeouts", ints(&|flow| flow.sender.timeouts))?;
+    dict.set_item("fast_retransmits", ints(&|flow| flow.sender.fast_retransmits))?;
+    dict.set_item("mean_rtt_s", floats(&|flow| flow.mean_rtt().map_or(f64::NAN, |rtt| rtt.as_secs_f64())))?;
+    dict.set_item("marked", colors(&|flow| flow.marked)?)?;
+    dict.set_item("dropped", colors(&|flow| flow.dropped)?)?;
+    Ok(dict)
+}
+
+fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>> {
+    let three = |counts: [u64; 3]| integers(py, counts.into_iter());
+    let dict = PyDict::new(py);
+    dict.set_item("name", &link.name)?;
+    dict.set_item("rate_bps", link.rate.as_bps() as f64)?;
+    dict.set_item("utilization", link.utilization)?;
+    dict.set_item("mean_queue_packets", link.mean_queue_packets)?;
+    dict.set_item("arrived", three(link.counters.arrived))?;
+    dict.set_item("sent", three(link.counters.sent))?;
+    dict.set_item("waiting", three(link.waiting))?;
+    let drops = PyDict::new(py);
+    for (reason, counts) in link.drops() {
+        drops.set_item(reason.name(), three(counts))?;
+    }
+    dict.set_item("dropped", drops)?;
+    let delay = PyDict::new(py);
+    delay.set_item("edges", link.delay_edges.clone().into_pyarray(py))?;
+    delay.set_item("counts", by_color(py, link.delay_counts.iter().copied())?)?;
+    let largest: Vec<f64> = link.largest_delay.iter().map(|delay| delay.as_secs_f64()).collect();
+    delay.set_item("max", largest.into_pyarray(py))?;
+    dict.set_item("delay_s", delay)?;
+    Ok(dict)
+}
+
+fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let series = &outcome.series;
+    let (looks, flows) = (series.times.len(), outcome.flows.len());
+    let table = |values: &[f64]| values.to_vec().into_pyarray(py).reshape([looks, flows]);
+    let dict = PyDict::new(py);
+    let times: Vec<f64> = series.times.iter().copied().map(Instant::as_secs_f64).collect();
+    dict.set_item("time_s", times.into_pyarray(py))?;
+    dict.set_item("throughput_bps", table(&series.throughput_bps)?)?;
+    dict.set_item("cwnd_packets", table(&series.window_packets)?)?;
+    dict.set_item("rtt_s", table(&series.rtt_s)?)?;
+    let links = PyDict::new(py);
+    for queue in &series.queues {
+        let samples = PyDict::new(py);
+        samples.set_item("queue_packets", queue.packets.clone().into_pyarray(py))?;
+        let averages = PyDict::new(py);
+        for (name, values) in &queue.averages {
+            averages.set_item(name, values.clone().into_pyarray(py))?;
+        }
+        samples.set_item("averages", averages)?;
+        links.set_item(&queue.link, samples)?;
+    }
+    dict.set_item("links", links)?;
+    Ok(dict)
+}
+
+fn integers<'py>(py: Python<'py>, values: impl Iterator<Item = u64>) -> Bound<'py, PyArray1<i64>> {
+    values.map(|value| value as i64).collect::<Vec<_>>().into_pyarray(py)
+}
+
+fn by_color<'py>(
+    py: Python<'py>,
+    rows: impl ExactSizeIterator<Item = [u64; 3]>,
+) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    let count = rows.len();
+    integers(py, rows.flatten()).reshape([count, 3])
+}

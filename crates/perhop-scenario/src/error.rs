@@ -1,0 +1,76 @@
+//! What is wrong with a scenario: where it stands, what is wrong, what would be right.
+
+use std::fmt;
+
+/// One clear message about one scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// The file, or what stands for it.
+    pub origin: String,
+    /// The line in the file, from 1, if it is known.
+    pub line: Option<usize>,
+    /// The key's path, such as `links.bottleneck.queue.in`; empty for the whole scenario.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub problem: String,
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.origin)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ": {}", self.key)?;
+        }
+        write!(f, ": {}", self.problem)
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// A problem at a key, before it is known in which file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) path: Vec<Step>,
+    pub(crate) text: String,
+}
+
+/// One step of a key's path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl Problem {
+    pub(crate) fn at(path: impl IntoIterator<Item = Step>, text: impl Into<String>) -> Self {
+        Self { path: path.into_iter().collect(), text: text.into() }
+    }
+
+    pub(crate) fn key(&self) -> String {
+        let mut key = String::new();
+        for step in &self.path {
+            match step {
+                Step::Key(name) if key.is_empty() => key.push_str(name),
+                Step::Key(name) => {
+                    key.push('.');
+                    key.push_str(name);
+                }
+                Step::Index(index) => key.push_str(&format!("[{index}]")),
+            }
+        }
+        key
+    }
+}
+
+/// ` Did you mean `x`?` for the candidate nearest to `word`, or nothing if none is near.
+pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .min()
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len().max(word.len()) / 3)
+        .map_or_else(String::new, |(_, candidate)| format!("; did you mean `{candidate}`?"))
+}

@@ -1,0 +1,339 @@
+//! The types of the scenario format. Field docs are the documentation that users read.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use perhop_core::aqm::{self, AqmParams};
+use perhop_core::meter::{self, MeterParams};
+use perhop_core::{Bitrate, BlockInfo, Bytes, Duration};
+use perhop_sim::transport::tcp::TcpParams;
+use perhop_sim::transport::udp::UdpParams;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
+
+use crate::error::did_you_mean;
+use crate::read::{at_key, nested};
+
+/// A network, its traffic and what to measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Scenario {
+    /// What it shows, in one line.
+    #[serde(default)]
+    pub title: String,
+    /// Simulated time of one run.
+    pub duration: Duration,
+    /// Throughput, queue lengths and delays are measured after this.
+    #[serde(default)]
+    pub warmup: Duration,
+    /// Links between routers, by name. A router exists by being named in a link.
+    pub links: BTreeMap<String, Link>,
+    /// Groups of flows.
+    pub flows: Vec<Flow>,
+    /// What is sampled over time.
+    #[serde(default, skip_serializing_if = "Probes::is_empty")]
+    pub probes: Probes,
+}
+
+/// A link between two routers, in both directions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Link {
+    /// The router where the forward direction begins.
+    pub from: String,
+    /// The router where it ends.
+    pub to: String,
+    /// Rate of each direction.
+    pub rate: Bitrate,
+    /// Propagation delay of each direction.
+    pub delay: Duration,
+    /// The rule of the forward direction's queue; endless and unobserved unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+    /// Where the reverse direction differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<Reverse>,
+}
+
+/// Where a link's reverse direction differs from its forward one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Reverse {
+    /// Rate of the reverse direction; the forward one's unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Bitrate>,
+    /// Propagation delay of the reverse direction; the forward one's unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Duration>,
+    /// The rule of the reverse direction's queue; endless and unobserved unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+}
+
+/// A queue's rule: an AQM by name, with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queue(pub AqmParams);
+
+/// A service profile: a meter by name, with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile(pub MeterParams);
+
+/// A group of like flows, each between its own two hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Flow {
+    /// The group's name in tables.
+    pub name: String,
+    /// How many flows it has.
+    #[serde(default = "one")]
+    pub count: u32,
+    /// The router of the sending hosts.
+    pub from: String,
+    /// The router of the receiving hosts.
+    pub to: String,
+    /// The private link of each host, at both ends; hosts sit at the routers unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+    /// The private link of each receiving host, where it differs from `access`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<Access>,
+    /// How the flows send.
+    pub transport: Transport,
+    /// What the flows were sold; best effort (all OUT) unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+    /// When each flow begins: a time (`2s`), or a range from which each draws its own (`0s..1s`).
+    #[serde(default)]
+    pub start: Start,
+    /// When the flows have nothing more to send; never unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Duration>,
+    /// How much each flow has to send; endless unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<Bytes>,
+}
+
+/// A private link between a host and its router.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Access {
+    /// Its rate.
+    pub rate: Bitrate,
+    /// Its propagation delay.
+    pub delay: Duration,
+}
+
+/// How a flow sends. The first key names the protocol: `tcp = "newreno"` or `udp = "cbr"`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Transport {
+    /// TCP.
+    Tcp(TcpParams),
+    /// UDP.
+    Udp(UdpParams),
+}
+
+/// When a flow begins: at a time, or at one drawn uniformly from a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The earliest.
+    pub first: Duration,
+    /// The latest.
+    pub last: Duration,
+}
+
+/// What is sampled over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Probes {
+    /// Throughput, windows, round trips, queues and their averages are sampled this often; never unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Duration>,
+}
+
+impl Probes {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Default for Start {
+    /// Within the first second: synchronized starts cause phase effects.
+    fn default() -> Self {
+        Self { first: Duration::ZERO, last: Duration::from_secs(1) }
+    }
+}
+
+impl FromStr for Start {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parse = |part: &str| part.trim().parse::<Duration>().map_err(|problem| problem.to_string());
+        let (first, last) = text.split_once("..").unwrap_or((text, text));
+        let (first, last) = (parse(first)?, parse(last)?);
+        if first > last {
+            return Err(format!("`{text}`: the range ends before it begins; write the earlier time first"));
+        }
+        Ok(Self { first, last })
+    }
+}
+
+impl fmt::Display for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last {
+            self.first.fmt(f)
+        } else {
+            write!(f, "{}..{}", self.first, self.last)
+        }
+    }
+}
+
+impl Serialize for Start {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Start {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for Start {
+    fn schema_name() -> Cow<'static, str> {
+        "Start".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let time = r"[0-9]+(\.[0-9]+)?(ns|us|ms|s)";
+        json_schema!({
+            "type": "string",
+            "pattern": format!(r"^{time}(\.\.{time})?$"),
+            "examples": ["0s..1s", "2s"],
+        })
+    }
+}
+
+/// Reads a table that names a block under `tag`; the block's registration reads the rest.
+fn read_block<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    tag: &str,
+    names: &[&str],
+    read: impl FnOnce(&str, Value) -> Option<Result<T, D::Error>>,
+) -> Result<T, D::Error> {
+    let mut table = Map::deserialize(deserializer)?;
+    let list = || names.join(", ");
+    let name = match table.remove(tag) {
+        Some(Value::String(name)) => name,
+        Some(other) => {
+            return Err(de::Error::custom(format!("`{tag}` is a name in quotes (one of {}), not {other}", list())));
+        }
+        None => return Err(de::Error::custom(format!("key `{tag}` is missing; it names one of {}", list()))),
+    };
+    read(&name, Value::Object(table)).unwrap_or_else(|| {
+        let hint = did_you_mean(&name, names.iter().copied());
+        Err(de::Error::custom(format!("unknown {tag} `{name}`{hint} (known: {})", list())))
+    })
+}
+
+impl<'de> Deserialize<'de> for Queue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_block(deserializer, AqmParams::TAG, AqmParams::NAMES, |name, table| {
+            nested(table, |table| AqmParams::deserialize_named(name, table)).map(|read| read.map(Queue))
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Profile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_block(deserializer, MeterParams::TAG, MeterParams::NAMES, |name, table| {
+            nested(table, |table| MeterParams::deserialize_named(name, table)).map(|read| read.map(Profile))
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Transport {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let table = Map::deserialize(deserializer)?;
+        let kinds: Vec<&str> = ["tcp", "udp"].into_iter().filter(|kind| table.contains_key(*kind)).collect();
+        let table = Value::Object(table);
+        match kinds[..] {
+            ["tcp"] => nested(table, |table| Some(TcpParams::deserialize(table)))
+                .expect("always read")
+                .and_then(|params| {
+                    params.check().map_err(|(key, problem)| de::Error::custom(at_key(key, problem)))?;
+                    Ok(Self::Tcp(params))
+                }),
+            ["udp"] => nested(table, |table| Some(UdpParams::deserialize(table)))
+                .expect("always read")
+                .and_then(|params| {
+                    params.check().map_err(|(key, problem)| de::Error::custom(at_key(key, problem)))?;
+                    Ok(Self::Udp(params))
+                }),
+            _ => Err(de::Error::custom(
+                "a transport names one protocol: tcp = \"newreno\" (or \"reno\"), or udp = \"cbr\"",
+            )),
+        }
+    }
+}
+
+impl Serialize for Queue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl Serialize for Profile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// One alternative for each block: its parameters and the key that names it.
+fn alternatives(generator: &mut SchemaGenerator, tag: &str, blocks: Vec<BlockInfo>) -> Schema {
+    let alternatives: Vec<Value> = blocks
+        .into_iter()
+        .map(|block| {
+            let mut schema = (block.parameters)(generator).to_value();
+            let object = schema.as_object_mut().expect("parameters are a table");
+            object.insert("title".into(), block.name.into());
+            object.insert("description".into(), format!("{} ({})", block.summary, block.source).into());
+            let properties = object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+            let named = serde_json::json!({ "const": block.name, "description": "The block's name." });
+            if let Some(properties) = properties.as_object_mut() {
+                properties.insert(tag.into(), named);
+            }
+            let required = object.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+            if let Some(required) = required.as_array_mut() {
+                required.push(tag.into());
+            }
+            schema
+        })
+        .collect();
+    json_schema!({ "oneOf": alternatives })
+}
+
+impl JsonSchema for Queue {
+    fn schema_name() -> Cow<'static, str> {
+        "Queue".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        alternatives(generator, AqmParams::TAG, aqm::registered())
+    }
+}
+
+impl JsonSchema for Profile {
+    fn schema_name() -> Cow<'static, str> {
+        "Profile".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        alternatives(generator, MeterParams::TAG, meter::registered())
+    }
+}

@@ -1,0 +1,70 @@
+//! The scenario format: what a user writes, checked and turned into a network.
+//!
+//! The types of [`format`](mod@format) are the one source of truth. The published JSON Schema ([`schema`]), the typed
+//! Python builder and the documentation are generated from them, and so is the reading of TOML and JSON.
+
+mod error;
+pub mod format;
+mod network;
+mod read;
+
+pub use error::ScenarioError;
+pub use format::Scenario;
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// The JSON Schema (2020-12) of the scenario format.
+pub fn schema() -> Value {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.into_root_schema_for::<Scenario>();
+    schema.insert("$id".into(), "https://perhop.github.io/schema/scenario.json".into());
+    schema.insert("title".into(), "perhop scenario".into());
+    schema.to_value()
+}
+
+/// Every registered block: name, role, summary, source, and for each parameter its type, default and description.
+pub fn blocks() -> Value {
+    perhop_core::registry()
+        .map(|block| {
+            let mut generator = SchemaSettings::draft2020_12().into_generator();
+            let parameters = (block.parameters)(&mut generator).to_value();
+            let definitions = Value::Object(generator.take_definitions(true));
+            json!({
+                "name": block.name,
+                "role": block.role,
+                "summary": block.summary,
+                "source": block.source,
+                "parameters": describe(&parameters, &definitions),
+            })
+        })
+        .collect()
+}
+
+fn describe(parameters: &Value, definitions: &Value) -> Value {
+    let none = Map::new();
+    let properties = parameters["properties"].as_object().unwrap_or(&none);
+    let described = properties.iter().map(|(name, property)| {
+        let described = json!({
+            "type": type_name(property, definitions),
+            "default": property["default"],
+            "description": property["description"],
+        });
+        (name.clone(), described)
+    });
+    Value::Object(described.collect())
+}
+
+/// `boolean`, a quantity with an example (`Thresholds, such as 30/90/0.05`), or the words that may stand there.
+fn type_name(property: &Value, definitions: &Value) -> String {
+    let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else {
+        return property["type"].as_str().unwrap_or("any").into();
+    };
+    let definition = &definitions[name];
+    if let Some(words) = definition["oneOf"].as_array() {
+        let words = words.iter().filter_map(|word| word["const"].as_str()).map(|word| format!("`{word}`"));
+        return words.collect::<Vec<_>>().join(" or ");
+    }
+    let example = definition["examples"][0].as_str();
+    example.map_or_else(|| name.to_lowercase(), |example| format!("{}, such as `{example}`", name.to_lowercase()))
+}

@@ -1,0 +1,149 @@
+//! From a scenario to the network that the simulator runs, with the checks that no single key can make.
+
+use std::collections::BTreeSet;
+
+use perhop_core::Instant;
+use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Network, NodeId, TransportSpec};
+
+use crate::error::{Problem, Step, did_you_mean};
+use crate::format::{Access, Flow, Scenario, Transport};
+
+/// More flows than this are refused: a slip of the keyboard, or a machine out of memory.
+const MOST_FLOWS: u64 = 1_000_000;
+
+impl Scenario {
+    /// Checks how the parts fit together.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        let key = |key: &str| Step::Key(key.into());
+        let at = |path: Vec<Step>, text: String| Err(Problem::at(path, text));
+        if self.duration.is_zero() {
+            return at(vec![key("duration")], "a run lasts longer than 0s, such as 100s".into());
+        }
+        if self.warmup >= self.duration {
+            let text = format!("the warm-up ({}) ends before the run does ({})", self.warmup, self.duration);
+            return at(vec![key("warmup")], format!("{text}; make it shorter"));
+        }
+        if self.probes.interval.is_some_and(perhop_core::Duration::is_zero) {
+            return at(vec![key("probes"), key("interval")], "an interval is longer than 0s, such as 1s".into());
+        }
+        for (name, link) in &self.links {
+            if link.from == link.to {
+                let text = format!("the link begins and ends at `{}`; name two routers", link.to);
+                return at(vec![key("links"), key(name), key("to")], text);
+            }
+        }
+        if self.flows.is_empty() {
+            return at(vec![key("flows")], "there are none; add a [[flows]] table".into());
+        }
+        let mut names = BTreeSet::new();
+        let mut total = 0;
+        for (index, flow) in self.flows.iter().enumerate() {
+            let under = |name: &str| vec![key("flows"), Step::Index(index), key(name)];
+            if !names.insert(flow.name.as_str()) {
+                return at(under("name"), format!("`{}` names an earlier group; give each its own name", flow.name));
+            }
+            total += u64::from(flow.count);
+            if flow.count == 0 || total > MOST_FLOWS {
+                return at(under("count"), format!("a scenario has 1 to {MOST_FLOWS} flows, each group at least 1"));
+            }
+            self.check_route(flow, under)?;
+            if flow.volume.is_some_and(|volume| volume.get() == 0) {
+                return at(under("volume"), "there is nothing to send; leave the key out for an endless flow".into());
+            }
+        }
+        Ok(())
+    }
+
+    fn check_route(&self, flow: &Flow, under: impl Fn(&str) -> Vec<Step>) -> Result<(), Problem> {
+        let nodes = self.nodes();
+        for (key, node) in [("from", &flow.from), ("to", &flow.to)] {
+            if !nodes.contains(node.as_str()) {
+                let hint = did_you_mean(node, nodes.iter().copied());
+                let known = nodes.iter().copied().collect::<Vec<_>>().join(", ");
+                return Err(Problem::at(under(key), format!("unknown node `{node}`{hint} (the links name: {known})")));
+            }
+        }
+        if flow.from == flow.to {
+            let text = format!("the flow begins and ends at `{}`; it needs a link to cross", flow.to);
+            return Err(Problem::at(under("to"), text));
+        }
+        if !self.reachable(&flow.from).contains(flow.to.as_str()) {
+            let text = format!("`{}` cannot be reached from `{}`; add a link between them", flow.to, flow.from);
+            return Err(Problem::at(under("to"), text));
+        }
+        Ok(())
+    }
+
+    /// Routers, in the order of their names.
+    fn nodes(&self) -> BTreeSet<&str> {
+        self.links.values().flat_map(|link| [link.from.as_str(), link.to.as_str()]).collect()
+    }
+
+    fn reachable<'a>(&'a self, from: &'a str) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::from([from]);
+        loop {
+            let before = found.len();
+            for link in self.links.values() {
+                if found.contains(link.from.as_str()) || found.contains(link.to.as_str()) {
+                    found.extend([link.from.as_str(), link.to.as_str()]);
+                }
+            }
+            if found.len() == before {
+                return found;
+            }
+        }
+    }
+
+    /// The network to simulate. Flows are numbered group by group.
+    pub fn network(&self) -> Network {
+        let nodes: Vec<&str> = self.nodes().into_iter().collect();
+        let node = |name: &str| NodeId(nodes.binary_search(&name).expect("checked") as u32);
+        let mut links = Vec::new();
+        for (name, link) in &self.links {
+            let reverse = link.reverse.as_ref();
+            links.push(LinkSpec {
+                name: name.clone(),
+                from: node(&link.from),
+                to: node(&link.to),
+                rate: link.rate,
+                delay: link.delay,
+                queue: link.queue.as_ref().map(|queue| queue.0.clone()),
+            });
+            links.push(LinkSpec {
+                name: format!("{name} (reverse)"),
+                from: node(&link.to),
+                to: node(&link.from),
+                rate: reverse.and_then(|reverse| reverse.rate).unwrap_or(link.rate),
+                delay: reverse.and_then(|reverse| reverse.delay).unwrap_or(link.delay),
+                queue: reverse.and_then(|reverse| reverse.queue.as_ref()).map(|queue| queue.0.clone()),
+            });
+        }
+        let access = |access: &Access| AccessSpec { rate: access.rate, delay: access.delay };
+        let flows = self.flows.iter().flat_map(|group| {
+            (0..group.count).map(move |member| FlowSpec {
+                name: format!("{}/{member}", group.name),
+                from: node(&group.from),
+                to: node(&group.to),
+                access: group.access.as_ref().map(access),
+                egress: group.egress.as_ref().or(group.access.as_ref()).map(access),
+                transport: match &group.transport {
+                    Transport::Tcp(params) => TransportSpec::Tcp(params.clone()),
+                    Transport::Udp(params) => TransportSpec::Udp(params.clone()),
+                },
+                profile: group.profile.as_ref().map(|profile| profile.0.clone()),
+                start: (Instant::ZERO + group.start.first, Instant::ZERO + group.start.last),
+                stop: group.stop.map(|stop| Instant::ZERO + stop),
+                volume: group.volume,
+            })
+        });
+        let flows = flows.collect();
+        Network {
+            duration: self.duration,
+            warmup: self.warmup,
+            probe_interval: self.probes.interval,
+            nodes: nodes.len() as u32,
+            links,
+            flows,
+        }
+    }
+}

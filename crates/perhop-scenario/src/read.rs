@@ -1,0 +1,141 @@
+//! From text to a checked scenario. Problems keep the path of the key at which they stand.
+
+use serde::de::{self, DeserializeOwned};
+use serde_json::Value;
+
+use crate::error::{Problem, ScenarioError, Step, did_you_mean};
+use crate::format::Scenario;
+
+/// Separates an inner path from its message in an error that passes through serde, whose errors are plain text.
+const SEPARATOR: char = '\u{1f}';
+
+impl Scenario {
+    /// Reads and checks a scenario in TOML; `origin` names the file in messages.
+    ///
+    /// # Errors
+    /// The first problem: where it stands, what is wrong, what would be right.
+    pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
+        let line_of = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
+        let error = |line, key: String, problem| ScenarioError { origin: origin.into(), line, key, problem };
+        let value: Value = toml::from_str(text).map_err(|problem| {
+            let line = problem.span().map(|span| line_of(span.start));
+            error(line, String::new(), problem.message().trim().replace('\n', "; "))
+        })?;
+        Self::checked(value).map_err(|problem| {
+            let line = span_of(text, &problem.path).map(line_of);
+            error(line, problem.key(), problem.text)
+        })
+    }
+
+    /// Reads and checks a scenario in JSON; `origin` stands for the file in messages.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml).
+    pub fn from_json(text: &str, origin: &str) -> Result<Self, ScenarioError> {
+        let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
+        let value: Value = serde_json::from_str(text)
+            .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
+        Self::checked(value).map_err(|problem| error(None, problem.key(), problem.text))
+    }
+
+    fn checked(value: Value) -> Result<Self, Problem> {
+        let scenario: Self = deserialize(value)?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+}
+
+fn deserialize<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(|error| problem_of(&error))
+}
+
+/// Reads an inner table with its own path tracking, and hands the inner path on in the error.
+pub(crate) fn nested<T, E: de::Error>(
+    table: Value,
+    read: impl FnOnce(serde_path_to_error::Deserializer<'_, '_, Value>) -> Option<Result<T, serde_json::Error>>,
+) -> Option<Result<T, E>> {
+    let mut track = serde_path_to_error::Track::new();
+    let result = read(serde_path_to_error::Deserializer::new(table, &mut track))?;
+    Some(result.map_err(|inner| {
+        let problem = problem_of(&serde_path_to_error::Error::new(track.path(), inner));
+        E::custom(at_key(&problem.key(), &problem.text))
+    }))
+}
+
+/// An error message that carries the inner path at which it stands.
+pub(crate) fn at_key(key: &str, problem: impl std::fmt::Display) -> String {
+    format!("{SEPARATOR}{key}{SEPARATOR}{problem}")
+}
+
+fn problem_of(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let mut path: Vec<Step> = error
+        .path()
+        .iter()
+        .filter_map(|segment| match segment {
+            serde_path_to_error::Segment::Seq { index } => Some(Step::Index(*index)),
+            serde_path_to_error::Segment::Map { key } => Some(Step::Key(key.clone())),
+            _ => None,
+        })
+        .collect();
+    let message = error.inner().to_string();
+    let text = match message.strip_prefix(SEPARATOR).and_then(|rest| rest.split_once(SEPARATOR)) {
+        Some((inner, text)) => {
+            path.extend(inner.split('.').filter(|key| !key.is_empty()).map(|key| Step::Key(key.into())));
+            text.to_owned()
+        }
+        None => message,
+    };
+    if let Some((key, text)) = unknown_key(&text) {
+        // serde's path already ends with an unknown key where it tracks it itself.
+        if path.last() != Some(&Step::Key(key.clone())) {
+            path.push(Step::Key(key));
+        }
+        return Problem { path, text };
+    }
+    Problem { path, text: plainer(&text) }
+}
+
+/// Rewords serde's "unknown field `x`, expected …", naming the nearest valid key.
+fn unknown_key(text: &str) -> Option<(String, String)> {
+    let rest = text.strip_prefix("unknown field `")?;
+    let (key, expected) = rest.split_once('`')?;
+    let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+    let hint = did_you_mean(key, known.iter().copied());
+    let list = if known.is_empty() { "none".into() } else { known.join(", ") };
+    Some((key.into(), format!("unknown key `{key}`{hint} (valid keys: {list})")))
+}
+
+/// Says "key" where serde says "field", and gives the nearest word where it lists variants.
+fn plainer(text: &str) -> String {
+    if let Some(rest) = text.strip_prefix("missing field `") {
+        let key = rest.trim_end_matches('`');
+        return format!("key `{key}` is missing");
+    }
+    if let Some((word, expected)) = text.strip_prefix("unknown variant `").and_then(|rest| rest.split_once('`')) {
+        let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+        return format!("unknown value `{word}`{} (one of {})", did_you_mean(word, known.iter().copied()), known.join(", "));
+    }
+    text.replace("map", "table").replace("struct ", "table ")
+}
+
+/// Where in a TOML text the key of this path, or the nearest table around it, begins.
+fn span_of(text: &str, path: &[Step]) -> Option<usize> {
+    let document = toml::de::DeTable::parse(text).ok()?;
+    let mut place = None;
+    let mut value: &toml::de::DeValue<'_> = &toml::de::DeValue::Table(document.into_inner());
+    for step in path {
+        let next = match (step, value) {
+            (Step::Key(key), toml::de::DeValue::Table(table)) => {
+                table.iter().find(|(name, _)| name.get_ref() == key).map(|(name, value)| (name.span(), value))
+            }
+            (Step::Index(index), toml::de::DeValue::Array(array)) => {
+                array.get(*index).map(|value| (value.span(), value))
+            }
+            _ => None,
+        };
+        let Some((span, inner)) = next else { break };
+        place = Some(span.start);
+        value = inner.get_ref();
+    }
+    place
+}

@@ -1,0 +1,82 @@
+//! A histogram of delays with a bounded relative error and no allocation per sample.
+
+use perhop_core::{Color, Duration};
+
+/// 32 bins to an octave: a bin is at most 1/32 of its value wide.
+const BINS_PER_OCTAVE: u64 = 32;
+/// Values are counted in units of 1024 ns; the first octave is linear.
+const UNIT_SHIFT: u32 = 10;
+const OCTAVES: usize = 27;
+const BINS: usize = BINS_PER_OCTAVE as usize * OCTAVES;
+
+/// Counts of delays by color, in bins that are at most 3.1 % (or 1.024 µs) wide. The largest is kept exactly.
+#[derive(Clone, Debug)]
+pub struct DelayHistogram {
+    counts: Vec<[u64; 3]>,
+    largest: [Duration; 3],
+}
+
+impl Default for DelayHistogram {
+    fn default() -> Self {
+        Self { counts: vec![[0; 3]; BINS], largest: [Duration::ZERO; 3] }
+    }
+}
+
+impl DelayHistogram {
+    /// Counts one delay.
+    #[inline]
+    pub fn record(&mut self, color: Color, delay: Duration) {
+        self.counts[bin(delay)][color.index()] += 1;
+        let largest = &mut self.largest[color.index()];
+        *largest = (*largest).max(delay);
+    }
+
+    /// The largest delay of each color.
+    pub fn largest(&self) -> [Duration; 3] {
+        self.largest
+    }
+
+    /// The bins that were hit and those between them: their edges in seconds (one more than bins) and counts by color.
+    pub fn bins(&self) -> (Vec<f64>, Vec<[u64; 3]>) {
+        let end = self.counts.iter().rposition(|counts| *counts != [0; 3]).map_or(0, |last| last + 1);
+        let edges = (0..=end).map(|bin| lower_edge(bin).as_secs_f64()).collect();
+        (edges, self.counts[..end].to_vec())
+    }
+}
+
+#[inline]
+fn bin(delay: Duration) -> usize {
+    let units = delay.as_nanos() >> UNIT_SHIFT;
+    if units < BINS_PER_OCTAVE {
+        return units as usize;
+    }
+    let octave = units.ilog2() - BINS_PER_OCTAVE.ilog2();
+    let within = (units >> octave) - BINS_PER_OCTAVE;
+    (((u64::from(octave) + 1) * BINS_PER_OCTAVE + within) as usize).min(BINS - 1)
+}
+
+fn lower_edge(bin: usize) -> Duration {
+    let (octave, within) = (bin as u64 / BINS_PER_OCTAVE, bin as u64 % BINS_PER_OCTAVE);
+    let units = if octave == 0 { within } else { (BINS_PER_OCTAVE + within) << (octave - 1) };
+    Duration::from_nanos(units << UNIT_SHIFT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_delay_lies_in_its_bin_and_bins_are_narrow(nanos in 0_u64..4_000_000_000_000) {
+            let delay = Duration::from_nanos(nanos);
+            let bin = bin(delay);
+            prop_assert!(lower_edge(bin) <= delay);
+            if bin < BINS - 1 {
+                let width = lower_edge(bin + 1).as_nanos() - lower_edge(bin).as_nanos();
+                prop_assert!(delay < lower_edge(bin + 1));
+                prop_assert!(width <= (nanos / 32).max(1024), "{width} for {nanos}");
+            }
+        }
+    }
+}

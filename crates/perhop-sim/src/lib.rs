@@ -1,0 +1,31 @@
+//! The packet-level simulator of perhop.
+//!
+//! It drives the blocks of `perhop-core` in virtual time: hosts with transports, links with queues, any topology with
+//! static shortest-path routes. A run is a pure function of its [`Network`] and seed: no clock, no global state, no I/O.
+//!
+//! ```
+//! use perhop_sim::{Network, Simulation};
+//! # fn network() -> Network { Network::new(perhop_core::Duration::from_secs(1)) }
+//! let mut simulation = Simulation::new(&network(), 1).expect("every flow has a route");
+//! simulation.run_to_end();
+//! let outcome = simulation.finish().expect("packets are conserved");
+//! assert_eq!(outcome.flows.len(), 0);
+//! ```
+
+mod events;
+mod histogram;
+mod link;
+mod network;
+mod outcome;
+mod packet;
+mod probe;
+mod simulation;
+pub mod transport;
+
+pub use events::{EventQueue, SourceId};
+pub use histogram::DelayHistogram;
+pub use link::Service;
+pub use network::{AccessSpec, FlowSpec, LinkSpec, Network, NoRoute, NodeId, TransportSpec};
+pub use outcome::{FlowOutcome, LinkOutcome, Outcome};
+pub use probe::Series;
+pub use simulation::Simulation;

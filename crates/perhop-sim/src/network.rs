@@ -1,0 +1,179 @@
+//! What is simulated: nodes, links, flows and their routes.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use perhop_core::aqm::AqmParams;
+use perhop_core::meter::MeterParams;
+use perhop_core::{Bitrate, Bytes, Duration, Instant};
+
+use crate::transport::tcp::TcpParams;
+use crate::transport::udp::UdpParams;
+
+/// A router's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// Everything that a run depends on, besides its seed.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// How long it runs.
+    pub duration: Duration,
+    /// Throughput, queue lengths and delays are measured after this.
+    pub warmup: Duration,
+    /// How often probes look; `None` for never.
+    pub probe_interval: Option<Duration>,
+    /// Number of routers.
+    pub nodes: u32,
+    /// Directed links between routers.
+    pub links: Vec<LinkSpec>,
+    /// Flows, in the order of their numbers.
+    pub flows: Vec<FlowSpec>,
+}
+
+/// One direction of a link between routers.
+#[derive(Clone, Debug)]
+pub struct LinkSpec {
+    /// Its name, which also names its random stream.
+    pub name: String,
+    /// Where it begins.
+    pub from: NodeId,
+    /// Where it ends.
+    pub to: NodeId,
+    /// Its rate.
+    pub rate: Bitrate,
+    /// Its propagation delay.
+    pub delay: Duration,
+    /// Its queue's rule; `None` for an endless queue that is not observed.
+    pub queue: Option<AqmParams>,
+}
+
+/// The private link between a flow's host and its router.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessSpec {
+    /// Its rate.
+    pub rate: Bitrate,
+    /// Its propagation delay.
+    pub delay: Duration,
+}
+
+/// One flow: a host that sends, a host that receives.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// Its name, which also names its random streams.
+    pub name: String,
+    /// The router of the sending host.
+    pub from: NodeId,
+    /// The router of the receiving host.
+    pub to: NodeId,
+    /// The private link of the sending host; `None` if it sits at the router.
+    pub access: Option<AccessSpec>,
+    /// The private link of the receiving host.
+    pub egress: Option<AccessSpec>,
+    /// How it sends.
+    pub transport: TransportSpec,
+    /// Its profile; `None` for best effort.
+    pub profile: Option<MeterParams>,
+    /// It begins at a time drawn uniformly from this range.
+    pub start: (Instant, Instant),
+    /// It has nothing more to send after this.
+    pub stop: Option<Instant>,
+    /// It has this much to send; `None` for endless.
+    pub volume: Option<Bytes>,
+}
+
+/// How a flow sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TransportSpec {
+    /// TCP.
+    Tcp(TcpParams),
+    /// UDP.
+    Udp(UdpParams),
+}
+
+/// A flow's endpoints are not connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoRoute {
+    /// The flow's number.
+    pub flow: usize,
+    /// Where it begins.
+    pub from: NodeId,
+    /// Where it should end.
+    pub to: NodeId,
+}
+
+impl fmt::Display for NoRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "flow {}: no path leads from node {} to node {}", self.flow, self.from.0, self.to.0)
+    }
+}
+
+impl std::error::Error for NoRoute {}
+
+impl Network {
+    /// An empty network that runs for `duration`.
+    pub fn new(duration: Duration) -> Self {
+        Self {
+            duration,
+            warmup: Duration::ZERO,
+            probe_interval: None,
+            nodes: 0,
+            links: Vec::new(),
+            flows: Vec::new(),
+        }
+    }
+
+    /// The links of a path with the fewest hops, `None` if there is none. Among equals, the links named first win.
+    pub fn route(&self, from: NodeId, to: NodeId) -> Option<Vec<usize>> {
+        let mut reached_by: Vec<Option<usize>> = vec![None; self.nodes as usize];
+        let mut waiting = VecDeque::from([from]);
+        while let Some(node) = waiting.pop_front() {
+            if node == to {
+                let mut path = Vec::new();
+                let mut node = to;
+                while node != from {
+                    let link = reached_by[node.0 as usize].expect("reached");
+                    path.push(link);
+                    node = self.links[link].from;
+                }
+                path.reverse();
+                return Some(path);
+            }
+            for (number, link) in self.links.iter().enumerate().filter(|(_, link)| link.from == node) {
+                let seen = &mut reached_by[link.to.0 as usize];
+                if seen.is_none() && link.to != from {
+                    *seen = Some(number);
+                    waiting.push_back(link.to);
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(nodes: u32, links: &[(u32, u32)]) -> Network {
+        let link = |&(from, to): &(u32, u32)| LinkSpec {
+            name: format!("{from}-{to}"),
+            from: NodeId(from),
+            to: NodeId(to),
+            rate: "1Mbps".parse().unwrap(),
+            delay: Duration::ZERO,
+            queue: None,
+        };
+        Network { nodes, links: links.iter().map(link).collect(), ..Network::new(Duration::from_secs(1)) }
+    }
+
+    #[test]
+    fn routes_are_shortest_and_ties_go_to_the_first_named() {
+        let diamond = network(5, &[(0, 2), (0, 1), (1, 3), (2, 3), (3, 4), (0, 3)]);
+        assert_eq!(diamond.route(NodeId(0), NodeId(4)), Some(vec![5, 4]));
+        let tie = network(4, &[(0, 2), (0, 1), (1, 3), (2, 3)]);
+        assert_eq!(tie.route(NodeId(0), NodeId(3)), Some(vec![0, 3]));
+        assert_eq!(tie.route(NodeId(3), NodeId(0)), None);
+        assert_eq!(tie.route(NodeId(1), NodeId(1)), Some(vec![]));
+    }
+}

@@ -1,0 +1,25 @@
+//! A packet in the simulator.
+
+use perhop_core::{Header, Packet};
+
+/// A header, where the packet is on its route, and the one number its transport needs. Small and `Copy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimPacket {
+    /// What blocks see. On a link, `header.arrived` is the time at the far end.
+    pub header: Header,
+    /// The step of its route that it takes next.
+    pub step: u32,
+    /// Data: the segment's number. Acknowledgement: the number of the segment expected next.
+    pub sequence: u32,
+}
+
+impl Packet for SimPacket {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+    fn header_mut(&mut self) -> &mut Header {
+        &mut self.header
+    }
+}
+
+const _: () = assert!(size_of::<SimPacket>() == 32);

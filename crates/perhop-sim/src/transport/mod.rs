@@ -1,0 +1,164 @@
+//! Transports: senders and receivers as pure state machines. They are told what happened and say what to transmit; the
+//! engine owns time, packets and routes.
+
+pub mod tcp;
+pub mod udp;
+
+use perhop_core::{Context, Instant};
+
+/// What a sender wants on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The segment's number.
+    pub sequence: u32,
+    /// Size on the wire in bytes.
+    pub size: u32,
+    /// Sent before.
+    pub again: bool,
+}
+
+/// Counts that every sender keeps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SenderStatistics {
+    /// Packets sent, retransmissions included.
+    pub sent: u64,
+    /// Packets sent again.
+    pub retransmitted: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Fast retransmits.
+    pub fast_retransmits: u64,
+    /// Round-trip samples taken, and their exact sum in nanoseconds.
+    pub rtt_samples: (u64, u128),
+}
+
+/// Any sender.
+#[derive(Clone, Debug)]
+pub enum Sender {
+    /// TCP Reno or `NewReno`.
+    Tcp(tcp::TcpSender),
+    /// Constant bit rate over UDP.
+    Cbr(udp::CbrSender),
+}
+
+impl Sender {
+    /// Begins to send.
+    pub fn start(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        match self {
+            Self::Tcp(tcp) => tcp.start(cx, out),
+            Self::Cbr(cbr) => cbr.start(cx, out),
+        }
+    }
+
+    /// An acknowledgement came: every segment below `expected` has arrived.
+    #[inline]
+    pub fn on_ack(&mut self, expected: u32, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        match self {
+            Self::Tcp(tcp) => tcp.on_ack(expected, cx, out),
+            Self::Cbr(_) => {}
+        }
+    }
+
+    /// The time named by [`wake`](Self::wake) has come.
+    pub fn on_wake(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        match self {
+            Self::Tcp(tcp) => tcp.on_wake(cx, out),
+            Self::Cbr(cbr) => cbr.on_wake(cx, out),
+        }
+    }
+
+    /// When the sender next has something to do by itself.
+    #[inline]
+    pub fn wake(&self) -> Instant {
+        match self {
+            Self::Tcp(tcp) => tcp.wake(),
+            Self::Cbr(cbr) => cbr.wake(),
+        }
+    }
+
+    /// The application has nothing more to send.
+    pub fn stop(&mut self) {
+        match self {
+            Self::Tcp(tcp) => tcp.stop(),
+            Self::Cbr(cbr) => cbr.stop(),
+        }
+    }
+
+    /// Congestion window in packets, if the sender has one.
+    pub fn window(&self) -> Option<f64> {
+        match self {
+            Self::Tcp(tcp) => Some(tcp.window()),
+            Self::Cbr(_) => None,
+        }
+    }
+
+    /// The smoothed round-trip time in seconds, if the sender has one yet.
+    pub fn smoothed_rtt(&self) -> Option<f64> {
+        match self {
+            Self::Tcp(tcp) => tcp.smoothed_rtt(),
+            Self::Cbr(_) => None,
+        }
+    }
+
+    /// Segments acknowledged in order.
+    pub fn acknowledged(&self) -> u64 {
+        match self {
+            Self::Tcp(tcp) => tcp.acknowledged(),
+            Self::Cbr(_) => 0,
+        }
+    }
+
+    /// What was counted.
+    pub fn statistics(&self) -> &SenderStatistics {
+        match self {
+            Self::Tcp(tcp) => tcp.statistics(),
+            Self::Cbr(cbr) => cbr.statistics(),
+        }
+    }
+}
+
+/// What a receiver makes of a data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Not seen before.
+    pub first: bool,
+    /// Acknowledge now: the segment expected next.
+    pub ack: Option<u32>,
+}
+
+/// Any receiver.
+#[derive(Clone, Debug)]
+pub enum Receiver {
+    /// TCP: cumulative acknowledgements.
+    Tcp(tcp::TcpReceiver),
+    /// Counts and keeps silent.
+    Sink,
+}
+
+impl Receiver {
+    /// A data packet came.
+    #[inline]
+    pub fn on_data(&mut self, sequence: u32, now: Instant) -> Received {
+        match self {
+            Self::Tcp(tcp) => tcp.on_data(sequence, now),
+            Self::Sink => Received { first: true, ack: None },
+        }
+    }
+
+    /// The delayed acknowledgement that is due by `now`, if one is.
+    pub fn on_wake(&mut self, now: Instant) -> Option<u32> {
+        match self {
+            Self::Tcp(tcp) => tcp.on_wake(now),
+            Self::Sink => None,
+        }
+    }
+
+    /// When a delayed acknowledgement is due.
+    #[inline]
+    pub fn wake(&self) -> Instant {
+        match self {
+            Self::Tcp(tcp) => tcp.wake(),
+            Self::Sink => Instant::NEVER,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The receiver: cumulative acknowledgements, at once or delayed (RFC 5681, section 4.2).
+
+use perhop_core::{Duration, Instant};
+
+use super::TcpParams;
+use crate::transport::Received;
+
+/// Remembers which segments came, in a bitmap as long as the window.
+#[derive(Clone, Debug)]
+pub struct TcpReceiver {
+    expected: u32,
+    highest: u32,
+    /// Bit `n mod length` for each segment n in expected..expected + length that has come.
+    early: Vec<u64>,
+    delay: Duration,
+    due: Instant,
+}
+
+impl TcpReceiver {
+    /// A receiver of these parameters that has nothing.
+    pub fn new(params: &TcpParams) -> Self {
+        let words = (params.window.get() as usize + 2).div_ceil(64).next_power_of_two();
+        Self { expected: 0, highest: 0, early: vec![0; words], delay: params.delayed_ack, due: Instant::NEVER }
+    }
+
+    fn slot(&self, sequence: u32) -> (usize, u64) {
+        let bit = sequence as usize % (self.early.len() * 64);
+        (bit / 64, 1 << (bit % 64))
+    }
+
+    /// A segment came.
+    #[inline]
+    pub fn on_data(&mut self, sequence: u32, now: Instant) -> Received {
+        let in_order = sequence == self.expected && self.highest == self.expected;
+        if in_order {
+            self.expected += 1;
+            self.highest = self.expected;
+            return Received { first: true, ack: self.acknowledge_in_order(now) };
+        }
+        let first = self.take(sequence);
+        self.due = Instant::NEVER;
+        Received { first, ack: Some(self.expected) }
+    }
+
+    /// Notes a segment out of order, a duplicate, or one that fills a gap; says whether it is new.
+    fn take(&mut self, sequence: u32) -> bool {
+        // The sender keeps to the window, so a segment beyond the bitmap cannot come.
+        if sequence < self.expected || (sequence - self.expected) as usize >= self.early.len() * 64 {
+            return false;
+        }
+        let (word, bit) = self.slot(sequence);
+        if self.early[word] & bit != 0 {
+            return false;
+        }
+        self.early[word] |= bit;
+        self.highest = self.highest.max(sequence + 1);
+        loop {
+            let (word, bit) = self.slot(self.expected);
+            if self.early[word] & bit == 0 {
+                return true;
+            }
+            self.early[word] &= !bit;
+            self.expected += 1;
+        }
+    }
+
+    fn acknowledge_in_order(&mut self, now: Instant) -> Option<u32> {
+        if self.delay.is_zero() || self.due != Instant::NEVER {
+            self.due = Instant::NEVER;
+            return Some(self.expected);
+        }
+        self.due = now + self.delay;
+        None
+    }
+
+    pub(in crate::transport) fn on_wake(&mut self, now: Instant) -> Option<u32> {
+        if now < self.due {
+            return None;
+        }
+        self.due = Instant::NEVER;
+        Some(self.expected)
+    }
+
+    #[inline]
+    pub(in crate::transport) fn wake(&self) -> Instant {
+        self.due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn receiver(extra: &str) -> TcpReceiver {
+        let params = format!(r#"{{"tcp": "reno", "window": "100p" {extra}}}"#);
+        TcpReceiver::new(&serde_json::from_str(&params).unwrap())
+    }
+
+    #[test]
+    fn delays_every_other_acknowledgement_but_none_out_of_order() {
+        let mut receiver = receiver(r#","delayed-ack": "100ms""#);
+        let now = Instant::ZERO;
+        assert_eq!(receiver.on_data(0, now).ack, None);
+        assert_eq!(receiver.on_data(1, now).ack, Some(2));
+        assert_eq!(receiver.on_data(2, now).ack, None);
+        assert_eq!(receiver.on_wake(Instant::from_nanos(99_999_999)), None);
+        assert_eq!(receiver.on_wake(Instant::from_nanos(100_000_000)), Some(3));
+        assert_eq!(receiver.on_data(4, now).ack, Some(3));
+        assert_eq!(receiver.on_data(5, now).ack, Some(3));
+        assert_eq!(receiver.on_data(3, now).ack, Some(6), "the gap is filled");
+        assert_eq!(receiver.on_data(6, now).ack, None);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_set(order in prop::collection::vec(0_u32..90, 0..300)) {
+            let mut receiver = receiver("");
+            let mut seen = std::collections::BTreeSet::new();
+            for sequence in order {
+                let expected_before = (0..).find(|n| !seen.contains(n)).unwrap();
+                prop_assume!(sequence < expected_before + 100);
+                let got = receiver.on_data(sequence, Instant::ZERO);
+                prop_assert_eq!(got.first, seen.insert(sequence));
+                prop_assert_eq!(got.ack, (0..).find(|n| !seen.contains(n)));
+            }
+        }
+    }
+}

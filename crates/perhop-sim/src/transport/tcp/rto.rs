@@ -1,0 +1,106 @@
+//! The retransmission timeout: RFC 6298, sections 2 and 5, on a clock with a tick.
+
+use perhop_core::{Duration, Instant};
+
+use super::TcpParams;
+
+/// Smoothed round-trip time, its variation, and the timeout they give.
+#[derive(Clone, Debug)]
+pub struct RtoEstimator {
+    tick: u64,
+    min: u64,
+    max: u64,
+    /// In ticks.
+    smoothed: Option<(f64, f64)>,
+    /// Before backoff, in nanoseconds.
+    base: u64,
+    backoff: u32,
+}
+
+impl RtoEstimator {
+    /// An estimator without a sample.
+    pub fn new(params: &TcpParams) -> Self {
+        Self {
+            tick: params.tick.as_nanos(),
+            min: params.min_rto.as_nanos(),
+            max: params.max_rto.as_nanos(),
+            smoothed: None,
+            base: params.initial_rto.as_nanos(),
+            backoff: 0,
+        }
+    }
+
+    /// A segment sent once was acknowledged: RFC 6298, (2.2) and (2.3). It also ends the backoff, (5.7).
+    pub fn sample(&mut self, sent: Instant, now: Instant) {
+        let ticks = (now.as_nanos() / self.tick - sent.as_nanos() / self.tick).max(1) as f64;
+        let (smoothed, variation) = match self.smoothed {
+            None => (ticks, ticks / 2.0),
+            Some((smoothed, variation)) => {
+                (smoothed + (ticks - smoothed) / 8.0, variation + ((ticks - smoothed).abs() - variation) / 4.0)
+            }
+        };
+        self.smoothed = Some((smoothed, variation));
+        self.base = ((smoothed + (4.0 * variation).max(1.0)) * self.tick as f64) as u64;
+        self.backoff = 0;
+    }
+
+    /// The timer expired: double the timeout, (5.5).
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(32);
+    }
+
+    /// The timeout now in force.
+    #[inline]
+    pub fn timeout(&self) -> Duration {
+        let backed_off = u128::from(self.base.max(self.min)) << self.backoff;
+        Duration::from_nanos(u64::try_from(backed_off).unwrap_or(u64::MAX).min(self.max))
+    }
+
+    /// The smoothed round-trip time in seconds.
+    pub fn smoothed(&self) -> Option<f64> {
+        self.smoothed.map(|(smoothed, _)| smoothed * self.tick as f64 * 1e-9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimator(tick: &str) -> RtoEstimator {
+        let params = format!(r#"{{"tcp": "reno", "tick": "{tick}"}}"#);
+        RtoEstimator::new(&serde_json::from_str(&params).unwrap())
+    }
+
+    fn millis(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn rfc_6298_by_hand() {
+        let mut rto = estimator("1ms");
+        assert_eq!(rto.timeout(), Duration::from_secs(3));
+        // First sample 100 ms: SRTT 100, RTTVAR 50, RTO 300 ms.
+        rto.sample(millis(0), millis(100));
+        assert_eq!(rto.timeout(), Duration::from_millis(300));
+        // Then 140 ms: RTTVAR 50 + (40 - 50)/4 = 47.5, SRTT 105, RTO 295 ms.
+        rto.sample(millis(0), millis(140));
+        assert_eq!(rto.timeout(), Duration::from_millis(295));
+        rto.back_off();
+        rto.back_off();
+        assert_eq!(rto.timeout(), Duration::from_millis(1180));
+        (0..40).for_each(|_| rto.back_off());
+        assert_eq!(rto.timeout(), Duration::from_secs(60));
+        rto.sample(millis(0), millis(105));
+        assert!(rto.timeout() < Duration::from_millis(300));
+    }
+
+    #[test]
+    fn a_coarse_tick_sees_ticks_and_the_minimum_holds() {
+        let mut rto = estimator("100ms");
+        rto.sample(millis(190), millis(230));
+        assert_eq!(rto.smoothed(), Some(0.1), "40 ms across one tick boundary count as one tick");
+        let mut fine = estimator("1ms");
+        (0..60).for_each(|_| fine.sample(millis(0), millis(20)));
+        assert_eq!(fine.timeout(), Duration::from_millis(200));
+    }
+}

@@ -1,0 +1,425 @@
+//! The sender: slow start, congestion avoidance, fast retransmit and fast recovery.
+//!
+//! ## Deviations
+//! - The window is counted in whole segments, as in ns-2; a segment is always full.
+//! - After a loss the window is halved from min(cwnd, receiver's window), not from the flight size of RFC 5681 (4): the
+//!   two agree for a source that always has data.
+//! - Both variants start a new fast retransmit only after everything sent before the last one is acknowledged (RFC 6582,
+//!   section 3.2, step 1; ns-2's `bugFix_`).
+//! - After a timeout the sender goes back to the first unacknowledged segment and sends on from there.
+
+use perhop_core::{Bytes, Context, Instant};
+
+use super::{RtoEstimator, TcpParams, Variant};
+use crate::transport::{SenderStatistics, Transmit};
+
+/// One connection's sending side.
+#[derive(Clone, Debug)]
+pub struct TcpSender {
+    // What every acknowledgement touches comes first.
+    acked: u32,
+    next: u32,
+    /// One past the highest segment ever sent.
+    highest: u32,
+    duplicates: u32,
+    cwnd: f64,
+    ssthresh: f64,
+    /// Segments known to have left the network during fast recovery.
+    inflation: u32,
+    recovering: Option<Recovery>,
+    /// What had been sent when the last recovery or timeout began.
+    recover: u32,
+    timed: Option<(u32, Instant)>,
+    expiry: Instant,
+    rto: RtoEstimator,
+    /// One past the last segment that the application has.
+    end: u32,
+    jitter: Instant,
+    params: TcpParams,
+    statistics: SenderStatistics,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Recovery {
+    /// A partial acknowledgement came: the timer is no longer restarted (RFC 6582, section 4, "impatient").
+    partial: bool,
+}
+
+impl TcpSender {
+    /// A connection of these parameters, which ends after `volume` bytes if one is given.
+    pub fn new(params: TcpParams, volume: Option<Bytes>) -> Self {
+        let handshake = u32::from(params.handshake);
+        let segments = volume.map(|volume| volume.get().div_ceil(params.packet.get()));
+        let end = segments.map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(handshake));
+        let cwnd = if params.handshake { 1.0 } else { params.initial_window.get() as f64 };
+        Self {
+            acked: 0,
+            next: 0,
+            highest: 0,
+            duplicates: 0,
+            cwnd,
+            ssthresh: params.initial_ssthresh.unwrap_or(params.window).get() as f64,
+            inflation: 0,
+            recovering: None,
+            recover: 0,
+            timed: None,
+            expiry: Instant::NEVER,
+            rto: RtoEstimator::new(&params),
+            end,
+            jitter: Instant::NEVER,
+            params,
+            statistics: SenderStatistics::default(),
+        }
+    }
+
+    pub(in crate::transport) fn start(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        self.send_new(cx, out);
+    }
+
+    pub(in crate::transport) fn stop(&mut self) {
+        self.end = self.end.min(self.highest);
+    }
+
+    #[inline]
+    pub(in crate::transport) fn wake(&self) -> Instant {
+        self.expiry.min(self.jitter)
+    }
+
+    pub(in crate::transport) fn window(&self) -> f64 {
+        self.cwnd
+    }
+
+    pub(in crate::transport) fn smoothed_rtt(&self) -> Option<f64> {
+        self.rto.smoothed()
+    }
+
+    pub(in crate::transport) fn acknowledged(&self) -> u64 {
+        u64::from(self.acked.saturating_sub(u32::from(self.params.handshake)))
+    }
+
+    pub(in crate::transport) fn statistics(&self) -> &SenderStatistics {
+        &self.statistics
+    }
+
+    #[inline]
+    pub(in crate::transport) fn on_ack(&mut self, expected: u32, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        if expected > self.acked {
+            match self.recovering {
+                Some(_) if self.params.tcp == Variant::NewReno && expected < self.recover => {
+                    self.on_partial_ack(expected, cx, out);
+                }
+                _ => self.on_new_ack(expected, cx),
+            }
+        } else if expected == self.acked && self.highest > self.acked {
+            self.on_duplicate_ack(cx, out);
+        } else {
+            return;
+        }
+        self.send_new(cx, out);
+    }
+
+    fn on_new_ack(&mut self, expected: u32, cx: &mut Context<'_>) {
+        if self.recovering.take().is_some() {
+            self.inflation = 0;
+            self.cwnd = self.ssthresh;
+        }
+        let opens = self.params.handshake && self.acked == 0;
+        self.duplicates = 0;
+        self.advance(expected, cx.now);
+        self.expiry = if self.acked == self.highest { Instant::NEVER } else { cx.now + self.rto.timeout() };
+        if opens {
+            self.cwnd = self.params.initial_window.get() as f64;
+        } else {
+            let gain = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+            self.cwnd = (self.cwnd + gain).min(self.params.window.get() as f64);
+        }
+    }
+
+    /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was acknowledged.
+    fn on_partial_ack(&mut self, expected: u32, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        let acked = expected - self.acked;
+        if self.inflation > acked {
+            self.inflation -= acked - 1;
+        } else {
+            self.cwnd = (self.cwnd - f64::from(acked - self.inflation)).max(1.0);
+            self.inflation = 1;
+        }
+        self.advance(expected, cx.now);
+        if let Some(recovery) = &mut self.recovering
+            && !std::mem::replace(&mut recovery.partial, true)
+        {
+            self.expiry = cx.now + self.rto.timeout();
+        }
+        self.send(self.acked, cx.now, out);
+    }
+
+    /// Moves the left edge and takes a round-trip sample if the timed segment is covered (Karn: one sent once).
+    fn advance(&mut self, expected: u32, now: Instant) {
+        self.acked = expected;
+        self.next = self.next.max(expected);
+        if let Some((sequence, sent)) = self.timed
+            && expected > sequence
+        {
+            self.timed = None;
+            self.rto.sample(sent, now);
+            let (samples, sum) = &mut self.statistics.rtt_samples;
+            *samples += 1;
+            *sum += u128::from(now.since(sent).as_nanos());
+        }
+    }
+
+    fn on_duplicate_ack(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        self.duplicates += 1;
+        if self.recovering.is_some() {
+            self.inflation += 1;
+        } else if self.duplicates == 3 {
+            // A burst of duplicates after a timeout tells of segments sent twice, not of a new loss.
+            if self.acked > self.recover {
+                self.fast_retransmit(cx, out);
+            }
+        } else if self.duplicates < 3
+            && self.params.limited_transmit
+            && self.next < self.end
+            && self.next - self.acked < self.limit().saturating_add(self.duplicates).min(self.receiver_window())
+        {
+            self.send(self.next, cx.now, out);
+            self.next += 1;
+        }
+    }
+
+    fn fast_retransmit(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        self.statistics.fast_retransmits += 1;
+        self.halve();
+        self.cwnd = self.ssthresh;
+        self.inflation = 3;
+        self.recover = self.highest;
+        self.recovering = Some(Recovery { partial: false });
+        self.timed = None;
+        self.expiry = cx.now + self.rto.timeout();
+        self.send(self.acked, cx.now, out);
+    }
+
+    fn halve(&mut self) {
+        let window = (self.cwnd + f64::from(self.inflation)).min(self.params.window.get() as f64);
+        self.ssthresh = (window / 2.0).max(2.0);
+    }
+
+    pub(in crate::transport) fn on_wake(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        if cx.now >= self.jitter {
+            self.jitter = Instant::NEVER;
+            self.send_all_new(cx.now, out);
+        }
+        if cx.now >= self.expiry {
+            self.on_timeout(cx, out);
+        }
+    }
+
+    /// RFC 6298, section 5, and RFC 5681, section 3.1: back to one segment.
+    fn on_timeout(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        self.statistics.timeouts += 1;
+        self.halve();
+        self.cwnd = 1.0;
+        self.inflation = 0;
+        self.duplicates = 0;
+        self.recovering = None;
+        self.recover = self.highest;
+        self.timed = None;
+        self.rto.back_off();
+        self.next = self.acked;
+        self.expiry = cx.now + self.rto.timeout();
+        self.send_all_new(cx.now, out);
+    }
+
+    fn receiver_window(&self) -> u32 {
+        self.params.window.get() as u32
+    }
+
+    /// How many segments may be unacknowledged.
+    #[inline]
+    fn limit(&self) -> u32 {
+        (self.cwnd as u32 + self.inflation).min(self.receiver_window())
+    }
+
+    #[inline]
+    fn may_send(&self) -> bool {
+        self.next - self.acked < self.limit() && self.next < self.end
+    }
+
+    #[inline]
+    fn send_new(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+        if self.params.send_jitter.is_zero() {
+            self.send_all_new(cx.now, out);
+        } else if self.may_send() && self.jitter == Instant::NEVER {
+            let wait = cx.rng.up_to(self.params.send_jitter.as_nanos());
+            self.jitter = cx.now + perhop_core::Duration::from_nanos(wait);
+        }
+    }
+
+    #[inline]
+    fn send_all_new(&mut self, now: Instant, out: &mut Vec<Transmit>) {
+        while self.may_send() {
+            self.send(self.next, now, out);
+            self.next += 1;
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, sequence: u32, now: Instant, out: &mut Vec<Transmit>) {
+        let again = sequence < self.highest;
+        if !again {
+            self.highest = sequence + 1;
+            if self.timed.is_none() {
+                self.timed = Some((sequence, now));
+            }
+        }
+        if self.expiry == Instant::NEVER {
+            self.expiry = now + self.rto.timeout();
+        }
+        self.statistics.sent += 1;
+        self.statistics.retransmitted += u64::from(again);
+        let size = if self.params.handshake && sequence == 0 { self.params.ack } else { self.params.packet };
+        out.push(Transmit { sequence, size: size.get() as u32, again });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perhop_core::{Duration, Rng};
+
+    struct Wire {
+        sender: TcpSender,
+        rng: Rng,
+        now: Instant,
+    }
+
+    impl Wire {
+        fn new(extra: &str) -> (Self, Vec<u32>) {
+            Self::of(&format!(r#"{{"tcp": "newreno" {extra}}}"#))
+        }
+
+        fn of(params: &str) -> (Self, Vec<u32>) {
+            let params = serde_json::from_str(params).unwrap();
+            let mut wire =
+                Self { sender: TcpSender::new(params, None), rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
+            let sent = wire.act(|sender, cx, out| sender.start(cx, out));
+            (wire, sent)
+        }
+
+        fn act(
+            &mut self,
+            act: impl FnOnce(&mut TcpSender, &mut Context<'_>, &mut Vec<Transmit>),
+        ) -> Vec<u32> {
+            let mut out = Vec::new();
+            act(&mut self.sender, &mut Context { now: self.now, rng: &mut self.rng }, &mut out);
+            out.iter().map(|transmit| transmit.sequence).collect()
+        }
+
+        fn ack(&mut self, expected: u32) -> Vec<u32> {
+            self.now += Duration::from_millis(1);
+            self.act(|sender, cx, out| sender.on_ack(expected, cx, out))
+        }
+
+        fn acks(&mut self, expected: &[u32]) -> Vec<Vec<u32>> {
+            expected.iter().map(|&n| self.ack(n)).collect()
+        }
+
+        /// Acknowledges one by one until segments `acked..acked + window` are outstanding.
+        fn grow(&mut self, window: u32) -> u32 {
+            for n in 1.. {
+                self.ack(n);
+                if self.sender.next - self.sender.acked == window {
+                    return n;
+                }
+            }
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn slow_start_doubles_then_congestion_avoidance_adds_one() {
+        let (mut wire, first) = Wire::new(r#","initial-ssthresh": "4p""#);
+        assert_eq!(first, [0]);
+        assert_eq!(wire.acks(&[1, 2, 3]), [vec![1, 2], vec![3, 4], vec![5, 6]]);
+        assert_eq!(wire.sender.cwnd, 4.0);
+        // Four acknowledgements of a window of four add one segment, less the rounding of 1/cwnd.
+        wire.acks(&[4, 5, 6, 7]);
+        assert!((wire.sender.cwnd - (4.0 + 0.25 + 1.0 / 4.25)).abs() < 0.46 && wire.sender.cwnd < 5.0);
+    }
+
+    #[test]
+    fn reno_and_newreno_differ_on_the_second_hole() {
+        for (variant, after_partial) in [("newreno", true), ("reno", false)] {
+            let (mut wire, _) = Wire::of(&format!(r#"{{"tcp": "{variant}"}}"#));
+            let base = wire.grow(8);
+            // base and base + 2 are lost; six duplicates come for the other six.
+            let sent = wire.acks(&[base; 3]);
+            assert_eq!(sent, [vec![], vec![], vec![base]], "the third duplicate retransmits");
+            assert_eq!((wire.sender.ssthresh, wire.sender.cwnd, wire.sender.inflation), (4.0, 4.0, 3));
+            let sent = wire.acks(&[base; 3]);
+            assert_eq!(sent, [vec![], vec![base + 8], vec![base + 9]], "the window, inflated, lets new data out");
+            // The retransmission fills the first hole: everything below base + 2 has come.
+            let sent = wire.ack(base + 2);
+            assert_eq!(sent.first() == Some(&(base + 2)), after_partial, "{variant}: {sent:?}");
+            assert_eq!(wire.sender.recovering.is_some(), after_partial);
+            if after_partial {
+                wire.ack(base + 8);
+                assert_eq!(wire.sender.recovering, None);
+                assert_eq!(wire.sender.cwnd, 4.25);
+            }
+        }
+    }
+
+    #[test]
+    fn a_timeout_goes_back_and_backs_off() {
+        let (mut wire, _) = Wire::new("");
+        let base = wire.grow(8);
+        let expiry = wire.sender.wake();
+        wire.now = expiry;
+        assert_eq!(wire.act(|sender, cx, out| sender.on_wake(cx, out)), [base]);
+        assert_eq!((wire.sender.cwnd, wire.sender.ssthresh), (1.0, 4.0));
+        let first = wire.sender.wake().since(wire.now);
+        wire.now = wire.sender.wake();
+        wire.act(|sender, cx, out| sender.on_wake(cx, out));
+        assert_eq!(wire.sender.wake().since(wire.now).as_nanos(), 2 * first.as_nanos());
+        // Duplicates for what was sent before the timeout do not start a fast retransmit.
+        assert_eq!(wire.acks(&[base; 4]).concat(), Vec::<u32>::new());
+        assert_eq!(wire.ack(base + 1), [base + 1, base + 2]);
+    }
+
+    #[test]
+    fn limited_transmit_sends_on_the_first_two_duplicates() {
+        let (mut wire, _) = Wire::new(r#","limited-transmit": true"#);
+        let base = wire.grow(4);
+        assert_eq!(wire.acks(&[base, base, base]), [vec![base + 4], vec![base + 5], vec![base]]);
+    }
+
+    #[test]
+    fn handshake_sends_a_small_segment_first() {
+        let params = serde_json::from_str(
+            r#"{"tcp": "reno", "handshake": true, "initial-window": "2p", "packet": "1500B"}"#,
+        );
+        let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)));
+        let mut rng = Rng::stream(1, "tcp");
+        let mut cx = Context { now: Instant::ZERO, rng: &mut rng };
+        let mut out = Vec::new();
+        sender.start(&mut cx, &mut out);
+        assert_eq!(out, [Transmit { sequence: 0, size: 40, again: false }]);
+        out.clear();
+        sender.on_ack(1, &mut cx, &mut out);
+        assert_eq!(out.iter().map(|t| (t.sequence, t.size)).collect::<Vec<_>>(), [(1, 1500), (2, 1500)]);
+        sender.on_ack(3, &mut cx, &mut out);
+        assert_eq!(sender.wake(), Instant::NEVER, "all is acknowledged");
+        assert_eq!(sender.acknowledged(), 2);
+    }
+
+    #[test]
+    fn karn_takes_no_sample_from_a_retransmission() {
+        let (mut wire, _) = Wire::new("");
+        let base = wire.grow(8);
+        wire.acks(&[base; 3]);
+        let samples = wire.sender.statistics.rtt_samples.0;
+        wire.ack(base + 8);
+        assert_eq!(wire.sender.statistics.rtt_samples.0, samples);
+    }
+}

@@ -1,0 +1,208 @@
+//! Whole runs: the two ways of serving ports, determinism, conservation, and integers that must not change unnoticed.
+
+mod common;
+
+use common::{RIO, aqm, duplex, flow, table1, tcp};
+use perhop_core::{Duration, Instant};
+use perhop_sim::{Network, NodeId, Outcome, Service, Simulation, TransportSpec};
+use proptest::prelude::*;
+
+fn run(network: &Network, seed: u64, service: Service) -> Outcome {
+    let mut simulation = Simulation::with_service(network, seed, service).unwrap();
+    simulation.run_to_end();
+    simulation.finish().unwrap()
+}
+
+/// Compares what both ways of serving must agree on: everything but the number of events (and NaN with NaN).
+fn assert_same(one: &Outcome, other: &Outcome) {
+    assert_eq!(one.flows, other.flows);
+    assert_eq!(one.links, other.links);
+    assert_eq!(one.hops, other.hops);
+    assert_eq!(format!("{:?}", one.series), format!("{:?}", other.series));
+}
+
+const QUEUES: &[(&str, &str)] = &[
+    ("drop-tail", r#"{"limit": "300p"}"#),
+    ("drop-tail", r#"{"limit": "100kB"}"#),
+    ("red", r#"{"thresholds": "100/300/0.05", "limit": "868p", "gentle": true}"#),
+    ("red", r#"{"thresholds": "60kB/180kB/0.05", "limit": "500kB", "wait": false, "mean-packet": "576B"}"#),
+    ("rio", RIO),
+    ("rio", r#"{"in": "390/694/0.02", "total": "10/30/0.05", "limit": "868p", "coupling": "decoupled", "averages": "own-class"}"#),
+    ("rio-plus-out", r#"{"in": "390/694/0.02", "total": "347/694/0.05", "out": "10/30/0.01", "limit": "868p"}"#),
+];
+
+#[test]
+fn ports_served_on_demand_and_by_event_agree_on_everything() {
+    for (name, table) in QUEUES {
+        let network = table1(aqm(name, table), 20);
+        assert_same(&run(&network, 3, Service::OnDemand), &run(&network, 3, Service::ByEvent));
+    }
+}
+
+#[test]
+fn table1_in_integers() {
+    // A snapshot: the same on every machine. A change here is a change of behaviour and needs its reason in the commit.
+    let outcome = run(&table1(aqm("rio", RIO), 20), 1, Service::OnDemand);
+    let link = &outcome.links[0];
+    let delivered: u64 = outcome.flows.iter().map(|flow| flow.delivered_packets).sum();
+    let retransmitted: u64 = outcome.flows.iter().map(|flow| flow.sender.retransmitted).sum();
+    let timeouts: u64 = outcome.flows.iter().map(|flow| flow.sender.timeouts).sum();
+    assert_eq!(
+        (link.counters.arrived, link.counters.sent, link.waiting, delivered, retransmitted, timeouts),
+        SNAPSHOT
+    );
+}
+
+type Snapshot = ([u64; 3], [u64; 3], [u64; 3], u64, u64, u64);
+const SNAPSHOT: Snapshot = ([0, 0, 0], [0, 0, 0], [0, 0, 0], 0, 0, 0);
+
+#[test]
+fn another_seed_is_another_run_and_the_same_seed_the_same() {
+    let network = table1(aqm("rio", RIO), 5);
+    let one = run(&network, 1, Service::OnDemand);
+    assert_same(&one, &run(&network, 1, Service::OnDemand));
+    assert_ne!(one.flows, run(&network, 2, Service::OnDemand).flows);
+}
+
+#[test]
+fn a_run_in_slices_is_the_same_run() {
+    let network = table1(aqm("rio", RIO), 5);
+    let whole = run(&network, 1, Service::OnDemand);
+    let mut sliced = Simulation::new(&network, 1).unwrap();
+    for slice in 1..=50 {
+        sliced.run_until(Instant::from_nanos(slice * 100_000_000));
+    }
+    assert_same(&whole, &sliced.finish().unwrap());
+}
+
+#[test]
+fn a_flow_more_changes_no_other_flows_luck() {
+    // Far below the link's rate nothing meets anything: each flow's start and packets are its own.
+    let cbr = TransportSpec::Udp(serde_json::from_str(r#"{"udp": "cbr", "rate": "1Mbps"}"#).unwrap());
+    let mut network = table1(aqm("drop-tail", r#"{"limit": "100p"}"#), 5);
+    network.flows = vec![flow("a".into(), 0, 1, cbr.clone(), None)];
+    let alone = run(&network, 1, Service::OnDemand);
+    network.flows.insert(0, flow("b".into(), 0, 1, cbr, None));
+    let together = run(&network, 1, Service::OnDemand);
+    assert_eq!(alone.flows[0].started, together.flows[1].started);
+    assert_eq!(alone.flows[0].sender.sent, together.flows[1].sender.sent);
+}
+
+#[test]
+fn one_window_limited_flow_by_hand() {
+    // 10 packets of 1000 bytes a round trip of 100 ms plus serialization: 2 x 0.8 ms access, 0.4 ms bottleneck, and
+    // 40-byte ACKs 2 x 0.032 + 0.016 ms. Throughput = 10 x 8000 bit / 102.08 ms = 783.7 kbit/s.
+    let transport = tcp(r#"{"tcp": "reno", "window": "10p", "initial-window": "10p"}"#);
+    let mut flow = flow("only".into(), 0, 1, transport, None);
+    flow.start = (Instant::ZERO, Instant::ZERO);
+    let network = Network {
+        nodes: 2,
+        links: duplex("bottleneck", 0, 1, "20Mbps", "48ms", aqm("drop-tail", r#"{"limit": "100p"}"#)).into(),
+        flows: vec![flow],
+        ..Network::new(Duration::from_secs(1000))
+    };
+    let outcome = run(&network, 1, Service::OnDemand);
+    let flow = &outcome.flows[0];
+    assert_eq!((flow.sender.retransmitted, flow.dropped), (0, [0; 3]));
+    assert!((flow.throughput_bps / 783_700.0 - 1.0).abs() < 1e-3, "{}", flow.throughput_bps);
+    // The ten come back to back: the last waits behind nine at the access link, once.
+    assert_eq!(flow.mean_rtt(), Some(Duration::from_nanos(102_080_000)));
+}
+
+#[test]
+fn a_volume_is_delivered_whole_and_a_stop_is_kept() {
+    let transport = tcp(r#"{"tcp": "newreno"}"#);
+    let mut finite = flow("finite".into(), 0, 1, transport.clone(), None);
+    finite.volume = Some("1MB".parse().unwrap());
+    let mut timed = flow("timed".into(), 0, 1, transport, None);
+    timed.stop = Some(Instant::from_nanos(5_000_000_000));
+    let mut network = table1(aqm("drop-tail", r#"{"limit": "20p"}"#), 60);
+    network.flows = vec![finite, timed];
+    let outcome = run(&network, 1, Service::OnDemand);
+    assert_eq!(outcome.flows[0].delivered_bytes, 1_000_000);
+    let rows = outcome.series.times.len();
+    let timed: Vec<f64> = (0..rows).map(|row| outcome.series.throughput_bps[row * 2 + 1]).collect();
+    assert!(timed[3] > 0.0 && timed[10..].iter().all(|&bps| bps == 0.0));
+}
+
+#[test]
+fn an_unreachable_receiver_is_refused() {
+    let mut network = table1(aqm("rio", RIO), 1);
+    network.nodes = 3;
+    network.flows[7].to = NodeId(2);
+    let refused = Simulation::new(&network, 1).unwrap_err();
+    assert_eq!((refused.flow, refused.to), (7, NodeId(2)));
+}
+
+#[test]
+fn every_period_dependent_choice_changes_the_run() {
+    let common = r#""tcp": "newreno", "packet": "576B""#;
+    let run_with = |extra: &str| {
+        let mut network = table1(aqm("rio", RIO), 30);
+        network.flows.iter_mut().for_each(|flow| flow.transport = tcp(&format!("{{{common}{extra}}}")));
+        run(&network, 1, Service::OnDemand)
+    };
+    let base = run_with("");
+    for extra in [
+        r#","packet":"1000B""#.replace("packet", "ack").as_str(),
+        r#","window":"20p""#,
+        r#","initial-window":"4p""#,
+        r#","initial-ssthresh":"8p""#,
+        r#","tick":"100ms""#,
+        r#","min-rto":"1s""#,
+        r#","delayed-ack":"100ms""#,
+        r#","handshake":true"#,
+        r#","limited-transmit":true"#,
+        r#","send-jitter":"1ms""#,
+    ] {
+        assert_ne!(run_with(extra).flows, base.flows, "{extra}");
+    }
+    // These two show only where the first round trip is slow or losses persist.
+    let mut network = table1(aqm("drop-tail", r#"{"limit": "2p"}"#), 60);
+    let run_slow = |network: &mut Network, extra: &str| {
+        network.flows.iter_mut().for_each(|flow| flow.transport = tcp(&format!("{{{common}{extra}}}")));
+        run(network, 1, Service::OnDemand).flows
+    };
+    let base = run_slow(&mut network, "");
+    assert_ne!(run_slow(&mut network, r#","initial-rto":"250ms""#), base);
+    assert_ne!(run_slow(&mut network, r#","max-rto":"500ms""#), base);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Any chain of links with any queues: packets conserved at each, both ways of serving alike, no flow above its path.
+    #[test]
+    fn chains_conserve_and_agree(
+        seed: u64,
+        hops in 1_u32..4,
+        flows in 1_u32..6,
+        queue in 0..QUEUES.len(),
+        rate_kbps in 100_u64..5000,
+    ) {
+        let (name, table) = QUEUES[queue];
+        let rate = format!("{rate_kbps}kbps");
+        let links = (0..hops)
+            .flat_map(|n| duplex(&format!("l{n}"), n, n + 1, &rate, "5ms", aqm(name, table)))
+            .collect();
+        let transport = tcp(r#"{"tcp": "newreno", "window": "50p"}"#);
+        let flows = (0..flows).map(|n| flow(format!("{n}"), n % hops, hops, transport.clone(), None)).collect();
+        let network = Network {
+            nodes: hops + 1,
+            links,
+            flows,
+            probe_interval: Some(Duration::from_millis(700)),
+            warmup: Duration::from_secs(2),
+            ..Network::new(Duration::from_secs(8))
+        };
+        let outcome = run(&network, seed, Service::OnDemand);
+        assert_same(&outcome, &run(&network, seed, Service::ByEvent));
+        for flow in &outcome.flows {
+            prop_assert!(flow.throughput_bps <= rate_kbps as f64 * 1e3 * 1.02 + 8000.0);
+            prop_assert!(flow.delivered_packets <= flow.sender.sent);
+        }
+        for link in &outcome.links {
+            prop_assert!(link.utilization <= 1.0 + 8000.0 / (rate_kbps as f64 * 1e3));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! perhop's core and simulator as a WebAssembly module: no imports, and the same result as everywhere else.
+
+use perhop_core::aqm::{AqmParams, RioPlusOutParams};
+use perhop_core::meter::{MeterParams, TokenBucketParams};
+use perhop_core::units::Packets;
+use perhop_core::{Bytes, Depth, Duration, Instant, Thresholds, Weight};
+use perhop_sim::transport::tcp::{TcpParams, Variant};
+use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Network, NodeId, Outcome, Simulation, TransportSpec};
+
+/// Runs ten seconds of the RI+O paper's Table 1 setting and folds its counters into one number.
+#[allow(unsafe_code)]
+// SAFETY: no other symbol of this name is linked; the function takes and returns plain integers.
+#[unsafe(no_mangle)]
+pub extern "C" fn table1_fingerprint(seed: u64) -> u64 {
+    let mut simulation = Simulation::new(&table1(), seed).expect("the two routers are linked");
+    simulation.run_to_end();
+    fold(&simulation.finish().expect("packets are conserved"))
+}
+
+/// FNV-1a over what every packet left behind.
+fn fold(outcome: &Outcome) -> u64 {
+    let link = &outcome.links[0];
+    let flows = outcome.flows.iter().flat_map(|flow| [flow.delivered_bytes, flow.sender.sent, flow.sender.timeouts]);
+    let counters = link.counters.arrived.into_iter().chain(link.counters.sent).chain(link.waiting);
+    let numbers = flows.chain(counters).chain([outcome.events, link.mean_queue_packets.to_bits()]);
+    numbers.fold(0xcbf2_9ce4_8422_2325, |hash, number| (hash ^ number).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+fn table1() -> Network {
+    let parse = |text: &str| text.parse::<Thresholds>().expect("a threshold set");
+    let queue = AqmParams::RioPlusOut(RioPlusOutParams {
+        r#in: parse("390/694/0.02"),
+        total: parse("347/694/0.05"),
+        out: parse("10/30/0.01"),
+        averages: perhop_core::aqm::Averages::EveryArrival,
+        limit: Depth::Packets(868),
+        weight: Weight::new(0.002).expect("a weight"),
+        wait: true,
+        gentle: false,
+        mean_packet: Bytes::new(576),
+    });
+    let link = |name: &str, from, to, queue| LinkSpec {
+        name: name.into(),
+        from: NodeId(from),
+        to: NodeId(to),
+        rate: "20Mbps".parse().expect("a rate"),
+        delay: Duration::from_millis(48),
+        queue,
+    };
+    Network {
+        nodes: 2,
+        links: vec![link("bottleneck", 0, 1, Some(queue)), link("reverse", 1, 0, None)],
+        flows: (0..40).map(flow).collect(),
+        ..Network::new(Duration::from_secs(10))
+    }
+}
+
+fn flow(number: usize) -> FlowSpec {
+    let rates = ["2Mbps", "1Mbps", "0.5Mbps", "0.2Mbps", "0.1Mbps"];
+    let access = Some(AccessSpec { rate: "10Mbps".parse().expect("a rate"), delay: Duration::from_millis(1) });
+    FlowSpec {
+        name: number.to_string(),
+        from: NodeId(0),
+        to: NodeId(1),
+        access: access.clone(),
+        egress: access,
+        transport: TransportSpec::Tcp(TcpParams {
+            packet: Bytes::new(576),
+            initial_window: Packets::new(1),
+            ..TcpParams::new(Variant::NewReno)
+        }),
+        profile: rates.get(number / 4).map(|rate| {
+            let rate = rate.parse().expect("a rate");
+            MeterParams::TokenBucket(TokenBucketParams { rate, burst: Bytes::new(40_000) })
+        }),
+        start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
+        stop: None,
+        volume: None,
+    }
+}
