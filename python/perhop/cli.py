@@ -6,6 +6,7 @@ Exit status: 0 fine, 2 a request that cannot be met (one line on standard error 
 from __future__ import annotations
 
 import difflib
+import importlib
 import json
 import os
 import shlex
@@ -22,15 +23,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from perhop import _engine, simulation
 from perhop.errors import PerhopError, ScenarioError
 from perhop.output import files, summary
-from perhop.output.plot import pictures
-from perhop.output.report import reproduction_page, run_page
 from perhop.output.table import align, as_text, pivot
-from perhop.reproduction import Counts, execute, plan, sample_frame, to_json
+from perhop.reproduction import Counts, execute, plan, to_json
 from perhop.store import DirectoryStore
 from perhop.studies import STUDIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
 
     from perhop.reproduction import Outcome, Plan
     from perhop.study import Study
@@ -88,7 +88,7 @@ def root(
         raise typer.Exit
 
 
-@app.command()
+@app.command(short_help="Rerun papers' tables and figures and judge their claims.")
 def reproduce(
     studies: Annotated[
         list[str] | None,
@@ -143,7 +143,7 @@ def reproduce(
         raise PerhopError(f"{store.directory}: a run could not be kept: {error.strerror or error}") from None
     for path in store.broken:
         _note(f"warning: {path} was not readable and has been computed again")
-    _write_reproduction(out, outcomes, command)
+    _writer().write_reproduction(out, outcomes, command)
     if json_path is not None and json_path != files.STDOUT:
         files.write(json_path, to_json(outcomes))
     if json_path == files.STDOUT:
@@ -154,7 +154,7 @@ def reproduce(
     _conclude(outcomes, counts, out, json_path, say)
 
 
-@app.command()
+@app.command(short_help="Simulate a scenario of your own.")
 def run(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
     *,
@@ -201,7 +201,7 @@ def run(
         command = _command(
             "run", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
         )
-        _write_run(out, result, shown, command)
+        _writer().write_run(out, result, shown, command)
     if json_path == files.STDOUT:
         _out(summary.to_json(result))
     elif json_path is not None:
@@ -211,13 +211,13 @@ def run(
         say(f"\nreport: {out / 'report.html'}")
 
 
-@app.command()
+@app.command(short_help="Print the JSON Schema of the scenario format.")
 def schema() -> None:
     """Print the JSON Schema of the scenario format, for editors and checkers."""
     _say(json.dumps(json.loads(_engine.scenario_schema()), indent=2, ensure_ascii=False))
 
 
-@listing.command("studies")
+@listing.command("studies", short_help="Papers' tables and figures.")
 def list_studies(*, as_json: AsJson = False) -> None:
     """List the papers' tables and figures that `perhop reproduce` reruns."""
     if as_json:
@@ -243,7 +243,7 @@ def list_studies(*, as_json: AsJson = False) -> None:
     _say("perhop reproduce STUDY... reruns them; without a name it reruns all.")
 
 
-@listing.command("blocks")
+@listing.command("blocks", short_help="Queue rules, meters, disciplines.")
 def list_blocks(*, as_json: AsJson = False) -> None:
     """List the queue rules, meters and disciplines that scenarios are built from, with their parameters."""
     blocks: list[dict[str, Any]] = json.loads(_engine.blocks())
@@ -287,6 +287,11 @@ def main() -> None:
         sys.exit(1)
 
 
+def _writer() -> ModuleType:
+    """The module that draws and writes; importing it takes as long as the rest of the program."""
+    return importlib.import_module("perhop.output.writer")
+
+
 def _study(name: str) -> Study:
     if name in STUDIES:
         return STUDIES[name]
@@ -316,40 +321,6 @@ def _run_counts(planned: Plan) -> str:
         for study, seeds in zip(planned.studies, planned.seeds, strict=True)
     ]
     return ", ".join(parts)
-
-
-def _write_reproduction(out: Path, outcomes: Sequence[Outcome], command: str) -> None:
-    plots = files.prepare_directory(out / "plots")
-    for outcome in outcomes:
-        for plot in outcome.study.plots:
-            picture = pictures(plot, outcome.rows, outcome.study.id)
-            files.write(plots / f"{picture.name}.svg", picture.svg)
-            files.write(plots / f"{picture.name}.png", picture.png)
-    files.write_parquet(out / "samples.parquet", sample_frame(outcomes))
-    scenarios = [
-        {
-            "study": outcome.study.id,
-            "factors": dict(cell.factors),
-            "seeds": list(outcome.seeds),
-            "scenario": json.loads(cell.scenario),
-        }
-        for outcome in outcomes
-        for cell in outcome.cells
-    ]
-    files.write(out / "manifest.json", files.manifest(command, scenarios))
-    files.write(out / "report.html", reproduction_page(outcomes, command))
-
-
-def _write_run(out: Path, result: simulation.Result, shown: summary.Summary, command: str) -> None:
-    plots = files.prepare_directory(out / "plots")
-    for plot, rows in shown.plots:
-        picture = pictures(plot, rows, "run")
-        files.write(plots / f"{picture.name}.svg", picture.svg)
-        files.write(plots / f"{picture.name}.png", picture.png)
-    files.write_parquet(out / "samples.parquet", result.flows)
-    scenario = {"seeds": [entry.seed for entry in result.runs], "scenario": json.loads(result.scenario)}
-    files.write(out / "manifest.json", files.manifest(command, [scenario]))
-    files.write(out / "report.html", run_page(shown, command))
 
 
 def _show(outcome: Outcome, say: Callable[[str], None]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_NAP_S = 0.05
 
 
 def available_cores() -> int:
@@ -44,9 +47,12 @@ def parallel_map(
     """
     pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="perhop")
     futures = [pool.submit(work, task) for task in tasks]
+    done: SimpleQueue[Future[R]] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(done.put)
     try:
-        for future in as_completed(futures):
-            future.result()
+        for _ in futures:
+            _next(done).result()
             if finished is not None:
                 finished()
     except BaseException:
@@ -55,3 +61,16 @@ def parallel_map(
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     return [future.result() for future in futures]
+
+
+def _next(done: SimpleQueue[Future[R]]) -> Future[R]:
+    """The next finished future, waited for in short naps.
+
+    A signal handler that restarts system calls (polars installs one) keeps Ctrl-C from ending an unbounded
+    wait.
+    """
+    while True:
+        try:
+            return done.get(timeout=_NAP_S)
+        except Empty:
+            continue

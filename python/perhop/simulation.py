@@ -232,7 +232,6 @@ _LINK_SCHEMA = {
     "sent_packets": pl.Int64,
     "waiting_packets": pl.Int64,
     "dropped_packets": pl.Int64,
-    "notified_packets": pl.Int64,
 }
 
 _QUEUE_SCHEMA = {
@@ -286,7 +285,6 @@ def _link_rows(run: Run) -> list[tuple[object, ...]]:
                 *quantiles,
                 *(int(link[key].sum()) for key in ("arrived", "sent", "waiting")),
                 dropped,
-                int(link["notified"].sum()),
             )
         )
     return rows

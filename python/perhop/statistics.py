@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scipy import stats
+from scipy.special import stdtrit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ def estimate(observations: Sequence[float]) -> Estimate:
     if n == 1:
         return Estimate(mean, None, 1)
     variance = math.fsum((x - mean) ** 2 for x in observations) / (n - 1)
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1)) * math.sqrt(variance / n)
+    half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(variance / n)
     return Estimate(mean, (mean - half, mean + half), n)
 
 

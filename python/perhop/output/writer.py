@@ -1,0 +1,65 @@
+"""Write a directory of results: plots, data, manifest, and the page that shows them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from perhop.output.files import manifest, prepare_directory, write, write_parquet
+from perhop.output.plot import pictures
+from perhop.output.report import reproduction_page, run_page
+from perhop.reproduction import sample_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from perhop.output.summary import Summary
+    from perhop.reproduction import Outcome
+    from perhop.simulation import Result
+    from perhop.study import Plot, Row
+
+
+def write_reproduction(out: Path, outcomes: Sequence[Outcome], command: str) -> None:
+    """Plots, samples, manifest and, last, the page.
+
+    Raises:
+        PerhopError: A file cannot be written.
+    """
+    _draw(
+        out, [(plot, outcome.rows, outcome.study.id) for outcome in outcomes for plot in outcome.study.plots]
+    )
+    write_parquet(out / "samples.parquet", sample_frame(outcomes))
+    scenarios = [
+        {
+            "study": outcome.study.id,
+            "factors": dict(cell.factors),
+            "seeds": list(outcome.seeds),
+            "scenario": json.loads(cell.scenario),
+        }
+        for outcome in outcomes
+        for cell in outcome.cells
+    ]
+    write(out / "manifest.json", manifest(command, scenarios))
+    write(out / "report.html", reproduction_page(outcomes, command))
+
+
+def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
+    """Plots, flows of every run, manifest and, last, the page.
+
+    Raises:
+        PerhopError: A file cannot be written.
+    """
+    _draw(out, [(plot, rows, "run") for plot, rows in shown.plots])
+    write_parquet(out / "samples.parquet", result.flows)
+    scenario = {"seeds": [entry.seed for entry in result.runs], "scenario": json.loads(result.scenario)}
+    write(out / "manifest.json", manifest(command, [scenario]))
+    write(out / "report.html", run_page(shown, command))
+
+
+def _draw(out: Path, plots: Sequence[tuple[Plot, Sequence[Row], str]]) -> None:
+    directory = prepare_directory(out / "plots")
+    for plot, rows, name in plots:
+        picture = pictures(plot, rows, name)
+        write(directory / f"{picture.name}.svg", picture.svg)
+        write(directory / f"{picture.name}.png", picture.png)
