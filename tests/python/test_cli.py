@@ -1,0 +1,370 @@
+"""The command line from end to end: what it prints, what it refuses, what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import numpy as np
+import polars as pl
+import pytest
+
+from perhop import _engine
+from perhop.studies import STUDIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+REPRODUCE = ("reproduce", "kim-table1", "--runs", "1")
+
+
+def refused(done: Finished) -> str:
+    """The one line of a refusal."""
+    assert done.code == 2, done
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    lines = done.err.strip().splitlines()
+    assert len(lines) == 1, done.err
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
+# ---------------------------------------------------------------- scenarios that cannot be
+
+
+def broken(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('duration = "5s"', 'duraton = "5s"', ["duraton", "duration"]),
+        ('burst = "10kB"', 'bursts = "10kB"', ["bursts", "burst"]),
+        ('duration = "5s"', "", ["duration"]),
+        ('rate = "2Mbps"', "", ["rate"]),
+        ('rate = "2Mbps"', 'rate = "20mbps"', ["20mbps", "rate"]),
+        ('in = "10/30/0.02"', 'in = "60/30/0.1"', ["in", "60/30/0.1"]),
+        ('in = "10/30/0.02"', 'in = "10/30/1.5"', ["in", "1.5"]),
+        ('rate = "2Mbps"', 'rate = "0Mbps"', ["rate", "0Mbps"]),
+        ('rate = "2Mbps"', 'rate = "-2Mbps"', ["rate", "-2Mbps"]),
+        ('to = "core"\naccess', 'to = "cor"\naccess', ["cor", "core"]),
+        (
+            'from = "edge"\nto = "core"\nrate',
+            'from = "edge"\nto = "core"\nreverse = "none"\nrate',
+            ["reverse"],
+        ),
+        ('name = "best-effort"', 'name = "gold"', ["gold"]),
+        ('title = "', "title = ", [":1"]),
+    ],
+    ids=[
+        "unknown key",
+        "unknown nested key",
+        "missing duration",
+        "missing rate",
+        "ambiguous unit",
+        "min above max",
+        "probability above 1",
+        "zero rate",
+        "negative rate",
+        "unknown node",
+        "bad value of a link key",
+        "duplicate name",
+        "not TOML",
+    ],
+)
+def test_a_wrong_scenario_is_named_by_file_and_key(
+    perhop: Perhop, small: Path, old: str, new: str, said: list[str]
+) -> None:
+    small.write_text(broken(small.read_text(), old, new))
+    line = refused(perhop("run", small))
+    assert str(small) in line
+    for word in said:
+        assert word in line
+
+
+def test_an_unreachable_destination(perhop: Perhop, small: Path) -> None:
+    island = '[links.far]\nfrom = "island"\nto = "shore"\nrate = "1Mbps"\ndelay = "1ms"\n'
+    text = small.read_text().replace("[[flows]]", island + "\n[[flows]]", 1)
+    small.write_text(broken(text, 'to = "core"\naccess', 'to = "shore"\naccess'))
+    line = refused(perhop("run", small))
+    assert "shore" in line
+    assert "edge" in line
+
+
+# ---------------------------------------------------------------- files that cannot be read
+
+
+def test_missing_file(perhop: Perhop) -> None:
+    assert "nowhere.toml: no such file" in refused(perhop("run", "nowhere.toml"))
+
+
+def test_directory(perhop: Perhop, tmp_path: Path) -> None:
+    assert "is a directory" in refused(perhop("run", tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n"])
+def test_empty_file(perhop: Perhop, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "empty.toml"
+    path.write_text(text)
+    assert "empty.toml: is empty" in refused(perhop("run", path))
+
+
+def test_not_utf8(perhop: Perhop, tmp_path: Path) -> None:
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b'duration = "5s"\ntitle = "caf\xe9"\n')
+    line = refused(perhop("run", path))
+    assert "latin.toml:2:" in line
+    assert "byte 0xe9 at position 28" in line
+
+
+def test_a_huge_file_is_not_read(perhop: Perhop, tmp_path: Path) -> None:
+    path = tmp_path / "huge.toml"
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+    assert "huge.toml: larger than 1 MB" in refused(perhop("run", path))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read any file")
+def test_unreadable_file(perhop: Perhop, small: Path) -> None:
+    small.chmod(0)
+    assert "cannot be read: Permission denied" in refused(perhop("run", small))
+
+
+# ---------------------------------------------------------------- options that cannot be met
+
+
+@pytest.mark.parametrize("command", [("reproduce", "kim-table1"), ("run", "small.toml")])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--runs", "0"), "runs must be at least 1"),
+        (("--runs", "1000000000"), "at most"),
+        (("--jobs", "0"), "jobs must lie between"),
+        (("--jobs", "-3"), "jobs must lie between"),
+        (("--seed", "-1"), "seed must be at least 0"),
+        (("--seed", str(2**64)), "seed must be at least 0"),
+        (("--out", "small.toml"), "--out small.toml: not a directory"),
+        (("--out", "small.toml/results"), "--out small.toml/results: not a directory"),
+        (("--out", "/proc/perhop"), "--out /proc/perhop: cannot be written to"),
+        (("--json", "."), "is a directory"),
+        (("--json", "nowhere/x.json"), "--json nowhere/x.json: cannot be written"),
+        (("--json", "small.toml/x.json"), "cannot be written"),
+    ],
+    ids=lambda value: " ".join(value)[:30] if isinstance(value, tuple) else "",
+)
+@pytest.mark.usefixtures("small")
+def test_a_wrong_option_is_refused_before_the_work(
+    perhop: Perhop, tmp_path: Path, command: tuple[str, ...], options: tuple[str, ...], said: str
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    assert said in refused(perhop(*command, *options))
+    left = [path for path in sorted(tmp_path.rglob("*")) if path not in before]
+    assert all(path.is_dir() for path in left), left
+
+
+def test_an_unknown_study_is_named_with_its_nearest(perhop: Perhop) -> None:
+    assert "no study `kim-tabel1`; did you mean `kim-table1`?" in refused(perhop("reproduce", "kim-tabel1"))
+    assert "there are kim-table1" in refused(perhop("reproduce", "QQQQ"))
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("run",), ("reproduce", "--nonsense"), ("--runs", "x")])
+def test_usage_errors_end_with_2(perhop: Perhop, arguments: tuple[str, ...]) -> None:
+    done = perhop(*arguments)
+    assert done.code == 2
+    assert "Usage" in done.err
+    assert "Traceback" not in done.err
+
+
+# ---------------------------------------------------------------- help and lists
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("reproduce", "--help"), ("run", "--help"), ("list", "--help"), ("schema", "--help")],
+)
+def test_help(perhop: Perhop, arguments: tuple[str, ...]) -> None:
+    done = perhop(*arguments)
+    assert done.code == 0
+    assert "Usage: perhop" in done.out
+    assert not re.search(r"\w\.\.\.$", done.out, re.MULTILINE), "a summary is cut off"
+
+
+def test_version(perhop: Perhop) -> None:
+    assert perhop("--version").out == f"perhop {_engine.version}\n"
+
+
+def test_list_studies(perhop: Perhop) -> None:
+    text = perhop("list", "studies").out
+    assert all(name in text for name in STUDIES)
+    entries = json.loads(perhop("list", "studies", "--json").out)["studies"]
+    assert [entry["id"] for entry in entries] == list(STUDIES)
+
+
+def test_list_blocks(perhop: Perhop) -> None:
+    entries = json.loads(perhop("list", "blocks", "--json").out)["blocks"]
+    names = {entry["name"] for entry in entries}
+    assert {"red", "rio", "rio-plus-out", "token-bucket"} <= names
+    text = perhop("list", "blocks").out
+    assert all(name in text for name in names)
+
+
+def test_schema_accepts_a_scenario(perhop: Perhop, small: Path) -> None:
+    schema = json.loads(perhop("schema").out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    canonical = json.loads(_engine.scenario_from_toml(small.read_text(), "small.toml"))
+    validator.validate(canonical)
+    assert not validator.is_valid({**canonical, "nonsense": 1})
+
+
+def test_nothing_listens(small: Path) -> None:
+    """A reader that leaves at once (`perhop list studies | head -0`) sees no traceback."""
+    for arguments in (["list", "studies"], ["schema"], ["run", str(small)]):
+        command = [sys.executable, "-m", "perhop", *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        error = process.stderr.read().decode()
+        process.stderr.close()
+        process.wait(60)
+        assert error == ""
+
+
+# ---------------------------------------------------------------- run
+
+
+def test_run_prints_classes_and_links(perhop: Perhop, small: Path) -> None:
+    done = perhop("run", small, "--runs", "2")
+    assert done.code == 0
+    for word in ("Two classes at a small link", "gold", "best effort", "bottleneck", "±", "seeds 1 to 2"):
+        assert word in done.out
+    assert "\x1b" not in done.out + done.err
+
+
+def test_run_writes_a_report(perhop: Perhop, small: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a" / "b"
+    done = perhop("run", small, "--runs", "2", "--seed", "5", "--out", out)
+    assert done.code == 0
+    assert str(out / "report.html") in done.out
+    found = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    assert found == {
+        "report.html",
+        "manifest.json",
+        "samples.parquet",
+        "plots/run-throughput.svg",
+        "plots/run-throughput.png",
+    }
+    frame = pl.read_parquet(out / "samples.parquet")
+    assert frame.height == 8
+    assert frame["seed"].unique().sort().to_list() == [5, 6]
+    assert {"class", "member", "profile_bps", "throughput_bps", "marked_green", "dropped_yellow"} <= set(
+        frame.columns
+    )
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["perhop"] == _engine.version
+    assert manifest["scenarios"][0]["seeds"] == [5, 6]
+
+
+def test_run_with_probes_draws_their_course(perhop: Perhop, small: Path, tmp_path: Path) -> None:
+    small.write_text(small.read_text() + '\n[probes]\ninterval = "1s"\n')
+    done = perhop("run", small, "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    names = {path.stem for path in (tmp_path / "out" / "plots").iterdir()}
+    assert names == {"run-throughput", "run-throughput-in-time", "run-queue-in-time"}
+
+
+def test_run_json_does_not_depend_on_threads(perhop: Perhop, small: Path) -> None:
+    texts = [
+        perhop("run", small, "--runs", "4", "--json", "-", "--jobs", jobs).out for jobs in ("1", "2", "2")
+    ]
+    assert texts[0] == texts[1] == texts[2]
+    content = json.loads(texts[0])
+    assert content["seeds"] == [1, 2, 3, 4]
+    assert [entry["class"] for entry in content["classes"]] == ["gold", "best-effort"]
+    assert content["links"][0]["link"] == "bottleneck"
+
+
+# ---------------------------------------------------------------- reproduce
+
+
+def test_reproduce_leaves_everything(perhop: Perhop, tmp_path: Path) -> None:
+    done = perhop(*REPRODUCE, "--runs", "2", "--json", "t.json")
+    assert done.code == 0, done.err
+    out = tmp_path / "results"
+    assert "report: results/report.html" in done.out
+    assert "Cannot be right" in done.out
+    assert "12 runs simulated" in done.out
+    found = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    plots = {
+        f"plots/kim-table1-{name}.{kind}"
+        for name in ("who-gets-what", "by-out-set")
+        for kind in ("svg", "png")
+    }
+    kept = {name for name in found if name.startswith("runs/")}
+    assert found - kept == {"report.html", "manifest.json", "samples.parquet"} | plots
+    assert len(kept) == 12
+    frame = pl.read_parquet(out / "samples.parquet")
+    assert frame.columns == ["study", "seed", "out", "profile_mbps", "scheme", "metric", "unit", "value"]
+    throughput = frame.filter(pl.col("metric") == "throughput")
+    assert throughput.height == 6 * 6 * 2
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["perhop"] == _engine.version
+    assert [entry["seeds"] for entry in manifest["scenarios"]] == [[1, 2]] * 6
+    content = json.loads((tmp_path / "t.json").read_text())
+    rows = content["studies"][0]["rows"]
+    gold = [
+        r for r in rows if r["metric"] == "throughput" and r["scheme"] == "rio" and r["profile_mbps"] == 2.0
+    ]
+    assert len(gold) == 1
+    values = throughput.filter((pl.col("scheme") == "rio") & (pl.col("profile_mbps") == 2.0))["value"]
+    assert gold[0]["mean"] == pytest.approx(float(np.mean(values.to_numpy())), rel=1e-8)
+    assert gold[0]["published"] == 1.765
+    assert {claim["id"] for claim in content["studies"][0]["claims"]} == {
+        c.id for c in STUDIES["kim-table1"].claims
+    }
+
+
+def test_json_is_the_same_bytes_for_any_number_of_threads(perhop: Perhop, tmp_path: Path) -> None:
+    for name, jobs in (("a", "1"), ("b", "2"), ("c", "2")):
+        done = perhop(*REPRODUCE, "--jobs", jobs, "--out", name, "--json", f"{name}.json")
+        assert done.code == 0, done.err
+    texts = [(tmp_path / f"{name}.json").read_bytes() for name in "abc"]
+    assert texts[0] == texts[1] == texts[2]
+    again = perhop(*REPRODUCE, "--out", "a", "--json", "-")
+    assert again.out.encode() == texts[0]
+    assert "6 found finished" in again.err
+    assert b"NaN" not in texts[0]
+
+
+def test_a_broken_run_file_is_computed_again(perhop: Perhop, tmp_path: Path) -> None:
+    first = perhop(*REPRODUCE, "--json", "-")
+    kept = sorted((tmp_path / "results" / "runs").iterdir())
+    kept[0].write_bytes(kept[0].read_bytes()[:100])
+    second = perhop(*REPRODUCE, "--json", "-")
+    assert second.out == first.out
+    assert f"warning: results/runs/{kept[0].name} was not readable" in second.err
+    assert "1 runs simulated, 5 found" in second.err
+
+
+def test_other_seeds_give_other_numbers(perhop: Perhop) -> None:
+    one, two = (perhop(*REPRODUCE, "--seed", seed, "--json", "-").out for seed in ("1", "2"))
+    assert json.loads(one) != json.loads(two)
+
+
+def test_the_text_fits_a_terminal(perhop: Perhop) -> None:
+    done = perhop(*REPRODUCE)
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+    assert not re.search(r"\bnan\b", done.out, re.IGNORECASE)

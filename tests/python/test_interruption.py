@@ -1,0 +1,83 @@
+"""Stopping in the middle loses nothing that was finished."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.python.conftest import Finished
+
+REPRODUCE = ("reproduce", "kim-table1", "--runs", "8", "--jobs", "2")
+ALL = 48
+
+
+def start(directory: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "perhop", *arguments],
+        cwd=directory,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def wait_for_runs(directory: Path, wanted: int) -> None:
+    """Until that many runs are kept."""
+    end = time.monotonic() + 120
+    while len(list((directory / "runs").glob("*.npz"))) < wanted:
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_reproduce_resumes(
+    perhop: Callable[..., Finished], tmp_path: Path, number: signal.Signals
+) -> None:
+    process = start(tmp_path, *REPRODUCE, "--out", "stopped")
+    wait_for_runs(tmp_path / "stopped", 3)
+    process.send_signal(number)
+    assert process.stderr is not None
+    error = process.stderr.read().decode()
+    process.stderr.close()
+    code = process.wait(60)
+    assert code == (130 if number == signal.SIGINT else -signal.SIGKILL)
+    kept = len(list((tmp_path / "stopped" / "runs").glob("*.npz")))
+    assert 3 <= kept < ALL
+    assert not (tmp_path / "stopped" / "report.html").exists()
+    if number == signal.SIGINT:
+        assert "interrupted" in error
+        assert "Traceback" not in error
+    resumed = perhop(*REPRODUCE, "--out", "stopped", "--json", "resumed.json")
+    assert resumed.code == 0, resumed.err
+    assert f"{ALL - kept} runs simulated, {kept} found finished" in resumed.out
+    undisturbed = perhop(*REPRODUCE, "--out", "undisturbed", "--json", "undisturbed.json")
+    assert undisturbed.code == 0
+    for name in ("resumed", "undisturbed"):
+        assert (tmp_path / f"{name}.json").exists()
+    assert (tmp_path / "resumed.json").read_bytes() == (tmp_path / "undisturbed.json").read_bytes()
+    pages = [(tmp_path / name / "samples.parquet").read_bytes() for name in ("stopped", "undisturbed")]
+    assert pages[0] == pages[1]
+
+
+def test_ctrl_c_ends_a_long_run_at_once(tmp_path: Path, small: Path) -> None:
+    small.write_text(small.read_text().replace('duration = "5s"', 'duration = "1000000s"'))
+    process = start(tmp_path, "run", str(small), "--out", "out")
+    time.sleep(3)
+    assert process.poll() is None
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    error = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait(60) == 130
+    assert time.monotonic() - began < 3
+    assert error == "interrupted; nothing was written\n"
+    assert list((tmp_path / "out").iterdir()) == []

@@ -1,0 +1,177 @@
+"""The page and the plots, from rows made by hand."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from perhop.output.plot import caption, inline_panels, pictures
+from perhop.output.report import reproduction_page
+from perhop.reproduction import Cell, Outcome
+from perhop.study import Axis, Note, Plot, Reference, Row, Study, Table, Verdict
+
+SCHEMES = Axis("scheme", "Scheme", {"rio": "RIO", "rio-plus-out": "RI+O"})
+LEVELS = Axis("percent", "Subscription", {40: "40 %", 50: "50 %"})
+
+
+def rows(*, interval: bool = True) -> list[Row]:
+    made = [
+        Row(
+            {"scheme": scheme, "percent": percent, "load": load},
+            "throughput",
+            "Mbit/s",
+            2.5 if load == 1 else None,
+            3.0 - load / 10 + shift,
+            (2.9 - load / 10 + shift, 3.1 - load / 10 + shift) if interval else None,
+            6 if interval else 1,
+        )
+        for scheme, shift in (("rio", 0.0), ("rio-plus-out", 0.3))
+        for percent in (40, 50)
+        for load in (0, 1, 2, 6)
+    ]
+    limits = [
+        Row({"scheme": scheme, "percent": p, "reading": "mean"}, "holds_up_to", "flows", 2.0, None, None, 6)
+        for scheme in ("rio", "rio-plus-out")
+        for p in (40, 50)
+    ]
+    return made + limits
+
+
+def plot(kind: str) -> Plot:
+    return Plot(
+        id=f"assured-{kind}",
+        title="Throughput & more",
+        kind=kind,
+        metric="throughput",
+        x=Axis("load", "Best-effort flows"),
+        series=SCHEMES,
+        y_label="Mbit/s",
+        facet=LEVELS,
+        references=(Reference("profile", "percent", {40: 2.0, 50: 2.5}),),
+        ordinal=True,
+        limits="holds_up_to" if kind == "lines" else None,
+        limits_where={"reading": "mean"},
+    )
+
+
+def outcome() -> Outcome:
+    study = Study(
+        id="made-up",
+        title="Made up <by hand>",
+        source="nobody & co",
+        summary="for tests",
+        cells=[],
+        scenario=lambda _cell: {},
+        samples=lambda _cell, _run: [],
+        published=[],
+        claims=[],
+        tables=[Table("Throughput", {"throughput": ""}, Axis("load", "Load"), (LEVELS, SCHEMES))],
+        plots=[plot("lines"), plot("points"), plot("bars")],
+        notes=[Note("This sum is too large.", impossible=True), Note("A remark.")],
+        method="As it was.",
+        assumptions=["Packets of 1000 bytes."],
+    )
+    verdicts = [
+        Verdict("first", "It rises.", holds=True, evidence="1 < 2"),
+        Verdict("second", "It falls.", holds=False, evidence="1 < 2", tried="another seed"),
+    ]
+    return Outcome(study, [Cell({}, "{}")], [1, 2], [], rows(), verdicts)
+
+
+class Reader(HTMLParser):
+    """Collects what a browser would fetch, element ids, and unclosed elements."""
+
+    VOID = frozenset({"meta", "link", "br", "hr", "img", "input"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.ids: list[str] = []
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.ids += [given["id"] or ""] if "id" in given else []
+        for name in ("src", "href", "xlink:href"):
+            value = given.get(name)
+            if value and not value.startswith("#"):
+                self.fetched.append(value)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    return reader
+
+
+def test_the_page_is_self_contained_and_well_formed() -> None:
+    reader = read(reproduction_page([outcome()], "perhop reproduce made-up"))
+    assert reader.open == []
+    assert reader.fetched == []
+    assert len(reader.ids) == len(set(reader.ids))
+
+
+def test_the_page_says_everything() -> None:
+    page = reproduction_page([outcome()], "perhop reproduce made-up")
+    text = " ".join(read(page).text.split())
+    for wanted in (
+        "1 claim holds",
+        "1 does not",
+        "does not hold It falls.",
+        "Tried: another seed",
+        "This sum is too large.",
+        "A remark.",
+        "As it was.",
+        "Packets of 1000 bytes.",
+        "Made up <by hand>",
+        "nobody & co",
+        "perhop reproduce made-up",
+        "seeds 1 to 2",
+    ):
+        assert wanted in text
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
+    assert page == reproduction_page([outcome()], "perhop reproduce made-up")
+
+
+@pytest.mark.parametrize("kind", ["lines", "points", "bars"])
+def test_plots_are_deterministic(kind: str) -> None:
+    first, second = (pictures(plot(kind), rows(), "made-up") for _ in range(2))
+    assert first == second
+    assert first.name == f"made-up-assured-{kind}"
+    assert first.png.startswith(b"\x89PNG")
+    assert not re.search(r"\d{4}-\d\d-\d\d", first.svg)
+    assert len(inline_panels(plot(kind), rows(), "made-up")) == 2
+
+
+@pytest.mark.parametrize("kind", ["lines", "points", "bars"])
+def test_plots_of_single_runs_have_no_intervals(kind: str) -> None:
+    panels = inline_panels(plot(kind), rows(interval=False), "made-up")
+    assert all("RIO" in panel or kind == "points" for panel in panels)
+    assert "95 %" not in caption(plot(kind), rows(interval=False))
+
+
+def test_inline_panels_follow_the_page() -> None:
+    (first, _) = inline_panels(plot("lines"), rows(), "made-up")
+    assert 'aria-label="Throughput &amp; more, 40 %"' in first
+    assert "var(--ink)" in first
+    assert "var(--series-1)" in first
+    assert 'width="' not in first.split(">", 1)[0]
+    assert ">RI+O</text>" in first

@@ -1,0 +1,116 @@
+"""`perhop.run` and the frames it returns."""
+
+from __future__ import annotations
+
+import threading
+import tomllib
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import perhop
+from perhop import _engine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_frames(small: Path) -> None:
+    result = perhop.run(small, runs=3, seed=7)
+    flows = result.flows
+    assert flows.height == 3 * 4
+    assert flows["seed"].unique(maintain_order=True).to_list() == [7, 8, 9]
+    assert flows["class"].unique(maintain_order=True).to_list() == ["gold", "best-effort"]
+    assert flows.filter(pl.col("class") == "gold")["profile_bps"].unique().to_list() == [0.5e6]
+    assert result.links.columns[:3] == ["seed", "link", "rate_bps"]
+    bottleneck = result.links.filter(pl.col("link") == "bottleneck")
+    assert bottleneck.height == 3
+    balance = bottleneck.select(
+        pl.col("arrived_packets")
+        - pl.col("sent_packets")
+        - pl.col("waiting_packets")
+        - pl.col("dropped_packets")
+    )
+    assert balance.to_series().to_list() == [0, 0, 0]
+    dropped = (
+        result.drops.filter(pl.col("link") == "bottleneck").group_by("seed").agg(pl.col("packets").sum())
+    )
+    assert dropped.sort("seed")["packets"].to_list() == bottleneck["dropped_packets"].to_list()
+    assert result.series.is_empty()
+    assert result.queues.is_empty()
+
+
+def test_classes(small: Path) -> None:
+    result = perhop.run(small, runs=2)
+    classes = result.classes()
+    assert classes["class"].to_list() == ["gold", "best-effort"]
+    gold = classes.row(0, named=True)
+    each = (
+        result.flows.filter(pl.col("class") == "gold").group_by("seed").agg(pl.col("throughput_bps").mean())
+    )
+    assert gold["throughput_bps"] == pytest.approx(each["throughput_bps"].mean())
+    assert gold["throughput_low_bps"] < gold["throughput_bps"] < gold["throughput_high_bps"]
+    assert classes["dropped_red"].to_list() == [None, None]
+    assert 0.02 < gold["mean_rtt_s"] < 1
+
+
+def test_one_run_has_no_interval(small: Path) -> None:
+    classes = perhop.run(small).classes()
+    assert classes["throughput_low_bps"].to_list() == [None, None]
+
+
+def test_probes(small: Path) -> None:
+    text = small.read_text() + '\n[probes]\ninterval = "1s"\n'
+    result = perhop.run(text, runs=2)
+    assert set(result.series.columns) >= {
+        "seed",
+        "class",
+        "member",
+        "time_s",
+        "throughput_bps",
+        "cwnd_packets",
+        "rtt_s",
+    }
+    assert result.series.height == 2 * 4 * result.series["time_s"].n_unique()
+    assert {"queue", "average in", "average total"} <= set(result.queues["quantity"].unique())
+    mean = result.series.group_by("seed").agg(pl.col("throughput_bps").mean()).sort("seed")["throughput_bps"]
+    whole = result.flows.group_by("seed").agg(pl.col("throughput_bps").mean()).sort("seed")["throughput_bps"]
+    assert mean.to_list() == pytest.approx(whole.to_list(), rel=1e-6)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_threads_do_not_change_the_result(small: Path, jobs: int) -> None:
+    assert_frame_equal(perhop.run(small, runs=5, jobs=jobs).flows, perhop.run(small, runs=5, jobs=1).flows)
+
+
+def test_progress(small: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    perhop.run(small, runs=3, progress=lambda done, runs: seen.append((done, runs)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_plain_data_and_text_are_the_same_scenario(small: Path) -> None:
+    text = small.read_text()
+    frames = [perhop.run(source).flows for source in (small, text, tomllib.loads(text))]
+    assert_frame_equal(frames[0], frames[1])
+    assert_frame_equal(frames[0], frames[2])
+
+
+def test_cancel(small: Path) -> None:
+    text = small.read_text().replace('duration = "5s"', 'duration = "1000000s"')
+    cancel = _engine.Cancel()
+    threading.Timer(0.3, cancel.cancel).start()
+    with pytest.raises(_engine.Cancelled):
+        perhop.run(text, runs=4, cancel=cancel)
+
+
+def test_refusals(small: Path, tmp_path: Path) -> None:
+    with pytest.raises(perhop.PerhopError, match="runs must be at least 1"):
+        perhop.run(small, runs=0)
+    with pytest.raises(perhop.PerhopError, match="no such file"):
+        perhop.run(tmp_path / "nowhere.toml")
+    with pytest.raises(perhop.ScenarioError, match="duraton"):
+        perhop.run(small.read_text().replace("duration", "duraton"))
+    assert issubclass(perhop.ScenarioError, ValueError)

@@ -1,0 +1,253 @@
+"""Evidence, rows, tables, and the published data of the studies."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from perhop import _engine
+from perhop.measures import rmse
+from perhop.output.table import as_text, pivot, records
+from perhop.reproduction import Cell, judge, sample_frame, to_json
+from perhop.studies import STUDIES
+from perhop.studies.kim import table1
+from perhop.study import (
+    Axis,
+    Claim,
+    Evidence,
+    Factors,
+    Judgement,
+    Published,
+    Row,
+    Sample,
+    Study,
+    Table,
+    chosen,
+    rounded,
+    statement,
+)
+
+SCHEMES = Axis("scheme", "Scheme", {"rio": "RIO", "rio-plus-out": "RI+O"})
+LOAD = Axis("load", "Load")
+
+
+def sample(scheme: str, load: int, value: float) -> Sample:
+    return Sample({"scheme": scheme, "load": load}, "throughput", "Mbit/s", value)
+
+
+SAMPLES = [
+    (seed, sample(scheme, load, base + load + seed / 10))
+    for scheme, base in (("rio-plus-out", 2.0), ("rio", 1.0))
+    for load in (10, 2)
+    for seed in (1, 2, 3)
+]
+PUBLISHED = [Published({"load": 2, "scheme": "rio"}, "throughput", 3.5)]
+
+
+def study(claims: list[Claim], tables: tuple[Table, ...] = ()) -> Study:
+    return Study(
+        id="made-up",
+        title="Made up <b>by hand</b>",
+        source="nobody & co",
+        summary="for tests",
+        cells=[{"scheme": "rio"}],
+        scenario=lambda _cell: {},
+        samples=lambda _cell, _run: [],
+        published=PUBLISHED,
+        claims=claims,
+        tables=tables,
+        plots=(),
+        method="None.",
+    )
+
+
+def test_evidence() -> None:
+    evidence = Evidence(SAMPLES, PUBLISHED)
+    rio: Factors = {"scheme": "rio", "load": 2}
+    ours: Factors = {"load": 2, "scheme": "rio-plus-out"}
+    assert evidence.runs == 3
+    assert evidence.mean("throughput", rio) == pytest.approx(3.2)
+    assert evidence.published("throughput", rio) == 3.5
+    assert evidence.published("throughput", ours) is None
+    difference = evidence.difference("throughput", ours, rio)
+    assert difference.mean == pytest.approx(1.0)
+    assert difference.half_width == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(KeyError):
+        evidence.mean("throughput", {"scheme": "rio"})
+
+
+def test_rows_and_claims_become_json() -> None:
+    def holds(evidence: Evidence) -> Judgement:
+        return Judgement(evidence.runs == 3, "three runs")
+
+    outcome = judge(study([Claim("three", "There are three.", holds)]), [Cell({}, "{}")], [1, 2, 3], SAMPLES)
+    text = to_json([outcome])
+    assert text == to_json([outcome])
+    content = json.loads(text)
+    entry = content["studies"][0]
+    assert entry["id"] == "made-up"
+    assert entry["claims"] == [
+        {"id": "three", "text": "There are three.", "holds": True, "evidence": "three runs"}
+    ]
+    row = entry["rows"][-1]
+    assert list(row) == ["scheme", "load", "metric", "unit", "published", "mean", "ci95", "runs"]
+    assert (row["scheme"], row["load"], row["published"], row["runs"]) == ("rio", 2, 3.5, 3)
+    assert row["ci95"] == pytest.approx([3.2 - 0.2484, 3.2 + 0.2484], abs=1e-4)
+
+
+def test_a_single_run_has_null_for_its_interval() -> None:
+    outcome = judge(study([]), [Cell({}, "{}")], [1], [(1, sample("rio", 2, 1.0))])
+    row = json.loads(to_json([outcome]))["studies"][0]["rows"][0]
+    assert row["ci95"] is None
+    assert row["runs"] == 1
+
+
+def test_json_refuses_nan() -> None:
+    with pytest.raises(ValueError, match="no place in a result"):
+        rounded(float("nan"))
+    assert rounded(1 / 3) == 0.333333333
+    assert rounded(-123456789.123) == -123456789.0
+
+
+def test_sample_frame() -> None:
+    outcome = judge(study([]), [Cell({}, "{}")], [1, 2, 3], SAMPLES)
+    frame = sample_frame([outcome])
+    assert frame.columns == ["study", "seed", "load", "scheme", "metric", "unit", "value"]
+    assert frame.height == len(SAMPLES)
+    assert frame["load"].to_list()[:4] == [10, 10, 10, 2]
+
+
+def test_axis_orders_numbers_as_numbers_and_names_as_given() -> None:
+    assert LOAD.order([10, 2, 100, 2]) == [2, 10, 100]
+    assert SCHEMES.order(["rio-plus-out", "zzz", "rio"]) == ["rio", "rio-plus-out", "zzz"]
+    assert [LOAD.text(value) for value in (2.0, 0.05, "x")] == ["2", "0.05", "x"]
+
+
+def test_table_beside_published() -> None:
+    rows = Evidence(SAMPLES, PUBLISHED).rows()
+    grid = pivot(Table("Throughput, Mbit/s", {"throughput": ""}, SCHEMES, (LOAD,)), rows)
+    assert grid is not None
+    assert as_text(grid).splitlines() == [
+        "Throughput, Mbit/s",
+        "                     2      10",
+        "──────────────────────────────",
+        "RIO, published   3.500       –",
+        "  measured       3.200  11.200",
+        "  95 %           ±.248   ±.248",
+        "RI+O, published      –       –",
+        "  measured       4.200  12.200",
+        "  95 %           ±.248   ±.248",
+    ]
+
+
+def test_table_without_published_values_and_with_two_heads() -> None:
+    rows = [
+        Row({"load": load, "scheme": scheme, "p": p}, "rate", "Mbit/s", None, 1.25, (1.0, 1.5), 6)
+        for load in (1, 2)
+        for scheme in ("rio", "rio-plus-out")
+        for p in (40, 50)
+    ]
+    levels = Axis("p", "Subscription", {40: "40 %", 50: "50 %"})
+    grid = pivot(Table("Rate", {"rate": ""}, LOAD, (levels, SCHEMES), digits=2), rows)
+    assert grid is not None
+    assert as_text(grid).splitlines() == [
+        "Rate",
+        "          40 %                50 %",
+        "        RIO      RI+O       RIO      RI+O",
+        "─────────────────────────────────────────",
+        "1  1.25±.25  1.25±.25  1.25±.25  1.25±.25",
+        "2  1.25±.25  1.25±.25  1.25±.25  1.25±.25",
+    ]
+
+
+def test_a_table_of_nothing_is_none() -> None:
+    assert pivot(Table("Rate", {"rate": ""}, LOAD), []) is None
+
+
+def test_records() -> None:
+    assert records([{"a": "x", "bb": "1"}, {"a": "yy", "bb": "22"}]) == [
+        "a   bb",
+        "──────",
+        "x    1",
+        "yy  22",
+    ]
+
+
+def test_chosen_takes_one_value_or_several() -> None:
+    rows = Evidence(SAMPLES, []).rows()
+    assert len(chosen(rows, "throughput", {"scheme": "rio"})) == 2
+    assert len(chosen(rows, "throughput", {"scheme": ("rio", "rio-plus-out"), "load": 2})) == 2
+    assert chosen(rows, "delay", {}) == []
+
+
+def test_statement_refuses_a_row_that_does_not_fit_its_head() -> None:
+    row = {"metric": "x", "by": "p", "at": [1, 2], "values": [1.0]}
+    with pytest.raises(ValueError, match="zip"):
+        statement({"method": "", "values": [row]})
+
+
+def test_study_ids_and_claims_are_unique_and_named_like_the_paper() -> None:
+    assert list(STUDIES) == ["kim-table1", "kim-fig2", "kim-fig3"]
+    for entry in STUDIES.values():
+        names = [claim.id for claim in entry.claims]
+        assert len(names) == len(set(names))
+        assert len({json.dumps(dict(cell)) for cell in entry.cells}) == len(entry.cells)
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_every_cell_is_a_valid_scenario(name: str) -> None:
+    entry = STUDIES[name]
+    scenarios = {
+        _engine.scenario_from_json(json.dumps(entry.scenario(cell)), f"study {name}") for cell in entry.cells
+    }
+    assert len(scenarios) == len(entry.cells)
+
+
+def test_kim_table1_derived_values() -> None:
+    printed = {
+        (p.metric, str(p.factors["out"])): p.value
+        for p in table1.TABLE1.published
+        if "profile_mbps" not in p.factors
+    }
+    sums = [printed["total_throughput", out] for out in ("none", *table1.OUT_SETS)]
+    errors = [printed["rmse", out] for out in ("none", *table1.OUT_SETS)]
+    assert sums == pytest.approx([20.864, 19.824, 19.892, 19.864, 19.772, 19.648], abs=1e-9)
+    assert errors == pytest.approx([0.153, 0.194, 0.174, 0.135, 0.123, 0.118], abs=5e-4)
+    assert all(p.derived == ("profile_mbps" not in p.factors) for p in table1.TABLE1.published)
+
+
+def test_kim_table1_says_which_row_cannot_be_right() -> None:
+    impossible = [note.text for note in table1.TABLE1.notes if note.impossible]
+    assert len(impossible) == 1
+    assert "20.864" in impossible[0]
+    assert "104 %" in impossible[0]
+    # What the note says about the other rows, and about the likeliest misprint.
+    sums = [p.value for p in table1.TABLE1.published if p.metric == "total_throughput"]
+    assert all(0.98 <= total / 20 <= 0.995 for total in sums[1:])
+    assert pytest.approx(0.993, abs=5e-4) == (20.864 - 20 * (0.253 - 0.203)) / 20
+
+
+def test_kim_table1_printed_rows_judged_by_the_same_functions() -> None:
+    """Fed with the printed rates, the claims say what the paper's own table says."""
+    samples = [(1, Sample(p.factors, p.metric, "Mbit/s", p.value)) for p in table1.TABLE1.published]
+    evidence = Evidence(samples, table1.TABLE1.published)
+    verdicts = {claim.id: claim.judge(evidence).holds for claim in table1.TABLE1.claims}
+    assert verdicts == {
+        "large-profiles-fall-short": True,
+        "no-scheme-reaches-2": True,
+        "tighter-out-raises-2": True,
+        "tighter-out-raises-1": True,
+        "tighter-out-lowers-best-effort": True,
+        "gain-2-best": True,
+        "lower-error": True,
+        "always-improves-best": False,
+        "always-improves-every-row": False,
+    }
+
+
+def test_fair_shares() -> None:
+    assert [table1.FAIR[rate] for rate in table1.COUNTS] == pytest.approx(
+        [2.12, 1.12, 0.62, 0.32, 0.22, 0.12]
+    )
+    assert rmse(list(table1.FAIR.values()), list(table1.FAIR.values())) == 0
