@@ -188,7 +188,7 @@ def test_statement_refuses_a_row_that_does_not_fit_its_head() -> None:
 
 
 def test_study_ids_and_claims_are_unique_and_named_like_the_paper() -> None:
-    assert list(STUDIES) == ["kim-table1", "kim-fig2", "kim-fig3"]
+    assert list(STUDIES) == ["kim-table1", "kim-fig2", "kim-fig3", "kim-variants"]
     for entry in STUDIES.values():
         names = [claim.id for claim in entry.claims]
         assert len(names) == len(set(names))

@@ -1,4 +1,4 @@
-"""Kim, Park and Bahk's paper on RI+O: Table 1 and Figures 2 and 3.
+"""Kim, Park and Bahk's paper on RI+O: Table 1, Figures 2 and 3, and what they hang on.
 
 H. Kim, W. H. Park, S. Bahk: "A modified RIO queue management scheme that reduces the bandwidth skew problem
 in Assured Service".
@@ -7,7 +7,8 @@ in Assured Service".
 from perhop.studies.kim.fig2 import FIG2
 from perhop.studies.kim.fig3 import FIG3
 from perhop.studies.kim.table1 import TABLE1
+from perhop.studies.kim.variants import VARIED
 
-STUDIES = (TABLE1, FIG2, FIG3)
+STUDIES = (TABLE1, FIG2, FIG3, VARIED)
 
 __all__ = ["STUDIES"]

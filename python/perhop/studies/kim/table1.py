@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from perhop.measures import reservation_success, rmse, targets, utilization
@@ -127,11 +128,11 @@ def nobody_reaches(evidence: Evidence) -> Judgement:
     )
 
 
-def trend(rate: float, sign: int) -> Callable[[Evidence], Judgement]:
-    """A claim that a class rises (sign 1) or falls (-1) as the OUT set tightens."""
+def trend(rate: float, sign: int, more: Factors = MappingProxyType({})) -> Callable[[Evidence], Judgement]:
+    """A claim that a class rises (sign 1) or falls (-1) as the OUT set tightens; `more` names a variant."""
 
     def judge(evidence: Evidence) -> Judgement:
-        cells = [by_class(ri_plus_o(out), rate) for out in OUT_SETS]
+        cells = [{**more, **by_class(ri_plus_o(out), rate)} for out in OUT_SETS]
         steps = [
             evidence.difference("throughput", after, before) for before, after in itertools.pairwise(cells)
         ]
