@@ -39,8 +39,9 @@ mod tests {
 
     #[test]
     fn codepoints_of_rfc_2597_section_6() {
-        let table: Vec<[u8; 3]> =
-            (1..=4).map(|n| Color::ALL.map(|color| AfClass::new(n).unwrap().codepoint(color).get())).collect();
+        let table: Vec<[u8; 3]> = (1..=4)
+            .map(|n| Color::ALL.map(|color| AfClass::new(n).unwrap().codepoint(color).get()))
+            .collect();
         assert_eq!(table, [[10, 12, 14], [18, 20, 22], [26, 28, 30], [34, 36, 38]]);
         assert_eq!((AfClass::new(0), AfClass::new(5)), (None, None));
     }

@@ -76,7 +76,7 @@ pub enum Ecn {
 /// The part of a packet that blocks read; small and `Copy`, so that it travels by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// When the packet came to the queue that now holds it, or, on a link, when it reaches the far end.
+    /// When the packet came to the queue that last held it.
     pub arrived: Instant,
     /// The flow it belongs to.
     pub flow: FlowId,

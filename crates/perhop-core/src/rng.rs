@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn streams_differ_by_seed_and_by_path() {
-        let mut streams = [Rng::stream(1, "a"), Rng::stream(1, "b"), Rng::stream(2, "a")].map(|mut r| r.next_u64());
+        let mut streams =
+            [Rng::stream(1, "a"), Rng::stream(1, "b"), Rng::stream(2, "a")].map(|mut r| r.next_u64());
         streams.sort_unstable();
         assert!(streams.windows(2).all(|w| w[0] != w[1]));
     }

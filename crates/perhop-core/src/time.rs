@@ -107,5 +107,10 @@ impl Sub for Duration {
     }
 }
 
-text_unit!(Duration, "duration", r"^[0-9]+(\.[0-9]+)?(ns|us|ms|s)$", "48ms",
-    [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)]);
+text_unit!(
+    Duration,
+    "duration",
+    r"^[0-9]+(\.[0-9]+)?(ns|us|ms|s)$",
+    "48ms",
+    [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)]
+);

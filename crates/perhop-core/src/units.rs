@@ -170,7 +170,9 @@ impl Thresholds {
     /// `min` above `max` is refused.
     pub fn new(min: u64, max: u64, unit: Unit, max_p: Probability) -> Result<Self, UnitError> {
         if min > max {
-            return Err(UnitError(format!("min {min} is above max {max}; write min/max/max_p with min <= max")));
+            return Err(UnitError(format!(
+                "min {min} is above max {max}; write min/max/max_p with min <= max"
+            )));
         }
         Ok(Self { min, max, unit, max_p })
     }
@@ -200,9 +202,12 @@ impl FromStr for Thresholds {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        let shape = || UnitError(format!("`{text}`: write min/max/max_p, such as 30/90/0.05 or 40kB/80kB/0.05"));
+        let shape =
+            || UnitError(format!("`{text}`: write min/max/max_p, such as 30/90/0.05 or 40kB/80kB/0.05"));
         let mut parts = text.split('/').map(str::trim);
-        let (Some(min), Some(max), Some(max_p), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        let (Some(min), Some(max), Some(max_p), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
             return Err(shape());
         };
         let level = |part: &str| match part.parse::<u64>() {
@@ -212,7 +217,11 @@ impl FromStr for Thresholds {
         let (min, max, unit) = match (level(min)?, level(max)?) {
             (Depth::Packets(min), Depth::Packets(max)) => (min, max, Unit::Packets),
             (Depth::Bytes(min), Depth::Bytes(max)) => (min, max, Unit::Bytes),
-            _ => return Err(UnitError(format!("`{text}`: min and max must both be packets or both be bytes"))),
+            _ => {
+                return Err(UnitError(format!(
+                    "`{text}`: min and max must both be packets or both be bytes"
+                )));
+            }
         };
         let max_p = max_p.parse::<f64>().map_err(|_| shape())?;
         let within = |problem: UnitError| UnitError(format!("`{text}`: {problem}"));
@@ -237,7 +246,9 @@ impl FromStr for Depth {
             return Ok(Self::Packets(packets.get()));
         }
         text.parse::<Bytes>().map(|bytes| Self::Bytes(bytes.get())).map_err(|_| {
-            UnitError(format!("`{text}` is not a queue size; write packets such as 868p or bytes such as 500kB"))
+            UnitError(format!(
+                "`{text}` is not a queue size; write packets such as 868p or bytes such as 500kB"
+            ))
         })
     }
 }
@@ -316,8 +327,13 @@ macro_rules! text_unit {
 }
 pub(crate) use text_unit;
 
-text_unit!(Bytes, "size", r"^[0-9]+(\.[0-9]+)?(B|kB|MB|GB)$", "40kB",
-    [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)]);
+text_unit!(
+    Bytes,
+    "size",
+    r"^[0-9]+(\.[0-9]+)?(B|kB|MB|GB)$",
+    "40kB",
+    [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)]
+);
 text_unit!(Packets, "number of packets", r"^[0-9]+p$", "868p", [("p", 1)]);
 text_serde!(Depth, r"^[0-9]+(\.[0-9]+)?(p|B|kB|MB|GB)$", "868p");
 text_serde!(
@@ -387,7 +403,10 @@ pub(crate) fn parse_scaled(
         }
         let ambiguous = suffixes.iter().any(|(known, _)| known.eq_ignore_ascii_case(suffix));
         let why = if ambiguous { "is ambiguous" } else { "is not one" };
-        return refuse(format!("has the unit `{suffix}`, which {why} of {known}").replace("is ambiguous of", "is ambiguous beside"));
+        return refuse(
+            format!("has the unit `{suffix}`, which {why} of {known}")
+                .replace("is ambiguous of", "is ambiguous beside"),
+        );
     };
     match exact(number, scale) {
         Some(value) => Ok(value),
@@ -405,7 +424,7 @@ fn exact(number: &str, scale: u64) -> Option<u64> {
     let mut place = scale;
     for digit in fraction.bytes() {
         let digit = u64::from(digit - b'0');
-        if place % 10 != 0 && digit != 0 {
+        if !place.is_multiple_of(10) && digit != 0 {
             return None;
         }
         place /= 10;

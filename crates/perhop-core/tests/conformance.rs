@@ -3,6 +3,8 @@
 //! Parameters come from each block's own schema examples below: one line for each block, and a test that no registered
 //! block is without one.
 
+#![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -21,10 +23,19 @@ const AQMS: &[(&str, &str)] = &[
     ("red", r#"{"thresholds": "2kB/6kB/0.1", "limit": "9kB", "weight": 0.2, "gentle": true, "wait": false}"#),
     ("red", r#"{"thresholds": "3/3/1", "limit": "9p", "weight": 1}"#),
     ("rio", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#),
-    ("rio", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 1, "coupling": "decoupled", "averages": "own-class"}"#),
+    (
+        "rio",
+        r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 1, "coupling": "decoupled", "averages": "own-class"}"#,
+    ),
     ("rio", r#"{"in": "0/0/0", "total": "0/0/1", "limit": "9p", "averages": "in-arrivals", "wait": false}"#),
-    ("rio-plus-out", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "out": "1/2/0.1", "limit": "9p", "weight": 0.2}"#),
-    ("rio-plus-out", r#"{"in": "4kB/7kB/0.02", "total": "1kB/3kB/0.5", "out": "1kB/2kB/0.1", "limit": "9kB", "weight": 1, "averages": "own-class"}"#),
+    (
+        "rio-plus-out",
+        r#"{"in": "4/7/0.02", "total": "1/3/0.5", "out": "1/2/0.1", "limit": "9p", "weight": 0.2}"#,
+    ),
+    (
+        "rio-plus-out",
+        r#"{"in": "4kB/7kB/0.02", "total": "1kB/3kB/0.5", "out": "1kB/2kB/0.1", "limit": "9kB", "weight": 1, "averages": "own-class"}"#,
+    ),
 ];
 const METERS: &[(&str, &str)] = &[
     ("token-bucket", r#"{"rate": "1Mbps", "burst": "5kB"}"#),
@@ -62,7 +73,11 @@ fn every_registered_block_is_in_the_harness() {
             // Every AQM below runs inside the FIFO.
             Role::Discipline => block.name == "fifo",
         };
-        assert!(listed, "{:?} `{}` is registered, but the harness has no parameters for it", block.role, block.name);
+        assert!(
+            listed,
+            "{:?} `{}` is registered, but the harness has no parameters for it",
+            block.role, block.name
+        );
         assert!(!block.summary.is_empty() && !block.source.is_empty());
     }
 }

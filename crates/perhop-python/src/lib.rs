@@ -13,7 +13,12 @@ use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-create_exception!(perhop._engine, ScenarioError, PyValueError, "A scenario that cannot be run, with the place and the remedy.");
+create_exception!(
+    perhop._engine,
+    ScenarioError,
+    PyValueError,
+    "A scenario that cannot be run, with the place and the remedy."
+);
 create_exception!(perhop._engine, Cancelled, PyException, "The run was cancelled before its end.");
 
 /// Runs look at their cancellation this many times.
@@ -75,18 +80,24 @@ fn simulate<'py>(
     seed: u64,
     cancel: Option<&Cancel>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let scenario = Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let scenario =
+        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
     let cancelled = cancel.map(|cancel| Arc::clone(&cancel.0)).unwrap_or_default();
     let outcome = py.detach(|| {
-        let mut simulation = Simulation::new(&scenario.network(), seed).map_err(|e| ScenarioError::new_err(e.to_string()))?;
+        let mut simulation =
+            Simulation::new(&scenario.network(), seed).map_err(|e| ScenarioError::new_err(e.to_string()))?;
         let end = simulation.end().as_nanos();
         for slice in 1..=SLICES {
             if cancelled.load(Ordering::Relaxed) {
                 return Err(Cancelled::new_err("cancelled"));
             }
-            simulation.run_until(Instant::from_nanos((u128::from(end) * u128::from(slice) / u128::from(SLICES)) as u64));
+            simulation.run_until(Instant::from_nanos(
+                (u128::from(end) * u128::from(slice) / u128::from(SLICES)) as u64,
+            ));
         }
-        simulation.finish().map_err(|imbalance| PyRuntimeError::new_err(format!("perhop is at fault: {imbalance}")))
+        simulation
+            .finish()
+            .map_err(|imbalance| PyRuntimeError::new_err(format!("perhop is at fault: {imbalance}")))
     })?;
     outcome::to_dict(py, &scenario, &outcome)
 }
@@ -95,7 +106,10 @@ fn simulate<'py>(
 #[pymodule]
 mod _engine {
     #[pymodule_export]
-    use super::{Cancel, Cancelled, ScenarioError, blocks, scenario_from_json, scenario_from_toml, scenario_schema, simulate};
+    use super::{
+        Cancel, Cancelled, ScenarioError, blocks, scenario_from_json, scenario_from_toml, scenario_schema,
+        simulate,
+    };
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -7,7 +7,11 @@ use perhop_sim::{FlowOutcome, LinkOutcome, Outcome};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-pub(crate) fn to_dict<'py>(py: Python<'py>, scenario: &Scenario, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn to_dict<'py>(
+    py: Python<'py>,
+    scenario: &Scenario,
+    outcome: &Outcome,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("duration_s", scenario.duration.as_secs_f64())?;
     dict.set_item("warmup_s", scenario.warmup.as_secs_f64())?;
@@ -34,7 +38,9 @@ fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyLi
 }
 
 fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> PyResult<Bound<'py, PyDict>> {
-    let members = || scenario.flows.iter().enumerate().flat_map(|(group, flow)| (0..flow.count).map(move |n| (group, n)));
+    let members = || {
+        scenario.flows.iter().enumerate().flat_map(|(group, flow)| (0..flow.count).map(move |n| (group, n)))
+    };
     let ints = |of: &dyn Fn(&FlowOutcome) -> u64| integers(py, flows.iter().map(of));
     let floats = |of: &dyn Fn(&FlowOutcome) -> f64| flows.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
     let colors = |of: &dyn Fn(&FlowOutcome) -> [u64; 3]| by_color(py, flows.iter().map(of));
@@ -50,7 +56,10 @@ fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> Py
     dict.set_item("retransmitted_packets", ints(&|flow| flow.sender.retransmitted))?;
     dict.set_item("timeouts", ints(&|flow| flow.sender.timeouts))?;
     dict.set_item("fast_retransmits", ints(&|flow| flow.sender.fast_retransmits))?;
-    dict.set_item("mean_rtt_s", floats(&|flow| flow.mean_rtt().map_or(f64::NAN, |rtt| rtt.as_secs_f64())))?;
+    dict.set_item(
+        "mean_rtt_s",
+        floats(&|flow| flow.mean_rtt().map_or(f64::NAN, perhop_core::Duration::as_secs_f64)),
+    )?;
     dict.set_item("marked", colors(&|flow| flow.marked)?)?;
     dict.set_item("dropped", colors(&|flow| flow.dropped)?)?;
     Ok(dict)
@@ -105,14 +114,14 @@ fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict
     Ok(dict)
 }
 
-fn integers<'py>(py: Python<'py>, values: impl Iterator<Item = u64>) -> Bound<'py, PyArray1<i64>> {
-    values.map(|value| value as i64).collect::<Vec<_>>().into_pyarray(py)
+fn integers(py: Python<'_>, values: impl Iterator<Item = u64>) -> Bound<'_, PyArray1<i64>> {
+    values.map(u64::cast_signed).collect::<Vec<_>>().into_pyarray(py)
 }
 
-fn by_color<'py>(
-    py: Python<'py>,
+fn by_color(
+    py: Python<'_>,
     rows: impl ExactSizeIterator<Item = [u64; 3]>,
-) -> PyResult<Bound<'py, PyArray2<i64>>> {
+) -> PyResult<Bound<'_, PyArray2<i64>>> {
     let count = rows.len();
     integers(py, rows.flatten()).reshape([count, 3])
 }

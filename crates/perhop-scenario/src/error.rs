@@ -58,7 +58,11 @@ impl Problem {
                     key.push('.');
                     key.push_str(name);
                 }
-                Step::Index(index) => key.push_str(&format!("[{index}]")),
+                Step::Index(index) => {
+                    key.push('[');
+                    key.push_str(&index.to_string());
+                    key.push(']');
+                }
             }
         }
         key

@@ -187,11 +187,7 @@ impl FromStr for Start {
 
 impl fmt::Display for Start {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.first == self.last {
-            self.first.fmt(f)
-        } else {
-            write!(f, "{}..{}", self.first, self.last)
-        }
+        if self.first == self.last { self.first.fmt(f) } else { write!(f, "{}..{}", self.first, self.last) }
     }
 }
 
@@ -233,7 +229,10 @@ fn read_block<'de, D: Deserializer<'de>, T>(
     let name = match table.remove(tag) {
         Some(Value::String(name)) => name,
         Some(other) => {
-            return Err(de::Error::custom(format!("`{tag}` is a name in quotes (one of {}), not {other}", list())));
+            return Err(de::Error::custom(format!(
+                "`{tag}` is a name in quotes (one of {}), not {other}",
+                list()
+            )));
         }
         None => return Err(de::Error::custom(format!("key `{tag}` is missing; it names one of {}", list()))),
     };

@@ -18,7 +18,6 @@ use serde_json::{Map, Value, json};
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<Scenario>();
-    schema.insert("$id".into(), "https://perhop.github.io/schema/scenario.json".into());
     schema.insert("title".into(), "perhop scenario".into());
     schema.to_value()
 }
@@ -66,5 +65,8 @@ fn type_name(property: &Value, definitions: &Value) -> String {
         return words.collect::<Vec<_>>().join(" or ");
     }
     let example = definition["examples"][0].as_str();
-    example.map_or_else(|| name.to_lowercase(), |example| format!("{}, such as `{example}`", name.to_lowercase()))
+    example.map_or_else(
+        || name.to_lowercase(),
+        |example| format!("{}, such as `{example}`", name.to_lowercase()),
+    )
 }

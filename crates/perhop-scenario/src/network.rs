@@ -24,7 +24,10 @@ impl Scenario {
             return at(vec![key("warmup")], format!("{text}; make it shorter"));
         }
         if self.probes.interval.is_some_and(perhop_core::Duration::is_zero) {
-            return at(vec![key("probes"), key("interval")], "an interval is longer than 0s, such as 1s".into());
+            return at(
+                vec![key("probes"), key("interval")],
+                "an interval is longer than 0s, such as 1s".into(),
+            );
         }
         for (name, link) in &self.links {
             if link.from == link.to {
@@ -40,15 +43,24 @@ impl Scenario {
         for (index, flow) in self.flows.iter().enumerate() {
             let under = |name: &str| vec![key("flows"), Step::Index(index), key(name)];
             if !names.insert(flow.name.as_str()) {
-                return at(under("name"), format!("`{}` names an earlier group; give each its own name", flow.name));
+                return at(
+                    under("name"),
+                    format!("`{}` names an earlier group; give each its own name", flow.name),
+                );
             }
             total += u64::from(flow.count);
             if flow.count == 0 || total > MOST_FLOWS {
-                return at(under("count"), format!("a scenario has 1 to {MOST_FLOWS} flows, each group at least 1"));
+                return at(
+                    under("count"),
+                    format!("a scenario has 1 to {MOST_FLOWS} flows, each group at least 1"),
+                );
             }
             self.check_route(flow, under)?;
             if flow.volume.is_some_and(|volume| volume.get() == 0) {
-                return at(under("volume"), "there is nothing to send; leave the key out for an endless flow".into());
+                return at(
+                    under("volume"),
+                    "there is nothing to send; leave the key out for an endless flow".into(),
+                );
             }
         }
         Ok(())
@@ -60,7 +72,10 @@ impl Scenario {
             if !nodes.contains(node.as_str()) {
                 let hint = did_you_mean(node, nodes.iter().copied());
                 let known = nodes.iter().copied().collect::<Vec<_>>().join(", ");
-                return Err(Problem::at(under(key), format!("unknown node `{node}`{hint} (the links name: {known})")));
+                return Err(Problem::at(
+                    under(key),
+                    format!("unknown node `{node}`{hint} (the links name: {known})"),
+                ));
             }
         }
         if flow.from == flow.to {
@@ -68,7 +83,8 @@ impl Scenario {
             return Err(Problem::at(under("to"), text));
         }
         if !self.reachable(&flow.from).contains(flow.to.as_str()) {
-            let text = format!("`{}` cannot be reached from `{}`; add a link between them", flow.to, flow.from);
+            let text =
+                format!("`{}` cannot be reached from `{}`; add a link between them", flow.to, flow.from);
             return Err(Problem::at(under("to"), text));
         }
         Ok(())

@@ -111,9 +111,15 @@ fn plainer(text: &str) -> String {
         let key = rest.trim_end_matches('`');
         return format!("key `{key}` is missing");
     }
-    if let Some((word, expected)) = text.strip_prefix("unknown variant `").and_then(|rest| rest.split_once('`')) {
+    if let Some((word, expected)) =
+        text.strip_prefix("unknown variant `").and_then(|rest| rest.split_once('`'))
+    {
         let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-        return format!("unknown value `{word}`{} (one of {})", did_you_mean(word, known.iter().copied()), known.join(", "));
+        return format!(
+            "unknown value `{word}`{} (one of {})",
+            did_you_mean(word, known.iter().copied()),
+            known.join(", ")
+        );
     }
     text.replace("map", "table").replace("struct ", "table ")
 }

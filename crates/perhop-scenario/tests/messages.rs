@@ -40,36 +40,109 @@ fn the_design_pages_example_reads_and_round_trips() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn each_problem_is_named_where_it_stands() {
     let cases = [
-        ("delay = \"48ms\"", "dealy = \"48ms\"", "s.toml:9: links.bottleneck.dealy: unknown key `dealy`; did you mean `delay`?"),
-        ("limit = \"868p\", ", "limti = \"868p\", ", "s.toml:10: links.bottleneck.queue.limti: unknown key `limti`; did you mean `limit`?"),
+        (
+            "delay = \"48ms\"",
+            "dealy = \"48ms\"",
+            "s.toml:9: links.bottleneck.dealy: unknown key `dealy`; did you mean `delay`?",
+        ),
+        (
+            "limit = \"868p\", ",
+            "limti = \"868p\", ",
+            "s.toml:10: links.bottleneck.queue.limti: unknown key `limti`; did you mean `limit`?",
+        ),
         ("limit = \"868p\", ", "", "s.toml:10: links.bottleneck.queue: key `limit` is missing"),
         ("rate = \"20Mbps\"\n", "", "s.toml:5: links.bottleneck: key `rate` is missing"),
-        ("\"20Mbps\"", "\"20mbps\"", "s.toml:8: links.bottleneck.rate: `20mbps` has the unit `mbps`, which is ambiguous"),
-        ("\"20Mbps\"", "20", "s.toml:8: links.bottleneck.rate: invalid type: integer `20`, expected text with its unit"),
+        (
+            "\"20Mbps\"",
+            "\"20mbps\"",
+            "s.toml:8: links.bottleneck.rate: `20mbps` has the unit `mbps`, which is ambiguous",
+        ),
+        (
+            "\"20Mbps\"",
+            "20",
+            "s.toml:8: links.bottleneck.rate: invalid type: integer `20`, expected text with its unit",
+        ),
         ("\"20Mbps\"", "\"0Mbps\"", "s.toml:8: links.bottleneck.rate: `0Mbps`: a rate must be above zero"),
         ("\"20Mbps\"", "\"-20Mbps\"", "s.toml:8: links.bottleneck.rate: `-20Mbps` is negative"),
-        ("390/694/0.02", "694/390/0.02", "s.toml:10: links.bottleneck.queue.in: `694/390/0.02`: min 694 is above max 390"),
-        ("10/30/0.01", "10/30/1.01", "s.toml:10: links.bottleneck.queue.out: `10/30/1.01`: a probability lies between 0 and 1"),
+        (
+            "390/694/0.02",
+            "694/390/0.02",
+            "s.toml:10: links.bottleneck.queue.in: `694/390/0.02`: min 694 is above max 390",
+        ),
+        (
+            "10/30/0.01",
+            "10/30/1.01",
+            "s.toml:10: links.bottleneck.queue.out: `10/30/1.01`: a probability lies between 0 and 1",
+        ),
         ("10/30/0.01", "10kB/30kB/0.01", "s.toml:10: links.bottleneck.queue: all threshold sets"),
-        ("rio-plus-out", "rio-plus", "s.toml:10: links.bottleneck.queue: unknown aqm `rio-plus`; did you mean `rio-plus-out`?"),
-        ("aqm = \"rio-plus-out\", ", "", "s.toml:10: links.bottleneck.queue: key `aqm` is missing; it names one of drop-tail, red"),
+        (
+            "rio-plus-out",
+            "rio-plus",
+            "s.toml:10: links.bottleneck.queue: unknown aqm `rio-plus`; did you mean `rio-plus-out`?",
+        ),
+        (
+            "aqm = \"rio-plus-out\", ",
+            "",
+            "s.toml:10: links.bottleneck.queue: key `aqm` is missing; it names one of drop-tail, red",
+        ),
         ("aqm = \"rio-plus-out\"", "aqm = 3", "s.toml:10: links.bottleneck.queue: `aqm` is a name in quotes"),
-        ("from = \"edge\"\nto = \"core\"\naccess", "from = \"egde\"\nto = \"core\"\naccess", "s.toml:15: flows[0].from: unknown node `egde`; did you mean `edge`?"),
-        ("[links.bottleneck]", "[links.other]\nfrom=\"a\"\nto=\"b\"\nrate=\"1Mbps\"\ndelay=\"1ms\"\n[links.bottleneck]", ""),
-        ("to = \"core\"\naccess", "to = \"edge\"\naccess", "s.toml:16: flows[0].to: the flow begins and ends at `edge`"),
-        ("newreno", "newrino", "s.toml:18: flows[0].transport.tcp: unknown value `newrino`; did you mean `newreno`?"),
-        ("packet = \"576B\"", "packet = \"0B\"", "s.toml:18: flows[0].transport.packet: a segment has 1B to 65535B"),
-        ("packet = \"576B\"", "packte = \"576B\"", "s.toml:18: flows[0].transport.packte: unknown key `packte`; did you mean `packet`?"),
+        (
+            "from = \"edge\"\nto = \"core\"\naccess",
+            "from = \"egde\"\nto = \"core\"\naccess",
+            "s.toml:15: flows[0].from: unknown node `egde`; did you mean `edge`?",
+        ),
+        (
+            "[links.bottleneck]",
+            "[links.other]\nfrom=\"a\"\nto=\"b\"\nrate=\"1Mbps\"\ndelay=\"1ms\"\n[links.bottleneck]",
+            "",
+        ),
+        (
+            "to = \"core\"\naccess",
+            "to = \"edge\"\naccess",
+            "s.toml:16: flows[0].to: the flow begins and ends at `edge`",
+        ),
+        (
+            "newreno",
+            "newrino",
+            "s.toml:18: flows[0].transport.tcp: unknown value `newrino`; did you mean `newreno`?",
+        ),
+        (
+            "packet = \"576B\"",
+            "packet = \"0B\"",
+            "s.toml:18: flows[0].transport.packet: a segment has 1B to 65535B",
+        ),
+        (
+            "packet = \"576B\"",
+            "packte = \"576B\"",
+            "s.toml:18: flows[0].transport.packte: unknown key `packte`; did you mean `packet`?",
+        ),
         ("tcp = \"newreno\", ", "", "s.toml:18: flows[0].transport: a transport names one protocol"),
-        ("token-bucket", "tokenbucket", "s.toml:19: flows[0].profile: unknown marker `tokenbucket`; did you mean `token-bucket`?"),
-        ("rate = \"2Mbps\"", "rate = \"2Mb\"", "s.toml:19: flows[0].profile.rate: `2Mb` has the unit `Mb`, which is not one of"),
+        (
+            "token-bucket",
+            "tokenbucket",
+            "s.toml:19: flows[0].profile: unknown marker `tokenbucket`; did you mean `token-bucket`?",
+        ),
+        (
+            "rate = \"2Mbps\"",
+            "rate = \"2Mb\"",
+            "s.toml:19: flows[0].profile.rate: `2Mb` has the unit `Mb`, which is not one of",
+        ),
         ("count = 4", "count = 0", "s.toml:14: flows[0].count: a scenario has 1 to 1000000 flows"),
         ("count = 4", "count = -1", "s.toml:14: flows[0].count: invalid value: integer `-1`"),
-        ("count = 4", "count = 4\nstart = \"3s..1s\"", "s.toml:15: flows[0].start: `3s..1s`: the range ends before it begins"),
+        (
+            "count = 4",
+            "count = 4\nstart = \"3s..1s\"",
+            "s.toml:15: flows[0].start: `3s..1s`: the range ends before it begins",
+        ),
         ("duration = \"100s\"", "duration = \"0s\"", "s.toml:3: duration: a run lasts longer than 0s"),
-        ("duration = \"100s\"", "duration = \"100s\"\nwarmup = \"100s\"", "s.toml:4: warmup: the warm-up (100s) ends before"),
+        (
+            "duration = \"100s\"",
+            "duration = \"100s\"\nwarmup = \"100s\"",
+            "s.toml:4: warmup: the warm-up (100s) ends before",
+        ),
         ("duration = \"100s\"", "", "s.toml: key `duration` is missing"),
         ("duration = \"100s\"", "duration = \"100s\"\nduration = \"10s\"", "s.toml:4: duplicate key"),
         ("[links.bottleneck]", "[links.bottleneck", "s.toml:5: "),
@@ -88,13 +161,17 @@ fn each_problem_is_named_where_it_stands() {
 #[test]
 fn an_unreachable_node_a_second_name_and_an_empty_file_are_refused() {
     let island = "[links.island]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbps\"\ndelay = \"1ms\"\n[[flows]]";
-    let text = GOOD.replacen("[[flows]]", island, 1).replacen("to = \"core\"\naccess", "to = \"b\"\naccess", 1);
+    let text =
+        GOOD.replacen("[[flows]]", island, 1).replacen("to = \"core\"\naccess", "to = \"b\"\naccess", 1);
     let message = Scenario::from_toml(&text, "s.toml").unwrap_err().to_string();
     assert!(message.contains("flows[0].to: `b` cannot be reached from `edge`"), "{message}");
     let flow = &GOOD[GOOD.find("[[flows]]").unwrap()..];
     let message = Scenario::from_toml(&format!("{GOOD}{flow}"), "s.toml").unwrap_err().to_string();
     assert!(message.contains("flows[1].name: `gold` names an earlier group"), "{message}");
-    assert_eq!(Scenario::from_toml("", "s.toml").unwrap_err().to_string(), "s.toml: key `duration` is missing");
+    assert_eq!(
+        Scenario::from_toml("", "s.toml").unwrap_err().to_string(),
+        "s.toml: key `duration` is missing"
+    );
 }
 
 #[test]

@@ -26,15 +26,35 @@ pub enum Service {
     ByEvent,
 }
 
-/// What the engine has to do after offering a packet to a link, or serving it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Update {
-    /// The delay line was empty: its head now arrives then.
-    pub head: Option<Instant>,
-    /// The port is to be served then.
-    pub service: Option<Instant>,
-    /// A packet was dropped.
-    pub dropped: Option<Header>,
+/// What became of a packet offered to a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// It goes straight on, and reaches the far end then.
+    Onward(Instant),
+    /// The discipline holds it; the transmission now under way ends with a call to [`Link::serve`].
+    Held,
+    /// The discipline holds it, and the link is free: call [`Link::serve`] now.
+    Serve,
+    /// It was dropped.
+    Dropped,
+}
+
+/// What a link did when served.
+#[derive(Clone, Copy, Debug)]
+pub enum Served {
+    /// This packet goes on and reaches the far end at `arrival`; the link is free again at `free`.
+    Onward {
+        /// The packet.
+        packet: SimPacket,
+        /// When it reaches the far end.
+        arrival: Instant,
+        /// When to serve the link again.
+        free: Instant,
+    },
+    /// This packet was dropped from the queue; serve again.
+    Dropped(Header),
+    /// Nothing to send before then, or before the next packet comes.
+    Wait(Option<Instant>),
 }
 
 /// One direction of a link.
@@ -68,9 +88,8 @@ struct Serializer {
 #[derive(Clone, Debug)]
 pub struct PortStatistics {
     window: (Instant, Instant),
-    /// The integral of the number waiting over the window, in packet-nanoseconds, up to `held_until`.
-    held: u128,
-    held_until: Instant,
+    /// Sum of the times that packets waited within the window, in nanoseconds.
+    waited: u64,
     /// Bytes whose transmission began within the window.
     bytes: u64,
     /// Waiting times of packets that arrived after the warm-up.
@@ -132,22 +151,14 @@ impl Serializer {
 
 impl PortStatistics {
     fn new(window: (Instant, Instant)) -> Self {
-        Self { window, held: 0, held_until: window.0, bytes: 0, delays: DelayHistogram::default() }
-    }
-
-    /// `queue` waited until now, when it changes.
-    #[inline]
-    fn hold(&mut self, queue: &Occupancy, now: Instant) {
-        if now > self.held_until {
-            self.held += u128::from(queue.packets()) * u128::from(now.since(self.held_until).as_nanos());
-            self.held_until = now;
-        }
+        Self { window, waited: 0, bytes: 0, delays: DelayHistogram::default() }
     }
 
     /// A packet that came at `arrived` begins its transmission.
     #[inline]
     fn serve(&mut self, arrived: Instant, service: Instant, size: u32, color: Color) {
         let (begin, end) = self.window;
+        self.wait(arrived, service);
         if service >= begin && service < end {
             self.bytes += u64::from(size);
         }
@@ -156,9 +167,16 @@ impl PortStatistics {
         }
     }
 
-    /// Mean number of packets waiting, over the measured time.
+    /// A packet waited from `arrived` until then.
+    #[inline]
+    fn wait(&mut self, arrived: Instant, until: Instant) {
+        let (begin, end) = self.window;
+        self.waited += until.min(end).since(arrived.max(begin)).as_nanos();
+    }
+
+    /// Mean number of packets waiting over the measured time, by Little's law: the sum of their waits over the time.
     pub fn mean_packets(&self) -> f64 {
-        self.held as f64 / self.window.1.since(self.window.0).as_nanos() as f64
+        self.waited as f64 / self.window.1.since(self.window.0).as_nanos() as f64
     }
 
     /// Bytes sent over the measured time.
@@ -204,98 +222,87 @@ impl Link {
 
     /// Offers a packet to the link's queue.
     #[inline]
-    pub fn offer(&mut self, mut packet: SimPacket, now: Instant) -> Update {
+    pub fn offer(&mut self, packet: &mut SimPacket, now: Instant) -> Offer {
         match &mut self.port {
             Port::Open => {}
             Port::OnDemand(port) => {
-                port.settle(now);
                 let busy_until = self.serializer.busy_until;
+                port.settle(now);
                 if !port.idle && busy_until <= now {
                     port.aqm.on_idle(busy_until);
                     port.idle = true;
                 }
-                let header = &mut packet.header;
-                port.counters.arrive(header.color);
-                header.arrived = now;
-                let mut cx = Context { now, rng: &mut port.rng };
-                if let Verdict::Drop(reason) = port.aqm.on_arrival(header, &port.occupancy, &mut cx) {
-                    port.counters.drop(header.color, reason);
-                    return Update { dropped: Some(*header), ..Update::default() };
-                }
-                port.idle = false;
-                let service = busy_until.max(now);
-                let (size, color) = (header.size, header.color);
-                if service > now {
-                    port.statistics.hold(&port.occupancy, now);
-                    port.occupancy.add(color, size);
-                    port.waiting.push_back(Waiting { arrived: now, service, size, color });
-                } else {
-                    port.counters.send(color);
-                    port.statistics.serve(now, now, size, color);
+                if !port.admit(&mut packet.header, busy_until.max(now), now) {
+                    return Offer::Dropped;
                 }
             }
             Port::ByEvent(port) => {
-                port.statistics.hold(port.fifo.occupancy(), now);
-                let mut cx = Context { now, rng: &mut port.rng };
-                return match port.fifo.enqueue(packet, &mut cx) {
-                    Err((packet, _)) => Update { dropped: Some(packet.header), ..Update::default() },
-                    Ok(()) if port.idle => self.serve(now),
-                    Ok(()) => Update::default(),
+                return match port.fifo.enqueue(*packet, &mut Context { now, rng: &mut port.rng }) {
+                    Err(_) => Offer::Dropped,
+                    Ok(()) if port.idle => Offer::Serve,
+                    Ok(()) => Offer::Held,
                 };
             }
         }
-        let start = self.serializer.busy_until.max(now);
-        Update { head: self.transmit(packet, start), ..Update::default() }
+        Offer::Onward(self.pass(packet.header.size, now))
     }
 
-    /// Serves the port at the end of a transmission (only [`Service::ByEvent`] asks for it).
-    pub fn serve(&mut self, now: Instant) -> Update {
-        let Port::ByEvent(port) = &mut self.port else { return Update::default() };
-        port.statistics.hold(port.fifo.occupancy(), now);
+    /// Puts `size` bytes on the link as soon as it is free, and says when they reach the far end.
+    #[inline]
+    pub fn pass(&mut self, size: u32, now: Instant) -> Instant {
+        let start = self.serializer.busy_until.max(now);
+        self.serializer.transmit(start, size) + self.delay
+    }
+
+    /// Serves the port at the end of a transmission; only [`Service::ByEvent`] asks for it.
+    pub fn serve(&mut self, now: Instant) -> Served {
+        let Port::ByEvent(port) = &mut self.port else { return Served::Wait(None) };
         match port.fifo.dequeue(&mut Context { now, rng: &mut port.rng }) {
             Dequeued::Sent(packet) => {
                 port.idle = false;
                 let Header { arrived, size, color, .. } = packet.header;
                 port.statistics.serve(arrived, now, size, color);
-                let head = self.transmit(packet, now);
-                Update { head, service: Some(self.serializer.busy_until), ..Update::default() }
+                let arrival = self.pass(size, now);
+                Served::Onward { packet, arrival, free: self.serializer.busy_until }
             }
-            Dequeued::Dropped(packet, _) => {
-                Update { dropped: Some(packet.header), service: Some(now), ..Update::default() }
-            }
+            Dequeued::Dropped(packet, _) => Served::Dropped(packet.header),
             Dequeued::Wait(until) => {
                 port.idle = true;
-                Update { service: until, ..Update::default() }
+                Served::Wait(until)
             }
         }
     }
 
+    /// Takes a packet whose arrival at the far end is known.
     #[inline]
-    fn transmit(&mut self, mut packet: SimPacket, start: Instant) -> Option<Instant> {
-        let arrival = self.serializer.transmit(start, packet.header.size) + self.delay;
-        packet.header.arrived = arrival;
-        let was_empty = self.line.is_empty();
+    pub fn carry(&mut self, packet: SimPacket) {
         self.line.push_back(packet);
-        was_empty.then_some(arrival)
     }
 
-    /// Takes the packet that reaches the far end first, and says when the next one does.
+    /// Takes the packet that reaches the far end now: packets on a link keep their order.
     #[inline]
-    pub fn deliver(&mut self) -> (SimPacket, Instant) {
-        let packet = self.line.pop_front().expect("a link's event has a packet");
-        let next = self.line.front().map_or(Instant::NEVER, |head| head.header.arrived);
-        (packet, next)
+    pub fn deliver(&mut self) -> SimPacket {
+        self.line.pop_front().expect("each arrival's event has its packet")
     }
 
     /// Brings the port's counts up to `now`.
     pub fn settle(&mut self, now: Instant) {
+        if let Port::OnDemand(port) = &mut self.port {
+            port.settle(now);
+        }
+    }
+
+    /// Ends the run: what still waits has waited until now.
+    pub fn finish(&mut self, now: Instant) {
+        self.settle(now);
         match &mut self.port {
             Port::Open => {}
             Port::OnDemand(port) => {
-                port.settle(now);
-                port.statistics.hold(&port.occupancy, now);
+                port.waiting.iter().for_each(|held| port.statistics.wait(held.arrived, now))
             }
-            Port::ByEvent(port) => port.statistics.hold(port.fifo.occupancy(), now),
+            Port::ByEvent(port) => {
+                port.fifo.iter().for_each(|held| port.statistics.wait(held.header.arrived, now))
+            }
         }
     }
 
@@ -333,6 +340,28 @@ pub struct PortView<'a> {
 }
 
 impl OnDemandPort {
+    /// Asks the AQM whether a packet may wait until `service`, and counts what it says.
+    #[inline]
+    fn admit(&mut self, header: &mut Header, service: Instant, now: Instant) -> bool {
+        header.arrived = now;
+        let Header { size, color, .. } = *header;
+        self.counters.arrive(color);
+        let mut cx = Context { now, rng: &mut self.rng };
+        if let Verdict::Drop(reason) = self.aqm.on_arrival(header, &self.occupancy, &mut cx) {
+            self.counters.drop(color, reason);
+            return false;
+        }
+        self.idle = false;
+        if service > now {
+            self.occupancy.add(color, size);
+            self.waiting.push_back(Waiting { arrived: now, service, size, color });
+        } else {
+            self.counters.send(color);
+            self.statistics.serve(now, now, size, color);
+        }
+        true
+    }
+
     /// Lets go of every packet whose service began by now.
     #[inline]
     fn settle(&mut self, now: Instant) {
@@ -340,7 +369,6 @@ impl OnDemandPort {
             && first.service <= now
         {
             let Waiting { arrived, service, size, color } = *first;
-            self.statistics.hold(&self.occupancy, service);
             self.statistics.serve(arrived, service, size, color);
             self.occupancy.remove(color, size);
             self.counters.send(color);
@@ -368,11 +396,14 @@ mod tests {
     #[test]
     fn packets_arrive_after_waiting_serialization_and_delay() {
         let mut link = Link::open(Bitrate::from_bps(8_000_000).unwrap(), Duration::from_millis(5));
-        let packet = SimPacket { header: Header::new(FlowId(0), 1000), step: 0, sequence: 0 };
-        assert_eq!(link.offer(packet, Instant::ZERO).head, Some(Instant::from_nanos(6_000_000)));
-        assert_eq!(link.offer(packet, Instant::ZERO).head, None, "the head is known already");
-        let (first, next) = link.deliver();
-        assert_eq!(first.header.arrived, Instant::from_nanos(6_000_000));
-        assert_eq!(next, Instant::from_nanos(7_000_000));
+        let mut packet = SimPacket { header: Header::new(FlowId(0), 1000), step: 0, sequence: 0 };
+        let arrivals = [0, 1].map(|sequence| {
+            packet.sequence = sequence;
+            let offer = link.offer(&mut packet, Instant::ZERO);
+            link.carry(packet);
+            offer
+        });
+        assert_eq!(arrivals, [6_000_000, 7_000_000].map(|nanos| Offer::Onward(Instant::from_nanos(nanos))));
+        assert_eq!([link.deliver().sequence, link.deliver().sequence], [0, 1]);
     }
 }

@@ -82,7 +82,8 @@ impl LinkOutcome {
             rate,
             counters: port.counters.clone(),
             waiting: Color::ALL.map(|color| port.occupancy.packets_of(color)),
-            utilization: port.statistics.bytes() as f64 * 8.0 / (rate.as_bps() as f64 * measured.as_secs_f64()),
+            utilization: port.statistics.bytes() as f64 * 8.0
+                / (rate.as_bps() as f64 * measured.as_secs_f64()),
             mean_queue_packets: port.statistics.mean_packets(),
             delay_edges,
             delay_counts,
@@ -92,6 +93,9 @@ impl LinkOutcome {
 
     /// Packets dropped for each reason that occurred, by color.
     pub fn drops(&self) -> impl Iterator<Item = (Reason, [u64; 3])> {
-        Reason::ALL.into_iter().map(|reason| (reason, self.counters.dropped(reason))).filter(|(_, n)| *n != [0; 3])
+        Reason::ALL
+            .into_iter()
+            .map(|reason| (reason, self.counters.dropped(reason)))
+            .filter(|(_, n)| *n != [0; 3])
     }
 }

@@ -5,7 +5,7 @@ use perhop_core::{Header, Packet};
 /// A header, where the packet is on its route, and the one number its transport needs. Small and `Copy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimPacket {
-    /// What blocks see. On a link, `header.arrived` is the time at the far end.
+    /// What blocks see.
     pub header: Header,
     /// The step of its route that it takes next.
     pub step: u32,

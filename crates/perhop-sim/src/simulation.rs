@@ -1,16 +1,16 @@
 //! The event loop.
 //!
-//! One event a hop: a packet's arrival at the far end of a link. Sources of events are, in the order in which they act at
+//! At most one event a hop: a packet's arrival at the far end of a link. Sources of events are, in the order in which they act at
 //! one time: ports (only [`Service::ByEvent`]), links, flows (their timers), the probe.
+
+use std::collections::VecDeque;
 
 use perhop_core::marker::AfClass;
 use perhop_core::meter::{AnyMeter, Meter};
-use perhop_core::{
-    Bitrate, Context, Duration, Environment, FlowId, Header, Imbalance, Instant, Rng,
-};
+use perhop_core::{Bitrate, Context, Duration, Environment, FlowId, Header, Imbalance, Instant, Rng};
 
 use crate::events::{EventQueue, SourceId};
-use crate::link::{Link, Service, Update};
+use crate::link::{Link, Offer, Served, Service};
 use crate::network::{AccessSpec, FlowSpec, Network, NoRoute, TransportSpec};
 use crate::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use crate::packet::SimPacket;
@@ -25,11 +25,12 @@ pub struct Simulation {
     now: Instant,
     end: Instant,
     events: EventQueue,
+    /// Links between routers, then the private ones.
     links: Vec<Link>,
+    service: Service,
     flows: Vec<Flow>,
-    /// All routes, end to end: link numbers, then [`TO_RECEIVER`] or [`TO_SENDER`].
-    steps: Vec<u32>,
-    out: Vec<Transmit>,
+    /// All routes, end to end.
+    steps: Vec<Step>,
     handled: u64,
     hops: u64,
     observed: Vec<Observed>,
@@ -37,8 +38,18 @@ pub struct Simulation {
     warmup: Instant,
 }
 
-const TO_RECEIVER: u32 = u32::MAX;
-const TO_SENDER: u32 = u32::MAX - 1;
+/// One step of a route.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Onto a link that flows share.
+    Shared(u32),
+    /// Onto a link between a host and its router.
+    Private(u32),
+    /// To the host that receives data.
+    Receiver,
+    /// To the host that receives acknowledgements.
+    Sender,
+}
 
 #[derive(Clone, Debug)]
 struct Flow {
@@ -54,6 +65,12 @@ struct Flow {
     /// Application events still to come: start, then stop.
     start: Instant,
     stop: Instant,
+    /// The wake-up that is in the event queue.
+    scheduled: Instant,
+    /// The receiver's answers depend on this flow alone: it may take packets ahead of time.
+    answers_ahead: bool,
+    /// When each packet not yet counted as delivered reaches the receiver.
+    arriving: VecDeque<Instant>,
     outcome: FlowOutcome,
     at_warmup: (u64, u64),
     at_last_look: u64,
@@ -109,21 +126,22 @@ impl Simulation {
             let mut route = |from, to, first: &Option<AccessSpec>, last: &Option<AccessSpec>, end_step| {
                 let no_route = NoRoute { flow: number, from, to };
                 let begin = steps.len() as u32;
-                let mut private = |access: &Option<AccessSpec>, steps: &mut Vec<u32>| {
+                let mut private = |access: &Option<AccessSpec>, steps: &mut Vec<Step>| {
                     if let Some(access) = access {
-                        steps.push(links.len() as u32);
+                        steps.push(Step::Private(links.len() as u32));
                         links.push(Link::open(access.rate, access.delay));
                     }
                 };
                 private(first, &mut steps);
-                steps.extend(network.route(from, to).ok_or(no_route)?.into_iter().map(|link| link as u32));
+                let shared = network.route(from, to).ok_or(no_route)?;
+                steps.extend(shared.into_iter().map(|link| Step::Shared(link as u32)));
                 private(last, &mut steps);
                 steps.push(end_step);
                 Ok(begin)
             };
-            let forward = route(spec.from, spec.to, &spec.access, &spec.egress, TO_RECEIVER)?;
+            let forward = route(spec.from, spec.to, &spec.access, &spec.egress, Step::Receiver)?;
             let backward = match spec.transport {
-                TransportSpec::Tcp(_) => route(spec.to, spec.from, &spec.egress, &spec.access, TO_SENDER)?,
+                TransportSpec::Tcp(_) => route(spec.to, spec.from, &spec.egress, &spec.access, Step::Sender)?,
                 TransportSpec::Udp(_) => forward,
             };
             flows.push(Flow::new(spec, seed, forward, backward));
@@ -131,11 +149,11 @@ impl Simulation {
         let mut simulation = Self {
             now: Instant::ZERO,
             end,
-            events: EventQueue::new(2 * links.len() + flows.len() + 1),
+            events: EventQueue::default(),
             links,
+            service,
             flows,
             steps,
-            out: Vec::new(),
             handled: 0,
             hops: 0,
             probe: Probe::new(network, &observed),
@@ -152,11 +170,7 @@ impl Simulation {
     /// Handles every event up to and including `until` (and never beyond the run's end).
     pub fn run_until(&mut self, until: Instant) {
         let until = until.min(self.end);
-        loop {
-            let (at, source) = self.events.next();
-            if at > until {
-                break;
-            }
+        while let Some((at, source)) = self.events.pop(until) {
             self.now = at;
             self.handled += 1;
             self.handle(source.0 as usize);
@@ -183,12 +197,10 @@ impl Simulation {
     fn handle(&mut self, source: usize) {
         let links = self.links.len();
         if source < links {
-            let update = self.links[source].serve(self.now);
-            self.apply(source, update);
+            self.serve(source as u32);
         } else if source < 2 * links {
             let link = source - links;
-            let (packet, next) = self.links[link].deliver();
-            self.events.set(SourceId(source as u32), next);
+            let packet = self.links[link].deliver();
             self.advance(packet);
         } else if source < 2 * links + self.flows.len() {
             self.wake_flow(source - 2 * links);
@@ -197,126 +209,156 @@ impl Simulation {
         }
     }
 
-    /// Takes a packet's next step: onto a link, or out of the network.
+    /// A packet stands at the end of a link: it goes on, or out of the network.
     #[inline]
-    fn advance(&mut self, mut packet: SimPacket) {
+    fn advance(&mut self, packet: SimPacket) {
         match self.steps[packet.step as usize] {
-            TO_RECEIVER => self.receive(packet),
-            TO_SENDER => self.acknowledge(packet),
-            link => {
-                packet.step += 1;
-                self.hops += 1;
-                let update = self.links[link as usize].offer(packet, self.now);
-                self.apply(link as usize, update);
+            Step::Receiver => self.receive(packet),
+            Step::Sender => self.acknowledge(packet),
+            Step::Shared(link) | Step::Private(link) => self.offer(link, packet),
+        }
+    }
+
+    /// A host puts a packet on the first link of its route.
+    #[inline]
+    fn enter(&mut self, packet: SimPacket) {
+        if let Step::Shared(link) | Step::Private(link) = self.steps[packet.step as usize] {
+            self.offer(link, packet);
+        }
+    }
+
+    #[inline]
+    fn offer(&mut self, number: u32, mut packet: SimPacket) {
+        packet.step += 1;
+        self.hops += 1;
+        let link = &mut self.links[number as usize];
+        match link.offer(&mut packet, self.now) {
+            Offer::Onward(arrival) => self.launch(number, packet, arrival),
+            Offer::Held => {}
+            Offer::Serve => self.serve(number),
+            Offer::Dropped => self.count_drop(&packet.header),
+        }
+    }
+
+    /// Puts a packet on its way.
+    ///
+    /// What nobody else can change is done at once: the private links that follow, and a receiver that answers each
+    /// packet as it comes. Only the arrival where flows meet again is an event.
+    #[inline]
+    fn launch(&mut self, mut number: u32, mut packet: SimPacket, mut arrival: Instant) {
+        while self.service == Service::OnDemand {
+            match self.steps[packet.step as usize] {
+                Step::Private(next) => {
+                    number = next;
+                    packet.step += 1;
+                    self.hops += 1;
+                    arrival = self.links[number as usize].pass(packet.header.size, arrival);
+                }
+                Step::Receiver if self.flows[packet.header.flow.0 as usize].answers_ahead => {
+                    let flow = &mut self.flows[packet.header.flow.0 as usize];
+                    match flow.receive(&packet, arrival, self.now) {
+                        Some(ack) => packet = ack,
+                        None => return,
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.links[number as usize].carry(packet);
+        self.events.push(arrival, SourceId(self.links.len() as u32 + number));
+    }
+
+    /// Serves a port until it has sent something or has nothing to send.
+    fn serve(&mut self, link: u32) {
+        let source = SourceId(link);
+        loop {
+            match self.links[link as usize].serve(self.now) {
+                Served::Onward { packet, arrival, free } => {
+                    self.events.push(free, source);
+                    return self.launch(link, packet, arrival);
+                }
+                Served::Dropped(header) => self.count_drop(&header),
+                Served::Wait(Some(until)) => return self.events.push(until, source),
+                Served::Wait(None) => return,
             }
         }
     }
 
-    #[inline]
-    fn apply(&mut self, link: usize, update: Update) {
-        if let Some(at) = update.head {
-            self.events.set(SourceId((self.links.len() + link) as u32), at);
-        }
-        if let Some(at) = update.service {
-            self.events.set(SourceId(link as u32), at);
-        } else if self.events.pending(SourceId(link as u32)) == self.now {
-            self.events.set(SourceId(link as u32), Instant::NEVER);
-        }
-        if let Some(header) = update.dropped {
-            let flow = &mut self.flows[header.flow.0 as usize];
-            flow.outcome.dropped[header.color.index()] += 1;
-        }
+    fn count_drop(&mut self, header: &Header) {
+        self.flows[header.flow.0 as usize].outcome.dropped[header.color.index()] += 1;
     }
 
     #[inline]
     fn receive(&mut self, packet: SimPacket) {
-        let flow = &mut self.flows[packet.header.flow.0 as usize];
-        let Received { first, ack } = flow.receiver.on_data(packet.sequence, self.now);
-        if first && packet.header.size == flow.data_size {
-            flow.outcome.delivered_packets += 1;
-            flow.outcome.delivered_bytes += u64::from(packet.header.size);
-        }
-        if let Some(expected) = ack {
-            let ack = flow.ack(packet.header.flow, expected);
-            self.advance(ack);
-        }
-        if self.flows[packet.header.flow.0 as usize].receiver.wake() != Instant::NEVER {
-            self.schedule_flow(packet.header.flow.0 as usize);
+        let number = packet.header.flow.0 as usize;
+        match self.flows[number].receive(&packet, self.now, self.now) {
+            Some(ack) => self.enter(ack),
+            // The acknowledgement is delayed.
+            None => self.schedule_flow(number),
         }
     }
 
     #[inline]
     fn acknowledge(&mut self, packet: SimPacket) {
         let number = packet.header.flow.0 as usize;
-        let mut out = std::mem::take(&mut self.out);
-        let flow = &mut self.flows[number];
-        flow.sender.on_ack(packet.sequence, &mut Context { now: self.now, rng: &mut flow.rng }, &mut out);
-        self.transmit(number, &mut out);
-        self.out = out;
+        self.flows[number].sender.on_ack(packet.sequence, self.now);
+        self.transmit(number);
         self.schedule_flow(number);
     }
 
-    /// Marks what a sender wants on the wire and puts it on the first link.
+    /// Puts on the first link whatever the flow's sender wants on the wire.
     #[inline]
-    fn transmit(&mut self, number: usize, out: &mut Vec<Transmit>) {
-        for Transmit { sequence, size, .. } in out.drain(..) {
-            let flow = &mut self.flows[number];
-            let mut header = Header::new(FlowId(number as u32), size);
-            if let Some((meter, rng)) = &mut flow.meter {
-                let color = meter.color(&header, &mut Context { now: self.now, rng });
-                AfClass::ONE.mark(&mut header, color);
-            }
-            flow.outcome.marked[header.color.index()] += 1;
-            let step = flow.forward;
-            self.advance(SimPacket { header, step, sequence });
+    fn transmit(&mut self, number: usize) {
+        while let Some(packet) = self.flows[number].transmit(number, self.now) {
+            self.enter(packet);
         }
     }
 
     fn wake_flow(&mut self, number: usize) {
-        let source = self.flow_source(number);
-        self.events.set(source, Instant::NEVER);
         let now = self.now;
-        let mut out = std::mem::take(&mut self.out);
         let flow = &mut self.flows[number];
-        let mut cx = Context { now, rng: &mut flow.rng };
+        if now != flow.scheduled {
+            return; // An earlier wake-up took its place.
+        }
+        flow.scheduled = Instant::NEVER;
         if now >= flow.start {
             flow.outcome.started = flow.start;
             flow.start = Instant::NEVER;
-            flow.sender.start(&mut cx, &mut out);
+            flow.sender.start(now);
         }
         if now >= flow.stop {
             flow.stop = Instant::NEVER;
             flow.sender.stop();
         }
-        flow.sender.on_wake(&mut cx, &mut out);
+        flow.sender.on_wake(now);
         let late_ack = flow.receiver.on_wake(now).map(|expected| flow.ack(FlowId(number as u32), expected));
-        self.transmit(number, &mut out);
-        self.out = out;
+        self.transmit(number);
         if let Some(ack) = late_ack {
-            self.advance(ack);
+            self.enter(ack);
         }
         self.schedule_flow(number);
-    }
-
-    fn flow_source(&self, number: usize) -> SourceId {
-        SourceId((2 * self.links.len() + number) as u32)
     }
 
     /// Makes sure that the flow is woken in time. Deadlines mostly move away, so a wake-up that is too early is left to
     /// find out for itself.
     #[inline]
     fn schedule_flow(&mut self, number: usize) {
-        let source = self.flow_source(number);
-        let wake = self.flows[number].wake();
-        if wake < self.events.pending(source) {
-            self.events.set(source, wake);
+        let source = SourceId((2 * self.links.len() + number) as u32);
+        let flow = &mut self.flows[number];
+        let wake = flow.wake();
+        if wake < flow.scheduled {
+            flow.scheduled = wake;
+            self.events.push(wake, source);
         }
     }
 
     fn schedule_probe(&mut self) {
         let source = SourceId((2 * self.links.len() + self.flows.len()) as u32);
         let warmup = if self.probe.warmup_taken { Instant::NEVER } else { self.warmup };
-        self.events.set(source, self.probe.next.min(warmup));
+        let next = self.probe.next.min(warmup);
+        if next != Instant::NEVER {
+            self.events.push(next, source);
+        }
     }
 
     fn look(&mut self) {
@@ -324,6 +366,7 @@ impl Simulation {
         if now >= self.warmup && !self.probe.warmup_taken {
             self.probe.warmup_taken = true;
             for flow in &mut self.flows {
+                flow.settle(now);
                 flow.at_warmup = (flow.outcome.delivered_bytes, flow.sender.acknowledged());
             }
         }
@@ -334,6 +377,7 @@ impl Simulation {
             let series = &mut self.probe.series;
             series.times.push(now);
             for flow in &mut self.flows {
+                flow.settle(now);
                 let new = flow.outcome.delivered_bytes - flow.at_last_look;
                 flow.at_last_look = flow.outcome.delivered_bytes;
                 series.throughput_bps.push(new as f64 * 8.0 / interval.as_secs_f64());
@@ -360,12 +404,13 @@ impl Simulation {
         let mut links = Vec::new();
         for Observed { link, name, rate } in &self.observed {
             let link = &mut self.links[*link];
-            link.settle(self.now);
+            link.finish(self.now);
             let port = link.port().expect("observed links have a port");
             port.counters.balance(port.occupancy)?;
             links.push(LinkOutcome::of(name, *rate, port, measured));
         }
-        let flows = self.flows.into_iter().map(|flow| flow.finish(measured)).collect();
+        let now = self.now;
+        let flows = self.flows.into_iter().map(|flow| flow.finish(measured, now)).collect();
         Ok(Outcome { events: self.handled, hops: self.hops, flows, links, series: self.probe.series })
     }
 }
@@ -401,9 +446,49 @@ impl Flow {
             data_size,
             start,
             stop: spec.stop.unwrap_or(Instant::NEVER),
+            scheduled: Instant::NEVER,
+            answers_ahead: match &spec.transport {
+                TransportSpec::Tcp(params) => params.delayed_ack.is_zero() && spec.egress.is_some(),
+                TransportSpec::Udp(_) => true,
+            },
+            arriving: VecDeque::new(),
             outcome: FlowOutcome::default(),
             at_warmup: (0, 0),
             at_last_look: 0,
+        }
+    }
+
+    /// The next packet that the sending host wants on the wire, marked.
+    #[inline]
+    fn transmit(&mut self, number: usize, now: Instant) -> Option<SimPacket> {
+        let Transmit { sequence, size } = self.sender.transmit(&mut Context { now, rng: &mut self.rng })?;
+        let mut header = Header::new(FlowId(number as u32), size);
+        if let Some((meter, rng)) = &mut self.meter {
+            let color = meter.color(&header, &mut Context { now, rng });
+            AfClass::ONE.mark(&mut header, color);
+        }
+        self.outcome.marked[header.color.index()] += 1;
+        Some(SimPacket { header, step: self.forward, sequence })
+    }
+
+    /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its answer.
+    #[inline]
+    fn receive(&mut self, packet: &SimPacket, arrival: Instant, now: Instant) -> Option<SimPacket> {
+        let Received { first, ack } = self.receiver.on_data(packet.sequence, arrival);
+        if first && packet.header.size == self.data_size {
+            self.settle(now);
+            self.arriving.push_back(arrival);
+        }
+        ack.map(|expected| self.ack(packet.header.flow, expected))
+    }
+
+    /// Counts the packets that have reached the receiver by now.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        while self.arriving.front().is_some_and(|&arrival| arrival <= now) {
+            self.arriving.pop_front();
+            self.outcome.delivered_packets += 1;
+            self.outcome.delivered_bytes += u64::from(self.data_size);
         }
     }
 
@@ -416,7 +501,8 @@ impl Flow {
         self.sender.wake().min(self.receiver.wake()).min(self.start).min(self.stop)
     }
 
-    fn finish(self, measured: Duration) -> FlowOutcome {
+    fn finish(mut self, measured: Duration, now: Instant) -> FlowOutcome {
+        self.settle(now);
         let (delivered, acknowledged) = self.at_warmup;
         let bps = |bytes: u64| bytes as f64 * 8.0 / measured.as_secs_f64();
         let acked = (self.sender.acknowledged() - acknowledged) * u64::from(self.data_size);

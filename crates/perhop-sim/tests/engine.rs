@@ -13,11 +13,10 @@ fn run(network: &Network, seed: u64, service: Service) -> Outcome {
     simulation.finish().unwrap()
 }
 
-/// Compares what both ways of serving must agree on: everything but the number of events (and NaN with NaN).
+/// Compares what both ways of serving must agree on: everything but what it cost (and NaN with NaN).
 fn assert_same(one: &Outcome, other: &Outcome) {
     assert_eq!(one.flows, other.flows);
     assert_eq!(one.links, other.links);
-    assert_eq!(one.hops, other.hops);
     assert_eq!(format!("{:?}", one.series), format!("{:?}", other.series));
 }
 
@@ -27,8 +26,14 @@ const QUEUES: &[(&str, &str)] = &[
     ("red", r#"{"thresholds": "100/300/0.05", "limit": "868p", "gentle": true}"#),
     ("red", r#"{"thresholds": "60kB/180kB/0.05", "limit": "500kB", "wait": false, "mean-packet": "576B"}"#),
     ("rio", RIO),
-    ("rio", r#"{"in": "390/694/0.02", "total": "10/30/0.05", "limit": "868p", "coupling": "decoupled", "averages": "own-class"}"#),
-    ("rio-plus-out", r#"{"in": "390/694/0.02", "total": "347/694/0.05", "out": "10/30/0.01", "limit": "868p"}"#),
+    (
+        "rio",
+        r#"{"in": "390/694/0.02", "total": "10/30/0.05", "limit": "868p", "coupling": "decoupled", "averages": "own-class"}"#,
+    ),
+    (
+        "rio-plus-out",
+        r#"{"in": "390/694/0.02", "total": "347/694/0.05", "out": "10/30/0.01", "limit": "868p"}"#,
+    ),
 ];
 
 #[test]
@@ -54,7 +59,7 @@ fn table1_in_integers() {
 }
 
 type Snapshot = ([u64; 3], [u64; 3], [u64; 3], u64, u64, u64);
-const SNAPSHOT: Snapshot = ([0, 0, 0], [0, 0, 0], [0, 0, 0], 0, 0, 0);
+const SNAPSHOT: Snapshot = ([48590, 38495, 0], [48278, 36333, 0], [312, 157, 0], 83084, 3312, 73);
 
 #[test]
 fn another_seed_is_another_run_and_the_same_seed_the_same() {

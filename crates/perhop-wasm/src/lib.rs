@@ -20,7 +20,8 @@ pub extern "C" fn table1_fingerprint(seed: u64) -> u64 {
 /// FNV-1a over what every packet left behind.
 fn fold(outcome: &Outcome) -> u64 {
     let link = &outcome.links[0];
-    let flows = outcome.flows.iter().flat_map(|flow| [flow.delivered_bytes, flow.sender.sent, flow.sender.timeouts]);
+    let flows =
+        outcome.flows.iter().flat_map(|flow| [flow.delivered_bytes, flow.sender.sent, flow.sender.timeouts]);
     let counters = link.counters.arrived.into_iter().chain(link.counters.sent).chain(link.waiting);
     let numbers = flows.chain(counters).chain([outcome.events, link.mean_queue_packets.to_bits()]);
     numbers.fold(0xcbf2_9ce4_8422_2325, |hash, number| (hash ^ number).wrapping_mul(0x0000_0100_0000_01b3))
@@ -57,7 +58,8 @@ fn table1() -> Network {
 
 fn flow(number: usize) -> FlowSpec {
     let rates = ["2Mbps", "1Mbps", "0.5Mbps", "0.2Mbps", "0.1Mbps"];
-    let access = Some(AccessSpec { rate: "10Mbps".parse().expect("a rate"), delay: Duration::from_millis(1) });
+    let access =
+        Some(AccessSpec { rate: "10Mbps".parse().expect("a rate"), delay: Duration::from_millis(1) });
     FlowSpec {
         name: number.to_string(),
         from: NodeId(0),

@@ -34,6 +34,10 @@ impl Block for DropTail {
 impl Aqm for DropTail {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, _: &mut Context<'_>) -> Verdict {
-        if queue.is_full_for(packet, self.params.limit) { Verdict::Drop(Reason::Overflow) } else { Verdict::Pass }
+        if queue.is_full_for(packet, self.params.limit) {
+            Verdict::Drop(Reason::Overflow)
+        } else {
+            Verdict::Pass
+        }
     }
 }

@@ -93,7 +93,7 @@ pub enum Severity {
 /// What all tests of one queue share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedKnobs {
-    /// Let at least 1/p_b packets pass between two drops (ns-2's `wait_`).
+    /// Let at least `1/p_b` packets pass between two drops (ns-2's `wait_`).
     pub wait: bool,
     /// Between max and twice max, go on from max_p to 1 instead of dropping all.
     pub gentle: bool,
@@ -150,9 +150,10 @@ impl EarlyTest {
     }
 }
 
-/// Spreads drops evenly: the gap between two is uniform on 1..1/p_b, or with `wait` on 1/p_b..2/p_b.
+/// Spreads drops evenly: the gap between two is uniform on `1..1/p_b`, or with `wait` on `1/p_b..2/p_b`.
 ///
-/// The paper's text says up to and including 1/p_b; its figure 2 counts the packet before the test, which ends one sooner.
+/// The paper's text says up to and including `1/p_b`; its figure 2 counts the packet before the test,
+/// which ends one sooner.
 #[inline]
 fn spread(p_b: f64, count: f64, wait: bool) -> f64 {
     let x = count * p_b;
@@ -250,7 +251,11 @@ mod tests {
         assert_eq!(clock.missed(Instant::from_nanos(8_500_000)), 3);
         clock.settle(false, Instant::from_nanos(8_500_000));
         clock.begin(Instant::from_nanos(5_000_000));
-        assert_eq!(clock.missed(Instant::from_nanos(9_500_000)), 1, "a dropped arrival starts the count anew");
+        assert_eq!(
+            clock.missed(Instant::from_nanos(9_500_000)),
+            1,
+            "a dropped arrival starts the count anew"
+        );
         let mut average = Ewma::default();
         average.update(weight, 16.0);
         assert_eq!(average.get(), 8.0);

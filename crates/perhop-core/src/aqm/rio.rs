@@ -129,7 +129,8 @@ pub(super) fn same_unit(sets: &[Thresholds]) -> Result<(), UnitError> {
 impl Block for Rio {
     type Params = RioParams;
     const NAME: &'static str = "rio";
-    const SUMMARY: &'static str = "RED for IN packets on the IN queue, and for OUT packets on the whole queue";
+    const SUMMARY: &'static str =
+        "RED for IN packets on the IN queue, and for OUT packets on the whole queue";
     const SOURCE: &'static str = "Clark & Fang 1998, section IV";
 
     fn check(params: &RioParams) -> Result<(), UnitError> {
@@ -190,7 +191,9 @@ mod tests {
     use crate::{Bitrate, FlowId, Rng};
 
     fn rio(extra: &str) -> Rio {
-        let text = format!(r#"{{"in": "40/70/0.02", "total": "10/30/0.5", "limit": "100p", "weight": 0.5 {extra}}}"#);
+        let text = format!(
+            r#"{{"in": "40/70/0.02", "total": "10/30/0.5", "limit": "100p", "weight": 0.5 {extra}}}"#
+        );
         let params: RioParams = serde_json::from_str(&text).unwrap();
         Rio::new(params, Environment { rate: Bitrate::from_bps(8_000_000).unwrap() })
     }

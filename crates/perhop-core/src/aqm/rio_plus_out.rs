@@ -15,7 +15,9 @@ use super::red::red_params;
 use super::rio::{Averages, Coupling, InOutAverages, same_unit};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
-use crate::{Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight};
+use crate::{
+    Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight,
+};
 
 red_params! {
     /// Parameters of [`RioPlusOut`].
@@ -113,12 +115,8 @@ impl Aqm for RioPlusOut {
     }
 
     fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        [
-            ("in", self.averages.r#in.get()),
-            ("total", self.averages.other.get()),
-            ("out", self.average_out()),
-        ]
-        .into_iter()
+        [("in", self.averages.r#in.get()), ("total", self.averages.other.get()), ("out", self.average_out())]
+            .into_iter()
     }
 }
 

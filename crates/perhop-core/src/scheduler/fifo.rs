@@ -29,6 +29,11 @@ impl<P: Packet> Fifo<P> {
         Self { aqm: Some(aqm.build(environment)), ..Self::new(FifoParams {}, environment) }
     }
 
+    /// The packets that wait, first to last.
+    pub fn iter(&self) -> impl Iterator<Item = &P> {
+        self.packets.iter()
+    }
+
     /// The AQM that rules it, if any.
     pub fn aqm(&self) -> Option<&AnyAqm> {
         self.aqm.as_ref()
@@ -43,7 +48,12 @@ impl<P: Packet> Block for Fifo<P> {
 
     /// An endless queue without an AQM.
     fn new(_: FifoParams, _: Environment) -> Self {
-        Self { packets: VecDeque::new(), occupancy: Occupancy::EMPTY, counters: Counters::default(), aqm: None }
+        Self {
+            packets: VecDeque::new(),
+            occupancy: Occupancy::EMPTY,
+            counters: Counters::default(),
+            aqm: None,
+        }
     }
 }
 

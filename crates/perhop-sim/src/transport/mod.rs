@@ -13,8 +13,6 @@ pub struct Transmit {
     pub sequence: u32,
     /// Size on the wire in bytes.
     pub size: u32,
-    /// Sent before.
-    pub again: bool,
 }
 
 /// Counts that every sender keeps.
@@ -34,6 +32,10 @@ pub struct SenderStatistics {
 
 /// Any sender.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most senders are TCP, and a box would cost each event a cache line"
+)]
 pub enum Sender {
     /// TCP Reno or `NewReno`.
     Tcp(tcp::TcpSender),
@@ -43,27 +45,36 @@ pub enum Sender {
 
 impl Sender {
     /// Begins to send.
-    pub fn start(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+    pub fn start(&mut self, now: Instant) {
         match self {
-            Self::Tcp(tcp) => tcp.start(cx, out),
-            Self::Cbr(cbr) => cbr.start(cx, out),
+            Self::Tcp(tcp) => tcp.start(),
+            Self::Cbr(cbr) => cbr.start(now),
         }
     }
 
     /// An acknowledgement came: every segment below `expected` has arrived.
     #[inline]
-    pub fn on_ack(&mut self, expected: u32, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+    pub fn on_ack(&mut self, expected: u32, now: Instant) {
         match self {
-            Self::Tcp(tcp) => tcp.on_ack(expected, cx, out),
+            Self::Tcp(tcp) => tcp.on_ack(expected, now),
             Self::Cbr(_) => {}
         }
     }
 
     /// The time named by [`wake`](Self::wake) has come.
-    pub fn on_wake(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+    pub fn on_wake(&mut self, now: Instant) {
         match self {
-            Self::Tcp(tcp) => tcp.on_wake(cx, out),
-            Self::Cbr(cbr) => cbr.on_wake(cx, out),
+            Self::Tcp(tcp) => tcp.on_wake(now),
+            Self::Cbr(_) => {}
+        }
+    }
+
+    /// The next packet to put on the wire now; ask until there is none, whenever anything happened.
+    #[inline]
+    pub fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        match self {
+            Self::Tcp(tcp) => tcp.transmit(cx),
+            Self::Cbr(cbr) => cbr.transmit(cx),
         }
     }
 

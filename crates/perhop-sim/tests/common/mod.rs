@@ -18,7 +18,9 @@ pub fn tcp(table: &str) -> TransportSpec {
 
 pub fn profile(rate: &str) -> MeterParams {
     let table = format!(r#"{{"rate": "{rate}", "burst": "40kB"}}"#);
-    MeterParams::deserialize_named("token-bucket", &mut serde_json::Deserializer::from_str(&table)).unwrap().unwrap()
+    MeterParams::deserialize_named("token-bucket", &mut serde_json::Deserializer::from_str(&table))
+        .unwrap()
+        .unwrap()
 }
 
 /// Both directions of a link; only the forward one has a queue rule.
@@ -34,7 +36,13 @@ pub fn duplex(name: &str, from: u32, to: u32, rate: &str, delay: &str, queue: Aq
     [link(name.into(), from, to, Some(queue)), link(format!("{name} (reverse)"), to, from, None)]
 }
 
-pub fn flow(name: String, from: u32, to: u32, transport: TransportSpec, profile: Option<MeterParams>) -> FlowSpec {
+pub fn flow(
+    name: String,
+    from: u32,
+    to: u32,
+    transport: TransportSpec,
+    profile: Option<MeterParams>,
+) -> FlowSpec {
     let access = Some(AccessSpec { rate: "10Mbps".parse().unwrap(), delay: Duration::from_millis(1) });
     FlowSpec {
         name,

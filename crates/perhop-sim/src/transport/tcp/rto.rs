@@ -35,9 +35,10 @@ impl RtoEstimator {
         let ticks = (now.as_nanos() / self.tick - sent.as_nanos() / self.tick).max(1) as f64;
         let (smoothed, variation) = match self.smoothed {
             None => (ticks, ticks / 2.0),
-            Some((smoothed, variation)) => {
-                (smoothed + (ticks - smoothed) / 8.0, variation + ((ticks - smoothed).abs() - variation) / 4.0)
-            }
+            Some((smoothed, variation)) => (
+                smoothed + (ticks - smoothed) / 8.0,
+                variation + ((ticks - smoothed).abs() - variation) / 4.0,
+            ),
         };
         self.smoothed = Some((smoothed, variation));
         self.base = ((smoothed + (4.0 * variation).max(1.0)) * self.tick as f64) as u64;

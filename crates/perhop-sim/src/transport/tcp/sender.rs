@@ -32,9 +32,14 @@ pub struct TcpSender {
     timed: Option<(u32, Instant)>,
     expiry: Instant,
     rto: RtoEstimator,
+    /// A segment to send whatever the window says: a retransmission, or a new one by limited transmit.
+    urgent: Option<u32>,
     /// One past the last segment that the application has.
     end: u32,
     jitter: Instant,
+    /// The random time is over: send while the window is open.
+    released: bool,
+    started: bool,
     params: TcpParams,
     statistics: SenderStatistics,
 }
@@ -50,7 +55,8 @@ impl TcpSender {
     pub fn new(params: TcpParams, volume: Option<Bytes>) -> Self {
         let handshake = u32::from(params.handshake);
         let segments = volume.map(|volume| volume.get().div_ceil(params.packet.get()));
-        let end = segments.map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(handshake));
+        let end =
+            segments.map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(handshake));
         let cwnd = if params.handshake { 1.0 } else { params.initial_window.get() as f64 };
         Self {
             acked: 0,
@@ -65,15 +71,18 @@ impl TcpSender {
             timed: None,
             expiry: Instant::NEVER,
             rto: RtoEstimator::new(&params),
+            urgent: None,
             end,
             jitter: Instant::NEVER,
+            released: false,
+            started: false,
             params,
             statistics: SenderStatistics::default(),
         }
     }
 
-    pub(in crate::transport) fn start(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
-        self.send_new(cx, out);
+    pub(in crate::transport) fn start(&mut self) {
+        self.started = true;
     }
 
     pub(in crate::transport) fn stop(&mut self) {
@@ -102,31 +111,28 @@ impl TcpSender {
     }
 
     #[inline]
-    pub(in crate::transport) fn on_ack(&mut self, expected: u32, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+    pub(in crate::transport) fn on_ack(&mut self, expected: u32, now: Instant) {
         if expected > self.acked {
             match self.recovering {
                 Some(_) if self.params.tcp == Variant::NewReno && expected < self.recover => {
-                    self.on_partial_ack(expected, cx, out);
+                    self.on_partial_ack(expected, now);
                 }
-                _ => self.on_new_ack(expected, cx),
+                _ => self.on_new_ack(expected, now),
             }
         } else if expected == self.acked && self.highest > self.acked {
-            self.on_duplicate_ack(cx, out);
-        } else {
-            return;
+            self.on_duplicate_ack(now);
         }
-        self.send_new(cx, out);
     }
 
-    fn on_new_ack(&mut self, expected: u32, cx: &mut Context<'_>) {
+    fn on_new_ack(&mut self, expected: u32, now: Instant) {
         if self.recovering.take().is_some() {
             self.inflation = 0;
             self.cwnd = self.ssthresh;
         }
         let opens = self.params.handshake && self.acked == 0;
         self.duplicates = 0;
-        self.advance(expected, cx.now);
-        self.expiry = if self.acked == self.highest { Instant::NEVER } else { cx.now + self.rto.timeout() };
+        self.advance(expected, now);
+        self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.rto.timeout() };
         if opens {
             self.cwnd = self.params.initial_window.get() as f64;
         } else {
@@ -136,7 +142,7 @@ impl TcpSender {
     }
 
     /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was acknowledged.
-    fn on_partial_ack(&mut self, expected: u32, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+    fn on_partial_ack(&mut self, expected: u32, now: Instant) {
         let acked = expected - self.acked;
         if self.inflation > acked {
             self.inflation -= acked - 1;
@@ -144,13 +150,13 @@ impl TcpSender {
             self.cwnd = (self.cwnd - f64::from(acked - self.inflation)).max(1.0);
             self.inflation = 1;
         }
-        self.advance(expected, cx.now);
+        self.advance(expected, now);
         if let Some(recovery) = &mut self.recovering
             && !std::mem::replace(&mut recovery.partial, true)
         {
-            self.expiry = cx.now + self.rto.timeout();
+            self.expiry = now + self.rto.timeout();
         }
-        self.send(self.acked, cx.now, out);
+        self.urgent = Some(self.acked);
     }
 
     /// Moves the left edge and takes a round-trip sample if the timed segment is covered (Karn: one sent once).
@@ -168,26 +174,27 @@ impl TcpSender {
         }
     }
 
-    fn on_duplicate_ack(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+    fn on_duplicate_ack(&mut self, now: Instant) {
         self.duplicates += 1;
         if self.recovering.is_some() {
             self.inflation += 1;
         } else if self.duplicates == 3 {
             // A burst of duplicates after a timeout tells of segments sent twice, not of a new loss.
             if self.acked > self.recover {
-                self.fast_retransmit(cx, out);
+                self.fast_retransmit(now);
             }
         } else if self.duplicates < 3
             && self.params.limited_transmit
             && self.next < self.end
-            && self.next - self.acked < self.limit().saturating_add(self.duplicates).min(self.receiver_window())
+            && self.next - self.acked
+                < self.limit().saturating_add(self.duplicates).min(self.receiver_window())
         {
-            self.send(self.next, cx.now, out);
+            self.urgent = Some(self.next);
             self.next += 1;
         }
     }
 
-    fn fast_retransmit(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+    fn fast_retransmit(&mut self, now: Instant) {
         self.statistics.fast_retransmits += 1;
         self.halve();
         self.cwnd = self.ssthresh;
@@ -195,8 +202,8 @@ impl TcpSender {
         self.recover = self.highest;
         self.recovering = Some(Recovery { partial: false });
         self.timed = None;
-        self.expiry = cx.now + self.rto.timeout();
-        self.send(self.acked, cx.now, out);
+        self.expiry = now + self.rto.timeout();
+        self.urgent = Some(self.acked);
     }
 
     fn halve(&mut self) {
@@ -204,18 +211,18 @@ impl TcpSender {
         self.ssthresh = (window / 2.0).max(2.0);
     }
 
-    pub(in crate::transport) fn on_wake(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
-        if cx.now >= self.jitter {
+    pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
+        if now >= self.jitter {
             self.jitter = Instant::NEVER;
-            self.send_all_new(cx.now, out);
+            self.released = true;
         }
-        if cx.now >= self.expiry {
-            self.on_timeout(cx, out);
+        if now >= self.expiry {
+            self.on_timeout(now);
         }
     }
 
     /// RFC 6298, section 5, and RFC 5681, section 3.1: back to one segment.
-    fn on_timeout(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
+    fn on_timeout(&mut self, now: Instant) {
         self.statistics.timeouts += 1;
         self.halve();
         self.cwnd = 1.0;
@@ -225,9 +232,36 @@ impl TcpSender {
         self.recover = self.highest;
         self.timed = None;
         self.rto.back_off();
-        self.next = self.acked;
-        self.expiry = cx.now + self.rto.timeout();
-        self.send_all_new(cx.now, out);
+        self.urgent = Some(self.acked);
+        self.next = self.acked + 1;
+        self.expiry = now + self.rto.timeout();
+    }
+
+    /// The next segment to put on the wire now, if there is one.
+    #[inline]
+    pub(in crate::transport) fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        if let Some(sequence) = self.urgent.take() {
+            return Some(self.send(sequence, cx.now));
+        }
+        if !self.may_send() || !self.may_send_yet(cx) {
+            return None;
+        }
+        let sequence = self.next;
+        self.next += 1;
+        Some(self.send(sequence, cx.now))
+    }
+
+    /// With a send jitter, new data waits for its random time; what the window then allows goes out together.
+    #[inline]
+    fn may_send_yet(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.params.send_jitter.is_zero() || self.released {
+            return true;
+        }
+        if self.jitter == Instant::NEVER {
+            let wait = cx.rng.up_to(self.params.send_jitter.as_nanos());
+            self.jitter = cx.now + perhop_core::Duration::from_nanos(wait);
+        }
+        false
     }
 
     fn receiver_window(&self) -> u32 {
@@ -241,30 +275,14 @@ impl TcpSender {
     }
 
     #[inline]
-    fn may_send(&self) -> bool {
-        self.next - self.acked < self.limit() && self.next < self.end
+    fn may_send(&mut self) -> bool {
+        let may = self.started && self.next - self.acked < self.limit() && self.next < self.end;
+        self.released &= may;
+        may
     }
 
     #[inline]
-    fn send_new(&mut self, cx: &mut Context<'_>, out: &mut Vec<Transmit>) {
-        if self.params.send_jitter.is_zero() {
-            self.send_all_new(cx.now, out);
-        } else if self.may_send() && self.jitter == Instant::NEVER {
-            let wait = cx.rng.up_to(self.params.send_jitter.as_nanos());
-            self.jitter = cx.now + perhop_core::Duration::from_nanos(wait);
-        }
-    }
-
-    #[inline]
-    fn send_all_new(&mut self, now: Instant, out: &mut Vec<Transmit>) {
-        while self.may_send() {
-            self.send(self.next, now, out);
-            self.next += 1;
-        }
-    }
-
-    #[inline]
-    fn send(&mut self, sequence: u32, now: Instant, out: &mut Vec<Transmit>) {
+    fn send(&mut self, sequence: u32, now: Instant) -> Transmit {
         let again = sequence < self.highest;
         if !again {
             self.highest = sequence + 1;
@@ -278,7 +296,7 @@ impl TcpSender {
         self.statistics.sent += 1;
         self.statistics.retransmitted += u64::from(again);
         let size = if self.params.handshake && sequence == 0 { self.params.ack } else { self.params.packet };
-        out.push(Transmit { sequence, size: size.get() as u32, again });
+        Transmit { sequence, size: size.get() as u32 }
     }
 }
 
@@ -302,22 +320,19 @@ mod tests {
             let params = serde_json::from_str(params).unwrap();
             let mut wire =
                 Self { sender: TcpSender::new(params, None), rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
-            let sent = wire.act(|sender, cx, out| sender.start(cx, out));
+            let sent = wire.act(|sender, _| sender.start());
             (wire, sent)
         }
 
-        fn act(
-            &mut self,
-            act: impl FnOnce(&mut TcpSender, &mut Context<'_>, &mut Vec<Transmit>),
-        ) -> Vec<u32> {
-            let mut out = Vec::new();
-            act(&mut self.sender, &mut Context { now: self.now, rng: &mut self.rng }, &mut out);
-            out.iter().map(|transmit| transmit.sequence).collect()
+        fn act(&mut self, act: impl FnOnce(&mut TcpSender, Instant)) -> Vec<u32> {
+            act(&mut self.sender, self.now);
+            let mut cx = Context { now: self.now, rng: &mut self.rng };
+            std::iter::from_fn(|| self.sender.transmit(&mut cx)).map(|transmit| transmit.sequence).collect()
         }
 
         fn ack(&mut self, expected: u32) -> Vec<u32> {
             self.now += Duration::from_millis(1);
-            self.act(|sender, cx, out| sender.on_ack(expected, cx, out))
+            self.act(|sender, now| sender.on_ack(expected, now))
         }
 
         fn acks(&mut self, expected: &[u32]) -> Vec<Vec<u32>> {
@@ -357,7 +372,11 @@ mod tests {
             assert_eq!(sent, [vec![], vec![], vec![base]], "the third duplicate retransmits");
             assert_eq!((wire.sender.ssthresh, wire.sender.cwnd, wire.sender.inflation), (4.0, 4.0, 3));
             let sent = wire.acks(&[base; 3]);
-            assert_eq!(sent, [vec![], vec![base + 8], vec![base + 9]], "the window, inflated, lets new data out");
+            assert_eq!(
+                sent,
+                [vec![], vec![base + 8], vec![base + 9]],
+                "the window, inflated, lets new data out"
+            );
             // The retransmission fills the first hole: everything below base + 2 has come.
             let sent = wire.ack(base + 2);
             assert_eq!(sent.first() == Some(&(base + 2)), after_partial, "{variant}: {sent:?}");
@@ -376,11 +395,11 @@ mod tests {
         let base = wire.grow(8);
         let expiry = wire.sender.wake();
         wire.now = expiry;
-        assert_eq!(wire.act(|sender, cx, out| sender.on_wake(cx, out)), [base]);
+        assert_eq!(wire.act(TcpSender::on_wake), [base]);
         assert_eq!((wire.sender.cwnd, wire.sender.ssthresh), (1.0, 4.0));
         let first = wire.sender.wake().since(wire.now);
         wire.now = wire.sender.wake();
-        wire.act(|sender, cx, out| sender.on_wake(cx, out));
+        wire.act(TcpSender::on_wake);
         assert_eq!(wire.sender.wake().since(wire.now).as_nanos(), 2 * first.as_nanos());
         // Duplicates for what was sent before the timeout do not start a fast retransmit.
         assert_eq!(wire.acks(&[base; 4]).concat(), Vec::<u32>::new());
@@ -402,13 +421,16 @@ mod tests {
         let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)));
         let mut rng = Rng::stream(1, "tcp");
         let mut cx = Context { now: Instant::ZERO, rng: &mut rng };
-        let mut out = Vec::new();
-        sender.start(&mut cx, &mut out);
-        assert_eq!(out, [Transmit { sequence: 0, size: 40, again: false }]);
-        out.clear();
-        sender.on_ack(1, &mut cx, &mut out);
-        assert_eq!(out.iter().map(|t| (t.sequence, t.size)).collect::<Vec<_>>(), [(1, 1500), (2, 1500)]);
-        sender.on_ack(3, &mut cx, &mut out);
+        sender.start();
+        assert_eq!(sender.transmit(&mut cx), Some(Transmit { sequence: 0, size: 40 }));
+        assert_eq!(sender.transmit(&mut cx), None);
+        sender.on_ack(1, cx.now);
+        let sent = [sender.transmit(&mut cx), sender.transmit(&mut cx), sender.transmit(&mut cx)];
+        assert_eq!(
+            sent,
+            [Some(Transmit { sequence: 1, size: 1500 }), Some(Transmit { sequence: 2, size: 1500 }), None]
+        );
+        sender.on_ack(3, cx.now);
         assert_eq!(sender.wake(), Instant::NEVER, "all is acknowledged");
         assert_eq!(sender.acknowledged(), 2);
     }
