@@ -149,8 +149,8 @@ def _figure(plot: Plot, rows: Sequence[Row], panels: Sequence[Factor | None], *,
             place.set_visible(False)
             continue
         _panel(place, plot, rows, panels[index])
-        if plot.kind == "points" and not alone:
-            place.tick_params(axis="x", labelrotation=28, labelsize=8)
+        if plot.kind == "points":
+            place.tick_params(axis="x", labelrotation=0 if alone else 28, labelsize=8)
         if index % columns:
             place.set_ylabel("")
     return figure
