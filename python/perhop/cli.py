@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from perhop import _engine, simulation
 from perhop.errors import PerhopError, ScenarioError
 from perhop.output import files, summary
-from perhop.output.table import align, as_text, pivot
+from perhop.output.table import as_text, pivot
 from perhop.reproduction import Counts, execute, plan, to_json
 from perhop.store import DirectoryStore
 from perhop.studies import STUDIES
@@ -130,7 +130,8 @@ def reproduce(
         "reproduce", *(studies or []), **{"--runs": runs, "--seed": None if seed == 1 else seed, "--out": out}
     )
     cells = sum(len(entry) for entry in planned.cells)
-    _note(f"{len(chosen)} studies, {cells} cells, {len(planned.tasks)} runs: {_run_counts(planned)}")
+    named = "1 study" if len(chosen) == 1 else f"{len(chosen)} studies"
+    _note(f"{named}, {cells} cells, {len(planned.tasks)} runs: {_run_counts(planned)}")
     try:
         with _progress("runs", len(planned.tasks)) as step:
             outcomes = execute(planned, jobs=threads, store=store, counts=counts, finished=step)
@@ -254,21 +255,9 @@ def list_blocks(*, as_json: AsJson = False) -> None:
         _say(f"{block['name']}  ({block['role']})")
         for text in (block["summary"], block["source"]):
             _say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
-        lines = [
-            [
-                f"      {name}",
-                str(p.get("type", "")),
-                "required" if p.get("default") is None else f"{p['default']}",
-            ]
-            for name, p in block["parameters"].items()
-        ]
-        texts = [str(p.get("description", "")) for p in block["parameters"].values()]
-        for line, text in zip(_columns(lines), texts, strict=True):
-            indent = " " * (len(line) + 2)
-            wide = textwrap.fill(
-                text, max(100, len(indent) + 30), initial_indent=indent, subsequent_indent=indent
-            )
-            _say(line + wide[len(line) :])
+        for line, entry in zip(_defaults(block), block["parameters"].values(), strict=True):
+            text = f"{entry['description']} [{entry['type']}]"
+            _say(textwrap.fill(text, 100, initial_indent=line, subsequent_indent=" " * len(line)))
         _say("")
 
 
@@ -379,8 +368,14 @@ def _command(*words: str, **options: object) -> str:
     return shlex.join(["perhop", *words, *given])
 
 
-def _columns(lines: Sequence[Sequence[str]]) -> list[str]:
-    return align(lines) if lines else []
+def _defaults(block: dict[str, Any]) -> list[str]:
+    """A block's parameters with their defaults, padded to columns."""
+    pairs = {
+        name: "required" if entry["default"] is None else json.dumps(entry["default"]).strip('"')
+        for name, entry in block["parameters"].items()
+    }
+    wide, deep = (max(map(len, texts), default=0) for texts in (pairs, pairs.values()))
+    return [f"      {name:{wide}}  {default:{deep}}  " for name, default in pairs.items()]
 
 
 def _out(text: str) -> None:
