@@ -65,11 +65,11 @@ lint-python: $(DEV)
 
 .PHONY: lint-generated
 lint-generated: $(ENGINE) $(DEV)
-	$(BIN)/python tools/generate.py --check
+	$(BIN)/python -m tools.generate --check
 
 .PHONY: generate
 generate: $(ENGINE) $(DEV) ## Write the files that are generated from the engine
-	$(BIN)/python tools/generate.py
+	$(BIN)/python -m tools.generate
 
 .PHONY: format
 format: cargo $(DEV) ## Put all sources into their standard format

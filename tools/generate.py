@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tools.builder import builder
+
 from perhop import _engine
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -151,6 +153,7 @@ VIEWS: dict[str, Callable[[], str]] = {
     "docs/blocks.md": blocks,
     "docs/scenario.md": scenario_format,
     "docs/scenario.schema.json": json_schema,
+    "python/perhop/scenario.py": lambda: builder(json.loads(_engine.scenario_schema())),
 }
 
 

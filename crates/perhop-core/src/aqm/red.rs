@@ -21,7 +21,7 @@ macro_rules! red_params {
             $($(#[$field_doc])* pub $field: $type,)+
             /// Room in the queue, in packets (`868p`) or bytes (`500kB`).
             pub limit: Depth,
-            /// w_q: the newest sample's weight in the average queue length.
+            /// The newest sample's weight in the average queue length (w_q).
             #[serde(default = "crate::aqm::red::default_weight")]
             pub weight: Weight,
             /// Let at least 1/p packets pass between two drops, as ns-2's RED does by default.

@@ -15,7 +15,7 @@ pub enum Pattern {
     Cbr,
 }
 
-/// Parameters of [`CbrSender`].
+/// A source over UDP that does not react to losses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct UdpParams {

@@ -17,7 +17,7 @@ pub enum Variant {
     NewReno,
 }
 
-/// Parameters of a TCP connection.
+/// A TCP connection. Defaults are those of the papers' period.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TcpParams {

@@ -1,0 +1,81 @@
+"""The engine: scenarios in, measurements out. Written in Rust; see `crates/perhop-python`.
+
+Arrays are numpy arrays: n flows, k probe samples, b delay bins. Colors stand in the order green, yellow, red.
+"""
+
+from typing import Any, final
+
+version: str
+"""The engine's version."""
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be run. `str()` is the whole message: file, line, key, problem and remedy."""
+
+class Cancelled(Exception):  # noqa: N818 - it is no error
+    """The run was cancelled before its end."""
+
+@final
+class Cancel:
+    """A way to end runs early, from any thread."""
+
+    def __new__(cls) -> Cancel: ...
+    def cancel(self) -> None:
+        """End every run that was given this object; they raise `Cancelled`."""
+
+def scenario_from_toml(text: str, origin: str) -> str:
+    """Read a scenario in TOML.
+
+    Args:
+        text: The scenario.
+        origin: What stands for the file in messages.
+
+    Returns:
+        The scenario as canonical JSON, defaults filled in.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+    """
+
+def scenario_from_json(text: str, origin: str) -> str:
+    """As `scenario_from_toml`, for JSON."""
+
+def scenario_schema() -> str:
+    """The JSON Schema (2020-12) of the scenario format."""
+
+def blocks() -> str:
+    """Every registered block as JSON.
+
+    A list of objects: `name`, `role` ("aqm", "meter" or "discipline"), `summary`, `source`, and `parameters`,
+    which maps a parameter's name to its `type`, `default` (null if it must be given) and `description`.
+    """
+
+def simulate(scenario: str, seed: int, cancel: Cancel | None = None) -> dict[str, Any]:
+    """Run a scenario once; other threads go on meanwhile.
+
+    Args:
+        scenario: The scenario in JSON, as `scenario_from_toml` returns it.
+        seed: From 0 to 2**64 - 1. The same scenario and seed give the same result on every machine.
+        cancel: Set it from another thread to end the run.
+
+    Returns:
+        `duration_s`, `warmup_s`: seconds. `events`, `packets`: events handled, packets offered to links.
+
+        `groups`: for each group of flows `name`, `count` and `profile_bps` (0 for best effort).
+
+        `flows`: for each flow, i64[n] or f64[n]: `group`, `member`, `started_s`, `throughput_bps` (first
+        deliveries at the receiver after the warm-up, IP headers included), `acked_bps`, `delivered_packets`,
+        `delivered_bytes`, `sent_packets`, `retransmitted_packets`, `timeouts`, `fast_retransmits`, `mean_rtt_s`
+        (NaN without a sample); i64[n, 3]: `marked`, `dropped`.
+
+        `links`: for each link with a queue rule `name`, `rate_bps`, `utilization`, `mean_queue_packets`,
+        i64[3] `arrived`, `sent`, `waiting`, `dropped` by reason, and `delay_s`: waiting times as `edges`
+        f64[b + 1], `counts` i64[b, 3] and `max` f64[3].
+
+        `series`: `time_s` f64[k]; `throughput_bps`, `cwnd_packets`, `rtt_s` f64[k, n]; `links`: for each link
+        `queue_packets` f64[k] and `averages` by name, f64[k]. k is 0 unless the scenario sets
+        `probes.interval`.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+        Cancelled: `cancel` was set.
+    """

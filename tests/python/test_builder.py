@@ -1,0 +1,110 @@
+"""The typed builder says what a scenario file says."""
+
+import doctest
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import perhop
+from perhop import _engine, scenario
+from perhop.scenario import Access, Flow, Link, Probes, RioPlusOut, Scenario, Tcp, TokenBucket
+
+FILE = """
+title = "Assured Service sold at 76 %"
+duration = "100s"
+probes = { interval = "1s" }
+
+[links.bottleneck]
+from = "edge"
+to = "core"
+rate = "20Mbps"
+delay = "48ms"
+queue.aqm = "rio-plus-out"
+queue.limit = "868p"
+queue.in = "390/694/0.02"
+queue.total = "347/694/0.05"
+queue.out = "10/30/0.01"
+
+[[flows]]
+name = "gold"
+count = 4
+from = "edge"
+to = "core"
+access = { rate = "10Mbps", delay = "1ms" }
+transport = { tcp = "newreno", packet = "576B", initial-window = "2p" }
+profile = { rate = "2Mbps", marker = "token-bucket", burst = "40kB" }
+"""
+
+BUILT = Scenario(
+    title="Assured Service sold at 76 %",
+    duration="100s",
+    links={
+        "bottleneck": Link(
+            from_="edge",
+            to="core",
+            rate="20Mbps",
+            delay="48ms",
+            queue=RioPlusOut(limit="868p", in_="390/694/0.02", total="347/694/0.05", out="10/30/0.01"),
+        )
+    },
+    flows=[
+        Flow(
+            name="gold",
+            count=4,
+            from_="edge",
+            to="core",
+            access=Access(rate="10Mbps", delay="1ms"),
+            transport=Tcp(tcp="newreno", packet="576B", initial_window="2p"),
+            profile=TokenBucket(rate="2Mbps", burst="40kB"),
+        )
+    ],
+    probes=Probes(interval="1s"),
+)
+
+
+def test_builder_and_file_say_the_same() -> None:
+    assert BUILT.to_dict() == tomllib.loads(FILE)
+    from_file = _engine.scenario_from_toml(FILE, "file")
+    assert _engine.scenario_from_json(BUILT.to_json(), "built") == from_file
+
+
+def test_canonical_form_is_its_own_canonical_form() -> None:
+    canonical = _engine.scenario_from_json(BUILT.to_json(), "built")
+    assert _engine.scenario_from_json(canonical, "again") == canonical
+    assert json.loads(canonical)["links"]["bottleneck"]["queue"]["weight"] == 0.002
+
+
+def test_a_built_scenario_runs() -> None:
+    short = Scenario(duration="2s", links=BUILT.links, flows=BUILT.flows)
+    result = perhop.run(short, runs=2, jobs=1)
+    assert result.flows.height == 8
+
+
+def test_a_problem_names_the_key() -> None:
+    wrong = Link(from_="edge", to="core", rate="20mbps", delay="48ms")
+    with pytest.raises(perhop.ScenarioError, match=r"links.bottleneck.rate: `20mbps` has the unit `mbps`"):
+        perhop.run(Scenario(duration="2s", links={"bottleneck": wrong}, flows=BUILT.flows))
+
+
+def test_every_class_is_exported() -> None:
+    assert set(scenario.__all__) <= set(dir(perhop))
+
+
+def test_the_modules_example() -> None:
+    assert doctest.testmod(scenario).failed == 0
+
+
+def test_the_schema_accepts_what_the_engine_accepts() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    published = json.loads(Path("docs/scenario.schema.json").read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(published)
+    validator.check_schema(published)
+    validator.validate(tomllib.loads(FILE))
+    for broken in (
+        FILE.replace("20Mbps", "20mbps"),
+        FILE.replace("limit", "limti"),
+        FILE.replace("newreno", "x"),
+    ):
+        assert not validator.is_valid(tomllib.loads(broken))
