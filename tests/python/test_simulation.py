@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 
 import perhop
 from perhop import _engine
+from perhop.simulation import canonical
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,6 +97,30 @@ def test_plain_data_and_text_are_the_same_scenario(small: Path) -> None:
     frames = [perhop.run(source).flows for source in (small, text, tomllib.loads(text))]
     assert_frame_equal(frames[0], frames[1])
     assert_frame_equal(frames[0], frames[2])
+
+
+def test_the_builder_is_the_same_scenario(small: Path) -> None:
+    def flow(name: str, profile: perhop.TokenBucket | None) -> perhop.Flow:
+        return perhop.Flow(
+            name=name,
+            count=2,
+            from_="edge",
+            to="core",
+            access=perhop.Access(rate="10Mbps", delay="1ms"),
+            transport=perhop.Tcp(tcp="newreno", packet="1000B"),
+            profile=profile,
+            start="0s..1s",
+        )
+
+    queue = perhop.Rio(limit="50p", in_="10/30/0.02", total="5/15/0.1")
+    built = perhop.Scenario(
+        title="Two classes at a small link",
+        duration="5s",
+        links={"bottleneck": perhop.Link(from_="edge", to="core", rate="2Mbps", delay="10ms", queue=queue)},
+        flows=[flow("gold", perhop.TokenBucket(rate="0.5Mbps", burst="10kB")), flow("best-effort", None)],
+    )
+    assert canonical(built) == canonical(small)
+    assert_frame_equal(perhop.run(built).flows, perhop.run(small).flows)
 
 
 def test_cancel(small: Path) -> None:

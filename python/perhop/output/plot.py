@@ -34,6 +34,8 @@ SERIES = ("#c2500a", "#0a6eb0", "#00805e", "#a34f86", "#8a6d00", "#3b8fb5")
 PANEL_INCHES = (4.5, 3.0)
 SMALL_PANEL_INCHES = (3.9, 2.9)
 COLUMNS = 3
+DENSE = 30
+"""Lines of more points than this are drawn without marks."""
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -211,7 +213,10 @@ def _lines(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]
         x, y = _xy(plot, rows, place)
         lows, highs = _ends(rows)
         axes.fill_between(x, lows, highs, color=color, alpha=0.22, linewidth=0)
-        axes.plot(x, y, color=color, linewidth=1.8, marker="o", markersize=3.5)
+        dense = len(x) > DENSE
+        axes.plot(
+            x, y, color=color, linewidth=1.2 if dense else 1.8, marker="" if dense else "o", markersize=3.5
+        )
         if y:
             labels.append(Label(y[-1], plot.series.text(value), color))
     return labels
@@ -239,7 +244,8 @@ def _bars(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
         axes.bar(x, y, width * 0.92, color=color, alpha=0.85, label=plot.series.text(value))
         _error_bars(axes, x, y, rows, INK)
         _published(axes, [(place[r.factors[plot.x.factor]] + shift, r) for r in rows], INK)
-    axes.legend(frameon=False, loc="upper right", labelcolor="linecolor", handlelength=1)
+    if len(curves) > 1:
+        axes.legend(frameon=False, loc="upper right", labelcolor="linecolor", handlelength=1)
     return []
 
 

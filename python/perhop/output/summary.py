@@ -88,15 +88,15 @@ def _class(row: Mapping[str, Any]) -> dict[str, str]:
         "flows": str(row["flows"]),
         "profile, Mbit/s": f"{row['profile_bps'] / 1e6:g}" if row["profile_bps"] else "best effort",
         "throughput, Mbit/s": throughput,
-        **{f"{color} lost": _percent(row[f"dropped_{color}"]) for color in COLORS},
+        **{f"{color} lost, %": _percent(row[f"dropped_{color}"]) for color in COLORS},
         "RTT, ms": _milliseconds(row["mean_rtt_s"]),
     }
 
 
 def _link(row: Mapping[str, Any]) -> dict[str, str]:
-    used = f"{row['utilization']:.1%}"
+    used = f"{row['utilization'] * 100:.1f}"
     if row["utilization_low"] is not None:
-        used += f" ± {(row['utilization_high'] - row['utilization_low']) / 2:.1%}"
+        used += f" ± {(row['utilization_high'] - row['utilization_low']) * 50:.1f}"
     dropped = {
         name.removeprefix("dropped_"): value
         for name, value in row.items()
@@ -104,15 +104,15 @@ def _link(row: Mapping[str, Any]) -> dict[str, str]:
     }
     return {
         "link": str(row["link"]),
-        "used": used,
-        "mean queue": f"{row['mean_queue_packets']:.1f} p",
+        "used, %": used,
+        "queue, p": f"{row['mean_queue_packets']:.1f}",
         **{f"delay {q}, ms": _milliseconds(row[f"delay_{q}_s"]) for q in ("p50", "p95", "p99")},
-        "drops in a run": ", ".join(f"{reason} {value:.0f}" for reason, value in dropped.items()) or "none",
+        "drops per run": ", ".join(f"{reason} {value:.0f}" for reason, value in dropped.items()) or "none",
     }
 
 
 def _percent(share: float | None) -> str:
-    return MISSING if share is None else f"{share:.2%}"
+    return MISSING if share is None else f"{share * 100:.2f}"
 
 
 def _milliseconds(seconds: float | None) -> str:

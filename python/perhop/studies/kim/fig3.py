@@ -82,8 +82,8 @@ def alike(evidence: Evidence) -> Judgement:
     found = gap(evidence, profile)
     return Judgement(
         abs(found.mean) < ALIKE * profile,
-        f"RI+O − RIO, mean over the levels: {found.text(sign=True)} Mbit/s, {found.mean / profile:+.1%} of "
-        "the profile.",
+        f"RI+O − RIO, mean over the levels: {found.text(sign=True)} Mbit/s, "
+        f"{_percent(found.mean / profile)} of the profile.",
     )
 
 
@@ -92,10 +92,14 @@ def grows(evidence: Evidence) -> Judgement:
     found = {profile: gap(evidence, profile) for profile in PROFILES}
     means = [e.mean for e in found.values()]
     text = "; ".join(
-        f"{profile:g} Mbit/s: {e.text(sign=True)} ({e.mean / profile:+.1%} of the profile)"
+        f"{profile:g} Mbit/s: {e.text(sign=True)} ({_percent(e.mean / profile)} of the profile)"
         for profile, e in found.items()
     )
     return Judgement(means[0] < means[1] < means[2], f"RI+O − RIO, mean over the levels, {text}.")
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:+.1f} %".replace("-", "−")
 
 
 def to_fifty(evidence: Evidence) -> Judgement:
