@@ -1,7 +1,7 @@
-"""perhop against ns-2's own DiffServ module: the RI+O paper's Table 1 setting and others that stress other regimes.
+"""perhop against ns-2's own DiffServ module: the RI+O paper's Table 1 setting, and others that stress it.
 
-Each class's mean over the seeds must differ by no more than 5 %, or the two 95 % intervals must overlap. ns-2 is
-a peer: `README.md` lists what its queue and its TCP do differently and by how much it matters.
+Each class's mean over the seeds must differ by no more than 5 %, or the two 95 % intervals must overlap. ns-2
+is a peer: `README.md` lists what its queue and its TCP do differently and by how much it matters.
 """
 
 from __future__ import annotations

@@ -303,7 +303,8 @@ fn alternatives(generator: &mut SchemaGenerator, tag: &str, blocks: Vec<BlockInf
             let mut schema = (block.parameters)(generator).to_value();
             let object = schema.as_object_mut().expect("parameters are a table");
             object.insert("title".into(), block.name.into());
-            object.insert("description".into(), format!("{}. Source: {}.", block.summary, block.source).into());
+            object
+                .insert("description".into(), format!("{}. Source: {}.", block.summary, block.source).into());
             let properties = object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
             let named = serde_json::json!({ "const": block.name, "description": "The block's name." });
             if let Some(properties) = properties.as_object_mut() {
