@@ -298,10 +298,10 @@ impl Link {
         match &mut self.port {
             Port::Open => {}
             Port::OnDemand(port) => {
-                port.waiting.iter().for_each(|held| port.statistics.wait(held.arrived, now))
+                port.waiting.iter().for_each(|held| port.statistics.wait(held.arrived, now));
             }
             Port::ByEvent(port) => {
-                port.fifo.iter().for_each(|held| port.statistics.wait(held.header.arrived, now))
+                port.fifo.iter().for_each(|held| port.statistics.wait(held.header.arrived, now));
             }
         }
     }
