@@ -323,7 +323,7 @@ def _show(outcome: Outcome, say: Callable[[str], None]) -> None:
     for note in study.notes:
         if note.impossible:
             say("\n" + textwrap.fill(f"Cannot be right: {note.text}", 88))
-    say("\nClaims")
+    say("\nFindings of ours, not the paper's" if study.findings else "\nClaims")
     for verdict in outcome.verdicts:
         head = "holds" if verdict.holds else "does not hold"
         say(textwrap.fill(f"{head}: {verdict.text}", 88, initial_indent="  ", subsequent_indent="    "))
@@ -340,7 +340,8 @@ def _conclude(
         holding = sum(verdict.holds for verdict in outcome.verdicts)
         failing = [verdict.id for verdict in outcome.verdicts if not verdict.holds]
         runs = len(outcome.seeds)
-        text = f"{outcome.study.id}: {runs} run{'s' if runs > 1 else ''} of each cell, {holding} claims hold"
+        what = "findings of ours" if outcome.study.findings else "claims"
+        text = f"{outcome.study.id}: {runs} run{'s' if runs > 1 else ''} of each cell, {holding} {what} hold"
         text += f", {len(failing)} do not ({', '.join(failing)})" if failing else ""
         say(textwrap.fill(text, 100, subsequent_indent="    "))
     found = f", {counts.found} found finished in {out / 'runs'}" if counts.found else ""

@@ -208,6 +208,7 @@ class Study:
         scenario: The scenario of a cell, as plain data.
         samples: The numbers to keep of one run of a cell.
         summaries: Rows that are read off the means of all runs.
+        findings: The claims are ours, about our own variations; they never count with the paper's.
         assumptions: What had to be chosen because the paper is silent.
         method: How the setting was simulated, in a few sentences.
     """
@@ -227,6 +228,7 @@ class Study:
     assumptions: Sequence[str] = ()
     method: str = ""
     summaries: Callable[[Evidence], Iterable[Row]] | None = None
+    findings: bool = False
     default_runs: int = 6
 
 

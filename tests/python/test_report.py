@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -132,7 +133,7 @@ def test_the_page_says_everything() -> None:
     page = reproduction_page([outcome()], "perhop reproduce made-up")
     text = " ".join(read(page).text.split())
     for wanted in (
-        "1 claim holds",
+        "1 published claim holds",
         "1 does not",
         "does not hold It falls.",
         "Tried: another seed",
@@ -149,6 +150,14 @@ def test_the_page_says_everything() -> None:
     assert "prefers-color-scheme: dark" in page
     assert 'name="viewport"' in page
     assert page == reproduction_page([outcome()], "perhop reproduce made-up")
+
+
+def test_findings_of_ours_never_count_as_published_claims() -> None:
+    made = outcome()
+    ours = replace(made, study=replace(made.study, id="ours", findings=True))
+    text = " ".join(read(reproduction_page([made, ours], "perhop reproduce")).text.split())
+    assert "1 published claim holds" in text
+    assert "ours (findings of ours)" in text
 
 
 @pytest.mark.parametrize("kind", ["lines", "points", "bars"])

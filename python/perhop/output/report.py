@@ -63,7 +63,7 @@ def reproduction_page(outcomes: Sequence[Outcome], command: str) -> str:
         outcomes: The studies, in reading order.
         command: What to type to get the same page again.
     """
-    verdicts = [verdict for outcome in outcomes for verdict in outcome.verdicts]
+    verdicts = [v for outcome in outcomes if not outcome.study.findings for v in outcome.verdicts]
     return _render(
         "reproduction.html.j2",
         command=command,

@@ -262,5 +262,6 @@ VARIED = Study(
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,
     summaries=limits,
+    findings=True,
     default_runs=3,
 )
