@@ -21,9 +21,9 @@ fn main() {
     divan::main();
 }
 
-#[divan::bench(args = 0..AQMS.len())]
-fn enqueue_dequeue(bencher: divan::Bencher<'_, '_>, aqm: usize) {
-    let (name, table) = AQMS[aqm];
+#[divan::bench(args = AQMS.iter().map(|(name, _)| *name))]
+fn enqueue_dequeue(bencher: divan::Bencher<'_, '_>, name: &str) {
+    let (_, table) = AQMS.iter().find(|(known, _)| *known == name).expect("listed above");
     let mut table = serde_json::Deserializer::from_str(table);
     let params = AqmParams::deserialize_named(name, &mut table).expect("registered").expect("valid");
     bencher

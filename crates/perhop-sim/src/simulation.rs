@@ -35,6 +35,8 @@ pub struct Simulation {
     hops: u64,
     observed: Vec<Observed>,
     probe: Probe,
+    /// When the probe next looks at flows.
+    looks_at: Instant,
     warmup: Instant,
 }
 
@@ -67,6 +69,8 @@ struct Flow {
     stop: Instant,
     /// The wake-up that is in the event queue.
     scheduled: Instant,
+    /// Acknowledgements that could not be taken ahead and are events: those behind them must wait their turn.
+    acks_due: u32,
     /// The receiver's answers depend on this flow alone: it may take packets ahead of time.
     answers_ahead: bool,
     /// When each packet not yet counted as delivered reaches the receiver.
@@ -157,6 +161,7 @@ impl Simulation {
             handled: 0,
             hops: 0,
             probe: Probe::new(network, &observed),
+            looks_at: Instant::NEVER,
             observed,
             warmup,
         };
@@ -242,8 +247,8 @@ impl Simulation {
 
     /// Puts a packet on its way.
     ///
-    /// What nobody else can change is done at once: the private links that follow, and a receiver that answers each
-    /// packet as it comes. Only the arrival where flows meet again is an event.
+    /// What nobody else can change is done at once: the private links that follow, a receiver that answers each packet
+    /// as it comes, a sender whose timers are not due before. Only the arrival where flows meet again is an event.
     #[inline]
     fn launch(&mut self, mut number: u32, mut packet: SimPacket, mut arrival: Instant) {
         while self.service == Service::OnDemand {
@@ -261,11 +266,44 @@ impl Simulation {
                         None => return,
                     }
                 }
+                Step::Sender => {
+                    let number = packet.header.flow.0 as usize;
+                    if self.may_act_ahead(number, arrival) {
+                        return self.act_ahead(number, packet.sequence, arrival);
+                    }
+                    self.flows[number].acks_due += 1;
+                    break;
+                }
                 _ => break,
             }
         }
         self.links[number as usize].carry(packet);
         self.events.push(arrival, SourceId(self.links.len() as u32 + number));
+    }
+
+    /// Whether the sender may take this acknowledgement now, although it comes only at `arrival`: nothing else happens
+    /// to the sender until then, nobody looks at it, and what it sends goes onto its own link.
+    #[inline]
+    fn may_act_ahead(&self, number: usize, arrival: Instant) -> bool {
+        let flow = &self.flows[number];
+        flow.acks_due == 0
+            && arrival < flow.wake()
+            && arrival < self.looks_at
+            && arrival <= self.end
+            && matches!(self.steps[flow.forward as usize], Step::Private(_))
+    }
+
+    fn act_ahead(&mut self, number: usize, expected: u32, at: Instant) {
+        self.flows[number].sender.on_ack(expected, at);
+        while let Some(mut packet) = self.flows[number].transmit(number, at) {
+            if let Step::Private(link) = self.steps[packet.step as usize] {
+                packet.step += 1;
+                self.hops += 1;
+                let arrival = self.links[link as usize].pass(packet.header.size, at);
+                self.launch(link, packet, arrival);
+            }
+        }
+        self.schedule_flow(number);
     }
 
     /// Serves a port until it has sent something or has nothing to send.
@@ -301,7 +339,9 @@ impl Simulation {
     #[inline]
     fn acknowledge(&mut self, packet: SimPacket) {
         let number = packet.header.flow.0 as usize;
-        self.flows[number].sender.on_ack(packet.sequence, self.now);
+        let flow = &mut self.flows[number];
+        flow.acks_due = flow.acks_due.saturating_sub(1);
+        flow.sender.on_ack(packet.sequence, self.now);
         self.transmit(number);
         self.schedule_flow(number);
     }
@@ -321,6 +361,9 @@ impl Simulation {
             return; // An earlier wake-up took its place.
         }
         flow.scheduled = Instant::NEVER;
+        if now < flow.wake() {
+            return self.schedule_flow(number); // Its deadline has moved away.
+        }
         if now >= flow.start {
             flow.outcome.started = flow.start;
             flow.start = Instant::NEVER;
@@ -355,9 +398,9 @@ impl Simulation {
     fn schedule_probe(&mut self) {
         let source = SourceId((2 * self.links.len() + self.flows.len()) as u32);
         let warmup = if self.probe.warmup_taken { Instant::NEVER } else { self.warmup };
-        let next = self.probe.next.min(warmup);
-        if next != Instant::NEVER {
-            self.events.push(next, source);
+        self.looks_at = self.probe.next.min(warmup);
+        if self.looks_at != Instant::NEVER {
+            self.events.push(self.looks_at, source);
         }
     }
 
@@ -447,6 +490,7 @@ impl Flow {
             start,
             stop: spec.stop.unwrap_or(Instant::NEVER),
             scheduled: Instant::NEVER,
+            acks_due: 0,
             answers_ahead: match &spec.transport {
                 TransportSpec::Tcp(params) => params.delayed_ack.is_zero() && spec.egress.is_some(),
                 TransportSpec::Udp(_) => true,
