@@ -23,7 +23,7 @@ pub mod units;
 pub use block::{Block, BlockInfo, Context, Environment, Role, registry};
 pub use counters::{Counters, Imbalance};
 pub use occupancy::Occupancy;
-pub use packet::{Color, Dscp, Ecn, FlowId, Header, Packet};
+pub use packet::{Color, Dscp, Ecn, FlowId, Header, Packet, ServiceLevel};
 pub use rng::Rng;
 pub use time::{Duration, Instant};
 pub use units::{Bitrate, Bytes, Depth, Probability, Thresholds, Unit, Weight};

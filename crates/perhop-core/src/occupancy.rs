@@ -15,14 +15,14 @@ impl Occupancy {
 
     /// Counts a packet in.
     #[inline]
-    pub fn add(&mut self, color: Color, size: u32) {
+    pub fn add(&mut self, color: Color, size: u16) {
         self.packets[color.index()] += 1;
         self.bytes[color.index()] += u64::from(size);
     }
 
     /// Counts a packet out.
     #[inline]
-    pub fn remove(&mut self, color: Color, size: u32) {
+    pub fn remove(&mut self, color: Color, size: u16) {
         self.packets[color.index()] -= 1;
         self.bytes[color.index()] -= u64::from(size);
     }

@@ -36,9 +36,26 @@ const AQMS: &[(&str, &str)] = &[
         "rio-plus-out",
         r#"{"in": "4kB/7kB/0.02", "total": "1kB/3kB/0.5", "out": "1kB/2kB/0.1", "limit": "9kB", "weight": 1, "averages": "own-class"}"#,
     ),
+    (
+        "rio-three",
+        r#"{"in": "4/7/0.02", "out-in": "2/5/0.5", "out-out": "1/3/0.5", "limit": "9p", "weight": 0.2}"#,
+    ),
+    (
+        "rio-three",
+        r#"{"in": "0/0/1", "out-in": "0/0/0", "out-out": "1/1/1", "limit": "9p", "weight": 1, "averages": "own-class"}"#,
+    ),
+    ("inverse-rate", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#),
+    (
+        "inverse-rate",
+        r#"{"in": "4kB/7kB/0.02", "total": "1kB/3kB/0.5", "limit": "9kB", "reading": "flat", "k": 1, "m": 1, "r-min": "1bps"}"#,
+    ),
 ];
 const METERS: &[(&str, &str)] = &[
     ("token-bucket", r#"{"rate": "1Mbps", "burst": "5kB"}"#),
+    ("tsw", r#"{"rate": "1Mbps"}"#),
+    ("tsw", r#"{"rate": "1bps", "window": "1ns", "rule": "four-thirds", "initial": "zero"}"#),
+    ("three-precedence", r#"{"rate": "1Mbps", "split": "proportional"}"#),
+    ("three-precedence", r#"{"rate": "999Gbps", "rule": "deterministic", "long-window": "1ns"}"#),
     ("token-bucket", r#"{"rate": "1bps", "burst": "0B"}"#),
     ("token-bucket", r#"{"rate": "999Gbps", "burst": "9GB"}"#),
 ];
@@ -55,7 +72,7 @@ fn meter(name: &str, table: &str) -> MeterParams {
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let color = prop_oneof![Just(Color::Green), Just(Color::Yellow), Just(Color::Red)];
-    let size = prop_oneof![Just(40_u32), Just(1000), 1_u32..9000, Just(u32::MAX)];
+    let size = prop_oneof![Just(40_u16), Just(1000), 1_u16..9000, Just(u16::MAX)];
     let operation = prop_oneof![
         4 => (size, color).prop_map(|(size, color)| Operation::Enqueue { size, color }),
         3 => Just(Operation::Dequeue),
@@ -131,7 +148,7 @@ proptest! {
     #[test]
     fn meters_are_deterministic_and_do_not_panic(
         seed: u64,
-        arrivals in prop::collection::vec((prop_oneof![0_u64..9_000_000, Just(u64::MAX)], any::<u32>()), 0..200),
+        arrivals in prop::collection::vec((prop_oneof![0_u64..9_000_000, Just(u64::MAX)], any::<u16>()), 0..200),
     ) {
         for (name, table) in METERS {
             let colors = meter_colors(meter(name, table).build(environment()), seed, &arrivals);

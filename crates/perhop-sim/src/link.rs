@@ -81,7 +81,7 @@ struct Serializer {
     busy_until: Instant,
     remainder: u64,
     /// The last size and its (nanoseconds, remainder): packets of one size follow each other.
-    last: (u32, u64, u64),
+    last: (u16, u64, u64),
 }
 
 /// What is counted at a port besides packets.
@@ -112,7 +112,7 @@ struct OnDemandPort {
 struct Waiting {
     arrived: Instant,
     service: Instant,
-    size: u32,
+    size: u16,
     color: Color,
 }
 
@@ -131,7 +131,7 @@ impl Serializer {
 
     /// Occupies the link with `size` bytes from `start`, and returns when it is free again.
     #[inline]
-    fn transmit(&mut self, start: Instant, size: u32) -> Instant {
+    fn transmit(&mut self, start: Instant, size: u16) -> Instant {
         if self.last.0 != size {
             let bits = u128::from(size) * 8_000_000_000;
             self.last = (size, (bits / u128::from(self.rate)) as u64, (bits % u128::from(self.rate)) as u64);
@@ -156,7 +156,7 @@ impl PortStatistics {
 
     /// A packet that came at `arrived` begins its transmission.
     #[inline]
-    fn serve(&mut self, arrived: Instant, service: Instant, size: u32, color: Color) {
+    fn serve(&mut self, arrived: Instant, service: Instant, size: u16, color: Color) {
         let (begin, end) = self.window;
         self.wait(arrived, service);
         if service >= begin && service < end {
@@ -249,7 +249,7 @@ impl Link {
 
     /// Puts `size` bytes on the link as soon as it is free, and says when they reach the far end.
     #[inline]
-    pub fn pass(&mut self, size: u32, now: Instant) -> Instant {
+    pub fn pass(&mut self, size: u16, now: Instant) -> Instant {
         let start = self.serializer.busy_until.max(now);
         self.serializer.transmit(start, size) + self.delay
     }

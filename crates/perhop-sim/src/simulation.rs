@@ -62,8 +62,8 @@ struct Flow {
     /// Where the routes of data and of acknowledgements begin.
     forward: u32,
     backward: u32,
-    ack_size: u32,
-    data_size: u32,
+    ack_size: u16,
+    data_size: u16,
     /// Application events still to come: start, then stop.
     start: Instant,
     stop: Instant,
@@ -467,13 +467,13 @@ impl Flow {
             TransportSpec::Tcp(params) => (
                 Sender::Tcp(TcpSender::new(params.clone(), spec.volume)),
                 Receiver::Tcp(TcpReceiver::new(params)),
-                params.packet.get() as u32,
-                params.ack.get() as u32,
+                params.packet.get() as u16,
+                params.ack.get() as u16,
             ),
             TransportSpec::Udp(params) => (
                 Sender::Cbr(CbrSender::new(params, spec.volume)),
                 Receiver::Sink,
-                params.packet.get() as u32,
+                params.packet.get() as u16,
                 0,
             ),
         };

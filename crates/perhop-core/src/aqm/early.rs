@@ -116,10 +116,27 @@ impl EarlyTest {
         Self { set, knobs, count: -1 }
     }
 
+    /// The set's own max_p.
+    pub fn max_p(&self) -> f64 {
+        self.set.max_p()
+    }
+
     /// Judges one packet against the `average`; `None` lets it pass.
     #[inline]
     pub fn judge(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
-        let (min, max, max_p) = (self.set.min(), self.set.max(), self.set.max_p());
+        self.judge_with(self.set.max_p(), average, packet, rng)
+    }
+
+    /// As [`judge`](Self::judge), with another max_p for this packet.
+    #[inline]
+    pub fn judge_with(
+        &mut self,
+        max_p: f64,
+        average: f64,
+        packet: &Header,
+        rng: &mut Rng,
+    ) -> Option<Severity> {
+        let (min, max) = (self.set.min(), self.set.max());
         let p_b = if average < min {
             self.count = -1;
             return None;
@@ -181,7 +198,7 @@ mod tests {
         RedKnobs { wait, gentle, mean_packet: Bytes::new(1000) }
     }
 
-    fn gaps(wait: bool, size: u32, set: &str) -> Vec<u32> {
+    fn gaps(wait: bool, size: u16, set: &str) -> Vec<u32> {
         let mut test = EarlyTest::new(set.parse().unwrap(), knobs(wait, false));
         let mut rng = Rng::stream(11, "gaps");
         let packet = Header::new(FlowId(0), size);

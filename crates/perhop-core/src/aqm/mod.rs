@@ -2,15 +2,19 @@
 
 mod drop_tail;
 mod early;
+mod inverse_rate;
 mod red;
 mod rio;
 mod rio_plus_out;
+mod rio_three;
 
 pub use drop_tail::{DropTail, DropTailParams};
 pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
+pub use inverse_rate::{InverseRate, InverseRateParams, Positive, Reading};
 pub use red::{Red, RedParams};
 pub use rio::{Averages, Coupling, Rio, RioParams};
 pub use rio_plus_out::{RioPlusOut, RioPlusOutParams};
+pub use rio_three::{RioThree, RioThreeParams};
 
 use crate::{Context, Header, Instant, Occupancy};
 
@@ -55,6 +59,18 @@ pub enum Verdict {
     Drop(Reason),
 }
 
+impl Verdict {
+    /// What a RED test found, as a verdict.
+    #[inline]
+    fn of(found: Option<Severity>) -> Self {
+        match found {
+            None => Self::Pass,
+            Some(Severity::Early) => Self::Drop(Reason::Early),
+            Some(Severity::Forced) => Self::Drop(Reason::Forced),
+        }
+    }
+}
+
 /// Decides who is dropped; never owns a packet.
 pub trait Aqm {
     /// Judges a packet before it is queued; `queue` does not count it yet.
@@ -95,4 +111,6 @@ register_aqms! {
     Red(Red),
     Rio(Rio),
     RioPlusOut(RioPlusOut),
+    RioThree(RioThree),
+    InverseRate(InverseRate),
 }

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs};
 use super::{Aqm, Reason, Verdict};
 use crate::{Block, Bytes, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight};
 
@@ -99,11 +99,7 @@ impl Aqm for Red {
             self.test.lost();
             Verdict::Drop(Reason::Overflow)
         } else {
-            match self.test.judge(self.average.get(), packet, cx.rng) {
-                None => Verdict::Pass,
-                Some(Severity::Early) => Verdict::Drop(Reason::Early),
-                Some(Severity::Forced) => Verdict::Drop(Reason::Forced),
-            }
+            Verdict::of(self.test.judge(self.average.get(), packet, cx.rng))
         };
         self.idle.settle(verdict == Verdict::Pass, cx.now);
         verdict

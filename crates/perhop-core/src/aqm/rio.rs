@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs};
 use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
@@ -162,11 +162,7 @@ impl Aqm for Rio {
             test.lost();
             Verdict::Drop(Reason::Overflow)
         } else {
-            match test.judge(average.get(), packet, cx.rng) {
-                None => Verdict::Pass,
-                Some(Severity::Early) => Verdict::Drop(Reason::Early),
-                Some(Severity::Forced) => Verdict::Drop(Reason::Forced),
-            }
+            Verdict::of(test.judge(average.get(), packet, cx.rng))
         };
         self.averages.settle(verdict, cx.now);
         verdict

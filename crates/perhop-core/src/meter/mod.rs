@@ -1,8 +1,12 @@
 //! Meters: a flow's traffic measured against its profile, each packet given a color (RFC 2475, section 2.3.3).
 
 mod token_bucket;
+mod tsw;
 
 pub use token_bucket::{TokenBucket, TokenBucketParams};
+pub use tsw::{
+    InitialRate, OutRule, RateEstimator, Split, ThreePrecedence, ThreePrecedenceParams, Tsw, TswParams,
+};
 
 use crate::{Bitrate, Color, Context, Header};
 
@@ -34,4 +38,6 @@ macro_rules! register_meters {
 
 register_meters! {
     TokenBucket(TokenBucket),
+    Tsw(Tsw),
+    ThreePrecedence(ThreePrecedence),
 }

@@ -13,7 +13,7 @@ pub enum Operation {
     /// A packet comes.
     Enqueue {
         /// Its size in bytes.
-        size: u32,
+        size: u16,
         /// Its color.
         color: Color,
     },
@@ -97,7 +97,7 @@ pub fn fifo(aqm: AqmParams) -> Fifo<Header> {
 }
 
 /// The colors a meter gives to packets of these (gap in ns, size) pairs.
-pub fn meter_colors(mut meter: AnyMeter, seed: u64, arrivals: &[(u64, u32)]) -> Vec<Color> {
+pub fn meter_colors(mut meter: AnyMeter, seed: u64, arrivals: &[(u64, u16)]) -> Vec<Color> {
     let mut rng = Rng::stream(seed, "harness");
     let mut now = Instant::ZERO;
     arrivals

@@ -12,7 +12,7 @@ pub struct Transmit {
     /// The segment's number.
     pub sequence: u32,
     /// Size on the wire in bytes.
-    pub size: u32,
+    pub size: u16,
 }
 
 /// Counts that every sender keeps.

@@ -58,7 +58,7 @@ impl UdpParams {
 /// Sends one packet each `packet * 8 / rate` seconds, whatever happens to them.
 #[derive(Clone, Debug)]
 pub struct CbrSender {
-    size: u32,
+    size: u16,
     gap: Duration,
     spread: u64,
     next: Instant,
@@ -73,7 +73,7 @@ impl CbrSender {
         let nanos = u128::from(params.packet.bits()) * 1_000_000_000 / u128::from(params.rate.as_bps());
         let gap = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
         Self {
-            size: params.packet.get() as u32,
+            size: params.packet.get() as u16,
             gap,
             spread: (gap.as_nanos() as f64 * params.jitter.get()) as u64,
             next: Instant::NEVER,

@@ -296,7 +296,7 @@ impl TcpSender {
         self.statistics.sent += 1;
         self.statistics.retransmitted += u64::from(again);
         let size = if self.params.handshake && sequence == 0 { self.params.ack } else { self.params.packet };
-        Transmit { sequence, size: size.get() as u32 }
+        Transmit { sequence, size: size.get() as u16 }
     }
 }
 

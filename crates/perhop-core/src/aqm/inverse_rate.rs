@@ -1,0 +1,279 @@
+//! Inverse-rate drop: Yeom & Reddy 1999, section 3.2, equation 9.
+//!
+//! RIO in which an OUT packet's drop probability falls with the service level that the packet carries:
+//! p = k / (m k + r / `r_min`). The router keeps no state for flows.
+//!
+//! ## Deviations
+//! The paper does not say how p meets RED. The three readings are `reading`; the default makes p the max_p of the OUT
+//! test, which at r = 0 is 1/m, the paper's baseline. One count spreads the drops of all levels, with p varying from
+//! packet to packet. `best_effort_alone_is_rio_to_the_bit` and `readings_by_hand` show them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::early::{EarlyTest, IdleClock, RedKnobs, Severity};
+use super::red::red_params;
+use super::rio::{Averages, Coupling, InOutAverages, same_unit};
+use super::{Aqm, Reason, Verdict};
+use crate::units::UnitError;
+use crate::{
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, ServiceLevel,
+    Thresholds, Weight,
+};
+
+/// How equation 9's probability p meets RED.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reading {
+    /// p is the max_p of the OUT test.
+    #[default]
+    MaxP,
+    /// The OUT test's probability is multiplied by p m.
+    Scale,
+    /// Every OUT packet is dropped with probability p while the average is above min.
+    Flat,
+}
+
+red_params! {
+    /// Parameters of [`InverseRate`].
+    InverseRateParams {
+        /// `min/max/max_p` for IN packets, against the average of IN packets.
+        r#in: Thresholds,
+        /// `min/max/max_p` for OUT packets, against the average of all packets; max_p is used by the reading `scale` only.
+        total: Thresholds,
+        /// The k of equation 9.
+        #[serde(default = "four")] k: Positive,
+        /// The m of equation 9: a flow without a profile has p = 1/m.
+        #[serde(default = "two")] m: Positive,
+        /// The `r_min` of equation 9.
+        #[serde(default = "hundred_kbps")] r_min: Bitrate,
+        /// How equation 9's probability meets RED.
+        #[serde(default)] reading: Reading,
+        /// Which arrivals update which average.
+        #[serde(default)] averages: Averages,
+    }
+}
+
+/// A number of at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Positive(f64);
+
+impl<'de> Deserialize<'de> for Positive {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = f64::deserialize(deserializer)?;
+        if value.is_finite() && value >= 1.0 {
+            Ok(Self(value))
+        } else {
+            Err(serde::de::Error::custom(format!("a number of at least 1, not {value}")))
+        }
+    }
+}
+
+impl JsonSchema for Positive {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Positive".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "number", "minimum": 1 })
+    }
+}
+
+const fn four() -> Positive {
+    Positive(4.0)
+}
+
+const fn two() -> Positive {
+    Positive(2.0)
+}
+
+fn hundred_kbps() -> Bitrate {
+    Bitrate::from_bps(100_000).expect("above zero")
+}
+
+/// RIO whose OUT packets are dropped the less, the higher the service level they carry.
+#[derive(Clone, Debug)]
+pub struct InverseRate {
+    limit: Depth,
+    averages: InOutAverages,
+    in_test: EarlyTest,
+    out_test: EarlyTest,
+    law: Law,
+    reading: Reading,
+    min: f64,
+    max: f64,
+}
+
+/// Equation 9.
+#[derive(Clone, Copy, Debug)]
+struct Law {
+    k: f64,
+    m: f64,
+    r_min: f64,
+}
+
+impl Law {
+    #[inline]
+    fn probability(self, level: ServiceLevel) -> f64 {
+        self.k / (self.m * self.k + level.as_bps() / self.r_min)
+    }
+}
+
+impl Block for InverseRate {
+    type Params = InverseRateParams;
+    const NAME: &'static str = "inverse-rate";
+    const SUMMARY: &'static str =
+        "RIO that drops OUT packets the less, the higher the service level they carry";
+    const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.2, equation 9";
+
+    fn check(params: &InverseRateParams) -> Result<(), UnitError> {
+        same_unit(&[params.r#in, params.total])
+    }
+
+    fn new(params: InverseRateParams, environment: Environment) -> Self {
+        let idle = IdleClock::new(params.mean_packet, environment.rate);
+        Self {
+            limit: params.limit,
+            averages: InOutAverages::new(params.averages, params.weight, params.r#in.unit(), idle),
+            in_test: EarlyTest::new(params.r#in, params.knobs()),
+            out_test: EarlyTest::new(params.total, params.knobs()),
+            law: Law { k: params.k.0, m: params.m.0, r_min: params.r_min.as_bps() as f64 },
+            reading: params.reading,
+            min: params.total.min(),
+            max: params.total.max(),
+        }
+    }
+}
+
+impl InverseRate {
+    #[inline]
+    fn judge_out(&mut self, packet: &Header, cx: &mut Context<'_>) -> Option<Severity> {
+        let average = self.averages.other.get();
+        let p = self.law.probability(packet.service);
+        match self.reading {
+            Reading::MaxP => self.out_test.judge_with(p, average, packet, cx.rng),
+            Reading::Scale => {
+                let max_p = self.out_test.max_p() * p * self.law.m;
+                self.out_test.judge_with(max_p, average, packet, cx.rng)
+            }
+            Reading::Flat if average >= self.max => Some(Severity::Forced),
+            Reading::Flat => (average >= self.min && cx.rng.chance(p)).then_some(Severity::Early),
+        }
+    }
+}
+
+impl Aqm for InverseRate {
+    #[inline]
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        self.averages.arrive(packet, queue, Coupling::Coupled, cx.now);
+        let is_in = packet.color == Color::Green;
+        let verdict = if queue.is_full_for(packet, self.limit) {
+            if is_in {
+                self.in_test.lost();
+            } else {
+                self.out_test.lost();
+            }
+            Verdict::Drop(Reason::Overflow)
+        } else {
+            let found = if is_in {
+                self.in_test.judge(self.averages.r#in.get(), packet, cx.rng)
+            } else {
+                self.judge_out(packet, cx)
+            };
+            Verdict::of(found)
+        };
+        self.averages.settle(verdict, cx.now);
+        verdict
+    }
+
+    fn on_idle(&mut self, since: Instant) {
+        self.averages.begin_idle(since);
+    }
+
+    fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        [("in", self.averages.r#in.get()), ("total", self.averages.other.get())].into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aqm::{Rio, RioParams};
+    use crate::{FlowId, Rng};
+
+    fn environment() -> Environment {
+        Environment { rate: Bitrate::from_bps(8_000_000).unwrap() }
+    }
+
+    fn level(rate: &str) -> ServiceLevel {
+        ServiceLevel::of(rate.parse().unwrap())
+    }
+
+    #[test]
+    fn equation_9_by_hand() {
+        let law = Law { k: 4.0, m: 2.0, r_min: 1e5 };
+        let levels = [ServiceLevel::NONE, level("0.1Mbps"), level("0.5Mbps"), level("1Mbps"), level("2Mbps")];
+        let found = levels.map(|level| (law.probability(level) * 1e4).round() / 1e4);
+        assert_eq!(found, [0.5, 0.4444, 0.3077, 0.2222, 0.1429]);
+    }
+
+    fn drops(reading: &str, service: ServiceLevel, average: u32) -> f64 {
+        let table = format!(
+            r#"{{"in": "50/100/0.02", "total": "20/40/0.5", "limit": "200p", "weight": 1, "wait": false,
+                 "reading": "{reading}"}}"#
+        );
+        let params: InverseRateParams = serde_json::from_str(&table).unwrap();
+        let fresh = InverseRate::new(params, environment());
+        let mut queue = Occupancy::EMPTY;
+        (0..average).for_each(|_| queue.add(Color::Yellow, 1000));
+        let mut rng = Rng::stream(1, "inverse");
+        let packet = Header { service, ..Header::new(FlowId(0), 1000) };
+        let trials = 50_000;
+        let dropped = (0..trials)
+            .filter(|_| {
+                let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
+                fresh.clone().on_arrival(&packet, &queue, cx) != Verdict::Pass
+            })
+            .count();
+        dropped as f64 / f64::from(trials)
+    }
+
+    #[test]
+    fn readings_by_hand() {
+        // At an average of 30, half-way between 20 and 40, on the first packet above min (count 0).
+        let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 0.01, "{found} for {wanted}");
+        near(drops("max-p", ServiceLevel::NONE, 30), 0.25);
+        near(drops("max-p", level("2Mbps"), 30), 0.1429 / 2.0);
+        near(drops("scale", ServiceLevel::NONE, 30), 0.25);
+        near(drops("scale", level("2Mbps"), 30), 0.25 * 0.1429 * 2.0);
+        near(drops("flat", ServiceLevel::NONE, 30), 0.5);
+        near(drops("flat", level("2Mbps"), 30), 0.1429);
+        for reading in ["max-p", "scale", "flat"] {
+            near(drops(reading, level("2Mbps"), 45), 1.0);
+            near(drops(reading, level("2Mbps"), 10), 0.0);
+        }
+    }
+
+    #[test]
+    fn best_effort_alone_is_rio_to_the_bit() {
+        let common = r#""in": "4/7/0.2", "total": "1/9/0.5", "limit": "20p", "weight": 0.1"#;
+        let rio: RioParams = serde_json::from_str(&format!("{{{common}}}")).unwrap();
+        let inverse: InverseRateParams = serde_json::from_str(&format!("{{{common}}}")).unwrap();
+        let (mut rio, mut inverse) = (Rio::new(rio, environment()), InverseRate::new(inverse, environment()));
+        let (mut luck_rio, mut luck_inverse) = (Rng::stream(9, "aqm"), Rng::stream(9, "aqm"));
+        let mut traffic = Rng::stream(1, "traffic");
+        for step in 0..20_000 {
+            let now = Instant::from_nanos(step * 700_000);
+            let mut queue = Occupancy::EMPTY;
+            (0..traffic.up_to(10)).for_each(|_| queue.add(Color::Green, 1000));
+            (0..traffic.up_to(10)).for_each(|_| queue.add(Color::Yellow, 1000));
+            let color = if traffic.chance(0.5) { Color::Green } else { Color::Yellow };
+            let packet = Header { color, ..Header::new(FlowId(0), 1000) };
+            assert_eq!(
+                rio.on_arrival(&packet, &queue, &mut Context { now, rng: &mut luck_rio }),
+                inverse.on_arrival(&packet, &queue, &mut Context { now, rng: &mut luck_inverse }),
+            );
+        }
+        assert_eq!(luck_rio, luck_inverse);
+    }
+}

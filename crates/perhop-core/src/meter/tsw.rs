@@ -1,0 +1,299 @@
+//! Time sliding window: Clark & Fang 1998, section IV; two colors as in ns-2's TSW2CM and RFC 2859.
+//!
+//! Yeom & Reddy's "sliding window leaky bucket" is cited to Clark & Fang's preprint and is read as this estimator.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Meter;
+use crate::units::UnitError;
+use crate::{Bitrate, Block, Color, Context, Duration, Environment, Header, Instant};
+
+/// A flow's rate, smoothed over a window: R <- (R W + bits) / (gap + W) on each packet.
+#[derive(Clone, Debug)]
+pub struct RateEstimator {
+    window: f64,
+    rate: f64,
+    last: Instant,
+}
+
+impl RateEstimator {
+    /// An estimator that believes in `initial` bit/s at time zero.
+    pub fn new(window: Duration, initial: f64) -> Self {
+        Self { window: window.as_secs_f64(), rate: initial, last: Instant::ZERO }
+    }
+
+    /// Counts a packet and returns the rate in bit/s, this packet included.
+    #[inline]
+    pub fn update(&mut self, packet: &Header, now: Instant) -> f64 {
+        let gap = now.since(self.last).as_secs_f64();
+        self.last = now;
+        self.rate = (self.rate * self.window + packet.size().bits() as f64) / (gap + self.window);
+        self.rate
+    }
+}
+
+/// When a flow above its profile rate r sends OUT packets; R is the estimated rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutRule {
+    /// With probability (R - r) / R, so that the IN packets add up to r (RFC 2859; ns-2's TSW2CM).
+    #[default]
+    Probabilistic,
+    /// Always while R is above r.
+    Deterministic,
+    /// Always while R is above 4/3 r, the peak of a sawtooth that averages r; for windows of about a round trip.
+    FourThirds,
+}
+
+impl OutRule {
+    #[inline]
+    fn is_out(self, rate: f64, profile: f64, cx: &mut Context<'_>) -> bool {
+        match self {
+            Self::Probabilistic => cx.rng.chance((rate - profile) / rate),
+            Self::Deterministic => rate > profile,
+            Self::FourThirds => rate * 3.0 > profile * 4.0,
+        }
+    }
+}
+
+/// What an estimator believes before the first packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InitialRate {
+    /// The profile rate (Clark & Fang; ns-2's DiffServ module).
+    #[default]
+    Profile,
+    /// Nothing (ns-2's `flowmon`).
+    Zero,
+}
+
+impl InitialRate {
+    fn of(self, profile: Bitrate) -> f64 {
+        match self {
+            Self::Profile => profile.as_bps() as f64,
+            Self::Zero => 0.0,
+        }
+    }
+}
+
+/// Parameters of [`Tsw`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TswParams {
+    /// The profile rate r.
+    pub rate: Bitrate,
+    /// The window over which the rate is smoothed.
+    #[serde(default = "one_second")]
+    pub window: Duration,
+    /// When a flow above its profile sends OUT packets.
+    #[serde(default)]
+    pub rule: OutRule,
+    /// What the estimator believes before the first packet.
+    #[serde(default)]
+    pub initial: InitialRate,
+}
+
+const fn one_second() -> Duration {
+    Duration::from_secs(1)
+}
+
+const fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
+
+fn not_empty(window: Duration) -> Result<(), UnitError> {
+    if window.is_zero() { Err(UnitError::new("a window is longer than 0s, such as 1s")) } else { Ok(()) }
+}
+
+/// IN (green) up to the profile rate as a time sliding window sees it, else OUT (yellow).
+#[derive(Clone, Debug)]
+pub struct Tsw {
+    profile: f64,
+    rule: OutRule,
+    estimator: RateEstimator,
+}
+
+impl Block for Tsw {
+    type Params = TswParams;
+    const NAME: &'static str = "tsw";
+    const SUMMARY: &'static str = "IN up to the profile rate as a time sliding window sees it, else OUT";
+    const SOURCE: &'static str = "Clark & Fang 1998, section IV; RFC 2859 with two colors";
+
+    fn check(params: &TswParams) -> Result<(), UnitError> {
+        not_empty(params.window)
+    }
+
+    fn new(params: TswParams, _: Environment) -> Self {
+        Self {
+            profile: params.rate.as_bps() as f64,
+            rule: params.rule,
+            estimator: RateEstimator::new(params.window, params.initial.of(params.rate)),
+        }
+    }
+}
+
+impl Meter for Tsw {
+    #[inline]
+    fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
+        let rate = self.estimator.update(packet, cx.now);
+        if self.rule.is_out(rate, self.profile, cx) { Color::Yellow } else { Color::Green }
+    }
+}
+
+/// How OUT packets are split by the long-term rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Split {
+    /// OUT-OUT while the long-term rate is above the profile rate, else OUT-IN.
+    #[default]
+    Threshold,
+    /// OUT-OUT with probability (long-term rate - profile rate) / profile rate.
+    Proportional,
+}
+
+/// Parameters of [`ThreePrecedence`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ThreePrecedenceParams {
+    /// The profile rate r.
+    pub rate: Bitrate,
+    /// The window that decides between IN and OUT.
+    #[serde(default = "one_second")]
+    pub window: Duration,
+    /// When a flow above its profile sends OUT packets.
+    #[serde(default)]
+    pub rule: OutRule,
+    /// What the estimators believe before the first packet.
+    #[serde(default)]
+    pub initial: InitialRate,
+    /// The window that decides between OUT-IN and OUT-OUT.
+    #[serde(default = "ten_seconds")]
+    pub long_window: Duration,
+    /// How OUT packets are split by the long-term rate.
+    #[serde(default)]
+    pub split: Split,
+}
+
+/// As [`Tsw`], and OUT packets are OUT-OUT (red) if the flow's long-term sending rate is above its profile, else OUT-IN
+/// (yellow). All packets sent count, not those acknowledged.
+#[derive(Clone, Debug)]
+pub struct ThreePrecedence {
+    short: Tsw,
+    long: RateEstimator,
+    split: Split,
+}
+
+impl Block for ThreePrecedence {
+    type Params = ThreePrecedenceParams;
+    const NAME: &'static str = "three-precedence";
+    const SUMMARY: &'static str = "as tsw, with OUT packets split by the flow's long-term sending rate";
+    const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.3";
+
+    fn check(params: &ThreePrecedenceParams) -> Result<(), UnitError> {
+        not_empty(params.window)?;
+        not_empty(params.long_window)
+    }
+
+    fn new(params: ThreePrecedenceParams, environment: Environment) -> Self {
+        let ThreePrecedenceParams { rate, window, rule, initial, long_window, split } = params;
+        Self {
+            short: Tsw::new(TswParams { rate, window, rule, initial }, environment),
+            long: RateEstimator::new(long_window, initial.of(rate)),
+            split,
+        }
+    }
+}
+
+impl Meter for ThreePrecedence {
+    #[inline]
+    fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
+        let long_term = self.long.update(packet, cx.now);
+        if self.short.color(packet, cx) == Color::Green {
+            return Color::Green;
+        }
+        let profile = self.short.profile;
+        let out_out = match self.split {
+            Split::Threshold => long_term > profile,
+            Split::Proportional => cx.rng.chance((long_term - profile) / profile),
+        };
+        if out_out { Color::Red } else { Color::Yellow }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FlowId, Rng};
+
+    fn environment() -> Environment {
+        Environment { rate: Bitrate::from_bps(1).unwrap() }
+    }
+
+    #[test]
+    fn the_estimate_approaches_twice_the_profile_as_worked_out_by_hand() {
+        // r = 1 Mbit/s, W = 1 s, 1000-byte packets each 4 ms (2 Mbit/s): R after n packets = 2 - (1/1.004)^n Mbit/s.
+        let mut estimator = RateEstimator::new(Duration::from_secs(1), 1e6);
+        let packet = Header::new(FlowId(0), 1000);
+        let (mut rate, mut left) = (0.0, 1.0);
+        for n in 1..=250_u32 {
+            rate = estimator.update(&packet, Instant::from_nanos(u64::from(n) * 4_000_000));
+            left /= 1.004;
+            let expected = (2.0 - left) * 1e6;
+            assert!((rate - expected).abs() < 1.0, "{n}: {rate} instead of {expected}");
+        }
+        assert!((rate / 1e6 - 1.631).abs() < 5e-4, "{rate}");
+        assert!(((rate - 1e6) / rate - 0.387).abs() < 5e-4);
+    }
+
+    fn share_out(table: &str, gap_ns: u64) -> f64 {
+        let params: TswParams = serde_json::from_str(table).unwrap();
+        let mut meter = Tsw::new(params, environment());
+        let mut rng = Rng::stream(1, "tsw");
+        let packet = Header::new(FlowId(0), 1000);
+        let packets = 50_000;
+        let out = (1..=packets)
+            .filter(|n| {
+                let cx = &mut Context { now: Instant::from_nanos(n * gap_ns), rng: &mut rng };
+                meter.color(&packet, cx) != Color::Green
+            })
+            .count();
+        out as f64 / packets as f64
+    }
+
+    #[test]
+    fn rules_differ_as_they_should() {
+        // 2 Mbit/s against a profile of 1: half is OUT by chance, all by the thresholds.
+        assert!((share_out(r#"{"rate": "1Mbps"}"#, 4_000_000) - 0.5).abs() < 0.02);
+        assert!(share_out(r#"{"rate": "1Mbps", "rule": "deterministic"}"#, 4_000_000) > 0.99);
+        assert!(share_out(r#"{"rate": "1Mbps", "rule": "four-thirds"}"#, 4_000_000) > 0.98);
+        // 1.25 Mbit/s: above the profile, below 4/3 of it.
+        assert!(share_out(r#"{"rate": "1Mbps", "rule": "deterministic"}"#, 6_400_000) > 0.98);
+        assert!(share_out(r#"{"rate": "1Mbps", "rule": "four-thirds"}"#, 6_400_000) < 0.01);
+        // Below the profile nothing is OUT.
+        assert!(share_out(r#"{"rate": "1Mbps"}"#, 9_000_000) < 0.001);
+    }
+
+    #[test]
+    fn out_packets_are_split_by_the_long_term_rate() {
+        // Idle for long, then a burst at four times the profile: OUT at once by the short window, OUT-IN while the long
+        // one still remembers the silence, OUT-OUT in the end.
+        let params: ThreePrecedenceParams =
+            serde_json::from_str(r#"{"rate": "1Mbps", "rule": "deterministic", "initial": "zero"}"#).unwrap();
+        let mut meter = ThreePrecedence::new(params, environment());
+        let mut rng = Rng::stream(1, "three");
+        let packet = Header::new(FlowId(0), 1000);
+        let colors: Vec<Color> = (1..=5000_u64)
+            .map(|n| {
+                meter.color(&packet, &mut Context { now: Instant::from_nanos(n * 2_000_000), rng: &mut rng })
+            })
+            .collect();
+        let first = |wanted| colors.iter().position(|&color| color == wanted).unwrap();
+        assert_eq!(colors[0], Color::Green);
+        assert!(first(Color::Yellow) < first(Color::Red));
+        assert!(colors[first(Color::Red)..].iter().all(|&color| color == Color::Red));
+        // 4 (1 - exp(-t/W)) = 1 at t = 0.288 W: after 0.29 s and 2.9 s.
+        assert!((130..160).contains(&first(Color::Yellow)), "{}", first(Color::Yellow));
+        assert!((1400..1480).contains(&first(Color::Red)), "{}", first(Color::Red));
+    }
+}
