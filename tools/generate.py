@@ -105,7 +105,8 @@ def kind(value: Schema, named: dict[str, Schema]) -> str:
     """What a key's value is, with a link to where it is explained."""
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
-        place = "values" if "pattern" in named[name] or "maximum" in named[name] else name.lower()
+        part = named[name]
+        place = "values" if "pattern" in part or part.get("type") == "number" else name.lower()
         return f"[{name}](#{place})"
     if "anyOf" in value:
         return " or ".join(kind(option, named) for option in value["anyOf"] if option != {"type": "null"})
@@ -121,8 +122,9 @@ def written(part: Schema) -> str:
     if "pattern" in part:
         examples = " or ".join(f'`"{example}"`' for example in part["examples"])
         return f"text such as {examples}: `{part['pattern']}`"
-    above, least = part.get("exclusiveMinimum"), part.get("minimum")
-    return f"a number {f'above {above}' if least is None else f'from {least}'} to {part['maximum']}"
+    above, least, most = part.get("exclusiveMinimum"), part.get("minimum"), part.get("maximum")
+    lower = f"above {above}" if least is None else f"from {least}"
+    return f"a number {lower}{'' if most is None else f' to {most}'}"
 
 
 def shown(default: object, otherwise: str) -> str:

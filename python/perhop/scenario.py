@@ -25,6 +25,8 @@ __all__ = [
     "Access",
     "DropTail",
     "Flow",
+    "FlowProfile",
+    "InverseRate",
     "Link",
     "Probes",
     "Profile",
@@ -33,10 +35,13 @@ __all__ = [
     "Reverse",
     "Rio",
     "RioPlusOut",
+    "RioThree",
     "Scenario",
     "Tcp",
+    "ThreePrecedence",
     "TokenBucket",
     "Transport",
+    "Tsw",
     "Udp",
 ]
 
@@ -150,7 +155,80 @@ class RioPlusOut(Table):
     mean_packet: str | None = None
 
 
-Queue: TypeAlias = DropTail | Red | Rio | RioPlusOut
+@dataclass(frozen=True, kw_only=True)
+class RioThree(Table):
+    """RIO with three drop precedences: IN, OUT-IN and OUT-OUT.
+
+    Source: Yeom & Reddy 1999, section 3.3.
+
+    Attributes:
+        in_: `min/max/max_p` for IN (green) packets, against the average of IN packets.
+        out_in: `min/max/max_p` for OUT-IN (yellow) packets, against the average of all packets.
+        out_out: `min/max/max_p` for OUT-OUT (red) packets, against the average of all packets.
+        averages: Which arrivals update which average. Default: "every-arrival".
+        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
+        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
+            True.
+        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
+            (Floyd 2000). Default: False.
+        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio-three")
+
+    in_: str
+    out_in: str
+    out_out: str
+    limit: str
+    averages: Literal["every-arrival", "own-class", "in-arrivals"] | None = None
+    weight: float | None = None
+    wait: bool | None = None
+    gentle: bool | None = None
+    mean_packet: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InverseRate(Table):
+    """RIO that drops OUT packets the less, the higher the service level they carry.
+
+    Source: Yeom & Reddy 1999, section 3.2, equation 9.
+
+    Attributes:
+        in_: `min/max/max_p` for IN packets, against the average of IN packets.
+        total: `min/max/max_p` for OUT packets, against the average of all packets; max_p is used by the
+            reading `scale` only.
+        k: The k of equation 9. Default: 4.0.
+        m: The m of equation 9: a flow without a profile has p = 1/m. Default: 2.0.
+        r_min: The `r_min` of equation 9. Default: "100kbps".
+        reading: How equation 9's probability meets RED. Default: "max-p".
+        averages: Which arrivals update which average. Default: "every-arrival".
+        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
+        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
+            True.
+        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
+            (Floyd 2000). Default: False.
+        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "inverse-rate")
+
+    in_: str
+    total: str
+    limit: str
+    k: float | None = None
+    m: float | None = None
+    r_min: str | None = None
+    reading: Literal["max-p", "scale", "flat"] | None = None
+    averages: Literal["every-arrival", "own-class", "in-arrivals"] | None = None
+    weight: float | None = None
+    wait: bool | None = None
+    gentle: bool | None = None
+    mean_packet: str | None = None
+
+
+Queue: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate
 """Any queue."""
 
 
@@ -191,6 +269,73 @@ class Link(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TokenBucket(Table):
+    """IN while the bucket has tokens, else OUT.
+
+    Source: Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket.
+
+    Attributes:
+        rate: The profile rate r: the rate at which tokens come.
+        burst: The bucket's depth: how much may pass IN at once. It starts full.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "token-bucket")
+
+    rate: str
+    burst: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tsw(Table):
+    """IN up to the profile rate as a time sliding window sees it, else OUT.
+
+    Source: Clark & Fang 1998, section IV; RFC 2859 with two colors.
+
+    Attributes:
+        rate: The profile rate r.
+        window: The window over which the rate is smoothed. Default: "1s".
+        rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
+        initial: What the estimator believes before the first packet. Default: "profile".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "tsw")
+
+    rate: str
+    window: str | None = None
+    rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
+    initial: Literal["profile", "zero"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreePrecedence(Table):
+    """As tsw, with OUT packets split by the flow's long-term sending rate.
+
+    Source: Yeom & Reddy 1999, section 3.3.
+
+    Attributes:
+        rate: The profile rate r.
+        window: The window that decides between IN and OUT. Default: "1s".
+        rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
+        initial: What the estimators believe before the first packet. Default: "profile".
+        long_window: The window that decides between OUT-IN and OUT-OUT. Default: "10s".
+        split: How OUT packets are split by the long-term rate. Default: "threshold".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "three-precedence")
+
+    rate: str
+    window: str | None = None
+    rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
+    initial: Literal["profile", "zero"] | None = None
+    long_window: str | None = None
+    split: Literal["threshold", "proportional"] | None = None
+
+
+Profile: TypeAlias = TokenBucket | Tsw | ThreePrecedence
+"""Any profile."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Access(Table):
     """A private link between a host and its router.
 
@@ -228,7 +373,7 @@ class Tcp(Table):
             against phase effects. Default: "0s".
     """
 
-    tcp: Literal["reno", "newreno"]
+    tcp: Literal["reno", "newreno", "two-windows"]
     packet: str | None = None
     ack: str | None = None
     window: str | None = None
@@ -266,25 +411,8 @@ Transport: TypeAlias = Tcp | Udp
 """How a flow sends. The first key names the protocol: `tcp = "newreno"` or `udp = "cbr"`."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TokenBucket(Table):
-    """IN while the bucket has tokens, else OUT.
-
-    Source: Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket.
-
-    Attributes:
-        rate: The profile rate r: the rate at which tokens come.
-        burst: The bucket's depth: how much may pass IN at once. It starts full.
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "token-bucket")
-
-    rate: str
-    burst: str
-
-
-Profile: TypeAlias = TokenBucket
-"""Any profile."""
+FlowProfile: TypeAlias = Profile | str
+"""The profile of a group of flows: its own, or a shared one by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,7 +427,11 @@ class Flow(Table):
         access: The private link of each host, at both ends; hosts sit at the routers unless given.
         egress: The private link of each receiving host, where it differs from `access`.
         transport: How the flows send.
-        profile: What the flows were sold; best effort (all OUT) unless given.
+        profile: What each flow was sold, metered at its host; or the name of a shared profile. Best
+            effort unless given.
+        color: The color of the flows' packets where they have no profile. Default: "yellow".
+        out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
+            then lowers its window by one (No-OUT); it does not unless given.
         start: When each flow begins: a time (`2s`), or a range from which each draws its own
             (`0s..1s`). Default: "0s..1s".
         stop: When the flows have nothing more to send; never unless given.
@@ -313,7 +445,9 @@ class Flow(Table):
     count: int | None = None
     access: Access | None = None
     egress: Access | None = None
-    profile: Profile | None = None
+    profile: FlowProfile | None = None
+    color: Literal["green", "yellow", "red"] | None = None
+    out_feedback: str | None = None
     start: str | None = None
     stop: str | None = None
     volume: str | None = None
@@ -340,6 +474,8 @@ class Scenario(Table):
         duration: Simulated time of one run.
         warmup: Throughput, queue lengths and delays are measured after this. Default: "0s".
         links: Links between routers, by name. A router exists by being named in a link.
+        profiles: Profiles that several flows share, by name: one meter for all of them, at their first
+            router.
         flows: Groups of flows.
         probes: What is sampled over time.
     """
@@ -349,4 +485,5 @@ class Scenario(Table):
     flows: Sequence[Flow]
     title: str | None = None
     warmup: str | None = None
+    profiles: Mapping[str, Profile] | None = None
     probes: Probes | None = None

@@ -1,5 +1,8 @@
 //! What a block may know of a packet.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::{Bitrate, Bytes, Instant};
 
 /// A flow's number within its scenario or router.
@@ -7,7 +10,10 @@ use crate::{Bitrate, Bytes, Instant};
 pub struct FlowId(pub u32);
 
 /// Drop precedence (RFC 2597, RFC 2697): green is IN, yellow is OUT, red is OUT-OUT where there are three.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Color {
     /// In profile.

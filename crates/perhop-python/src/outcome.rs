@@ -30,7 +30,7 @@ fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyLi
         let dict = PyDict::new(py);
         dict.set_item("name", &group.name)?;
         dict.set_item("count", group.count)?;
-        let rate = group.profile.as_ref().map_or(0, |profile| profile.0.rate().as_bps());
+        let rate = scenario.reserved(group).map_or(0, perhop_core::Bitrate::as_bps);
         dict.set_item("profile_bps", rate as f64)?;
         Ok(dict)
     });

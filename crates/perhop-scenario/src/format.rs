@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use perhop_core::aqm::{self, AqmParams};
 use perhop_core::meter::{self, MeterParams};
-use perhop_core::{Bitrate, BlockInfo, Bytes, Duration};
+use perhop_core::{Bitrate, BlockInfo, Bytes, Color, Duration};
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::udp::UdpParams;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -31,6 +31,9 @@ pub struct Scenario {
     pub warmup: Duration,
     /// Links between routers, by name. A router exists by being named in a link.
     pub links: BTreeMap<String, Link>,
+    /// Profiles that several flows share, by name: one meter for all of them, at their first router.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, Profile>,
     /// Groups of flows.
     pub flows: Vec<Flow>,
     /// What is sampled over time.
@@ -81,6 +84,16 @@ pub struct Queue(pub AqmParams);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile(pub MeterParams);
 
+/// The profile of a group of flows: its own, or a shared one by name.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum FlowProfile {
+    /// Each flow has this profile, and its own meter.
+    Own(Profile),
+    /// The flows share the profile of this name with all others that name it.
+    Shared(String),
+}
+
 /// A group of like flows, each between its own two hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -102,9 +115,16 @@ pub struct Flow {
     pub egress: Option<Access>,
     /// How the flows send.
     pub transport: Transport,
-    /// What the flows were sold; best effort (all OUT) unless given.
+    /// What each flow was sold, metered at its host; or the name of a shared profile. Best effort unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Profile>,
+    pub profile: Option<FlowProfile>,
+    /// The color of the flows' packets where they have no profile.
+    #[serde(default)]
+    pub color: Color,
+    /// The marker tells the sender of each OUT packet after this delay, and the sender then lowers its window by one
+    /// (No-OUT); it does not unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_feedback: Option<Duration>,
     /// When each flow begins: a time (`2s`), or a range from which each draws its own (`0s..1s`).
     #[serde(default)]
     pub start: Start,
@@ -258,6 +278,17 @@ impl<'de> Deserialize<'de> for Profile {
     }
 }
 
+impl<'de> Deserialize<'de> for FlowProfile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(name) => Ok(Self::Shared(name)),
+            table => {
+                nested(table, |table| Some(Profile::deserialize(table))).expect("always read").map(Self::Own)
+            }
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Transport {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let table = Map::deserialize(deserializer)?;
@@ -277,7 +308,7 @@ impl<'de> Deserialize<'de> for Transport {
                     Ok(Self::Udp(params))
                 }),
             _ => Err(de::Error::custom(
-                "a transport names one protocol: tcp = \"newreno\" (or \"reno\"), or udp = \"cbr\"",
+                "a transport names one protocol: tcp = \"newreno\" (or \"reno\", \"two-windows\"), or udp = \"cbr\"",
             )),
         }
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use perhop_core::Instant;
-use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Network, NodeId, TransportSpec};
+use perhop_core::{Bitrate, Instant};
+use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 
 use crate::error::{Problem, Step, did_you_mean};
-use crate::format::{Access, Flow, Scenario, Transport};
+use crate::format::{Access, Flow, FlowProfile, Scenario, Transport};
 
 /// More flows than this are refused: a slip of the keyboard, or a machine out of memory.
 const MOST_FLOWS: u64 = 1_000_000;
@@ -56,6 +56,7 @@ impl Scenario {
                 );
             }
             self.check_route(flow, under)?;
+            self.check_profile(flow, under)?;
             if flow.volume.is_some_and(|volume| volume.get() == 0) {
                 return at(
                     under("volume"),
@@ -88,6 +89,45 @@ impl Scenario {
             return Err(Problem::at(under("to"), text));
         }
         Ok(())
+    }
+
+    fn check_profile(&self, flow: &Flow, under: impl Fn(&str) -> Vec<Step>) -> Result<(), Problem> {
+        if flow.out_feedback.is_some() && flow.profile.is_none() {
+            let text =
+                "there is no profile, so no marker to tell of OUT packets; add one or leave the key out";
+            return Err(Problem::at(under("out-feedback"), text));
+        }
+        let Some(FlowProfile::Shared(name)) = &flow.profile else { return Ok(()) };
+        if !self.profiles.contains_key(name) {
+            let hint = did_you_mean(name, self.profiles.keys().map(String::as_str));
+            let text =
+                format!("unknown profile `{name}`{hint}; shared ones are tables such as [profiles.{name}]");
+            return Err(Problem::at(under("profile"), text));
+        }
+        // One meter stands at one router.
+        let first = self.flows.iter().find(|other| other.profile == flow.profile).unwrap_or(flow);
+        if first.from != flow.from {
+            let text = format!("flows that share `{name}` begin at `{}`, not at `{}`", first.from, flow.from);
+            return Err(Problem::at(under("from"), text));
+        }
+        Ok(())
+    }
+
+    /// The rate of a group's profile, its own or shared.
+    fn sold(&self, group: &Flow) -> Option<Bitrate> {
+        match group.profile.as_ref()? {
+            FlowProfile::Own(profile) => Some(profile.0.rate()),
+            FlowProfile::Shared(name) => Some(self.profiles.get(name)?.0.rate()),
+        }
+    }
+
+    /// What each flow of a group was sold: its part, where flows share a profile.
+    pub fn reserved(&self, group: &Flow) -> Option<Bitrate> {
+        let sold = self.sold(group)?;
+        let FlowProfile::Shared(_) = group.profile.as_ref()? else { return Some(sold) };
+        let sharing = self.flows.iter().filter(|other| other.profile == group.profile);
+        let flows: u64 = sharing.map(|other| u64::from(other.count)).sum();
+        Bitrate::from_bps(sold.as_bps() / flows.max(1)).ok()
     }
 
     /// Routers, in the order of their names.
@@ -146,7 +186,17 @@ impl Scenario {
                     Transport::Tcp(params) => TransportSpec::Tcp(params.clone()),
                     Transport::Udp(params) => TransportSpec::Udp(params.clone()),
                 },
-                profile: group.profile.as_ref().map(|profile| profile.0.clone()),
+                marking: match &group.profile {
+                    None => Marking::None,
+                    Some(FlowProfile::Own(profile)) => Marking::Host(profile.0.clone()),
+                    Some(FlowProfile::Shared(name)) => {
+                        Marking::Edge(self.profiles.keys().position(|known| known == name).expect("checked"))
+                    }
+                },
+                color: group.color,
+                service: self.sold(group),
+                reserved: self.reserved(group),
+                out_feedback: group.out_feedback,
                 start: (Instant::ZERO + group.start.first, Instant::ZERO + group.start.last),
                 stop: group.stop.map(|stop| Instant::ZERO + stop),
                 volume: group.volume,
@@ -159,6 +209,11 @@ impl Scenario {
             probe_interval: self.probes.interval,
             nodes: nodes.len() as u32,
             links,
+            shared_meters: self
+                .profiles
+                .iter()
+                .map(|(name, profile)| SharedMeter { name: name.clone(), params: profile.0.clone() })
+                .collect(),
             flows,
         }
     }

@@ -25,7 +25,9 @@ pub mod transport;
 pub use events::{EventQueue, SourceId};
 pub use histogram::DelayHistogram;
 pub use link::Service;
-pub use network::{AccessSpec, FlowSpec, LinkSpec, Network, NoRoute, NodeId, TransportSpec};
+pub use network::{
+    AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, SharedMeter, TransportSpec,
+};
 pub use outcome::{FlowOutcome, LinkOutcome, Outcome};
 pub use probe::Series;
 pub use simulation::Simulation;

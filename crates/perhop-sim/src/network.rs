@@ -5,7 +5,7 @@ use std::fmt;
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
-use perhop_core::{Bitrate, Bytes, Duration, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 
 use crate::transport::tcp::TcpParams;
 use crate::transport::udp::UdpParams;
@@ -27,8 +27,31 @@ pub struct Network {
     pub nodes: u32,
     /// Directed links between routers.
     pub links: Vec<LinkSpec>,
+    /// Meters that several flows share, each at the first router of its flows.
+    pub shared_meters: Vec<SharedMeter>,
     /// Flows, in the order of their numbers.
     pub flows: Vec<FlowSpec>,
+}
+
+/// A meter that several flows share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedMeter {
+    /// Its name, which also names its random stream.
+    pub name: String,
+    /// The profile of all its flows together.
+    pub params: MeterParams,
+}
+
+/// Who colors a flow's packets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Marking {
+    /// Nobody: they keep the flow's own color.
+    #[default]
+    None,
+    /// A meter of its own, at the sending host.
+    Host(MeterParams),
+    /// The shared meter of this number, at the first router.
+    Edge(usize),
 }
 
 /// One direction of a link between routers.
@@ -72,8 +95,16 @@ pub struct FlowSpec {
     pub egress: Option<AccessSpec>,
     /// How it sends.
     pub transport: TransportSpec,
-    /// Its profile; `None` for best effort.
-    pub profile: Option<MeterParams>,
+    /// Who colors its packets.
+    pub marking: Marking,
+    /// The color of its packets where nobody does.
+    pub color: Color,
+    /// The rate of its profile, which its packets carry; `None` for best effort.
+    pub service: Option<Bitrate>,
+    /// Its own part of that rate, which its sender may know: less, where flows share a profile.
+    pub reserved: Option<Bitrate>,
+    /// The marker tells the sender of each OUT packet after this delay; `None` if it does not.
+    pub out_feedback: Option<Duration>,
     /// It begins at a time drawn uniformly from this range.
     pub start: (Instant, Instant),
     /// It has nothing more to send after this.
@@ -119,6 +150,7 @@ impl Network {
             probe_interval: None,
             nodes: 0,
             links: Vec::new(),
+            shared_meters: Vec::new(),
             flows: Vec::new(),
         }
     }

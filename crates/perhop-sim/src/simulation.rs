@@ -7,11 +7,13 @@ use std::collections::VecDeque;
 
 use perhop_core::marker::AfClass;
 use perhop_core::meter::{AnyMeter, Meter};
-use perhop_core::{Bitrate, Context, Duration, Environment, FlowId, Header, Imbalance, Instant, Rng};
+use perhop_core::{
+    Bitrate, Color, Context, Duration, Environment, FlowId, Header, Imbalance, Instant, Rng, ServiceLevel,
+};
 
 use crate::events::{EventQueue, SourceId};
 use crate::link::{Link, Offer, Served, Service};
-use crate::network::{AccessSpec, FlowSpec, Network, NoRoute, TransportSpec};
+use crate::network::{AccessSpec, FlowSpec, Marking, Network, NoRoute, SharedMeter, TransportSpec};
 use crate::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use crate::packet::SimPacket;
 use crate::probe::{QueueSeries, Series};
@@ -29,6 +31,7 @@ pub struct Simulation {
     links: Vec<Link>,
     service: Service,
     flows: Vec<Flow>,
+    shared_meters: Vec<(AnyMeter, Rng)>,
     /// All routes, end to end.
     steps: Vec<Step>,
     handled: u64,
@@ -45,6 +48,8 @@ pub struct Simulation {
 enum Step {
     /// Onto a link that flows share.
     Shared(u32),
+    /// Onto a link that flows share, past the meter that they share.
+    Metered(u32),
     /// Onto a link between a host and its router.
     Private(u32),
     /// To the host that receives data.
@@ -58,6 +63,14 @@ struct Flow {
     sender: Sender,
     receiver: Receiver,
     meter: Option<(AnyMeter, Rng)>,
+    edge_meter: Option<usize>,
+    color: Color,
+    service: ServiceLevel,
+    out_feedback: Option<Duration>,
+    /// When the sender hears of each OUT packet that it does not know of yet.
+    feedback: VecDeque<Instant>,
+    /// Nothing but its own acknowledgements and timers reaches the sender.
+    acts_ahead: bool,
     rng: Rng,
     /// Where the routes of data and of acknowledgements begin.
     forward: u32,
@@ -127,22 +140,28 @@ impl Simulation {
         let mut steps = Vec::new();
         let mut flows = Vec::new();
         for (number, spec) in network.flows.iter().enumerate() {
-            let mut route = |from, to, first: &Option<AccessSpec>, last: &Option<AccessSpec>, end_step| {
-                let no_route = NoRoute { flow: number, from, to };
-                let begin = steps.len() as u32;
-                let mut private = |access: &Option<AccessSpec>, steps: &mut Vec<Step>| {
-                    if let Some(access) = access {
-                        steps.push(Step::Private(links.len() as u32));
-                        links.push(Link::open(access.rate, access.delay));
-                    }
+            let mut route =
+                |from, to, first: &Option<AccessSpec>, last: &Option<AccessSpec>, end_step: Step| {
+                    let no_route = NoRoute { flow: number, from, to };
+                    let begin = steps.len() as u32;
+                    let mut private = |access: &Option<AccessSpec>, steps: &mut Vec<Step>| {
+                        if let Some(access) = access {
+                            steps.push(Step::Private(links.len() as u32));
+                            links.push(Link::open(access.rate, access.delay));
+                        }
+                    };
+                    private(first, &mut steps);
+                    let shared = network.route(from, to).ok_or(no_route)?;
+                    let metered =
+                        matches!(end_step, Step::Receiver) && matches!(spec.marking, Marking::Edge(_));
+                    steps.extend(shared.into_iter().enumerate().map(|(hop, link)| match hop {
+                        0 if metered => Step::Metered(link as u32),
+                        _ => Step::Shared(link as u32),
+                    }));
+                    private(last, &mut steps);
+                    steps.push(end_step);
+                    Ok(begin)
                 };
-                private(first, &mut steps);
-                let shared = network.route(from, to).ok_or(no_route)?;
-                steps.extend(shared.into_iter().map(|link| Step::Shared(link as u32)));
-                private(last, &mut steps);
-                steps.push(end_step);
-                Ok(begin)
-            };
             let forward = route(spec.from, spec.to, &spec.access, &spec.egress, Step::Receiver)?;
             let backward = match spec.transport {
                 TransportSpec::Tcp(_) => route(spec.to, spec.from, &spec.egress, &spec.access, Step::Sender)?,
@@ -157,6 +176,7 @@ impl Simulation {
             links,
             service,
             flows,
+            shared_meters: network.shared_meters.iter().map(|shared| build_shared(shared, seed)).collect(),
             steps,
             handled: 0,
             hops: 0,
@@ -221,14 +241,31 @@ impl Simulation {
             Step::Receiver => self.receive(packet),
             Step::Sender => self.acknowledge(packet),
             Step::Shared(link) | Step::Private(link) => self.offer(link, packet),
+            Step::Metered(link) => {
+                let packet = self.meter(packet);
+                self.offer(link, packet);
+            }
         }
+    }
+
+    /// The meter at the edge, shared by several flows, colors a packet.
+    fn meter(&mut self, mut packet: SimPacket) -> SimPacket {
+        let flow = &mut self.flows[packet.header.flow.0 as usize];
+        if let Some(number) = flow.edge_meter {
+            let (meter, rng) = &mut self.shared_meters[number];
+            let color = meter.color(&packet.header, &mut Context { now: self.now, rng });
+            flow.mark(&mut packet.header, packet.sequence, color, self.now);
+            self.schedule_flow(packet.header.flow.0 as usize);
+        }
+        packet
     }
 
     /// A host puts a packet on the first link of its route.
     #[inline]
     fn enter(&mut self, packet: SimPacket) {
-        if let Step::Shared(link) | Step::Private(link) = self.steps[packet.step as usize] {
-            self.offer(link, packet);
+        match self.steps[packet.step as usize] {
+            Step::Shared(link) | Step::Private(link) => self.offer(link, packet),
+            Step::Metered(_) | Step::Receiver | Step::Sender => self.advance(packet),
         }
     }
 
@@ -286,7 +323,8 @@ impl Simulation {
     #[inline]
     fn may_act_ahead(&self, number: usize, arrival: Instant) -> bool {
         let flow = &self.flows[number];
-        flow.acks_due == 0
+        flow.acts_ahead
+            && flow.acks_due == 0
             && arrival < flow.wake()
             && arrival < self.looks_at
             && arrival <= self.end
@@ -373,6 +411,7 @@ impl Simulation {
             flow.stop = Instant::NEVER;
             flow.sender.stop();
         }
+        flow.hear_feedback(now);
         flow.sender.on_wake(now);
         let late_ack = flow.receiver.on_wake(now).map(|expected| flow.ack(FlowId(number as u32), expected));
         self.transmit(number);
@@ -458,6 +497,12 @@ impl Simulation {
     }
 }
 
+/// A meter that several flows share, with its random stream.
+fn build_shared(shared: &SharedMeter, seed: u64) -> (AnyMeter, Rng) {
+    let rng = Rng::stream(seed, &format!("profiles/{}/marker", shared.name));
+    (shared.params.clone().build(Environment { rate: Bitrate::MAX }), rng)
+}
+
 impl Flow {
     fn new(spec: &FlowSpec, seed: u64, forward: u32, backward: u32) -> Self {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
@@ -465,7 +510,7 @@ impl Flow {
         let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
         let (sender, receiver, data_size, ack_size) = match &spec.transport {
             TransportSpec::Tcp(params) => (
-                Sender::Tcp(TcpSender::new(params.clone(), spec.volume)),
+                Sender::Tcp(TcpSender::new(params.clone(), spec.volume, spec.reserved)),
                 Receiver::Tcp(TcpReceiver::new(params)),
                 params.packet.get() as u16,
                 params.ack.get() as u16,
@@ -481,7 +526,20 @@ impl Flow {
         Self {
             sender,
             receiver,
-            meter: spec.profile.clone().map(|params| (params.build(Environment { rate }), stream("marker"))),
+            meter: match &spec.marking {
+                Marking::Host(params) => Some((params.clone().build(Environment { rate }), stream("marker"))),
+                Marking::None | Marking::Edge(_) => None,
+            },
+            edge_meter: match spec.marking {
+                Marking::Edge(number) => Some(number),
+                Marking::None | Marking::Host(_) => None,
+            },
+            color: spec.color,
+            service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
+            out_feedback: spec.out_feedback,
+            feedback: VecDeque::new(),
+            // News from a meter at the edge may reach the sender before an acknowledgement does.
+            acts_ahead: spec.out_feedback.is_none() || !matches!(spec.marking, Marking::Edge(_)),
             rng: stream("transport"),
             forward,
             backward,
@@ -506,13 +564,36 @@ impl Flow {
     #[inline]
     fn transmit(&mut self, number: usize, now: Instant) -> Option<SimPacket> {
         let Transmit { sequence, size } = self.sender.transmit(&mut Context { now, rng: &mut self.rng })?;
-        let mut header = Header::new(FlowId(number as u32), size);
+        let flow = FlowId(number as u32);
+        let mut header = Header { color: self.color, service: self.service, ..Header::new(flow, size) };
         if let Some((meter, rng)) = &mut self.meter {
             let color = meter.color(&header, &mut Context { now, rng });
-            AfClass::ONE.mark(&mut header, color);
+            self.mark(&mut header, sequence, color, now);
+        } else if self.edge_meter.is_none() {
+            self.outcome.marked[header.color.index()] += 1;
         }
-        self.outcome.marked[header.color.index()] += 1;
         Some(SimPacket { header, step: self.forward, sequence })
+    }
+
+    /// Writes a meter's verdict into a packet, and lets the sender know what it may know.
+    #[inline]
+    fn mark(&mut self, header: &mut Header, sequence: u32, color: Color, now: Instant) {
+        AfClass::ONE.mark(header, color);
+        self.outcome.marked[color.index()] += 1;
+        self.sender.on_marked(sequence, color);
+        match self.out_feedback {
+            Some(Duration::ZERO) if color != Color::Green => self.sender.on_out_feedback(),
+            Some(delay) if color != Color::Green => self.feedback.push_back(now + delay),
+            _ => {}
+        }
+    }
+
+    /// The sender hears of the OUT packets whose news has arrived.
+    fn hear_feedback(&mut self, now: Instant) {
+        while self.feedback.front().is_some_and(|&at| at <= now) {
+            self.feedback.pop_front();
+            self.sender.on_out_feedback();
+        }
     }
 
     /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its answer.
@@ -542,7 +623,8 @@ impl Flow {
 
     #[inline]
     fn wake(&self) -> Instant {
-        self.sender.wake().min(self.receiver.wake()).min(self.start).min(self.stop)
+        let feedback = self.feedback.front().map_or(Instant::NEVER, |&at| at);
+        self.sender.wake().min(self.receiver.wake()).min(self.start).min(self.stop).min(feedback)
     }
 
     fn finish(mut self, measured: Duration, now: Instant) -> FlowOutcome {

@@ -3,9 +3,11 @@
 use perhop_core::aqm::{AqmParams, RioPlusOutParams};
 use perhop_core::meter::{MeterParams, TokenBucketParams};
 use perhop_core::units::Packets;
-use perhop_core::{Bytes, Depth, Duration, Instant, Thresholds, Weight};
+use perhop_core::{Bytes, Color, Depth, Duration, Instant, Thresholds, Weight};
 use perhop_sim::transport::tcp::{TcpParams, Variant};
-use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Network, NodeId, Outcome, Simulation, TransportSpec};
+use perhop_sim::{
+    AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, Outcome, Simulation, TransportSpec,
+};
 
 /// Runs ten seconds of the RI+O paper's Table 1 setting and folds its counters into one number.
 #[allow(unsafe_code)]
@@ -60,6 +62,7 @@ fn flow(number: usize) -> FlowSpec {
     let rates = ["2Mbps", "1Mbps", "0.5Mbps", "0.2Mbps", "0.1Mbps"];
     let access =
         Some(AccessSpec { rate: "10Mbps".parse().expect("a rate"), delay: Duration::from_millis(1) });
+    let rate = rates.get(number / 4).map(|rate| rate.parse().expect("a rate"));
     FlowSpec {
         name: number.to_string(),
         from: NodeId(0),
@@ -71,10 +74,13 @@ fn flow(number: usize) -> FlowSpec {
             initial_window: Packets::new(1),
             ..TcpParams::new(Variant::NewReno)
         }),
-        profile: rates.get(number / 4).map(|rate| {
-            let rate = rate.parse().expect("a rate");
-            MeterParams::TokenBucket(TokenBucketParams { rate, burst: Bytes::new(40_000) })
+        marking: rate.map_or(Marking::None, |rate| {
+            Marking::Host(MeterParams::TokenBucket(TokenBucketParams { rate, burst: Bytes::new(40_000) }))
         }),
+        color: Color::Yellow,
+        service: rate,
+        reserved: rate,
+        out_feedback: None,
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,
         volume: None,

@@ -4,7 +4,7 @@
 pub mod tcp;
 pub mod udp;
 
-use perhop_core::{Context, Instant};
+use perhop_core::{Color, Context, Instant};
 
 /// What a sender wants on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,21 @@ impl Sender {
         match self {
             Self::Tcp(tcp) => tcp.transmit(cx),
             Self::Cbr(cbr) => cbr.transmit(cx),
+        }
+    }
+
+    /// The marker gave the packet of this number a color.
+    #[inline]
+    pub fn on_marked(&mut self, sequence: u32, color: Color) {
+        if let Self::Tcp(tcp) = self {
+            tcp.on_marked(sequence, color);
+        }
+    }
+
+    /// The marker tells that a packet was marked OUT.
+    pub fn on_out_feedback(&mut self) {
+        if let Self::Tcp(tcp) = self {
+            tcp.on_out_feedback();
         }
     }
 

@@ -1,10 +1,11 @@
 //! The RI+O paper's Table 1 setting, and others built from it.
+#![allow(dead_code, reason = "each file uses its part")]
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
-use perhop_core::{Duration, Instant};
+use perhop_core::{Color, Duration, Instant};
 use perhop_sim::transport::tcp::TcpParams;
-use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Network, NodeId, TransportSpec};
+use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, TransportSpec};
 
 pub const RIO: &str = r#"{"in": "390/694/0.02", "total": "347/694/0.05", "limit": "868p"}"#;
 
@@ -16,11 +17,12 @@ pub fn tcp(table: &str) -> TransportSpec {
     TransportSpec::Tcp(serde_json::from_str::<TcpParams>(table).unwrap())
 }
 
+pub fn meter(name: &str, table: &str) -> MeterParams {
+    MeterParams::deserialize_named(name, &mut serde_json::Deserializer::from_str(table)).unwrap().unwrap()
+}
+
 pub fn profile(rate: &str) -> MeterParams {
-    let table = format!(r#"{{"rate": "{rate}", "burst": "40kB"}}"#);
-    MeterParams::deserialize_named("token-bucket", &mut serde_json::Deserializer::from_str(&table))
-        .unwrap()
-        .unwrap()
+    meter("token-bucket", &format!(r#"{{"rate": "{rate}", "burst": "40kB"}}"#))
 }
 
 /// Both directions of a link; only the forward one has a queue rule.
@@ -51,7 +53,11 @@ pub fn flow(
         access: access.clone(),
         egress: access,
         transport,
-        profile,
+        service: profile.as_ref().map(MeterParams::rate),
+        reserved: profile.as_ref().map(MeterParams::rate),
+        marking: profile.map_or(Marking::None, Marking::Host),
+        color: Color::Yellow,
+        out_feedback: None,
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,
         volume: None,
@@ -71,5 +77,27 @@ pub fn table1(queue: AqmParams, seconds: u64) -> Network {
         flows,
         probe_interval: Some(Duration::from_secs(1)),
         ..Network::new(Duration::from_secs(seconds))
+    }
+}
+
+/// Ten Reno flows over `rate`, two each at 0, 0.1, 0.5, 1 and 2 Mbit/s: Yeom and Reddy's Table 1. `meter` makes a flow's
+/// meter from its rate.
+pub fn yeom(rate: &str, queue: AqmParams, variant: &str, meter: impl Fn(&str) -> MeterParams) -> Network {
+    let rates = [None, Some("0.1Mbps"), Some("0.5Mbps"), Some("1Mbps"), Some("2Mbps")];
+    let transport = tcp(&format!(r#"{{"tcp": "{variant}", "packet": "1000B"}}"#));
+    let flows = (0..10)
+        .map(|n| {
+            let mut flow = flow(format!("{n}"), 0, 1, transport.clone(), rates[n / 2].map(&meter));
+            flow.access =
+                Some(AccessSpec { rate: "100Mbps".parse().unwrap(), delay: Duration::from_millis(1) });
+            flow.egress.clone_from(&flow.access);
+            flow
+        })
+        .collect();
+    Network {
+        nodes: 2,
+        links: duplex("bottleneck", 0, 1, rate, "18ms", queue).into(),
+        flows,
+        ..Network::new(Duration::from_secs(30))
     }
 }

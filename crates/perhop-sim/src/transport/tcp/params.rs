@@ -15,6 +15,10 @@ pub enum Variant {
     Reno,
     /// Fast recovery lasts until everything sent before it is acknowledged (RFC 6582).
     NewReno,
+    /// Reno that keeps its reserved window: the loss of an OUT packet halves only what is beyond it, the loss of an IN
+    /// packet the whole window (Yeom & Reddy 1999, figure 7).
+    #[serde(rename = "two-windows")]
+    TwoWindows,
 }
 
 /// A TCP connection. Defaults are those of the papers' period.

@@ -6,9 +6,13 @@
 //!   two agree for a source that always has data.
 //! - Both variants start a new fast retransmit only after everything sent before the last one is acknowledged (RFC 6582,
 //!   section 3.2, step 1; ns-2's `bugFix_`).
+//! - Two-windows TCP (Yeom & Reddy 1999, figure 7) decreases by the color of the first lost segment, at most once a
+//!   recovery; its reserved window is the smoothed round-trip time, as the coarse clock sees it, times the reserved rate.
+//!   The paper does not say what a timeout does: here the threshold follows the same rule. Without a reserved rate it is
+//!   Reno, packet by packet.
 //! - After a timeout the sender goes back to the first unacknowledged segment and sends on from there.
 
-use perhop_core::{Bytes, Context, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Context, Instant};
 
 use super::{RtoEstimator, TcpParams, Variant};
 use crate::transport::{SenderStatistics, Transmit};
@@ -40,6 +44,9 @@ pub struct TcpSender {
     /// The random time is over: send while the window is open.
     released: bool,
     started: bool,
+    /// Reserved rate in bit/s, and the color of each segment sent (two-windows TCP).
+    reserved: f64,
+    colors: Vec<Color>,
     params: TcpParams,
     statistics: SenderStatistics,
 }
@@ -51,8 +58,8 @@ struct Recovery {
 }
 
 impl TcpSender {
-    /// A connection of these parameters, which ends after `volume` bytes if one is given.
-    pub fn new(params: TcpParams, volume: Option<Bytes>) -> Self {
+    /// A connection of these parameters, which ends after `volume` bytes if one is given, and was sold `reserved`.
+    pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>) -> Self {
         let handshake = u32::from(params.handshake);
         let segments = volume.map(|volume| volume.get().div_ceil(params.packet.get()));
         let end =
@@ -76,6 +83,11 @@ impl TcpSender {
             jitter: Instant::NEVER,
             released: false,
             started: false,
+            reserved: reserved.map_or(0.0, |rate| rate.as_bps() as f64),
+            colors: match params.tcp {
+                Variant::TwoWindows => vec![Color::Yellow; (params.window.get() + 2) as usize],
+                Variant::Reno | Variant::NewReno => Vec::new(),
+            },
             params,
             statistics: SenderStatistics::default(),
         }
@@ -196,7 +208,7 @@ impl TcpSender {
 
     fn fast_retransmit(&mut self, now: Instant) {
         self.statistics.fast_retransmits += 1;
-        self.halve();
+        self.decrease();
         self.cwnd = self.ssthresh;
         self.inflation = 3;
         self.recover = self.highest;
@@ -206,9 +218,38 @@ impl TcpSender {
         self.urgent = Some(self.acked);
     }
 
-    fn halve(&mut self) {
+    /// A segment was lost: the threshold falls to half of the window, or of what is beyond the reserved window.
+    fn decrease(&mut self) {
         let window = (self.cwnd + f64::from(self.inflation)).min(self.params.window.get() as f64);
-        self.ssthresh = (window / 2.0).max(2.0);
+        let kept = if self.params.tcp == Variant::TwoWindows && self.color_of(self.acked) != Color::Green {
+            self.reserved_window().min(window)
+        } else {
+            0.0
+        };
+        self.ssthresh = (kept + (window - kept) / 2.0).max(2.0);
+    }
+
+    /// rwnd = round-trip time x reserved rate, in segments.
+    fn reserved_window(&self) -> f64 {
+        self.rto.smoothed().unwrap_or(0.0) * self.reserved / self.params.packet.bits() as f64
+    }
+
+    fn color_of(&self, sequence: u32) -> Color {
+        self.colors[sequence as usize % self.colors.len()]
+    }
+
+    /// The marker gave this segment a color.
+    #[inline]
+    pub(in crate::transport) fn on_marked(&mut self, sequence: u32, color: Color) {
+        if !self.colors.is_empty() {
+            let slot = sequence as usize % self.colors.len();
+            self.colors[slot] = color;
+        }
+    }
+
+    /// The marker tells of an OUT packet: one segment less (Yeom & Reddy 1999, section 3.1).
+    pub(in crate::transport) fn on_out_feedback(&mut self) {
+        self.cwnd = (self.cwnd - 1.0).max(1.0);
     }
 
     pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
@@ -224,7 +265,7 @@ impl TcpSender {
     /// RFC 6298, section 5, and RFC 5681, section 3.1: back to one segment.
     fn on_timeout(&mut self, now: Instant) {
         self.statistics.timeouts += 1;
-        self.halve();
+        self.decrease();
         self.cwnd = 1.0;
         self.inflation = 0;
         self.duplicates = 0;
@@ -318,8 +359,11 @@ mod tests {
 
         fn of(params: &str) -> (Self, Vec<u32>) {
             let params = serde_json::from_str(params).unwrap();
-            let mut wire =
-                Self { sender: TcpSender::new(params, None), rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
+            let mut wire = Self {
+                sender: TcpSender::new(params, None, None),
+                rng: Rng::stream(1, "tcp"),
+                now: Instant::ZERO,
+            };
             let sent = wire.act(|sender, _| sender.start());
             (wire, sent)
         }
@@ -390,6 +434,35 @@ mod tests {
     }
 
     #[test]
+    fn two_windows_decrease_as_figure_7_says() {
+        // A round trip of 100 ms at 0.4 Mbit/s reserves 5 segments of 1000 bytes. With a window of 12 and an OUT packet
+        // lost: 5 + 7/2; with an IN packet lost: 6. With 2 Mbit/s reserved (25 segments): no reduction at all.
+        for (reserved, color, left) in
+            [("0.4Mbps", Color::Yellow, 8.5), ("0.4Mbps", Color::Green, 6.0), ("2Mbps", Color::Yellow, 12.0)]
+        {
+            let (mut wire, _) = Wire::of(r#"{"tcp": "two-windows", "tick": "1ms"}"#);
+            wire.sender.reserved = reserved.parse::<Bitrate>().unwrap().as_bps() as f64;
+            let base = wire.grow(12);
+            wire.sender.cwnd = 12.0;
+            (0..200).for_each(|_| wire.sender.rto.sample(Instant::ZERO, Instant::from_nanos(100_000_000)));
+            wire.sender.on_marked(base, color);
+            assert_eq!(wire.acks(&[base; 3]).concat().first(), Some(&base));
+            assert!((wire.sender.cwnd - left).abs() < 1e-6, "{reserved} {color:?}: {}", wire.sender.cwnd);
+        }
+    }
+
+    #[test]
+    fn out_feedback_takes_one_segment_and_never_the_last() {
+        let (mut wire, _) = Wire::new("");
+        wire.grow(4);
+        let before = wire.sender.cwnd;
+        wire.sender.on_out_feedback();
+        assert_eq!(wire.sender.cwnd, before - 1.0);
+        (0..9).for_each(|_| wire.sender.on_out_feedback());
+        assert_eq!(wire.sender.cwnd, 1.0);
+    }
+
+    #[test]
     fn a_timeout_goes_back_and_backs_off() {
         let (mut wire, _) = Wire::new("");
         let base = wire.grow(8);
@@ -418,7 +491,7 @@ mod tests {
         let params = serde_json::from_str(
             r#"{"tcp": "reno", "handshake": true, "initial-window": "2p", "packet": "1500B"}"#,
         );
-        let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)));
+        let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)), None);
         let mut rng = Rng::stream(1, "tcp");
         let mut cx = Context { now: Instant::ZERO, rng: &mut rng };
         sender.start();
