@@ -17,11 +17,9 @@ def perhop_scenario(setting: Ns2Setting) -> dict[str, Any]:
     """`setting` in perhop's scenario format.
 
     Raises:
-        ValueError: The setting uses something without a counterpart: TSW markers, options by ns-2's names, or
-            a handshake without delayed growth of the window or the reverse.
+        ValueError: The setting uses something without a counterpart: options by ns-2's names, or a handshake
+            without delayed growth of the window or the reverse.
     """
-    if setting.policer != "TokenBucket":
-        raise ValueError(f"no counterpart to the policer {setting.policer}")
     if setting.tcp_options:
         raise ValueError(f"no counterpart to ns-2's options {sorted(setting.tcp_options)}")
     if setting.handshake != setting.delay_growth:
@@ -98,12 +96,14 @@ def _flow(setting: Ns2Setting, group: Group, *, name: str, count: int, start: st
     if setting.delayed_ack_s > 0:
         entry["transport"]["delayed-ack"] = _seconds(setting.delayed_ack_s)
     if group.profile_bps > 0:
-        entry["profile"] = {
-            "rate": _bps(group.profile_bps),
-            "marker": "token-bucket",
-            "burst": f"{round(setting.bucket_bytes)}B",
-        }
+        entry["profile"] = {"rate": _bps(group.profile_bps), **_marker(setting)}
     return entry
+
+
+def _marker(setting: Ns2Setting) -> dict[str, Any]:
+    if setting.policer == "TSW2CM":
+        return {"marker": "tsw", "window": _seconds(setting.tsw_window_s)}
+    return {"marker": "token-bucket", "burst": f"{round(setting.bucket_bytes)}B"}
 
 
 def _bps(rate: float) -> str:

@@ -1,4 +1,4 @@
-"""perhop against ns-2's own DiffServ module: the RI+O paper's Table 1 setting, and others that stress it.
+"""perhop against ns-2's own DiffServ module: the RI+O paper's Table 1 setting, others that stress it, and TSW.
 
 Each class's mean over the seeds must differ by no more than 5 %, or the two 95 % intervals must overlap. ns-2
 is a peer: `README.md` lists what its queue and its TCP do differently and by how much it matters.
@@ -37,6 +37,8 @@ SETTINGS = {
         initial_window=1,
         limited_transmit=False,
     ),
+    "Yeom and Reddy, 60 %": ns2.YEOM,
+    "Yeom and Reddy, 90 %": replace(ns2.YEOM, rate_bps=8e6),
 }
 
 
