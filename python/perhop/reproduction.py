@@ -158,7 +158,7 @@ def judge(
 ) -> Outcome:
     """Rows and verdicts of one study from the samples of its runs."""
     evidence = Evidence(samples, study.published)
-    rows = evidence.rows()
+    rows = evidence.rows(spread=study.single_run)
     if study.summaries is not None:
         rows.extend(study.summaries(evidence))
     verdicts = []
@@ -225,4 +225,5 @@ def _row(row: Row) -> dict[str, Any]:
         "mean": None if row.mean is None else rounded(row.mean),
         "ci95": None if row.ci95 is None else [rounded(end) for end in row.ci95],
         "runs": row.runs,
+        **({} if row.spread is None else {"range": [rounded(end) for end in row.spread]}),
     }

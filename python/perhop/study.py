@@ -57,6 +57,7 @@ class Row:
         mean: None where the measure does not exist.
         ci95: None for a single run, and for measures that are read off the means of all runs.
         derived: The published value is arithmetic on printed numbers.
+        spread: The lowest and the highest single run, where the published value is a single run, too.
     """
 
     factors: Factors
@@ -67,6 +68,14 @@ class Row:
     ci95: tuple[float, float] | None
     runs: int
     derived: bool = False
+    spread: tuple[float, float] | None = None
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the published value lies among our single runs; None where that cannot be said."""
+        if self.published is None or self.spread is None:
+            return None
+        return self.spread[0] <= self.published <= self.spread[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +218,8 @@ class Study:
         samples: The numbers to keep of one run of a cell.
         summaries: Rows that are read off the means of all runs.
         findings: The claims are ours, about our own variations; they never count with the paper's.
+        single_run: The published values come from one run, so they are held against the spread of single runs,
+            not only against the interval of the mean.
         assumptions: What had to be chosen because the paper is silent.
         method: How the setting was simulated, in a few sentences.
     """
@@ -229,6 +240,7 @@ class Study:
     method: str = ""
     summaries: Callable[[Evidence], Iterable[Row]] | None = None
     findings: bool = False
+    single_run: bool = False
     default_runs: int = 6
 
 
@@ -264,6 +276,11 @@ class Evidence:
         """Mean over runs."""
         return self.estimate(metric, factors).mean
 
+    def spread(self, metric: str, factors: Factors) -> tuple[float, float]:
+        """The lowest and the highest run; with n runs, one more falls in between with (n - 1)/(n + 1)."""
+        values = self.by_seed(metric, factors).values()
+        return min(values), max(values)
+
     def difference(self, metric: str, a: Factors, b: Factors) -> Estimate:
         """The difference a - b, paired by seed, with its own interval."""
         return paired_difference(self.by_seed(metric, a), self.by_seed(metric, b))
@@ -278,8 +295,12 @@ class Evidence:
         """Number of runs of each cell."""
         return max((len(values) for values in self._values.values()), default=0)
 
-    def rows(self) -> list[Row]:
-        """One row for each measured number, in the order in which the first run reported them."""
+    def rows(self, *, spread: bool = False) -> list[Row]:
+        """One row for each measured number, in the order in which the first run reported them.
+
+        Args:
+            spread: Give the lowest and the highest single run, too.
+        """
         rows = []
         for name, sample in self._first.items():
             found = self.estimate(sample.metric, sample.factors)
@@ -294,6 +315,7 @@ class Evidence:
                     found.ci95,
                     found.runs,
                     derived=stated is not None and stated.derived,
+                    spread=self.spread(sample.metric, sample.factors) if spread else None,
                 )
             )
         return rows

@@ -1,4 +1,4 @@
-"""perhop against ns-2's own DiffServ module: the RI+O paper's Table 1 setting, others that stress it, and TSW.
+"""perhop against ns-2's own DiffServ module: the RI+O paper's Table 1 setting, others that stress it, TSW.
 
 Each class's mean over the seeds must differ by no more than 5 %, or the two 95 % intervals must overlap. ns-2
 is a peer: `README.md` lists what its queue and its TCP do differently and by how much it matters.

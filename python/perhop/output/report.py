@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from perhop import _engine
 from perhop.output.plot import SERIES, caption, inline_panels
-from perhop.output.table import half_width, number, pivot, published_text, spans
+from perhop.output.table import half_width, number, pivot, published_text, spans, spread_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,12 +85,12 @@ def html_table(grid: Pivot) -> HtmlTable:
                 continue
             published = [published_text(row, digits)] if grid.published else []
             interval = [half_width(row, digits)] if grid.interval else []
-            cells.append([*published, number(row.mean, digits), *interval])
+            spread = spread_text(row, digits) if grid.spread else ()
+            cells.append([*published, number(row.mean, digits), *interval, *spread])
         lines.append((label, cells))
-    names = [*(["published"] if grid.published else []), "measured", *(["95 %"] if grid.interval else [])]
     depth = len(grid.heads[0])
     return HtmlTable(
-        grid.title, grid.corner, [spans(grid.heads, level) for level in range(depth)], lines, names
+        grid.title, grid.corner, [spans(grid.heads, level) for level in range(depth)], lines, grid.names
     )
 
 

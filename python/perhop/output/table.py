@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from perhop.study import Row, Table
 
 DERIVED = "†"
+LOWER, HIGHER = "↓", "↑"
+"""A published value that is lower or higher than every single run."""
 MISSING = "–"
 
 
@@ -27,6 +29,7 @@ class Pivot:
         lines: (label, one result row for each column, or None where nothing was measured).
         published: Some entry has a published value.
         interval: Some entry has an interval.
+        spread: Some entry with a published value has the spread of its single runs.
     """
 
     title: str
@@ -36,6 +39,17 @@ class Pivot:
     digits: int
     published: bool
     interval: bool
+    spread: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """What the lines of an entry say."""
+        return [
+            *(["published"] if self.published else []),
+            "measured",
+            *(["95 %"] if self.interval else []),
+            *(["lowest", "highest"] if self.spread else []),
+        ]
 
 
 def pivot(table: Table, rows: Sequence[Row]) -> Pivot | None:
@@ -61,6 +75,7 @@ def pivot(table: Table, rows: Sequence[Row]) -> Pivot | None:
         table.digits,
         published=any(row.published is not None for row in found),
         interval=any(row.ci95 is not None for row in found),
+        spread=any(row.within is not None for row in found),
     )
 
 
@@ -90,8 +105,16 @@ def half_width(row: Row, digits: int) -> str:
 
 
 def published_text(row: Row, digits: int) -> str:
-    """The published value, marked where it is arithmetic on printed ones."""
-    return number(row.published, digits) + (DERIVED if row.derived else "")
+    """The published value, marked where it is arithmetic on printed ones, and where it is beyond all runs."""
+    beyond = ""
+    if row.published is not None and row.spread is not None and not row.within:
+        beyond = LOWER if row.published < row.spread[0] else HIGHER
+    return number(row.published, digits) + beyond + (DERIVED if row.derived else "")
+
+
+def spread_text(row: Row, digits: int) -> tuple[str, str]:
+    """The lowest and the highest single run, or nothing."""
+    return ("", "") if row.spread is None else (f"{row.spread[0]:.{digits}f}", f"{row.spread[1]:.{digits}f}")
 
 
 def as_text(grid: Pivot) -> str:
@@ -142,4 +165,8 @@ def _text_lines(grid: Pivot, label: str, rows: Sequence[Row | None]) -> list[lis
     lines = [[f"{label}, published", *published], ["  measured", *measured]]
     if grid.interval:
         lines.append(["  95 %", *("" if r is None else half_width(r, grid.digits) for r in rows)])
+    if grid.spread:
+        ends = [("", "") if r is None else spread_text(r, grid.digits) for r in rows]
+        lines.append(["  lowest", *(low for low, _ in ends)])
+        lines.append(["  highest", *(high for _, high in ends)])
     return lines
