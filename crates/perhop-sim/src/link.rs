@@ -90,8 +90,9 @@ pub struct PortStatistics {
     window: (Instant, Instant),
     /// Sum of the times that packets waited within the window, in nanoseconds.
     waited: u64,
-    /// Bytes whose transmission began within the window.
+    /// Bytes whose transmission began within the window, and the last of these transmissions: its start and size.
     bytes: u64,
+    last: (Instant, u16),
     /// Waiting times of packets that arrived after the warm-up.
     pub delays: DelayHistogram,
 }
@@ -151,7 +152,7 @@ impl Serializer {
 
 impl PortStatistics {
     fn new(window: (Instant, Instant)) -> Self {
-        Self { window, waited: 0, bytes: 0, delays: DelayHistogram::default() }
+        Self { window, waited: 0, bytes: 0, last: (window.0, 0), delays: DelayHistogram::default() }
     }
 
     /// A packet that came at `arrived` begins its transmission.
@@ -161,6 +162,7 @@ impl PortStatistics {
         self.wait(arrived, service);
         if service >= begin && service < end {
             self.bytes += u64::from(size);
+            self.last = (service, size);
         }
         if arrived >= begin {
             self.delays.record(color, service.since(arrived));
@@ -179,9 +181,14 @@ impl PortStatistics {
         self.waited as f64 / self.window.1.since(self.window.0).as_nanos() as f64
     }
 
-    /// Bytes sent over the measured time.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// Share of the measured time in which a link of this rate transmitted, the packet at its end counted as far as it
+    /// got.
+    pub fn utilization(&self, rate: Bitrate) -> f64 {
+        let (begin, end) = self.window;
+        let seconds = |bytes: u64| bytes as f64 * 8.0 / rate.as_bps() as f64;
+        let (service, size) = self.last;
+        let beyond = (seconds(u64::from(size)) - end.since(service).as_secs_f64()).max(0.0);
+        (seconds(self.bytes) - beyond) / end.since(begin).as_secs_f64()
     }
 }
 

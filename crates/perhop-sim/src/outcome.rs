@@ -75,15 +75,14 @@ pub struct LinkOutcome {
 }
 
 impl LinkOutcome {
-    pub(crate) fn of(name: &str, rate: Bitrate, port: PortView<'_>, measured: Duration) -> Self {
+    pub(crate) fn of(name: &str, rate: Bitrate, port: PortView<'_>) -> Self {
         let (delay_edges, delay_counts) = port.statistics.delays.bins();
         Self {
             name: name.into(),
             rate,
             counters: port.counters.clone(),
             waiting: Color::ALL.map(|color| port.occupancy.packets_of(color)),
-            utilization: port.statistics.bytes() as f64 * 8.0
-                / (rate.as_bps() as f64 * measured.as_secs_f64()),
+            utilization: port.statistics.utilization(rate),
             mean_queue_packets: port.statistics.mean_packets(),
             delay_edges,
             delay_counts,

@@ -489,7 +489,7 @@ impl Simulation {
             link.finish(self.now);
             let port = link.port().expect("observed links have a port");
             port.counters.balance(port.occupancy)?;
-            links.push(LinkOutcome::of(name, *rate, port, measured));
+            links.push(LinkOutcome::of(name, *rate, port));
         }
         let now = self.now;
         let flows = self.flows.into_iter().map(|flow| flow.finish(measured, now)).collect();
