@@ -320,6 +320,8 @@ def _show(outcome: Outcome, say: Callable[[str], None]) -> None:
         grid = pivot(table, outcome.rows)
         if grid is not None:
             say("\n" + as_text(grid))
+    if study.single_run and len(outcome.seeds) > 1:
+        say("\n↓ ↑ The published single run is lower or higher than every run of ours.")
     for note in study.notes:
         if note.impossible:
             say("\n" + textwrap.fill(f"Cannot be right: {note.text}", 88))

@@ -100,6 +100,60 @@ def reservation_success(values: Sequence[float], profiles: Sequence[float]) -> f
     return sum(reached) / len(reached) if reached else None
 
 
+def fairness(values: Sequence[float]) -> float | None:
+    """Largest over smallest rate of a class, a ratio of at least 1 (Yeom and Reddy, section 4.2).
+
+    Args:
+        values: Rate of each flow of the class; at least one.
+
+    Returns:
+        The ratio, or None if a flow got nothing.
+    """
+    return max(values) / min(values) if min(values) > 0 else None
+
+
+def fairness_by_rtt(values: Sequence[float]) -> float | None:
+    """Rate at the shortest over rate at the longest round trip of a class.
+
+    Yeom and Reddy define fairness as `fairness` does; where the two differ, most of Table 3 follows this one.
+
+    Args:
+        values: Rate of each flow of the class, in the order of rising round-trip times; at least one.
+
+    Returns:
+        The ratio, or None if the last flow got nothing.
+    """
+    return values[0] / values[-1] if values[-1] > 0 else None
+
+
+def differentiation(higher: Sequence[float], lower: Sequence[float]) -> float | None:
+    """Smallest rate of a class over the largest of the next lower class (Yeom and Reddy, section 4.2).
+
+    Args:
+        higher: Rate of each flow of the class that reserved more.
+        lower: The same of the next lower class.
+
+    Returns:
+        The ratio, above 1 where all of the higher class get more, or None if the lower class got nothing.
+    """
+    return min(higher) / max(lower) if max(lower) > 0 else None
+
+
+def differentiation_by_rtt(higher: Sequence[float], lower: Sequence[float]) -> float | None:
+    """Rate of a class at the longest round trip over that of the next lower class at the shortest.
+
+    Yeom and Reddy define it as `differentiation` does; where they differ, most of Table 3 follows this one.
+
+    Args:
+        higher: Rates of the class that reserved more, in the order of rising round-trip times.
+        lower: The same of the next lower class.
+
+    Returns:
+        The ratio, or None if the lower class's first flow got nothing.
+    """
+    return higher[-1] / lower[0] if lower[0] > 0 else None
+
+
 def holds_up_to(levels: Sequence[T], values: Sequence[float], wanted: float) -> T | None:
     """The last level of load up to which a guarantee holds without a gap: the regime of Kim et al.'s figures.
 

@@ -218,8 +218,8 @@ class Study:
         samples: The numbers to keep of one run of a cell.
         summaries: Rows that are read off the means of all runs.
         findings: The claims are ours, about our own variations; they never count with the paper's.
-        single_run: The published values come from one run, so they are held against the spread of single runs,
-            not only against the interval of the mean.
+        single_run: The published values come from one run, so they are held against the spread of single
+            runs, not only against the interval of the mean.
         assumptions: What had to be chosen because the paper is silent.
         method: How the setting was simulated, in a few sentences.
     """
@@ -315,7 +315,7 @@ class Evidence:
                     found.ci95,
                     found.runs,
                     derived=stated is not None and stated.derived,
-                    spread=self.spread(sample.metric, sample.factors) if spread else None,
+                    spread=self.spread(sample.metric, sample.factors) if spread and found.runs > 1 else None,
                 )
             )
         return rows

@@ -217,6 +217,7 @@ def _lines(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]
         axes.plot(
             x, y, color=color, linewidth=1.2 if dense else 1.8, marker="" if dense else "o", markersize=3.5
         )
+        _published(axes, [(place[r.factors[plot.x.factor]], r) for r in rows], color)
         if y:
             labels.append(Label(y[-1], plot.series.text(value), color))
     return labels
@@ -245,7 +246,7 @@ def _bars(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
         _error_bars(axes, x, y, rows, INK)
         _published(axes, [(place[r.factors[plot.x.factor]] + shift, r) for r in rows], INK)
     if len(curves) > 1:
-        axes.legend(frameon=False, loc="upper right", labelcolor="linecolor", handlelength=1)
+        axes.legend(frameon=False, loc="best", labelcolor="linecolor", handlelength=1)
     return []
 
 
@@ -294,7 +295,8 @@ def _ticks(axes: Axes, reference: Reference, place: Places, style: Mapping[str, 
         axes.plot([x - 0.45, x + 0.45], [height, height], **style)
     if known:
         x, height = known[0]
-        axes.text(x + 0.49, height, reference.label, color=MUTED, va="center", fontsize=8)
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
+        axes.text(x + 0.49, height, reference.label, color=MUTED, va="center", fontsize=8, bbox=box)
 
 
 def _limits(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None, place: Places) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perhop.studies import kim
+from perhop.studies import kim, yeom
 
-STUDIES = {study.id: study for study in kim.STUDIES}
+STUDIES = {study.id: study for study in (*kim.STUDIES, *yeom.STUDIES)}
 """Every study by its id, in the order in which `perhop reproduce` runs them."""
 
 __all__ = ["STUDIES"]

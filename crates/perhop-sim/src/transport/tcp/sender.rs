@@ -4,6 +4,7 @@
 //! - The window is counted in whole segments, as in ns-2; a segment is always full.
 //! - After a loss the window is halved from min(cwnd, receiver's window), not from the flight size of RFC 5681 (4): the
 //!   two agree for a source that always has data.
+//! - A second timeout in a row halves the threshold again, where RFC 5681 holds it.
 //! - Both variants start a new fast retransmit only after everything sent before the last one is acknowledged (RFC 6582,
 //!   section 3.2, step 1; ns-2's `bugFix_`).
 //! - Two-windows TCP (Yeom & Reddy 1999, figure 7) decreases by the color of the first lost segment, at most once a
@@ -192,7 +193,7 @@ impl TcpSender {
             self.inflation += 1;
         } else if self.duplicates == 3 {
             // A burst of duplicates after a timeout tells of segments sent twice, not of a new loss.
-            if self.acked > self.recover {
+            if self.acked > self.recover || self.recover == 0 {
                 self.fast_retransmit(now);
             }
         } else if self.duplicates < 3
@@ -220,7 +221,7 @@ impl TcpSender {
 
     /// A segment was lost: the threshold falls to half of the window, or of what is beyond the reserved window.
     fn decrease(&mut self) {
-        let window = (self.cwnd + f64::from(self.inflation)).min(self.params.window.get() as f64);
+        let window = self.cwnd.min(self.params.window.get() as f64);
         let kept = if self.params.tcp == Variant::TwoWindows && self.color_of(self.acked) != Color::Green {
             self.reserved_window().min(window)
         } else {
@@ -265,9 +266,10 @@ impl TcpSender {
     /// RFC 6298, section 5, and RFC 5681, section 3.1: back to one segment.
     fn on_timeout(&mut self, now: Instant) {
         self.statistics.timeouts += 1;
+        // Segments that left the network during a recovery are no part of the window that is halved.
+        self.inflation = 0;
         self.decrease();
         self.cwnd = 1.0;
-        self.inflation = 0;
         self.duplicates = 0;
         self.recovering = None;
         self.recover = self.highest;
@@ -477,6 +479,24 @@ mod tests {
         // Duplicates for what was sent before the timeout do not start a fast retransmit.
         assert_eq!(wire.acks(&[base; 4]).concat(), Vec::<u32>::new());
         assert_eq!(wire.ack(base + 1), [base + 1, base + 2]);
+    }
+
+    #[test]
+    fn a_timeout_in_fast_recovery_halves_the_window_not_its_inflation() {
+        let (mut wire, _) = Wire::new("");
+        let base = wire.grow(16);
+        wire.acks(&[base; 12]);
+        assert_eq!((wire.sender.cwnd, wire.sender.inflation), (8.0, 12));
+        wire.now = wire.sender.wake();
+        wire.act(TcpSender::on_wake);
+        assert_eq!((wire.sender.cwnd, wire.sender.ssthresh, wire.sender.inflation), (1.0, 4.0, 0));
+    }
+
+    #[test]
+    fn the_very_first_segment_is_retransmitted_fast() {
+        let (mut wire, sent) = Wire::new(r#","initial-window": "5p""#);
+        assert_eq!(sent, [0, 1, 2, 3, 4]);
+        assert_eq!(wire.acks(&[0, 0, 0]), [vec![], vec![], vec![0]]);
     }
 
     #[test]
