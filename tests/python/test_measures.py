@@ -10,6 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perhop.measures import (
+    differentiation,
+    differentiation_by_rtt,
+    fairness,
+    fairness_by_rtt,
     histogram_quantile,
     holds_up_to,
     jain_index,
@@ -98,6 +102,73 @@ def test_yeom_mse_is_a_root(capacity: float, rates: list[float], error: float, p
 def test_reservation_success_leaves_best_effort_out() -> None:
     assert reservation_success([0.0, 1.0, 0.9], [0.0, 1.0, 1.0]) == 0.5
     assert reservation_success([1.0], [0.0]) is None
+
+
+# Yeom and Reddy, Table 2 by class (BE, 0.5, 1 Mbit/s), at 20, 40, 60, 80, 100 ms; and Table 3's figures.
+YEOM_RTT = {
+    ("RIO", 10): [
+        [0.46, 0.29, 0.23, 0.27, 0.18],
+        [0.71, 0.68, 0.61, 0.61, 0.50],
+        [1.23, 1.09, 1.09, 0.90, 0.92],
+    ],
+    ("three-drop", 10): [
+        [0.43, 0.28, 0.25, 0.19, 0.20],
+        [0.69, 0.70, 0.62, 0.52, 0.53],
+        [1.19, 1.12, 1.02, 1.01, 1.02],
+    ],
+    ("two-windows", 10): [
+        [0.15, 0.01, 0.02, 0.03, 0.01],
+        [1.04, 0.70, 0.53, 0.51, 0.46],
+        [1.27, 1.03, 0.99, 0.93, 0.91],
+    ],
+    ("inverse-rate", 30): [
+        [1.03, 0.46, 0.29, 0.23, 0.19],
+        [2.87, 1.81, 1.08, 0.94, 0.87],
+        [6.84, 4.58, 3.28, 2.12, 2.32],
+    ],
+    ("two-windows", 30): [
+        [1.98, 1.42, 0.93, 0.73, 0.63],
+        [3.22, 2.02, 1.63, 1.12, 1.10],
+        [4.01, 2.66, 1.82, 1.56, 1.26],
+    ],
+}
+YEOM_TABLE3 = {
+    ("RIO", 10): (0.14, 0.8),
+    ("three-drop", 10): (0.12, 1.0),
+    ("two-windows", 10): (0.18, 0.6),
+    ("inverse-rate", 30): (1.50, 1.0),
+    ("two-windows", 30): (0.82, 1.0),
+}
+
+
+@pytest.mark.parametrize("row", YEOM_RTT, ids=str)
+def test_yeom_table3_follows_from_table2(row: tuple[str, int]) -> None:
+    error, success = YEOM_TABLE3[row]
+    profiles = each([0.0, 0.5, 1.0], [5, 5, 5])
+    values = [value for group in YEOM_RTT[row] for value in group]
+    assert rmse(values, targets(profiles, row[1])) == pytest.approx(error, abs=0.0105)
+    assert reservation_success(values, profiles) == success
+
+
+def test_yeom_fairness_and_differentiation_in_both_readings() -> None:
+    best_effort, half, one = YEOM_RTT["inverse-rate", 30]
+    assert fairness(one) == pytest.approx(6.84 / 2.12)
+    assert fairness_by_rtt(one) == pytest.approx(2.95, abs=0.005)  # as printed
+    assert differentiation(one, half) == pytest.approx(2.12 / 2.87)
+    assert differentiation_by_rtt(one, half) == pytest.approx(0.80, abs=0.01)  # as printed
+    assert differentiation(half, best_effort) == pytest.approx(0.84, abs=0.005)  # the readings agree
+    best_effort, half, one = YEOM_RTT["RIO", 10]
+    assert fairness(best_effort) == fairness_by_rtt(best_effort) == pytest.approx(2.53, abs=0.03)
+    assert differentiation(one, half) == pytest.approx(1.27, abs=0.005)
+    assert differentiation_by_rtt(one, half) == pytest.approx(1.30, abs=0.005)  # as printed
+    assert differentiation_by_rtt(half, best_effort) == pytest.approx(1.09, abs=0.005)  # as printed
+
+
+def test_ratios_to_nothing_do_not_exist() -> None:
+    assert fairness([1.0, 0.0]) is None
+    assert fairness_by_rtt([1.0, 0.0]) is None
+    assert differentiation([1.0], [0.0, 0.0]) is None
+    assert differentiation_by_rtt([1.0], [0.0, 1.0]) is None
 
 
 def test_jain() -> None:

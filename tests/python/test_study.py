@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -161,6 +162,34 @@ def test_table_without_published_values_and_with_two_heads() -> None:
     ]
 
 
+def test_a_single_published_run_stands_beside_the_spread_of_ours() -> None:
+    def single(value: float) -> Study:
+        published = [Published({"load": 2, "scheme": "rio"}, "throughput", value)]
+        return replace(study([]), published=published, single_run=True)
+
+    def text(value: float, samples: list[tuple[int, Sample]]) -> list[str]:
+        outcome = judge(single(value), [Cell({}, "{}")], [1, 2, 3], samples)
+        grid = pivot(Table("Throughput, Mbit/s", {"throughput": ""}, SCHEMES, (LOAD,)), outcome.rows)
+        assert grid is not None
+        return as_text(grid).splitlines()
+
+    ours = [entry for entry in SAMPLES if entry[1].factors == {"scheme": "rio", "load": 2}]
+    assert text(3.15, ours)[3:] == [
+        "RIO, published  3.150",
+        "  measured      3.200",
+        "  95 %          ±.248",
+        "  lowest        3.100",
+        "  highest       3.300",
+    ]
+    assert text(3.5, ours)[3] == "RIO, published  3.500↑"
+    assert text(3.0, ours)[3] == "RIO, published  3.000↓"
+    assert text(3.5, ours[:1])[3:] == ["RIO, published  3.500", "  measured      3.100"]
+    row = json.loads(to_json([judge(single(3.5), [Cell({}, "{}")], [1, 2, 3], ours)]))["studies"][0]["rows"][
+        0
+    ]
+    assert row["range"] == pytest.approx([3.1, 3.3])
+
+
 def test_a_table_of_nothing_is_none() -> None:
     assert pivot(Table("Rate", {"rate": ""}, LOAD), []) is None
 
@@ -188,7 +217,9 @@ def test_statement_refuses_a_row_that_does_not_fit_its_head() -> None:
 
 
 def test_study_ids_and_claims_are_unique_and_named_like_the_paper() -> None:
-    assert list(STUDIES) == ["kim-table1", "kim-fig2", "kim-fig3", "kim-variants"]
+    kim = ["table1", "fig2", "fig3", "variants"]
+    yeom = ["fig3", "table1", "fig9", "fig10", "table2", "table3", "fig11", "fig12", "sensitivity"]
+    assert list(STUDIES) == [f"kim-{item}" for item in kim] + [f"yeom-{item}" for item in yeom]
     for entry in STUDIES.values():
         names = [claim.id for claim in entry.claims]
         assert len(names) == len(set(names))

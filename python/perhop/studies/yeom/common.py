@@ -1,0 +1,223 @@
+"""What the paper's settings share: one bottleneck, RIO's thresholds, five ways to keep a reservation."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perhop.study import Axis, Claim, Judgement, Statement, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from perhop.runs import Run
+    from perhop.study import Evidence
+
+PAPER = 'Yeom and Reddy, "Realizing throughput guarantees in a differentiated services network"'
+MBPS = "Mbit/s"
+RUNS = 20
+
+RIO = "rio"
+INVERSE = "inverse-rate"
+NO_OUT = "no-out"
+TWO_WINDOWS = "two-windows"
+THREE_DROP = "three-drop"
+ALL_SCHEMES = (RIO, INVERSE, NO_OUT, TWO_WINDOWS, THREE_DROP)
+"""In the order of the paper's Table 1."""
+COMPARED = (RIO, INVERSE, THREE_DROP, TWO_WINDOWS)
+"""Those that the paper compares from its section 4.1 on."""
+
+SCHEME_NAMES = {
+    RIO: "RIO",
+    INVERSE: "inverse-rate",
+    NO_OUT: "No-OUT",
+    TWO_WINDOWS: "two-windows",
+    THREE_DROP: "three-drop",
+}
+SCHEMES = Axis("scheme", "Scheme", SCHEME_NAMES)
+
+BOTTLENECK_MS = 18.0
+ACCESS_MS = 1.0
+RTT_MS = 40.0
+"""2 * (18 + 1 + 1) ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is the same in every experiment; the sensitivity study changes one of these at a time.
+
+    Attributes:
+        packet: Packet size of every flow, in bytes.
+        receiver_window: TCP's receiver window.
+        tick: Granularity of TCP's clock.
+        window: The markers' window.
+        rule: When a flow above its profile sends OUT packets.
+        split: How the three-precedence marker splits OUT packets.
+        weight: RED's averaging weight.
+        wait: RED's wait rule.
+        averages: Which arrivals update which average.
+        reading: How equation 9 meets RED.
+        bottleneck_ms: Propagation delay of the bottleneck.
+    """
+
+    packet: int = 1000
+    receiver_window: str = "1000p"
+    tick: str = "10ms"
+    window: str = "1s"
+    rule: str = "probabilistic"
+    split: str = "threshold"
+    weight: float = 0.002
+    wait: bool = True
+    averages: str = "every-arrival"
+    reading: str = "max-p"
+    bottleneck_ms: float = BOTTLENECK_MS
+
+    def queue(self, scheme: str) -> dict[str, Any]:
+        """The bottleneck's queue: RIO 20/40/0.5 and 50/100/0.02, with a scheme's changes."""
+        common: dict[str, Any] = {
+            "limit": "200p",
+            "in": "50/100/0.02",
+            "weight": self.weight,
+            "wait": self.wait,
+            "averages": self.averages,
+            "mean-packet": f"{self.packet}B",
+        }
+        if scheme == THREE_DROP:
+            return {"aqm": "rio-three", **common, "out-in": "30/50/0.5", "out-out": "20/40/0.5"}
+        if scheme == INVERSE:
+            return {"aqm": "inverse-rate", **common, "total": "20/40/0.5", "reading": self.reading}
+        return {"aqm": "rio", **common, "total": "20/40/0.5"}
+
+    def profile(self, scheme: str, rate_mbps: float) -> dict[str, Any]:
+        """The meter of a reservation."""
+        meter = {"rate": f"{rate_mbps:g}Mbps", "window": self.window, "rule": self.rule}
+        if scheme == THREE_DROP:
+            return {"marker": "three-precedence", **meter, "long-window": "10s", "split": self.split}
+        return {"marker": "tsw", **meter}
+
+    def tcp(
+        self,
+        scheme: str,
+        name: str,
+        profile: float | str,
+        *,
+        count: int = 1,
+        rtt_ms: float = RTT_MS,
+    ) -> dict[str, Any]:
+        """Greedy TCP flows; `profile` is a rate in Mbit/s, 0 for best effort, or a shared profile's name."""
+        tcp = "two-windows" if scheme == TWO_WINDOWS else "reno"
+        transport = {
+            "tcp": tcp,
+            "packet": f"{self.packet}B",
+            "window": self.receiver_window,
+            "tick": self.tick,
+        }
+        entry = self._entry(scheme, name, profile, transport, count=count, rtt_ms=rtt_ms)
+        if scheme == NO_OUT and "profile" in entry:
+            entry["out-feedback"] = "0s"
+        return entry
+
+    def udp(self, scheme: str, name: str, profile_mbps: float, sending_mbps: float) -> dict[str, Any]:
+        """One source that sends at a constant rate, whatever is lost."""
+        transport = {"udp": "cbr", "rate": f"{sending_mbps:g}Mbps", "packet": f"{self.packet}B"}
+        return self._entry(scheme, name, profile_mbps, transport)
+
+    def scenario(
+        self,
+        title: str,
+        scheme: str,
+        capacity_mbps: float,
+        entries: Sequence[Mapping[str, Any]],
+        more: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The dumbbell with these flows, for 30 s."""
+        return {
+            "title": title,
+            "duration": "30s",
+            "links": {
+                "bottleneck": {
+                    "from": "edge",
+                    "to": "core",
+                    "rate": f"{capacity_mbps:g}Mbps",
+                    "delay": f"{self.bottleneck_ms:g}ms",
+                    "queue": self.queue(scheme),
+                }
+            },
+            "flows": list(entries),
+            **(more or {}),
+        }
+
+    def _entry(
+        self,
+        scheme: str,
+        name: str,
+        profile: float | str,
+        transport: Mapping[str, Any],
+        *,
+        count: int = 1,
+        rtt_ms: float = RTT_MS,
+    ) -> dict[str, Any]:
+        access_ms = (rtt_ms / 2 - self.bottleneck_ms) / 2
+        entry: dict[str, Any] = {
+            "name": name,
+            "count": count,
+            "from": "edge",
+            "to": "core",
+            "access": {"rate": "100Mbps", "delay": f"{access_ms:g}ms"},
+            "transport": dict(transport),
+            "start": "0s..1s",
+        }
+        if profile:
+            entry["profile"] = profile if isinstance(profile, str) else self.profile(scheme, profile)
+        elif scheme == THREE_DROP:
+            entry["color"] = "red"  # best effort is OUT-OUT
+        return entry
+
+
+SETTING = Setting()
+"""One set of parameters for the whole paper."""
+
+
+def mean_mbps(run: Run, name: str) -> float:
+    """Mean throughput over the flows of one entry, Mbit/s."""
+    return float(np.mean(run.of_group(name, "throughput_bps"))) / 1e6
+
+
+def sum_mbps(run: Run, *names: str) -> float:
+    """Throughput of all flows of some entries together, Mbit/s."""
+    return sum(float(np.sum(run.of_group(name, "throughput_bps"))) for name in names) / 1e6
+
+
+def total_mbps(run: Run) -> float:
+    """Throughput of all flows together, Mbit/s."""
+    return float(np.sum(run.flows("throughput_bps"))) / 1e6
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """`+0.123` or `−0.123`."""
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def stated(item: str) -> Statement:
+    """What the paper says about one item ("table1", …)."""
+    data = tomllib.loads(files(__package__).joinpath("published.toml").read_text(encoding="utf-8"))
+    method = " ".join(text for text in (data["method"], data[item].get("method", "")) if text)
+    assumptions = [*data["assumptions"], *data[item].get("assumptions", [])]
+    return statement({**data[item], "method": method, "assumptions": assumptions})
+
+
+def claims(
+    texts: Mapping[str, tuple[str, str]], judges: Mapping[str, Callable[[Evidence], Judgement]]
+) -> list[Claim]:
+    """Claim texts joined with the functions that judge them.
+
+    Raises:
+        ValueError: A text has no judge, or a judge no text.
+    """
+    if texts.keys() != judges.keys():
+        raise ValueError(f"claims without text or judge: {sorted(texts.keys() ^ judges.keys())}")
+    return [Claim(name, text, judges[name], tried) for name, (text, tried) in texts.items()]

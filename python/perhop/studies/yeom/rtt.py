@@ -1,0 +1,430 @@
+"""Tables 2 and 3: flows of five round-trip times, at 75 % and 25 % subscription."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perhop.measures import (
+    differentiation,
+    differentiation_by_rtt,
+    fairness,
+    fairness_by_rtt,
+    jain_index,
+    reservation_success,
+    rmse,
+    targets,
+    utilization,
+)
+from perhop.statistics import overlap
+from perhop.studies.yeom.common import (
+    COMPARED,
+    INVERSE,
+    MBPS,
+    PAPER,
+    RIO,
+    RUNS,
+    SCHEME_NAMES,
+    SCHEMES,
+    SETTING,
+    THREE_DROP,
+    TWO_WINDOWS,
+    claims,
+    mean_mbps,
+    stated,
+)
+from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Sample, Study, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from perhop.runs import Run
+    from perhop.study import Factors
+
+PROFILES = (0.0, 0.5, 1.0)
+"""Reserved rates in Mbit/s, at each round-trip time one flow of each."""
+RTTS = (20, 40, 60, 80, 100)
+"""Propagation round-trip times in ms."""
+CAPACITY = {75: 10.0, 25: 30.0}
+"""Rate of the bottleneck in Mbit/s by subscription in percent."""
+TARGETS = {
+    percent: dict(zip(PROFILES, targets([r for r in PROFILES for _ in RTTS], c)[:: len(RTTS)], strict=True))
+    for percent, c in CAPACITY.items()
+}
+SETTING_RTT = replace(SETTING, bottleneck_ms=8.0)
+"""So that a round trip of 20 ms is possible."""
+
+TABLE2_STATEMENT = stated("table2")
+TABLE3_STATEMENT = stated("table3")
+
+CELLS: Sequence[dict[str, Any]] = [
+    {"scheme": scheme, "subscription_percent": percent} for percent in CAPACITY for scheme in COMPARED
+]
+
+
+def entry(scheme: str, percent: int, profile: float, rtt: int) -> dict[str, Any]:
+    """The factors of one flow."""
+    return {"scheme": scheme, "subscription_percent": percent, "profile_mbps": profile, "rtt_ms": rtt}
+
+
+def build(cell: Factors) -> Mapping[str, Any]:
+    """Fifteen flows."""
+    scheme = str(cell["scheme"])
+    entries = [
+        SETTING_RTT.tcp(scheme, flow_name(profile, rtt), profile, rtt_ms=rtt)
+        for profile in PROFILES
+        for rtt in RTTS
+    ]
+    capacity = CAPACITY[int(cell["subscription_percent"])]
+    return SETTING_RTT.scenario("Yeom and Reddy, Table 2", scheme, capacity, entries)
+
+
+def flow_name(profile: float, rtt: int) -> str:
+    """The flow entry of one class and round-trip time."""
+    return f"profile-{profile:g}-rtt-{rtt}"
+
+
+def rates(run: Run) -> dict[float, list[float]]:
+    """Rate of each flow in Mbit/s, by class, in the order of rising round-trip times."""
+    return {profile: [mean_mbps(run, flow_name(profile, rtt)) for rtt in RTTS] for profile in PROFILES}
+
+
+def table2_samples(cell: Factors, run: Run) -> Iterator[Sample]:
+    """The rate of every flow."""
+    for profile, values in rates(run).items():
+        for rtt, value in zip(RTTS, values, strict=True):
+            yield Sample({**cell, "profile_mbps": profile, "rtt_ms": rtt}, "throughput", MBPS, value)
+
+
+def table3_samples(cell: Factors, run: Run) -> Iterator[Sample]:
+    """The paper's measures, both readings of fairness and of differentiation, and Jain's index."""
+    percent = int(cell["subscription_percent"])
+    classes = rates(run)
+    values = [value for group in classes.values() for value in group]
+    wanted = [TARGETS[percent][profile] for profile in classes for _ in RTTS]
+    yield from table2_samples(cell, run)
+    yield Sample(cell, "rmse", MBPS, rmse(values, wanted))
+    yield Sample(cell, "utilization", "fraction", utilization(values, CAPACITY[percent]))
+    reached = reservation_success(values, [profile for profile in classes for _ in RTTS])
+    ratios: list[tuple[str, float | None, float | None]] = [
+        ("reservation_success", None, reached),
+        ("jain_index", None, jain_index(values, wanted)),
+    ]
+    for profile, group in classes.items():
+        ratios.append(("fairness", profile, fairness(group)))
+        ratios.append(("fairness_by_rtt", profile, fairness_by_rtt(group)))
+    for lower, higher in itertools.pairwise(PROFILES):
+        ratios.append(("differentiation", higher, differentiation(classes[higher], classes[lower])))
+        ratios.append(
+            ("differentiation_by_rtt", higher, differentiation_by_rtt(classes[higher], classes[lower]))
+        )
+    units = {"reservation_success": "fraction", "jain_index": "index"}
+    for metric, of, value in ratios:
+        if value is not None:
+            factors = cell if of is None else {**cell, "profile_mbps": of}
+            yield Sample(factors, metric, units.get(metric, "ratio"), value)
+
+
+def means(evidence: Evidence, scheme: str, percent: int, profile: float) -> list[float]:
+    """Means over runs of a class, in the order of rising round-trip times."""
+    return [evidence.mean("throughput", entry(scheme, percent, profile, rtt)) for rtt in RTTS]
+
+
+def shorter_wins(evidence: Evidence) -> Judgement:
+    """20 ms − 100 ms."""
+    found = {
+        key: evidence.difference("throughput", entry(*key, RTTS[0]), entry(*key, RTTS[-1]))
+        for key in itertools.product(COMPARED, CAPACITY, PROFILES)
+    }
+    against = [_name(*key) for key, e in found.items() if e.low <= 0]
+    least = min(found, key=lambda key: found[key].low)
+    return Judgement(
+        not against,
+        f"{len(found) - len(against)} of {len(found)}; the least sure is {_name(*least)} with "
+        f"{found[least].text(sign=True)} Mbit/s. Without: {', '.join(against) or 'none'}.",
+    )
+
+
+def rtt_order(evidence: Evidence) -> Judgement:
+    """Every step to the next longer round trip."""
+    found = {
+        (*key, after): evidence.difference("throughput", entry(*key, after), entry(*key, before))
+        for key in itertools.product(COMPARED, CAPACITY, PROFILES)
+        for before, after in itertools.pairwise(RTTS)
+    }
+    against = [
+        f"{_name(scheme, percent, profile)} to {rtt} ms {e.text(sign=True)}"
+        for (scheme, percent, profile, rtt), e in found.items()
+        if e.low > 0
+    ]
+    return Judgement(
+        not against, f"{len(against)} of {len(found)} steps are upwards: {', '.join(against) or 'none'}."
+    )
+
+
+def three_drop_is_rio(evidence: Evidence) -> Judgement:
+    """Fifteen pairs of intervals."""
+    keys = list(itertools.product(PROFILES, RTTS))
+    differences = {
+        key: evidence.difference("throughput", entry(THREE_DROP, 25, *key), entry(RIO, 25, *key))
+        for key in keys
+    }
+    apart = [
+        f"{profile:g} Mbit/s at {rtt} ms"
+        for profile, rtt in keys
+        if not overlap(
+            evidence.estimate("throughput", entry(THREE_DROP, 25, profile, rtt)),
+            evidence.estimate("throughput", entry(RIO, 25, profile, rtt)),
+        )
+    ]
+    largest = max(differences, key=lambda key: abs(differences[key].mean))
+    return Judgement(
+        not apart,
+        f"Apart: {', '.join(apart) or 'none'}. The largest difference, three-drop − RIO, is "
+        f"{differences[largest].text(sign=True)} Mbit/s ({largest[0]:g} Mbit/s at {largest[1]} ms).",
+    )
+
+
+def differentiates_best(evidence: Evidence) -> Judgement:
+    """Smallest over largest mean, by scheme."""
+    found = {
+        (percent, higher, s): differentiation(
+            means(evidence, s, percent, higher), means(evidence, s, percent, lower)
+        )
+        or 0.0
+        for percent in CAPACITY
+        for lower, higher in itertools.pairwise(PROFILES)
+        for s in COMPARED
+    }
+    holds = all(
+        found[p, r, INVERSE] > max(found[p, r, s] for s in COMPARED if s != INVERSE)
+        for p in CAPACITY
+        for r in PROFILES[1:]
+    )
+    text = "; ".join(
+        f"{p} %, {r:g} Mbit/s class over the next: "
+        + ", ".join(f"{SCHEME_NAMES[s]} {found[p, r, s]:.2f}" for s in COMPARED)
+        for p in CAPACITY
+        for r in PROFILES[1:]
+    )
+    return Judgement(holds, f"{text}.")
+
+
+def succeed(evidence: Evidence) -> Judgement:
+    """The mean of every reserved flow under three-drop and inverse-rate."""
+    short = [
+        f"{_name(s, percent, profile)} at {rtt} ms {mean:.3f}"
+        for s in (THREE_DROP, INVERSE)
+        for percent in CAPACITY
+        for profile in PROFILES[1:]
+        for rtt, mean in zip(RTTS, means(evidence, s, percent, profile), strict=True)
+        if mean < profile
+    ]
+    return Judgement(
+        not short,
+        f"Below, Mbit/s: {', '.join(short) or 'none'}. {_by_scheme(evidence, 'reservation_success', 75)}",
+    )
+
+
+def more_succeed(evidence: Evidence) -> Judgement:
+    """Scheme − RIO at 75 %."""
+    found = {
+        s: evidence.difference("reservation_success", _cell(s, 75), _cell(RIO, 75))
+        for s in COMPARED
+        if s != RIO
+    }
+    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text(sign=True)}" for s, e in found.items())
+    return Judgement(
+        all(found[s].low > 0 for s in (INVERSE, THREE_DROP)),
+        f"Share that reaches its rate, scheme − RIO: {text}.",
+    )
+
+
+def larger_at_25(evidence: Evidence) -> Judgement:
+    """25 % − 75 % in the error."""
+    found = {s: evidence.difference("rmse", _cell(s, 25), _cell(s, 75)) for s in COMPARED}
+    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text(sign=True)}" for s, e in found.items())
+    return Judgement(all(e.low > 0 for e in found.values()), f"Error, 25 % − 75 %, Mbit/s: {text}.")
+
+
+def least(metric: str, best: str, *levels: int) -> Callable[[Evidence], Judgement]:
+    """A claim that a scheme has the smallest mean of a measure."""
+
+    def judge(evidence: Evidence) -> Judgement:
+        holds = all(
+            evidence.mean(metric, _cell(best, p)) < evidence.mean(metric, _cell(s, p))
+            for p in levels
+            for s in COMPARED
+            if s != best
+        )
+        return Judgement(holds, " ".join(_by_scheme(evidence, metric, p) for p in levels))
+
+    return judge
+
+
+def fairer(evidence: Evidence) -> Judgement:
+    """Largest over smallest mean at 75 %, averaged over the classes."""
+    found = {
+        s: [fairness(means(evidence, s, 75, profile)) or float("inf") for profile in PROFILES]
+        for s in COMPARED
+    }
+    average = {s: sum(values) / len(values) for s, values in found.items()}
+    text = "; ".join(
+        f"{SCHEME_NAMES[s]} " + "/".join(f"{v:.2f}" for v in values) for s, values in found.items()
+    )
+    return Judgement(
+        all(average[THREE_DROP] < average[s] for s in (RIO, INVERSE)), f"75 %, BE/0.5/1 Mbit/s: {text}."
+    )
+
+
+def _cell(scheme: str, percent: int) -> dict[str, Any]:
+    return {"scheme": scheme, "subscription_percent": percent}
+
+
+def _by_scheme(evidence: Evidence, metric: str, percent: int) -> str:
+    words = {
+        "rmse": "Error, Mbit/s",
+        "utilization": "Use of the link",
+        "reservation_success": "Share that reaches its rate",
+    }
+    text = ", ".join(
+        f"{SCHEME_NAMES[s]} {evidence.estimate(metric, _cell(s, percent)).text()}" for s in COMPARED
+    )
+    return f"{words[metric]} at {percent} %: {text}."
+
+
+def _name(scheme: str, percent: int, profile: float) -> str:
+    return f"{SCHEME_NAMES[scheme]} {percent} % {'best effort' if profile == 0 else f'{profile:g} Mbit/s'}"
+
+
+CLASSES = Axis("profile_mbps", "Profile, Mbit/s", {0.0: "BE", 0.5: "0.5", 1.0: "1"})
+ROUND_TRIPS = Axis("rtt_ms", "Round trip, ms")
+LEVELS = Axis("subscription_percent", "Subscription", {p: f"{p} %" for p in CAPACITY})
+CLASS_NAMES = {0.0: "best effort", 0.5: "0.5 Mbit/s", 1.0: "1 Mbit/s"}
+
+
+def _plot(percent: int) -> Plot:
+    return Plot(
+        id=f"at-{percent}",
+        title=f"Rate by round trip at {percent} % subscription",
+        kind="lines",
+        metric="throughput",
+        x=ROUND_TRIPS,
+        series=SCHEMES,
+        y_label="Mbit/s per flow",
+        facet=Axis("profile_mbps", "Class", CLASS_NAMES),
+        where={"subscription_percent": percent},
+        references=(Reference("target", "profile_mbps", TARGETS[percent]),),
+    )
+
+
+TABLE2 = Study(
+    id="yeom-table2",
+    title="Flows of different round-trip times",
+    source=f"{PAPER}, Table 2",
+    summary="at each of 20, 40, 60, 80 and 100 ms one flow of 0, 0.5 and 1 Mbit/s, on 10 and 30 Mbit/s",
+    cells=CELLS,
+    scenario=build,
+    samples=table2_samples,
+    published=TABLE2_STATEMENT.values,
+    claims=claims(
+        TABLE2_STATEMENT.claims,
+        {
+            "shorter-rtt-wins": shorter_wins,
+            "rtt-order": rtt_order,
+            "three-drop-is-rio-at-25": three_drop_is_rio,
+        },
+    ),
+    tables=tuple(
+        Table(
+            f"Rate of the {CLASS_NAMES[profile]} flow at {percent} %, Mbit/s, by round trip in ms "
+            f"(target {TARGETS[percent][profile]:.2f})",
+            {"throughput": ""},
+            SCHEMES,
+            (ROUND_TRIPS,),
+            where={"subscription_percent": percent, "profile_mbps": profile},
+        )
+        for percent in CAPACITY
+        for profile in PROFILES
+    ),
+    plots=tuple(_plot(percent) for percent in CAPACITY),
+    notes=TABLE2_STATEMENT.notes,
+    method=TABLE2_STATEMENT.method,
+    assumptions=TABLE2_STATEMENT.assumptions,
+    single_run=True,
+    default_runs=RUNS,
+)
+
+TABLE3 = Study(
+    id="yeom-table3",
+    title="Measures over flows of different round-trip times",
+    source=f"{PAPER}, Table 3",
+    summary="yeom-table2's runs: error, utilization, fairness, differentiation, reservation success",
+    cells=CELLS,
+    scenario=build,
+    samples=table3_samples,
+    published=[*TABLE2_STATEMENT.values, *TABLE3_STATEMENT.values],
+    claims=claims(
+        TABLE3_STATEMENT.claims,
+        {
+            "inverse-differentiates-best": differentiates_best,
+            "three-drop-and-inverse-succeed": succeed,
+            "more-succeed-than-rio": more_succeed,
+            "error-larger-at-25": larger_at_25,
+            "three-drop-least-error-at-75": least("rmse", THREE_DROP, 75),
+            "two-windows-least-error-at-25": least("rmse", TWO_WINDOWS, 25),
+            "three-drop-fairer": fairer,
+            "two-windows-loses-utilization": least("utilization", TWO_WINDOWS, 75, 25),
+        },
+    ),
+    tables=(
+        *(
+            Table(
+                f"Error in Mbit/s (published as MSE), use of the link, share of reserved flows that reach "
+                f"their rate, and Jain's index, at {percent} %",
+                {"rmse": "error", "utilization": "use", "reservation_success": "reach", "jain_index": "Jain"},
+                SCHEMES,
+                where={"subscription_percent": percent},
+            )
+            for percent in CAPACITY
+        ),
+        *(
+            Table(
+                f"{name} at {percent} %, by profile: {of} (as defined), and {by_rtt} (as mostly printed)",
+                {metric: "defined", f"{metric}_by_rtt": "printed"},
+                SCHEMES,
+                (CLASSES,),
+                where={"subscription_percent": percent},
+                digits=2,
+            )
+            for percent in CAPACITY
+            for name, metric, of, by_rtt in (
+                ("Fairness", "fairness", "largest over smallest rate", "rate at 20 ms over rate at 100 ms"),
+                (
+                    "Differentiation",
+                    "differentiation",
+                    "smallest rate over largest of the next lower class",
+                    "rate at 100 ms over rate of the next lower class at 20 ms",
+                ),
+            )
+        ),
+    ),
+    plots=(
+        Plot(
+            id="differentiation",
+            title="Differentiation between classes",
+            kind="bars",
+            metric="differentiation",
+            x=Axis("profile_mbps", "Class, over the next lower", {0.5: "0.5 Mbit/s", 1.0: "1 Mbit/s"}),
+            series=SCHEMES,
+            y_label="smallest over largest of next lower",
+            facet=LEVELS,
+        ),
+    ),
+    notes=TABLE3_STATEMENT.notes,
+    method=TABLE3_STATEMENT.method,
+    assumptions=TABLE3_STATEMENT.assumptions,
+    single_run=True,
+    default_runs=RUNS,
+)

@@ -1,0 +1,251 @@
+"""What Table 1 hangs on: all its rows again, with one choice changed at a time.
+
+The paper leaves these choices open, so a reader can see here what each of them is worth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perhop.measures import rmse
+from perhop.studies.yeom import table1
+from perhop.studies.yeom.common import (
+    ALL_SCHEMES,
+    INVERSE,
+    MBPS,
+    NO_OUT,
+    PAPER,
+    RIO,
+    SCHEME_NAMES,
+    SCHEMES,
+    SETTING,
+    THREE_DROP,
+    TWO_WINDOWS,
+    Setting,
+    claims,
+    stated,
+)
+from perhop.study import Axis, Judgement, Published, Row, Study, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perhop.runs import Run
+    from perhop.study import Evidence, Factors, Sample
+
+BASE = "unchanged"
+QUICK = "marker window 0.1 s"
+SLOW = "marker window 10 s"
+DETERMINISTIC = "deterministic marker"
+FOUR_THIRDS = "marker's 4/3 rule"
+SMALL = "packets of 576 B"
+NO_WAIT = "wait rule off"
+WINDOW_20 = "receiver window 20 p"
+
+CHANGES: Mapping[str, Setting] = {
+    BASE: SETTING,
+    QUICK: replace(SETTING, window="100ms"),
+    "marker window 0.5 s": replace(SETTING, window="500ms"),
+    "marker window 2 s": replace(SETTING, window="2s"),
+    SLOW: replace(SETTING, window="10s"),
+    DETERMINISTIC: replace(SETTING, rule="deterministic"),
+    FOUR_THIRDS: replace(SETTING, rule="four-thirds"),
+    SMALL: replace(SETTING, packet=576),
+    "packets of 1500 B": replace(SETTING, packet=1500),
+    NO_WAIT: replace(SETTING, wait=False),
+    "weight 0.0005": replace(SETTING, weight=0.0005),
+    "weight 0.02": replace(SETTING, weight=0.02),
+    "own-class averages": replace(SETTING, averages="own-class"),
+    WINDOW_20: replace(SETTING, receiver_window="20p"),
+    "TCP clock 100 ms": replace(SETTING, tick="100ms"),
+}
+LIMIT = 0.12
+"""Mbit/s: the distance to the published rates that was asked for, of four schemes."""
+ASKED = (RIO, INVERSE, NO_OUT, THREE_DROP)
+
+STATEMENT = stated("sensitivity")
+
+
+def build(cell: Factors) -> Mapping[str, Any]:
+    """Table 1's own scenario under the change."""
+    setting = CHANGES[str(cell["change"])]
+    return table1.network(setting, str(cell["scheme"]), int(cell["subscription_percent"]))
+
+
+def samples(cell: Factors, run: Run) -> Iterator[Sample]:
+    """Table 1's rates, errors and use of the link."""
+    kept = ("throughput", "rmse", "utilization")
+    return (sample for sample in table1.samples(cell, run) if sample.metric in kept)
+
+
+def published() -> list[Published]:
+    """Table 1's printed values, once for each change."""
+    return [
+        Published({"change": change, **value.factors}, value.metric, value.value)
+        for change in CHANGES
+        for value in table1.STATEMENT.values
+    ]
+
+
+def gap(evidence: Evidence, change: str, scheme: str) -> float:
+    """Distance of a scheme's fifteen rates to the published ones, Mbit/s."""
+    return table1.gap(evidence, scheme, {"change": change})
+
+
+def gaps(evidence: Evidence) -> Iterator[Row]:
+    """Distance to the published rates, and to the unchanged setting's."""
+    for change in CHANGES:
+        for scheme in ALL_SCHEMES:
+            factors: Factors = {"change": change, "scheme": scheme}
+            found = gap(evidence, change, scheme)
+            yield Row(factors, "difference_to_published", MBPS, None, found, None, evidence.runs)
+            if change != BASE:
+                yield Row(factors, "moved", MBPS, None, moved(evidence, change, scheme), None, evidence.runs)
+
+
+def moved(evidence: Evidence, change: str, scheme: str) -> float:
+    """By how much a change moves a scheme's fifteen rates: the root of the mean square, Mbit/s."""
+    keys = [table1.entry(scheme, percent, rate) for percent in table1.CAPACITY for rate in table1.PROFILES]
+    after, before = (
+        [evidence.mean("throughput", {"change": name, **key}) for key in keys] for name in (change, BASE)
+    )
+    return rmse(after, before)
+
+
+def four_within(evidence: Evidence) -> Judgement:
+    """RIO, inverse-rate, No-OUT and three-drop, unchanged."""
+    found = {scheme: gap(evidence, BASE, scheme) for scheme in ALL_SCHEMES}
+    text = ", ".join(f"{SCHEME_NAMES[s]} {value:.3f}" for s, value in found.items())
+    return Judgement(
+        all(found[s] <= LIMIT for s in ASKED), f"Difference to the published rates, Mbit/s: {text}."
+    )
+
+
+def two_windows_never(evidence: Evidence) -> Judgement:
+    """Two-windows under every change."""
+    found = {change: gap(evidence, change, TWO_WINDOWS) for change in CHANGES}
+    text = ", ".join(f"{change} {value:.3f}" for change, value in found.items())
+    return Judgement(
+        min(found.values()) > LIMIT, f"Two-windows, difference to the published rates, Mbit/s: {text}."
+    )
+
+
+def marker_moves_rio(evidence: Evidence) -> Judgement:
+    """RIO under every change."""
+    found = {change: gap(evidence, change, RIO) for change in CHANGES}
+    far = {change for change, value in found.items() if value > LIMIT}
+    text = ", ".join(f"{change} {value:.3f}" for change, value in found.items())
+    return Judgement(
+        far == {QUICK, SLOW, DETERMINISTIC}, f"RIO, difference to the published rates, Mbit/s: {text}."
+    )
+
+
+def inverse_nearer(evidence: Evidence) -> Judgement:
+    """Inverse-rate under two changes."""
+    found = {change: gap(evidence, change, INVERSE) for change in (BASE, SMALL, FOUR_THIRDS)}
+    text = ", ".join(f"{change} {value:.3f}" for change, value in found.items())
+    return Judgement(
+        max(found[SMALL], found[FOUR_THIRDS]) < 0.75 * found[BASE],
+        f"Inverse-rate, difference to the published rates, Mbit/s: {text}.",
+    )
+
+
+def small_exceed(evidence: Evidence) -> Judgement:
+    """RIO's classes at 60 % against their targets, under every change."""
+    wanted = table1.TARGETS[60]
+    holding = []
+    for change in CHANGES:
+        found = {
+            rate: evidence.estimate("throughput", {"change": change, **table1.entry(RIO, 60, rate)})
+            for rate in table1.PROFILES
+        }
+        above = all(found[rate].low > wanted[rate] for rate in (0.1, 0.0))
+        below = all(found[rate].high < wanted[rate] for rate in (2.0, 1.0))
+        if above and below:
+            holding.append(change)
+    return Judgement(WINDOW_20 in holding, f"It holds with: {', '.join(holding) or 'none'}.")
+
+
+def inverse_nearer_targets(evidence: Evidence) -> Judgement:
+    """Inverse-rate − RIO in the error at 60 %, under every change."""
+    found = {
+        change: evidence.difference(
+            "rmse",
+            {"change": change, **table1.cell(INVERSE, 60)},
+            {"change": change, **table1.cell(RIO, 60)},
+        )
+        for change in CHANGES
+    }
+    text = ", ".join(f"{change} {e.text(sign=True)}" for change, e in found.items())
+    holds = found[BASE].low > 0 and all(found[c].high < 0 for c in (DETERMINISTIC, SMALL, NO_WAIT))
+    return Judgement(holds, f"Error at 60 %, inverse-rate − RIO, Mbit/s: {text}.")
+
+
+CHANGED = Axis("change", "Change", {change: change for change in CHANGES})
+
+SENSITIVITY = Study(
+    id="yeom-sensitivity",
+    title="What Table 1 hangs on",
+    source=f"{PAPER}: settings that it leaves open",
+    summary="Table 1 again with one choice changed at a time: marker, packets, RED, TCP",
+    cells=[
+        {"change": change, **table1.cell(scheme, percent)}
+        for change in CHANGES
+        for percent in table1.CAPACITY
+        for scheme in ALL_SCHEMES
+    ],
+    scenario=build,
+    samples=samples,
+    published=published(),
+    claims=claims(
+        STATEMENT.claims,
+        {
+            "four-schemes-within": four_within,
+            "two-windows-never-within": two_windows_never,
+            "marker-moves-rio": marker_moves_rio,
+            "inverse-nearer": inverse_nearer,
+            "small-exceed-with-window-20": small_exceed,
+            "inverse-nearer-targets-at-60": inverse_nearer_targets,
+        },
+    ),
+    tables=(
+        Table(
+            "Fifteen published rates of a scheme: root-mean-square difference to our means, Mbit/s",
+            {"difference_to_published": ""},
+            CHANGED,
+            (SCHEMES,),
+        ),
+        Table(
+            "By how much a change moves the fifteen rates of a scheme, root mean square, Mbit/s",
+            {"moved": ""},
+            CHANGED,
+            (SCHEMES,),
+        ),
+        *(
+            Table(
+                f"Rate of a flow under {SCHEME_NAMES[scheme]} at 60 %, Mbit/s, by profile",
+                {"throughput": ""},
+                CHANGED,
+                (table1.CLASSES,),
+                where={"scheme": scheme, "subscription_percent": 60},
+                digits=2,
+            )
+            for scheme in (RIO, INVERSE, TWO_WINDOWS)
+        ),
+        Table(
+            "Use of the link at 60 %",
+            {"utilization": ""},
+            CHANGED,
+            (SCHEMES,),
+            where={"subscription_percent": 60},
+        ),
+    ),
+    plots=(),
+    notes=STATEMENT.notes,
+    method=STATEMENT.method,
+    assumptions=STATEMENT.assumptions,
+    summaries=gaps,
+    findings=True,
+    default_runs=10,
+)

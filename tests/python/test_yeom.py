@@ -1,0 +1,96 @@
+"""The studies of Yeom and Reddy's paper: published data, scenarios, runs from end to end."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perhop.measures import rmse
+from perhop.reproduction import Counts, execute, plan, to_json
+from perhop.studies import STUDIES
+from perhop.studies.yeom import rtt, sensitivity, table1, udp
+from perhop.studies.yeom.common import ALL_SCHEMES, COMPARED, NO_OUT, RIO, SETTING, THREE_DROP
+from perhop.study import Evidence, Sample
+
+if TYPE_CHECKING:
+    from perhop.study import Study
+
+
+def printed(study: Study) -> Evidence:
+    """The printed numbers in the place of the measured ones."""
+    return Evidence([(1, Sample(p.factors, p.metric, "", p.value)) for p in study.published], study.published)
+
+
+def test_targets() -> None:
+    assert list(table1.TARGETS[60].values()) == pytest.approx([2.48, 1.48, 0.98, 0.58, 0.48])
+    assert list(table1.TARGETS[90].values()) == pytest.approx([2.08, 1.08, 0.58, 0.18, 0.08])
+    assert list(table1.TARGETS[120].values()) == pytest.approx([1.67, 0.83, 0.42, 0.08, 0.0], abs=0.005)
+    assert list(rtt.TARGETS[75].values()) == pytest.approx([0.17, 0.67, 1.17], abs=0.005)
+    assert list(rtt.TARGETS[25].values()) == pytest.approx([1.5, 2.0, 2.5])
+    assert round(udp.FIG10_TARGET, 2) == 1.09
+
+
+def test_table1_is_printed_in_full_and_its_error_is_a_root() -> None:
+    evidence = printed(table1.TABLE1)
+    for percent, scheme in itertools.product(table1.CAPACITY, ALL_SCHEMES):
+        rates = [evidence.mean("throughput", table1.entry(scheme, percent, r)) for r in table1.PROFILES]
+        wanted = list(table1.TARGETS[percent].values())
+        assert rmse(rates, wanted) == pytest.approx(
+            evidence.mean("rmse", table1.cell(scheme, percent)), abs=0.011
+        )
+        used = 2 * sum(rates) / table1.CAPACITY[percent]
+        assert used == pytest.approx(evidence.mean("utilization", table1.cell(scheme, percent)), abs=0.015)
+        assert table1.gap(evidence, scheme) == 0
+
+
+def test_tables_2_and_3_are_printed_in_full() -> None:
+    evidence = printed(rtt.TABLE3)
+    for percent, scheme in itertools.product(rtt.CAPACITY, COMPARED):
+        assert all(rtt.means(evidence, scheme, percent, profile) for profile in rtt.PROFILES)
+        for metric in ("rmse", "utilization", "reservation_success"):
+            assert evidence.mean(metric, {"scheme": scheme, "subscription_percent": percent}) > 0
+    assert {p.metric for p in rtt.TABLE2.published} == {"throughput"}
+
+
+def test_a_marker_and_a_queue_for_each_scheme() -> None:
+    for scheme in ALL_SCHEMES:
+        reserved, best_effort = SETTING.tcp(scheme, "a", 1.0), SETTING.tcp(scheme, "b", 0.0)
+        assert "profile" not in best_effort
+        assert ("color" in best_effort) == (scheme == THREE_DROP)
+        assert ("out-feedback" in reserved) == (scheme == NO_OUT)
+        assert "out-feedback" not in best_effort
+        assert reserved["access"]["delay"] == "1ms"
+    assert SETTING.queue(RIO)["total"] == SETTING.queue(THREE_DROP)["out-out"] == "20/40/0.5"
+
+
+def test_one_change_at_a_time() -> None:
+    base = sensitivity.CHANGES[sensitivity.BASE]
+    names = type(base).__dataclass_fields__
+    for name, setting in sensitivity.CHANGES.items():
+        changed = [field for field in names if getattr(setting, field) != getattr(base, field)]
+        assert len(changed) == (name != sensitivity.BASE), name
+
+
+def test_studies_of_one_item_share_their_runs() -> None:
+    for one, other in (("fig3", "table1"), ("table2", "table3"), ("table1", "sensitivity")):
+        cells = [
+            {c.scenario for c in plan([STUDIES[f"yeom-{i}"]], runs=1, seed=1).cells[0]} for i in (one, other)
+        ]
+        assert cells[0] <= cells[1]
+
+
+@pytest.mark.parametrize("study", ["yeom-fig3", "yeom-fig10", "yeom-table3", "yeom-fig12"])
+def test_a_study_runs_from_end_to_end(study: str) -> None:
+    first, again = (
+        execute(plan([STUDIES[study]], runs=2, seed=7), jobs=jobs, store=None, counts=Counts())
+        for jobs in (2, 1)
+    )
+    assert to_json(first) == to_json(again)
+    (outcome,) = first
+    assert len(outcome.verdicts) == len(STUDIES[study].claims)
+    assert all(verdict.evidence for verdict in outcome.verdicts)
+    rows = json.loads(to_json(first))["studies"][0]["rows"]
+    assert all(("range" in row) == (STUDIES[study].single_run and row["ci95"] is not None) for row in rows)
