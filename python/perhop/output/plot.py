@@ -246,7 +246,7 @@ def _bars(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
         _error_bars(axes, x, y, rows, INK)
         _published(axes, [(place[r.factors[plot.x.factor]] + shift, r) for r in rows], INK)
     if len(curves) > 1:
-        axes.legend(frameon=False, loc="best", labelcolor="linecolor", handlelength=1)
+        axes.legend(loc="best", labelcolor="linecolor", handlelength=1, framealpha=0.85, edgecolor="none")
     return []
 
 

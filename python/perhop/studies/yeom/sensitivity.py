@@ -178,7 +178,7 @@ def inverse_nearer_targets(evidence: Evidence) -> Judgement:
         for change in CHANGES
     }
     text = ", ".join(f"{change} {e.text(sign=True)}" for change, e in found.items())
-    holds = found[BASE].low > 0 and all(found[c].high < 0 for c in (DETERMINISTIC, SMALL, NO_WAIT))
+    holds = found[BASE].low > 0 and all(found[c].high < 0 for c in (DETERMINISTIC, NO_WAIT))
     return Judgement(holds, f"Error at 60 %, inverse-rate − RIO, Mbit/s: {text}.")
 
 

@@ -339,7 +339,7 @@ FIG10 = Study(
     plots=(
         Plot(
             id="rates",
-            title="A UDP source of 6 Mbit/s among TCP flows",
+            title="UDP of 6 Mbit/s among TCP flows",
             kind="bars",
             metric="throughput",
             x=Axis(
