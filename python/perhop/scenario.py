@@ -435,7 +435,7 @@ class Flow(Table):
         start: When each flow begins: a time (`2s`), or a range from which each draws its own
             (`0s..1s`). Default: "0s..1s".
         stop: When the flows have nothing more to send; never unless given.
-        volume: How much each flow has to send; endless unless given.
+        volume: How much each flow has to send, rounded up to whole packets; endless unless given.
     """
 
     name: str

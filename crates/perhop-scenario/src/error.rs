@@ -75,6 +75,6 @@ pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = 
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
         .min()
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len().max(word.len()) / 3)
+        .filter(|(distance, candidate)| 2 * distance <= candidate.chars().count().max(word.chars().count()))
         .map_or_else(String::new, |(_, candidate)| format!("; did you mean `{candidate}`?"))
 }

@@ -131,7 +131,7 @@ pub struct Flow {
     /// When the flows have nothing more to send; never unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
-    /// How much each flow has to send; endless unless given.
+    /// How much each flow has to send, rounded up to whole packets; endless unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Bytes>,
 }

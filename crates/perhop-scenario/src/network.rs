@@ -11,6 +11,23 @@ use crate::format::{Access, Flow, FlowProfile, Scenario, Transport};
 /// More flows than this are refused: a slip of the keyboard, or a machine out of memory.
 const MOST_FLOWS: u64 = 1_000_000;
 
+/// Samples of flows over a run; more would not fit into memory.
+const MOST_SAMPLES: u64 = 50_000_000;
+
+/// What a link's reverse direction is called.
+const REVERSE: &str = " (reverse)";
+
+/// Why a name cannot stand in a table, if it cannot.
+fn bad_name(name: &str) -> Option<String> {
+    if name.trim().is_empty() {
+        Some("a name has at least one letter".into())
+    } else if name.chars().any(char::is_control) {
+        Some(format!("{name:?} has a control character; write a name that fits into a line"))
+    } else {
+        None
+    }
+}
+
 impl Scenario {
     /// Checks how the parts fit together.
     pub(crate) fn check(&self) -> Result<(), Problem> {
@@ -29,7 +46,20 @@ impl Scenario {
                 "an interval is longer than 0s, such as 1s".into(),
             );
         }
+        if self.links.is_empty() {
+            return at(vec![key("links")], "there are none; add a [links.NAME] table".into());
+        }
         for (name, link) in &self.links {
+            let under = vec![key("links"), key(name)];
+            if let Some(problem) = bad_name(name) {
+                return at(under, problem);
+            }
+            if name.ends_with(REVERSE) {
+                return at(
+                    under,
+                    format!("names that end in `{REVERSE}` stand for reverse directions; take another"),
+                );
+            }
             if link.from == link.to {
                 let text = format!("the link begins and ends at `{}`; name two routers", link.to);
                 return at(vec![key("links"), key(name), key("to")], text);
@@ -42,6 +72,9 @@ impl Scenario {
         let mut total = 0;
         for (index, flow) in self.flows.iter().enumerate() {
             let under = |name: &str| vec![key("flows"), Step::Index(index), key(name)];
+            if let Some(problem) = bad_name(&flow.name) {
+                return at(under("name"), problem);
+            }
             if !names.insert(flow.name.as_str()) {
                 return at(
                     under("name"),
@@ -63,6 +96,16 @@ impl Scenario {
                     "there is nothing to send; leave the key out for an endless flow".into(),
                 );
             }
+        }
+        self.check_probes(total)
+    }
+
+    fn check_probes(&self, flows: u64) -> Result<(), Problem> {
+        let Some(interval) = self.probes.interval else { return Ok(()) };
+        let samples = self.duration.as_nanos() / interval.as_nanos().max(1);
+        if samples.saturating_mul(flows) > MOST_SAMPLES {
+            let text = format!("{samples} samples of {flows} flows are too many; take a longer interval");
+            return Err(Problem::at([Step::Key("probes".into()), Step::Key("interval".into())], text));
         }
         Ok(())
     }
@@ -166,7 +209,7 @@ impl Scenario {
                 queue: link.queue.as_ref().map(|queue| queue.0.clone()),
             });
             links.push(LinkSpec {
-                name: format!("{name} (reverse)"),
+                name: format!("{name}{REVERSE}"),
                 from: node(&link.to),
                 to: node(&link.from),
                 rate: reverse.and_then(|reverse| reverse.rate).unwrap_or(link.rate),

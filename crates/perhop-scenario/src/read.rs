@@ -17,11 +17,18 @@ impl Scenario {
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
         let line_of = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
         let error = |line, key: String, problem| ScenarioError { origin: origin.into(), line, key, problem };
-        let value: Value = toml::from_str(text).map_err(|problem| {
+        let table: toml::Table = toml::from_str(text).map_err(|problem| {
             let line = problem.span().map(|span| line_of(span.start));
-            error(line, String::new(), problem.message().trim().replace('\n', "; "))
+            let mut message = problem.message().trim().replace('\n', "; ");
+            if message == "duplicate key"
+                && let Some(key) = problem.span().and_then(|span| text.get(span))
+            {
+                message = format!("duplicate key `{key}`; a key stands once in its table");
+            }
+            error(line, String::new(), message)
         })?;
-        Self::checked(value).map_err(|problem| {
+        let mut path = Vec::new();
+        plain(toml::Value::Table(table), &mut path).and_then(Self::checked).map_err(|problem| {
             let line = span_of(text, &problem.path).map(line_of);
             error(line, problem.key(), problem.text)
         })
@@ -42,6 +49,39 @@ impl Scenario {
         let scenario: Self = deserialize(value)?;
         scenario.check()?;
         Ok(scenario)
+    }
+}
+
+/// TOML as JSON's values. What only TOML has is refused where it stands.
+fn plain(value: toml::Value, path: &mut Vec<Step>) -> Result<Value, Problem> {
+    let mut inner = |step, value| {
+        path.push(step);
+        let plain = plain(value, path);
+        path.pop();
+        plain
+    };
+    match value {
+        toml::Value::String(text) => Ok(text.into()),
+        toml::Value::Integer(number) => Ok(number.into()),
+        toml::Value::Boolean(truth) => Ok(truth.into()),
+        toml::Value::Float(number) if number.is_finite() => Ok(number.into()),
+        toml::Value::Float(number) => {
+            Err(Problem::at(path.clone(), format!("`{number}` is not a number to count with")))
+        }
+        toml::Value::Datetime(date) => Err(Problem::at(
+            path.clone(),
+            format!("`{date}` is a date, which no key takes; write text in quotes"),
+        )),
+        toml::Value::Array(values) => {
+            values.into_iter().enumerate().map(|(index, value)| inner(Step::Index(index), value)).collect()
+        }
+        toml::Value::Table(table) => {
+            let plain: Result<serde_json::Map<_, _>, _> = table
+                .into_iter()
+                .map(|(key, value)| inner(Step::Key(key.clone()), value).map(|value| (key, value)))
+                .collect();
+            plain.map(Value::Object)
+        }
     }
 }
 
@@ -121,7 +161,13 @@ fn plainer(text: &str) -> String {
             known.join(", ")
         );
     }
-    text.replace("map", "table").replace("struct ", "table ")
+    let theirs_and_ours = [
+        (" map", " table"),
+        ("struct ", "table "),
+        ("expected u32", "expected a whole number"),
+        ("expected f64", "expected a number"),
+    ];
+    theirs_and_ours.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours))
 }
 
 /// Where in a TOML text the key of this path, or the nearest table around it, begins.

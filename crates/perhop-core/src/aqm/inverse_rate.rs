@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, IdleClock, RedKnobs, Severity};
 use super::red::red_params;
-use super::rio::{Averages, Coupling, InOutAverages, same_unit};
+use super::rio::{Averages, Coupling, InOutAverages, check_red};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
@@ -127,7 +127,7 @@ impl Block for InverseRate {
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.2, equation 9";
 
     fn check(params: &InverseRateParams) -> Result<(), UnitError> {
-        same_unit(&[params.r#in, params.total])
+        check_red(params.mean_packet, &[params.r#in, params.total])
     }
 
     fn new(params: InverseRateParams, environment: Environment) -> Self {

@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs};
+use super::rio::check_red;
 use super::{Aqm, Reason, Verdict};
+use crate::units::UnitError;
 use crate::{Block, Bytes, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight};
 
 /// Adds to a block of the RED family the parameters that all of them have.
@@ -78,6 +80,10 @@ impl Block for Red {
     const NAME: &'static str = "red";
     const SUMMARY: &'static str = "drops by chance as the average queue grows, blind to color";
     const SOURCE: &'static str = "Floyd & Jacobson 1993, figure 2";
+
+    fn check(params: &RedParams) -> Result<(), UnitError> {
+        check_red(params.mean_packet, &[params.thresholds])
+    }
 
     fn new(params: RedParams, environment: Environment) -> Self {
         Self {

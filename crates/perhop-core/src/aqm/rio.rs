@@ -117,8 +117,11 @@ impl InOutAverages {
     }
 }
 
-/// Refuses threshold sets that measure the queue in different units.
-pub(super) fn same_unit(sets: &[Thresholds]) -> Result<(), UnitError> {
+/// Refuses threshold sets that measure the queue in different units, and a mean packet of no size.
+pub(super) fn check_red(mean_packet: Bytes, sets: &[Thresholds]) -> Result<(), UnitError> {
+    if mean_packet.get() == 0 {
+        return Err(UnitError::new("mean-packet is above 0B, such as 1000B"));
+    }
     if sets.windows(2).all(|pair| pair[0].unit() == pair[1].unit()) {
         Ok(())
     } else {
@@ -134,7 +137,7 @@ impl Block for Rio {
     const SOURCE: &'static str = "Clark & Fang 1998, section IV";
 
     fn check(params: &RioParams) -> Result<(), UnitError> {
-        same_unit(&[params.r#in, params.total])
+        check_red(params.mean_packet, &[params.r#in, params.total])
     }
 
     fn new(params: RioParams, environment: Environment) -> Self {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, IdleClock, RedKnobs, Severity};
 use super::red::red_params;
-use super::rio::{Averages, Coupling, InOutAverages, same_unit};
+use super::rio::{Averages, Coupling, InOutAverages, check_red};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
@@ -50,7 +50,7 @@ impl Block for RioPlusOut {
     const SOURCE: &'static str = "Kim, Park & Bahk, figure 1";
 
     fn check(params: &RioPlusOutParams) -> Result<(), UnitError> {
-        same_unit(&[params.r#in, params.total, params.out])
+        check_red(params.mean_packet, &[params.r#in, params.total, params.out])
     }
 
     fn new(params: RioPlusOutParams, environment: Environment) -> Self {

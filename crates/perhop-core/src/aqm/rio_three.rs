@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, IdleClock, RedKnobs};
 use super::red::red_params;
-use super::rio::{Averages, Coupling, InOutAverages, same_unit};
+use super::rio::{Averages, Coupling, InOutAverages, check_red};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
@@ -47,7 +47,7 @@ impl Block for RioThree {
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.3";
 
     fn check(params: &RioThreeParams) -> Result<(), UnitError> {
-        same_unit(&[params.r#in, params.out_in, params.out_out])
+        check_red(params.mean_packet, &[params.r#in, params.out_in, params.out_out])
     }
 
     fn new(params: RioThreeParams, environment: Environment) -> Self {

@@ -42,6 +42,8 @@ fn default_jitter() -> Fraction {
     Fraction::new(0.01).expect("a fraction")
 }
 
+const MOST_PACKETS_PER_SECOND: u64 = 100_000_000;
+
 impl UdpParams {
     /// Checks how the parameters fit together.
     ///
@@ -50,6 +52,11 @@ impl UdpParams {
     pub fn check(&self) -> Result<(), (&'static str, UnitError)> {
         if self.packet.get() == 0 || self.packet.get() > 65_535 {
             return Err(("packet", UnitError::new("a packet has 1B to 65535B")));
+        }
+        let packets_per_second = self.rate.as_bps() / self.packet.bits();
+        if packets_per_second > MOST_PACKETS_PER_SECOND {
+            let text = format!("{packets_per_second} packets a second are beyond any source; lower the rate");
+            return Err(("rate", UnitError::new(text)));
         }
         Ok(())
     }

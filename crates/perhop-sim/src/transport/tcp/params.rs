@@ -93,6 +93,9 @@ const fn max_rto() -> Duration {
     Duration::from_secs(60)
 }
 
+/// Shorter timeouts would only make a sender spin.
+const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
+
 impl TcpParams {
     /// The defaults for a variant.
     pub const fn new(tcp: Variant) -> Self {
@@ -134,6 +137,14 @@ impl TcpParams {
         }
         if self.tick.is_zero() {
             return refuse("tick", "the clock's tick is above zero; 1ns is as good as exact");
+        }
+        if self.initial_ssthresh.is_some_and(|ssthresh| ssthresh.get() == 0) {
+            return refuse("initial-ssthresh", "the slow-start threshold is at least 1p");
+        }
+        for (key, timeout) in [("min-rto", self.min_rto), ("initial-rto", self.initial_rto)] {
+            if timeout < SHORTEST_TIMEOUT {
+                return refuse(key, "a timeout is at least 1ms");
+            }
         }
         if self.min_rto > self.max_rto {
             return refuse("min-rto", "min-rto is above max-rto");
