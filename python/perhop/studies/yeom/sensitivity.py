@@ -17,6 +17,7 @@ from perhop.studies.yeom.common import (
     NO_OUT,
     PAPER,
     RIO,
+    RUNS,
     SCHEME_NAMES,
     SCHEMES,
     SETTING,
@@ -247,5 +248,5 @@ SENSITIVITY = Study(
     assumptions=STATEMENT.assumptions,
     summaries=gaps,
     findings=True,
-    default_runs=10,
+    default_runs=RUNS,
 )
