@@ -69,8 +69,10 @@ struct Flow {
     out_feedback: Option<Duration>,
     /// When the sender hears of each OUT packet that it does not know of yet.
     feedback: VecDeque<Instant>,
-    /// Nothing but its own acknowledgements and timers reaches the sender.
+    /// Nothing but its own acknowledgements and timers reaches the sender, and what it sends goes onto its own link.
     acts_ahead: bool,
+    /// No later than the next thing that happens to this flow besides its sender's timers.
+    due: Instant,
     rng: Rng,
     /// Where the routes of data and of acknowledgements begin.
     forward: u32,
@@ -186,6 +188,7 @@ impl Simulation {
             warmup,
         };
         for flow in 0..simulation.flows.len() {
+            simulation.flows[flow].look_ahead();
             simulation.schedule_flow(flow);
         }
         simulation.schedule_probe();
@@ -328,7 +331,6 @@ impl Simulation {
             && arrival < flow.wake()
             && arrival < self.looks_at
             && arrival <= self.end
-            && matches!(self.steps[flow.forward as usize], Step::Private(_))
     }
 
     fn act_ahead(&mut self, number: usize, expected: u32, at: Instant) {
@@ -370,7 +372,10 @@ impl Simulation {
         match self.flows[number].receive(&packet, self.now, self.now) {
             Some(ack) => self.enter(ack),
             // The acknowledgement is delayed.
-            None => self.schedule_flow(number),
+            None => {
+                self.flows[number].look_ahead();
+                self.schedule_flow(number);
+            }
         }
     }
 
@@ -399,6 +404,7 @@ impl Simulation {
             return; // An earlier wake-up took its place.
         }
         flow.scheduled = Instant::NEVER;
+        flow.look_ahead();
         if now < flow.wake() {
             return self.schedule_flow(number); // Its deadline has moved away.
         }
@@ -418,6 +424,7 @@ impl Simulation {
         if let Some(ack) = late_ack {
             self.enter(ack);
         }
+        self.flows[number].look_ahead();
         self.schedule_flow(number);
     }
 
@@ -539,7 +546,9 @@ impl Flow {
             out_feedback: spec.out_feedback,
             feedback: VecDeque::new(),
             // News from a meter at the edge may reach the sender before an acknowledgement does.
-            acts_ahead: spec.out_feedback.is_none() || !matches!(spec.marking, Marking::Edge(_)),
+            acts_ahead: spec.access.is_some()
+                && (spec.out_feedback.is_none() || !matches!(spec.marking, Marking::Edge(_))),
+            due: Instant::ZERO,
             rng: stream("transport"),
             forward,
             backward,
@@ -583,7 +592,10 @@ impl Flow {
         self.sender.on_marked(sequence, color);
         match self.out_feedback {
             Some(Duration::ZERO) if color != Color::Green => self.sender.on_out_feedback(),
-            Some(delay) if color != Color::Green => self.feedback.push_back(now + delay),
+            Some(delay) if color != Color::Green => {
+                self.feedback.push_back(now + delay);
+                self.look_ahead();
+            }
             _ => {}
         }
     }
@@ -621,10 +633,16 @@ impl Flow {
         SimPacket { header: Header::new(flow, self.ack_size), step: self.backward, sequence: expected }
     }
 
+    /// Looks up when the next thing happens besides the sender's timers. A time that has moved away since is found out
+    /// when it comes.
+    fn look_ahead(&mut self) {
+        let feedback = self.feedback.front().map_or(Instant::NEVER, |&at| at);
+        self.due = self.receiver.wake().min(self.start).min(self.stop).min(feedback);
+    }
+
     #[inline]
     fn wake(&self) -> Instant {
-        let feedback = self.feedback.front().map_or(Instant::NEVER, |&at| at);
-        self.sender.wake().min(self.receiver.wake()).min(self.start).min(self.stop).min(feedback)
+        self.sender.wake().min(self.due)
     }
 
     fn finish(mut self, measured: Duration, now: Instant) -> FlowOutcome {
