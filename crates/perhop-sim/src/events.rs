@@ -19,7 +19,7 @@ pub struct SourceId(pub u32);
 /// (nanoseconds since the bucket began) << 32 | source: one word that orders a bucket's events and breaks its ties.
 type Key = u64;
 
-const BUCKETS: usize = 1024;
+const BUCKETS: usize = 256;
 /// Narrowest and widest bucket, as powers of two of a nanosecond: 1 µs and 1 ms.
 const SHIFTS: std::ops::RangeInclusive<u32> = 10..=20;
 /// Events a bucket should hold: outside of this, the width is changed.

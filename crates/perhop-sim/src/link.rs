@@ -5,6 +5,8 @@
 //! next looked at ([`Service::OnDemand`]). A port may also be driven call by call, as a live router drives it
 //! ([`Service::ByEvent`]); both give the same result, event for event.
 
+#![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
+
 use std::collections::VecDeque;
 
 use perhop_core::aqm::{AnyAqm, Aqm, AqmParams, Verdict};
@@ -228,7 +230,7 @@ impl Link {
     }
 
     /// Offers a packet to the link's queue.
-    #[inline]
+    #[inline(always)]
     pub fn offer(&mut self, packet: &mut SimPacket, now: Instant) -> Offer {
         match &mut self.port {
             Port::Open => {}
@@ -255,7 +257,7 @@ impl Link {
     }
 
     /// Puts `size` bytes on the link as soon as it is free, and says when they reach the far end.
-    #[inline]
+    #[inline(always)]
     pub fn pass(&mut self, size: u16, now: Instant) -> Instant {
         let start = self.serializer.busy_until.max(now);
         self.serializer.transmit(start, size) + self.delay
@@ -348,7 +350,7 @@ pub struct PortView<'a> {
 
 impl OnDemandPort {
     /// Asks the AQM whether a packet may wait until `service`, and counts what it says.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, header: &mut Header, service: Instant, now: Instant) -> bool {
         header.arrived = now;
         let Header { size, color, .. } = *header;
@@ -370,7 +372,7 @@ impl OnDemandPort {
     }
 
     /// Lets go of every packet whose service began by now.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, now: Instant) {
         while let Some(first) = self.waiting.front()
             && first.service <= now
