@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 import json
 import os
 import shlex
@@ -27,6 +28,7 @@ from perhop.output.table import as_text, pivot
 from perhop.reproduction import Counts, execute, plan, to_json
 from perhop.store import DirectoryStore
 from perhop.studies import STUDIES
+from perhop.study import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -60,6 +62,14 @@ listing = typer.Typer(
 )
 app.add_typer(listing, name="list")
 
+
+def _place(text: object) -> Path:
+    """A file name or directory as typed; an empty one would quietly mean the current directory."""
+    if not str(text):
+        raise PerhopError("--out, --json: a name is empty; give one, such as `results`")
+    return Path(str(text))
+
+
 Runs = Annotated[
     int | None, typer.Option("--runs", metavar="N", help="Independent runs, each with its own seed.")
 ]
@@ -72,7 +82,9 @@ Jobs = Annotated[
 ]
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the results as JSON, too; - is standard output."),
+    typer.Option(
+        "--json", metavar="FILE", parser=_place, help="Write the results as JSON, too; - is standard output."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -101,14 +113,15 @@ def reproduce(
     seed: Seed = 1,
     jobs: Jobs = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where the report, plots and data go.")
+        Path, typer.Option("--out", metavar="DIR", parser=_place, help="Where the report, plots and data go.")
     ] = Path("results"),
     json_file: Json = None,
 ) -> None:
-    r"""Rerun papers' tables and figures; print published beside measured, and judge each claim.
+    """Rerun papers' tables and figures; print published beside measured, and judge each claim.
 
     DIR gets report.html (one file, opens offline), plots/ (SVG and PNG), samples.parquet, manifest.json, and
-    runs/: every finished run is kept there, so that the same command resumes after an interruption. Without
+    runs/: every finished run is kept there, so that the same command resumes after an interruption. The
+    report is this command's alone: an earlier report in DIR, its plots included, gives way to it. Without
     --runs every study takes its default number of runs.
 
     \b
@@ -116,7 +129,7 @@ def reproduce(
       perhop reproduce
       perhop reproduce kim-table1 --runs 20
       perhop reproduce kim-fig2 kim-fig3 --out results/figures --json figures.json
-    """
+    """  # noqa: D301
     chosen = [_study(name) for name in dict.fromkeys(studies or STUDIES)]
     most = max(study.default_runs for study in chosen) if runs is None else runs
     first, _ = _seeds(seed, most)
@@ -136,7 +149,7 @@ def reproduce(
         with _progress("runs", len(planned.tasks)) as step:
             outcomes = execute(planned, jobs=threads, store=store, counts=counts, finished=step)
     except KeyboardInterrupt:
-        done = counts.simulated + counts.found
+        done = counts.simulated + counts.found + counts.shared
         kept = f"{done} of {len(planned.tasks)} runs are kept in {store.directory}"
         _note(f"interrupted: {kept}; the same command resumes")
         raise typer.Exit(130) from None
@@ -148,7 +161,7 @@ def reproduce(
     if json_path is not None and json_path != files.STDOUT:
         files.write(json_path, to_json(outcomes))
     if json_path == files.STDOUT:
-        _out(to_json(outcomes))
+        _out_bytes(to_json(outcomes).encode())
     say = _note if json_path == files.STDOUT else _say
     for outcome in outcomes:
         _show(outcome, say)
@@ -163,21 +176,23 @@ def run(
     seed: Seed = 1,
     jobs: Jobs = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write report.html, plots and data there.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", parser=_place, help="Write report.html, plots and data there."),
     ] = None,
     json_file: Json = None,
 ) -> None:
-    r"""Simulate a scenario of your own and print what each class and each link got.
+    """Simulate a scenario of your own and print what each class and each link got.
 
     The format is described by `perhop schema`; a first scenario stands in the README. One run by default;
-    several give 95 % intervals.
+    several give 95 % intervals. Throughput, use of the link, queue and delay are counted after the scenario's
+    `warmup`; shares lost, drops and RTT are counted over the whole run, warm-up included.
 
     \b
     Examples:
       perhop run my.toml
       perhop run my.toml --runs 6 --out results/my
       perhop run my.toml --runs 20 --json - | jq .classes
-    """
+    """  # noqa: D301
     first, wanted = _seeds(seed, 1 if runs is None else runs)
     threads = simulation.workers(jobs)
     canonical = simulation.canonical(scenario)
@@ -204,7 +219,7 @@ def run(
         )
         _writer().write_run(out, result, shown, command)
     if json_path == files.STDOUT:
-        _out(summary.to_json(result))
+        _out_bytes(summary.to_json(result).encode())
     elif json_path is not None:
         files.write(json_path, summary.to_json(result))
     say(shown.text())
@@ -263,6 +278,8 @@ def list_blocks(*, as_json: AsJson = False) -> None:
 
 def main() -> None:
     """Run the command line and exit with its status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a sign shows a question mark
     try:
         app(prog_name="perhop")
     except (PerhopError, ScenarioError) as error:
@@ -272,8 +289,13 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         # The reader has left (`| head`): what was to be written is written, and nobody listens.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
         sys.exit(1)
+    except OSError as error:
+        # Help texts are written by typer; everything else has said what it could not read or write.
+        _abandon_stdout()
+        _note(f"error: {error.strerror or error}")
+        sys.exit(2)
 
 
 def _writer() -> ModuleType:
@@ -327,7 +349,7 @@ def _show(outcome: Outcome, say: Callable[[str], None]) -> None:
             say("\n" + textwrap.fill(f"Cannot be right: {note.text}", 88))
     say("\nFindings of ours, not the paper's" if study.findings else "\nClaims")
     for verdict in outcome.verdicts:
-        head = "holds" if verdict.holds else "does not hold"
+        head = STATES[verdict.holds]
         say(textwrap.fill(f"{head}: {verdict.text}", 88, initial_indent="  ", subsequent_indent="    "))
         for text in (verdict.evidence, f"Tried: {verdict.tried}" if verdict.tried else ""):
             if text:
@@ -339,18 +361,26 @@ def _conclude(
 ) -> None:
     say("")
     for outcome in outcomes:
-        holding = sum(verdict.holds for verdict in outcome.verdicts)
-        failing = [verdict.id for verdict in outcome.verdicts if not verdict.holds]
+        holding = sum(verdict.holds is True for verdict in outcome.verdicts)
+        failing = [verdict.id for verdict in outcome.verdicts if verdict.holds is False]
+        open_ = [verdict.id for verdict in outcome.verdicts if verdict.holds is None]
         runs = len(outcome.seeds)
         what = "findings of ours" if outcome.study.findings else "claims"
         text = f"{outcome.study.id}: {runs} run{'s' if runs > 1 else ''} of each cell, {holding} {what} hold"
         text += f", {len(failing)} do not ({', '.join(failing)})" if failing else ""
+        text += f", {len(open_)} cannot be judged from one run ({', '.join(open_)})" if open_ else ""
         say(textwrap.fill(text, 100, subsequent_indent="    "))
-    found = f", {counts.found} found finished in {out / 'runs'}" if counts.found else ""
-    say(f"{counts.simulated} runs simulated{found}")
+    say(_counted(counts, out))
     if json_path is not None and json_path != files.STDOUT:
         say(f"results: {json_path}")
     say(f"report: {out / 'report.html'}")
+
+
+def _counted(counts: Counts, out: Path) -> str:
+    """What the runs cost."""
+    text = f"{counts.simulated} runs simulated"
+    text += f", {counts.shared} shared between studies" if counts.shared else ""
+    return text + (f", {counts.found} found finished in {out / 'runs'}" if counts.found else "")
 
 
 @contextmanager
@@ -382,8 +412,34 @@ def _defaults(block: dict[str, Any]) -> list[str]:
 
 
 def _out(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    with _stdout():
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _out_bytes(data: bytes) -> None:
+    """For JSON, which is UTF-8 whatever the terminal reads."""
+    with _stdout():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _stdout() -> Iterator[None]:
+    """A full or failing standard output is the user's to mend."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _abandon_stdout()
+        raise PerhopError(f"standard output: cannot be written: {error.strerror or error}") from None
+
+
+def _abandon_stdout() -> None:
+    """Let what still waits in the buffer go nowhere, so that ending does not fail on it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(text: str) -> None:

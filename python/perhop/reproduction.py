@@ -16,7 +16,7 @@ from perhop.store import run_key
 from perhop.study import Evidence, Row, Sample, Verdict, rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from perhop.store import RunStore
     from perhop.study import Factors, Study
@@ -67,10 +67,11 @@ class Outcome:
 
 @dataclass(slots=True)
 class Counts:
-    """How many runs were simulated, and how many were found finished."""
+    """How many runs were simulated, found finished from an earlier command, or shared with another cell."""
 
     simulated: int = 0
     found: int = 0
+    shared: int = 0
 
 
 def plan(studies: Sequence[Study], *, runs: int | None, seed: int) -> Plan:
@@ -128,20 +129,33 @@ def execute(
     """
     cancel = _engine.Cancel()
     lock = threading.Lock()
+    ours: set[str] = set()
 
     def work(task: Task) -> list[Sample]:
         cell = planned.cells[task.study][task.cell]
         key = run_key(cell.scenario, task.seed)
         raw = None if store is None else store.load(key)
-        fresh = raw is None
-        if raw is None:
-            raw = _engine.simulate(cell.scenario, task.seed, cancel)
-            if store is not None:
-                store.save(key, raw)
+        if store is not None and raw is not None:
+            try:
+                samples = sample(task, raw)
+            except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+                store.reject(key)
+            else:
+                with lock:
+                    counts.shared += key in ours
+                    counts.found += key not in ours
+                return samples
+        raw = _engine.simulate(cell.scenario, task.seed, cancel)
+        if store is not None:
+            store.save(key, raw)
         with lock:
-            counts.simulated += fresh
-            counts.found += not fresh
-        return list(planned.studies[task.study].samples(cell.factors, Run(task.seed, raw)))
+            counts.simulated += 1
+            ours.add(key)
+        return sample(task, raw)
+
+    def sample(task: Task, raw: Mapping[str, Any]) -> list[Sample]:
+        factors = planned.cells[task.study][task.cell].factors
+        return list(planned.studies[task.study].samples(factors, Run(task.seed, raw)))
 
     results = parallel_map(work, planned.tasks, jobs=jobs, cancel=cancel, finished=finished)
     by_study: list[list[tuple[int, Sample]]] = [[] for _ in planned.studies]

@@ -29,6 +29,10 @@ class RunStore(Protocol):
         """The run of this key, or None if it is not kept (or no longer readable)."""
         ...
 
+    def reject(self, key: str) -> None:
+        """Say that what `load` gave is no whole run; it is computed and saved again."""
+        ...
+
     def save(self, key: str, run: dict[str, Any]) -> None:
         """Keep a run; once this returns, a later process finds it whole."""
         ...
@@ -70,6 +74,10 @@ class DirectoryStore:
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
             self.broken.append(path)
             return None
+
+    def reject(self, key: str) -> None:
+        """See `RunStore`. The file is listed in `broken`."""
+        self.broken.append(self._path(key))
 
     def save(self, key: str, run: dict[str, Any]) -> None:
         """See `RunStore`. The file appears under its name only when it is complete."""

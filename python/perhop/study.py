@@ -80,10 +80,24 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a claim holds in what was measured, and the numbers that say so."""
+    """Whether a claim holds in what was measured, and the numbers that say so.
 
-    holds: bool
+    Attributes:
+        holds: None where the claim is read by intervals and one run has none.
+    """
+
+    holds: bool | None
     evidence: str
+
+
+STATES = {True: "holds", False: "does not hold", None: "cannot be judged from one run"}
+"""How a verdict reads."""
+
+
+def by_interval(estimates: Iterable[Estimate], evidence: str, *, holds: bool) -> Judgement:
+    """The judgement of a claim that is read by these estimates' intervals; none where one has none."""
+    judged = all(found.ci95 is not None for found in estimates)
+    return Judgement(holds if judged else None, evidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +120,7 @@ class Verdict:
 
     id: str
     text: str
-    holds: bool
+    holds: bool | None
     evidence: str
     tried: str = ""
 

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from perhop import _engine
+from perhop.store import pack
 from perhop.studies import STUDIES
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ def test_unreadable_file(perhop: Perhop, small: Path) -> None:
         (("--out", "small.toml"), "--out small.toml: not a directory"),
         (("--out", "small.toml/results"), "--out small.toml/results: not a directory"),
         (("--out", "/proc/perhop"), "--out /proc/perhop: cannot be written to"),
+        (("--out", ""), "a name is empty"),
+        (("--json", ""), "a name is empty"),
         (("--json", "."), "is a directory"),
         (("--json", "nowhere/x.json"), "--json nowhere/x.json: cannot be written"),
         (("--json", "small.toml/x.json"), "cannot be written"),
@@ -201,6 +204,16 @@ def test_help(perhop: Perhop, arguments: tuple[str, ...]) -> None:
     assert not re.search(r"\w\.\.\.$", done.out, re.MULTILINE), "a summary is cut off"
 
 
+@pytest.mark.parametrize("command", ["reproduce", "run"])
+def test_examples_stand_on_their_own_lines(perhop: Perhop, command: str) -> None:
+    text = perhop(command, "--help").out
+    assert "\\b" not in text
+    assert "\x08" not in text
+    lines = [line.strip() for line in text.splitlines()]
+    assert sum(line.startswith(f"perhop {command}") for line in lines) == 3
+    assert "Examples:" in lines
+
+
 def test_version(perhop: Perhop) -> None:
     assert perhop("--version").out == f"perhop {_engine.version}\n"
 
@@ -241,6 +254,68 @@ def test_nothing_listens(small: Path) -> None:
         process.stderr.close()
         process.wait(60)
         assert error == ""
+
+
+def shell(text: str, place: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run text in bash, where `perhop` is this one."""
+    program = f'perhop() {{ "{sys.executable}" -m perhop "$@"; }}\n{text}'
+    return subprocess.run(
+        ["bash", "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=place,
+        timeout=120,
+        check=False,
+        env={**os.environ, **more},
+    )
+
+
+@pytest.mark.parametrize("arguments", ["run small.toml", "run small.toml --json -", "--help", "list blocks"])
+@pytest.mark.usefixtures("small")
+def test_a_full_standard_output_is_one_line(tmp_path: Path, arguments: str) -> None:
+    done = shell(f"perhop {arguments} > /dev/full", tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stderr.startswith("error: ")
+    assert "No space left on device" in done.stderr
+
+
+@pytest.mark.usefixtures("small")
+def test_an_encoding_that_lacks_signs(tmp_path: Path) -> None:
+    done = shell("perhop run small.toml --runs 2", tmp_path, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "gold" in done.stdout
+
+
+@pytest.mark.usefixtures("small")
+def test_json_never_replaces_what_is_no_regular_file(tmp_path: Path) -> None:
+    (tmp_path / "aim.json").write_text("old")
+    (tmp_path / "link.json").symlink_to("aim.json")
+    (tmp_path / "dangling.json").symlink_to("new.json")
+    os.mkfifo(tmp_path / "pipe")
+    done = shell(
+        "set -e\n"
+        "for f in link.json dangling.json /dev/null /dev/stderr; do\n"
+        "perhop run small.toml --json $f >&2; done\n"
+        "cat pipe > through.json & perhop run small.toml --json pipe > text; wait\n"
+        "perhop run small.toml --json >(cat > substituted.json) > text; sleep 1\n"
+        "perhop run small.toml --json /dev/stdout > stdout.json 2> text",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "link.json").is_symlink()
+    assert (tmp_path / "dangling.json").is_symlink()
+    assert (tmp_path / "pipe").is_fifo()
+    assert Path("/dev/null").is_char_device()
+    texts = {
+        (tmp_path / f"{name}.json").read_text() for name in ("aim", "new", "through", "substituted", "stdout")
+    }
+    assert len(texts) == 1
+    assert json.loads(texts.pop())["seeds"] == [1]
+    full = shell("perhop run small.toml --json /dev/full > text", tmp_path)
+    assert full.returncode == 2
+    assert full.stderr == "error: /dev/full: cannot be written: No space left on device\n"
 
 
 # ---------------------------------------------------------------- run
@@ -357,6 +432,32 @@ def test_a_broken_run_file_is_computed_again(perhop: Perhop, tmp_path: Path) -> 
     assert second.out == first.out
     assert f"warning: results/runs/{kept[0].name} was not readable" in second.err
     assert "1 runs simulated, 5 found" in second.err
+
+
+def test_a_readable_file_that_is_no_run_is_computed_again(perhop: Perhop, tmp_path: Path) -> None:
+    first = perhop(*REPRODUCE, "--json", "-")
+    kept = sorted((tmp_path / "results" / "runs").iterdir())
+    kept[0].write_bytes(pack({"seed": 1}))
+    second = perhop(*REPRODUCE, "--json", "-")
+    assert second.out == first.out
+    assert f"warning: results/runs/{kept[0].name} was not readable" in second.err
+    assert "1 runs simulated, 5 found finished" in second.err
+
+
+def test_plots_of_an_earlier_report_go_and_nothing_else(perhop: Perhop, tmp_path: Path, small: Path) -> None:
+    plots = tmp_path / "results" / "plots"
+    perhop(*REPRODUCE)
+    assert (plots / "kim-table1-by-out-set.svg").exists()
+    (plots / "mine.svg").write_text("<svg/>")
+    done = perhop("run", small, "--out", "results")
+    assert done.code == 0
+    assert sorted(path.name for path in plots.iterdir()) == [
+        "mine.svg",
+        "run-throughput.png",
+        "run-throughput.svg",
+    ]
+    manifest = json.loads((tmp_path / "results" / "manifest.json").read_text())
+    assert manifest["plots"] == ["run-throughput.svg", "run-throughput.png"]
 
 
 def test_other_seeds_give_other_numbers(perhop: Perhop) -> None:

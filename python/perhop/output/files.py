@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 STDOUT = Path("-")
+_STDOUT_NAMES = frozenset({Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1")})
 
 
 def prepare_directory(path: Path) -> Path:
@@ -40,15 +43,28 @@ def prepare_directory(path: Path) -> Path:
 def prepare_file(path: Path) -> Path:
     """Prove, before the work begins, that a file can be written under this name; "-" is standard output.
 
+    What is no regular file (a device, a named pipe) is not opened yet: that could wait for a reader, or end
+    what it reads.
+
+    Returns:
+        The name to hand to `write`; `STDOUT` for any name of standard output.
+
     Raises:
-        PerhopError: It names a directory, or its directory is missing or not writable.
+        PerhopError: It names a directory or a socket, or it or its directory is missing or not writable.
     """
-    if path == STDOUT:
-        return path
-    if path.is_dir():
-        raise PerhopError(f"--json {path}: is a directory; give a file name, or - for standard output")
+    if path == STDOUT or path in _STDOUT_NAMES:
+        return STDOUT
     try:
-        probe = path.with_name(f".{path.name}.write-test")
+        if path.is_dir():
+            raise PerhopError(f"--json {path}: is a directory; give a file name, or - for standard output")
+        if path.is_socket():
+            raise PerhopError(f"--json {path}: is a socket; give a file name, or - for standard output")
+        if _in_place(path):
+            if not os.access(path, os.W_OK):
+                raise PerhopError(f"--json {path}: cannot be written: Permission denied")
+            return path
+        target = path.resolve()
+        probe = target.with_name(f".{target.name}.write-test")
         atomic_write(probe, b"")
         probe.unlink()
     except (OSError, ValueError) as error:
@@ -57,15 +73,50 @@ def prepare_file(path: Path) -> Path:
 
 
 def write(path: Path, data: bytes | str) -> None:
-    """Write a whole file at once, or leave what was there.
+    """Write a whole file at once, or leave what was there; a symbolic link keeps pointing to it.
+
+    What is no regular file (a device, a named pipe, `/dev/fd/N`) is never replaced: it is opened and written
+    to.
 
     Raises:
         PerhopError: It cannot be written.
     """
+    content = data.encode() if isinstance(data, str) else data
     try:
-        atomic_write(path, data.encode() if isinstance(data, str) else data)
+        if _in_place(path):
+            with path.open("ab", buffering=0) as file:
+                view = memoryview(content)
+                while view:
+                    view = view[file.write(view) :]
+        else:
+            atomic_write(path.resolve(), content)
     except OSError as error:
         raise PerhopError(f"{path}: cannot be written: {_reason(error)}") from None
+
+
+def remove_plots(out: Path) -> None:
+    """Remove the plots of an earlier report, so that none stays that the new report does not show.
+
+    Only files are removed that the earlier report's manifest names.
+
+    Raises:
+        PerhopError: A file cannot be removed.
+    """
+    try:
+        earlier = json.loads((out / "manifest.json").read_bytes())
+        names = earlier["plots"]
+        if not isinstance(names, list):
+            return
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    for name in names:
+        if not isinstance(name, str) or Path(name).name != name or Path(name).suffix not in {".svg", ".png"}:
+            continue
+        path = out / "plots" / name
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise PerhopError(f"{path}: an earlier plot cannot be removed: {_reason(error)}") from None
 
 
 def write_parquet(path: Path, frame: pl.DataFrame) -> None:
@@ -79,10 +130,25 @@ def write_parquet(path: Path, frame: pl.DataFrame) -> None:
     write(path, buffer.getvalue())
 
 
-def manifest(command: str, scenarios: Sequence[Mapping[str, Any]]) -> str:
-    """What produced the files beside it, as JSON text: version, command, every scenario with its seeds."""
-    content = {"perhop": _engine.version, "command": command, "scenarios": list(scenarios)}
+def manifest(command: str, scenarios: Sequence[Mapping[str, Any]], plots: Sequence[str]) -> str:
+    """What produced the files beside it, as JSON: version, command, plots, scenarios with their seeds."""
+    content = {
+        "perhop": _engine.version,
+        "command": command,
+        "plots": list(plots),
+        "scenarios": list(scenarios),
+    }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _in_place(path: Path) -> bool:
+    """Whether this name stands for something that must not be replaced by a new file."""
+    if path.is_relative_to("/dev") or path.is_relative_to("/proc"):
+        return path.exists()
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from perhop import _engine
 from perhop.output.plot import SERIES, caption, inline_panels
 from perhop.output.table import half_width, number, pivot, published_text, spans, spread_text
+from perhop.study import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,8 +68,10 @@ def reproduction_page(outcomes: Sequence[Outcome], command: str) -> str:
     return _render(
         "reproduction.html.j2",
         command=command,
-        holding=sum(verdict.holds for verdict in verdicts),
-        failing=sum(not verdict.holds for verdict in verdicts),
+        holding=sum(verdict.holds is True for verdict in verdicts),
+        failing=sum(verdict.holds is False for verdict in verdicts),
+        unjudged=sum(verdict.holds is None for verdict in verdicts),
+        states=STATES,
         outcomes=[(outcome, _section(outcome)) for outcome in outcomes],
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from perhop.output.files import manifest, prepare_directory, write, write_parquet
+from perhop.output.files import manifest, prepare_directory, remove_plots, write, write_parquet
 from perhop.output.plot import pictures
 from perhop.output.report import reproduction_page, run_page
 from perhop.reproduction import sample_frame
@@ -26,7 +26,7 @@ def write_reproduction(out: Path, outcomes: Sequence[Outcome], command: str) -> 
     Raises:
         PerhopError: A file cannot be written.
     """
-    _draw(
+    drawn = _draw(
         out, [(plot, outcome.rows, outcome.study.id) for outcome in outcomes for plot in outcome.study.plots]
     )
     write_parquet(out / "samples.parquet", sample_frame(outcomes))
@@ -40,7 +40,7 @@ def write_reproduction(out: Path, outcomes: Sequence[Outcome], command: str) -> 
         for outcome in outcomes
         for cell in outcome.cells
     ]
-    write(out / "manifest.json", manifest(command, scenarios))
+    write(out / "manifest.json", manifest(command, scenarios, drawn))
     write(out / "report.html", reproduction_page(outcomes, command))
 
 
@@ -50,16 +50,21 @@ def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
     Raises:
         PerhopError: A file cannot be written.
     """
-    _draw(out, [(plot, rows, "run") for plot, rows in shown.plots])
+    drawn = _draw(out, [(plot, rows, "run") for plot, rows in shown.plots])
     write_parquet(out / "samples.parquet", result.flows)
     scenario = {"seeds": [entry.seed for entry in result.runs], "scenario": json.loads(result.scenario)}
-    write(out / "manifest.json", manifest(command, [scenario]))
+    write(out / "manifest.json", manifest(command, [scenario], drawn))
     write(out / "report.html", run_page(shown, command))
 
 
-def _draw(out: Path, plots: Sequence[tuple[Plot, Sequence[Row], str]]) -> None:
+def _draw(out: Path, plots: Sequence[tuple[Plot, Sequence[Row], str]]) -> list[str]:
+    """Draw into `plots/`, instead of what an earlier report drew there; the names of the files."""
     directory = prepare_directory(out / "plots")
+    remove_plots(out)
+    names = []
     for plot, rows, name in plots:
         picture = pictures(plot, rows, name)
-        write(directory / f"{picture.name}.svg", picture.svg)
-        write(directory / f"{picture.name}.png", picture.png)
+        for ending, content in (("svg", picture.svg), ("png", picture.png)):
+            write(directory / f"{picture.name}.{ending}", content)
+            names.append(f"{picture.name}.{ending}")
+    return names
