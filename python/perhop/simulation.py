@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,14 +12,15 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.inputs import read_text
 from perhop.measures import histogram_quantile
 from perhop.parallel import available_cores, parallel_map
-from perhop.runs import COLORS, Run
-from perhop.statistics import Estimate, estimate
+from perhop.runs import COLORS, Group, Run
+from perhop.statistics import estimate
 
 MAX_SEED = 2**64 - 1
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -44,27 +46,88 @@ def canonical(scenario: ScenarioSource) -> str:
 
     Raises:
         ScenarioError: It does not describe a network; the message names the place and the key.
-        PerhopError: The file cannot be read.
+        PerhopError: The file cannot be read, or this is no scenario at all.
     """
+    if isinstance(scenario, str) and _names_a_file(scenario):
+        scenario = Path(scenario)
     if isinstance(scenario, Path):
         return _engine.scenario_from_toml(read_text(scenario), str(scenario))
     if isinstance(scenario, str):
         return _engine.scenario_from_toml(scenario, "scenario")
-    text = json.dumps(scenario) if isinstance(scenario, Mapping) else scenario.to_json()
-    return _engine.scenario_from_json(text, "scenario")
+    if isinstance(scenario, Mapping):
+        return _engine.scenario_from_json(_as_json(scenario), "scenario")
+    if not hasattr(scenario, "to_json"):
+        raise PerhopError(
+            "a scenario is a perhop.Scenario, a dict, the path of a TOML file, or TOML text, not "
+            f"{type(scenario).__name__}"
+        )
+    try:
+        text = scenario.to_json()
+    except TypeError as error:
+        raise PerhopError(f"scenario: {error}") from None
+    return _engine.scenario_from_json(_as_json(json.loads(text)), "scenario")
+
+
+def _names_a_file(text: str) -> bool:
+    """Whether text is a file's name and not TOML: TOML of one line is no scenario."""
+    if "\n" in text or not text.strip():
+        return False
+    try:
+        return text.endswith(".toml") or Path(text).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _as_json(scenario: Mapping[str, Any]) -> str:
+    """Plain data as JSON text.
+
+    Raises:
+        PerhopError: It holds something that JSON has no word for, such as infinity.
+    """
+    strange = next(_not_finite(scenario, ""), None)
+    if strange is not None:
+        raise PerhopError(f"scenario: `{strange[0]}` must be a finite number, not {strange[1]}")
+    try:
+        return json.dumps(scenario, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise PerhopError(f"scenario: plain dicts, lists, strings and numbers only: {error}") from None
+
+
+def _not_finite(value: object, place: str) -> Iterator[tuple[str, float]]:
+    """Every infinity and NaN in plain data, with its place."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _not_finite(inner, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _not_finite(inner, f"{place}[{index}]")
 
 
 def seeds(first: int, runs: int) -> tuple[int, ...]:
     """The seeds of `runs` runs: first, first + 1, … All cells of a study share them, which pairs their runs.
 
     Raises:
-        PerhopError: No run, a negative seed, or one beyond 64 bits.
+        PerhopError: No run, a negative seed, one beyond 64 bits, or something that is no whole number.
     """
+    _whole("runs", runs)
+    _whole("seed", first)
     if runs < 1:
         raise PerhopError(f"runs must be at least 1, not {runs}")
-    if not 0 <= first <= MAX_SEED - (runs - 1):
+    if not 0 <= first <= MAX_SEED:
         raise PerhopError(f"seed must be at least 0 and fit in 64 bits, not {first}")
+    if first + runs - 1 > MAX_SEED:
+        raise PerhopError(
+            f"seed {first} leaves no room for {runs} runs: the last seed must fit in 64 bits; "
+            f"begin at {MAX_SEED - runs + 1} or below"
+        )
     return tuple(range(first, first + runs))
+
+
+def _whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise PerhopError(f"{name} must be a whole number, not {value!r}")
 
 
 def workers(jobs: int | None) -> int:
@@ -75,6 +138,7 @@ def workers(jobs: int | None) -> int:
     """
     if jobs is None:
         return available_cores()
+    _whole("jobs", jobs)
     if not 1 <= jobs <= 1024:
         raise PerhopError(f"jobs must lie between 1 and 1024, not {jobs}")
     return jobs
@@ -136,7 +200,10 @@ class Result:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """One row for each run and flow: rates in bit/s, times in s, packets; null where there is none."""
+        """One row for each run and flow: rates in bit/s, times in s, packets; null where there is none.
+
+        Throughput is counted after the warm-up; packets, drops and RTT over the whole run, warm-up included.
+        """
         return pl.concat([_flow_frame(run) for run in self.runs])
 
     @cached_property
@@ -148,7 +215,7 @@ class Result:
 
     @cached_property
     def drops(self) -> pl.DataFrame:
-        """One row for each run, link, reason and color: dropped packets."""
+        """One row for each run, link, reason and color: packets dropped in the whole run."""
         rows = [
             (run.seed, str(link["name"]), reason, color, int(packets))
             for run in self.runs
@@ -180,24 +247,28 @@ class Result:
         return pl.concat(frames) if frames else pl.DataFrame(schema=_QUEUE_SCHEMA)
 
     def classes(self) -> pl.DataFrame:
-        """One row for each `[[flows]]` entry, over the runs.
+        """One row for each `[[flows]]` entry, over the runs; only throughput leaves the warm-up out.
 
         Columns: `class`, `flows`, `profile_bps`; `throughput_bps` (mean over flows, then over runs) with
         `throughput_low_bps` and `throughput_high_bps`, null for a single run; `dropped_green`,
         `dropped_yellow`, `dropped_red` (share of the packets of that color that a queue dropped; null if
-        there were none); `mean_rtt_s`.
+        there were none) and `mean_rtt_s`, counted over the whole run, warm-up included.
         """
-        return pl.DataFrame(
-            [_class_row(self.runs, index) for index in range(len(self.runs[0].groups))],
-            infer_schema_length=None,
-        )
+        groups = self.runs[0].groups
+        members = [_members(run, len(groups)) for run in self.runs]
+        rows = [
+            _class_row(self.runs, group, [of_run[index] for of_run in members])
+            for index, group in enumerate(groups)
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
 
     def link_summary(self) -> pl.DataFrame:
         """One row for each link, means over the runs.
 
         Columns: `link`, `rate_bps`, `utilization` with `utilization_low` and `utilization_high`,
         `mean_queue_packets`, `delay_p50_s`, `delay_p95_s`, `delay_p99_s`, `arrived_packets`, and the mean
-        number of packets dropped in a run for each reason, `dropped_REASON`.
+        number of packets dropped in a run for each reason, `dropped_REASON`. Packets are counted over the
+        whole run, warm-up included.
         """
         reasons = self.drops["reason"].unique(maintain_order=True).to_list()
         rows = []
@@ -328,9 +399,17 @@ def _queue_frames(run: Run) -> list[pl.DataFrame]:
     return frames
 
 
-def _class_row(runs: tuple[Run, ...], index: int) -> dict[str, object]:
-    group = runs[0].groups[index]
-    throughput = _over_runs(runs, index, "throughput_bps")
+def _members(run: Run, groups: int) -> list[NDArray[np.intp]]:
+    """The places of each group's flows in the flow table."""
+    which = run.flows("group")
+    order = np.argsort(which, kind="stable")
+    return np.split(order, np.searchsorted(which[order], np.arange(1, groups)))
+
+
+def _class_row(runs: tuple[Run, ...], group: Group, members: Sequence[NDArray[np.intp]]) -> dict[str, object]:
+    """One class over the runs; `members` are its flows' places in each run."""
+    pairs = list(zip(runs, members, strict=True))
+    throughput = estimate([float(run.flows("throughput_bps")[own].mean()) for run, own in pairs])
     row: dict[str, object] = {
         "class": group.name,
         "flows": group.count,
@@ -339,19 +418,12 @@ def _class_row(runs: tuple[Run, ...], index: int) -> dict[str, object]:
         "throughput_low_bps": throughput.ci95[0] if throughput.ci95 else None,
         "throughput_high_bps": throughput.ci95[1] if throughput.ci95 else None,
     }
+    marked, dropped = (
+        sum(run.flows(column)[own].sum(axis=0) for run, own in pairs) for column in ("marked", "dropped")
+    )
     for position, color in enumerate(COLORS):
-        marked = sum(int(_of(run, index, "marked")[:, position].sum()) for run in runs)
-        dropped = sum(int(_of(run, index, "dropped")[:, position].sum()) for run in runs)
-        row[f"dropped_{color}"] = dropped / marked if marked else None
-    trips = np.concatenate([_of(run, index, "mean_rtt_s") for run in runs])
+        row[f"dropped_{color}"] = int(dropped[position]) / int(marked[position]) if marked[position] else None
+    trips = np.concatenate([run.flows("mean_rtt_s")[own] for run, own in pairs])
     trips = trips[np.isfinite(trips)]
     row["mean_rtt_s"] = float(trips.mean()) if len(trips) else None
     return row
-
-
-def _of(run: Run, index: int, column: str) -> Any:  # noqa: ANN401 - integers or floats, one or two axes
-    return run.flows(column)[run.flows("group") == index]
-
-
-def _over_runs(runs: tuple[Run, ...], index: int, column: str) -> Estimate:
-    return estimate([float(_of(run, index, column).mean()) for run in runs])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -139,3 +140,35 @@ def test_refusals(small: Path, tmp_path: Path) -> None:
     with pytest.raises(perhop.ScenarioError, match="duraton"):
         perhop.run(small.read_text().replace("duration", "duraton"))
     assert issubclass(perhop.ScenarioError, ValueError)
+    with pytest.raises(perhop.PerhopError, match=f"leaves no room for 2 runs.*{2**64 - 2} or below"):
+        perhop.run(small, seed=2**64 - 1, runs=2)
+    with pytest.raises(perhop.PerhopError, match="no such file"):
+        perhop.run(str(tmp_path / "nowhere.toml"))
+    wrong: Any = 5
+    with pytest.raises(perhop.PerhopError, match="the path of a TOML file, or TOML text, not int"):
+        perhop.run(wrong)
+    for name in ("runs", "seed", "jobs"):
+        with pytest.raises(perhop.PerhopError, match=f"{name} must be a whole number, not '3'"):
+            perhop.run(small, **{name: "3"})  # type: ignore[arg-type]
+    plain = tomllib.loads(small.read_text())
+    plain["flows"][0]["count"] = float("inf")
+    with pytest.raises(perhop.PerhopError, match=r"`flows\[0\].count` must be a finite number, not inf"):
+        perhop.run(plain)
+    with pytest.raises(perhop.PerhopError, match="plain dicts, lists, strings and numbers"):
+        perhop.run({"duration": object()})
+
+
+def test_a_path_may_be_text(small: Path) -> None:
+    assert perhop.run(str(small)).scenario == perhop.run(small).scenario
+
+
+def test_classes_of_many_groups_are_found_once(small: Path) -> None:
+    plain = tomllib.loads(small.read_text())
+    plain["duration"] = "0.1s"
+    plain["flows"] = [{**plain["flows"][1], "name": f"c{n}", "count": 1} for n in range(2000)]
+    result = perhop.run(plain)
+    began = time.perf_counter()
+    classes = result.classes()
+    assert time.perf_counter() - began < 2
+    assert classes["class"].to_list() == [f"c{n}" for n in range(2000)]
+    assert classes["throughput_bps"].to_list() == result.flows["throughput_bps"].to_list()

@@ -35,10 +35,13 @@ class Summary:
     classes: Sequence[Mapping[str, str]]
     links: Sequence[Mapping[str, str]]
     plots: Sequence[tuple[Plot, Sequence[Row]]]
+    counted: str = "Shares lost, drops and RTT are counted over the whole run, warm-up included."
 
     def text(self) -> str:
         """The summary as plain text."""
-        return "\n".join([self.title, self.lead, "", *records(self.classes), "", *records(self.links)])
+        return "\n".join(
+            [self.title, self.lead, "", *records(self.classes), "", *records(self.links), "", self.counted]
+        )
 
 
 def summarize(result: Result) -> Summary:
