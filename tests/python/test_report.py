@@ -157,7 +157,7 @@ def test_findings_of_ours_never_count_as_published_claims() -> None:
     ours = replace(made, study=replace(made.study, id="ours", findings=True))
     text = " ".join(read(reproduction_page([made, ours], "perhop reproduce")).text.split())
     assert "1 published claim holds" in text
-    assert "ours (findings of ours)" in text
+    assert "ours (ours)" in text
 
 
 @pytest.mark.parametrize("kind", ["lines", "points", "bars"])
@@ -175,6 +175,23 @@ def test_plots_of_single_runs_have_no_intervals(kind: str) -> None:
     panels = inline_panels(plot(kind), rows(interval=False), "made-up")
     assert all("RIO" in panel or kind == "points" for panel in panels)
     assert "95 %" not in caption(plot(kind), rows(interval=False))
+
+
+@pytest.mark.parametrize("kind", ["lines", "points", "bars"])
+def test_a_dollar_in_a_name_is_a_dollar(kind: str) -> None:
+    names = Axis("scheme", "Scheme $x_", {"rio": "a $b_{", "rio-plus-out": "$\\frac$"})
+    made = replace(plot(kind), series=names, y_label="$y_$", title="$t^$")
+    assert pictures(made, rows(), "made-up").png.startswith(b"\x89PNG")
+    assert any("$y_$" in panel for panel in inline_panels(made, rows(), "made-up"))
+
+
+def test_a_single_run_leaves_claims_unjudged_on_the_page() -> None:
+    made = outcome()
+    unjudged = replace(made, verdicts=[Verdict("third", "It wavers.", holds=None, evidence="1 ~ 2")])
+    text = " ".join(read(reproduction_page([unjudged], "perhop reproduce")).text.split())
+    assert "1 cannot be judged from one run" in text
+    assert "cannot be judged from one run It wavers." in text
+    assert "0 published claims hold 0 do not" in text
 
 
 def test_inline_panels_follow_the_page() -> None:

@@ -6,6 +6,7 @@ The same rows give the same bytes: element ids are salted with a constant and no
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import re
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation
 
 from perhop.study import chosen
 
@@ -53,6 +55,7 @@ _STYLE: Any = {
     "grid.color": GRID,
     "grid.linewidth": 0.7,
     "text.color": INK,
+    "text.parse_math": False,  # names are the user's: a `$` in one is a `$`
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "xtick.labelcolor": INK,
@@ -99,6 +102,10 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
         parts.append("Hollow: published.")
     if plot.limits:
         parts.append("Hollow: where the paper says the curve meets the profile.")
+        places = {row.factors[plot.x.factor] for row in found}
+        stated = [row.published for row in chosen(rows, plot.limits, plot.limits_where)]
+        if any(value is not None and value not in places for value in stated):
+            parts.append("One left of the curve: it says nowhere.")
     return " ".join(parts)
 
 
@@ -181,7 +188,7 @@ def _panel(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None) ->
     labels += _references(axes, plot, panel, place)
     if plot.limits is not None:
         _limits(axes, plot, rows, panel, place)
-    axes.set_xlabel(plot.x.label)
+    axes.set_xlabel(f"{plot.x.label} (not to scale)" if plot.ordinal else plot.x.label)
     axes.set_ylabel(plot.y_label)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
     if plot.from_zero:
@@ -300,28 +307,50 @@ def _ticks(axes: Axes, reference: Reference, place: Places, style: Mapping[str, 
 
 
 def _limits(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None, place: Places) -> None:
-    """A hollow diamond where the paper says that a curve meets the first reference line."""
+    """A hollow diamond where the paper says that a curve meets the first reference line.
+
+    A level below all simulated ones stands left of them; diamonds at one place are set side by side.
+    """
     heights = plot.references[0].heights
     found = chosen(rows, plot.limits or "", plot.limits_where)
     drawn = plot.series.order(
         row.factors[plot.series.factor] for row in chosen(rows, plot.metric, plot.where)
     )
-    for nested, row in enumerate(found):
+    if panel is None:
+        return
+    first = min(place.values())
+    step = min((b - a for a, b in itertools.pairwise(sorted(place.values()))), default=1.0)
+    marks: dict[float, list[Row]] = {}
+    for row in found:
         if plot.facet is not None and row.factors[plot.facet.factor] != panel:
             continue
-        value = row.published
-        if value is None or panel is None or value not in place:
+        if row.published is None:
             continue
+        at = place.get(row.published, first - step if row.published < min(_numbers(place)) else None)
+        if at is not None:
+            marks.setdefault(at, []).append(row)
+    for at, rank, count, row in (
+        (at, rank, len(same), row) for at, same in marks.items() for rank, row in enumerate(same)
+    ):
+        axes.update_datalim([(at, heights[panel])])  # a shifted mark does not count by itself
+        axes.autoscale_view()
+        aside = 10.0 * (rank - (count - 1) / 2) / 72
         axes.plot(
-            [place[value]],
+            [at],
             [heights[panel]],
+            transform=axes.transData + ScaledTranslation(aside, 0, axes.figure.dpi_scale_trans),
+            linestyle="none",
             marker="D",
-            markersize=10 - 4 * (nested % 2),  # so that two at one place stay visible
+            markersize=7,
             markerfacecolor="none",
             markeredgecolor=SERIES[drawn.index(row.factors[plot.series.factor]) % len(SERIES)],
             markeredgewidth=1.6,
             zorder=5,
         )
+
+
+def _numbers(place: Mapping[Factor, float]) -> list[float]:
+    return [float(value) for value in place if not isinstance(value, str)] or [-math.inf]
 
 
 def _direct_labels(axes: Axes, labels: Sequence[Label]) -> None:
