@@ -12,8 +12,9 @@ from perhop.measures import rmse
 from perhop.output.table import as_text, pivot, records
 from perhop.reproduction import Cell, judge, sample_frame, to_json
 from perhop.studies import STUDIES
-from perhop.studies.kim import table1
+from perhop.studies.kim import fig3, table1
 from perhop.study import (
+    STATES,
     Axis,
     Claim,
     Evidence,
@@ -261,7 +262,8 @@ def test_kim_table1_says_which_row_cannot_be_right() -> None:
 
 def test_kim_table1_printed_rows_judged_by_the_same_functions() -> None:
     """Fed with the printed rates, the claims say what the paper's own table says."""
-    samples = [(1, Sample(p.factors, p.metric, "Mbit/s", p.value)) for p in table1.TABLE1.published]
+    one = [Sample(p.factors, p.metric, "Mbit/s", p.value) for p in table1.TABLE1.published]
+    samples = [(seed, entry) for seed in (1, 2) for entry in one]
     evidence = Evidence(samples, table1.TABLE1.published)
     verdicts = {claim.id: claim.judge(evidence).holds for claim in table1.TABLE1.claims}
     assert verdicts == {
@@ -275,6 +277,45 @@ def test_kim_table1_printed_rows_judged_by_the_same_functions() -> None:
         "always-improves-best": False,
         "always-improves-every-row": False,
     }
+
+
+def test_one_run_judges_nothing_by_its_interval() -> None:
+    samples = [(1, Sample(p.factors, p.metric, "Mbit/s", p.value)) for p in table1.TABLE1.published]
+    evidence = Evidence(samples, table1.TABLE1.published)
+    verdicts = {claim.id: claim.judge(evidence).holds for claim in table1.TABLE1.claims}
+    assert verdicts["gain-2-best"] is None
+    assert verdicts["large-profiles-fall-short"] is None
+    assert verdicts["no-scheme-reaches-2"] is True
+    assert STATES[None] == "cannot be judged from one run"
+
+
+def curve_samples(scheme: str, profile: float, values: list[float]) -> list[tuple[int, Sample]]:
+    curve = fig3.CURVES[scheme, profile]
+    return [
+        (seed, Sample(curve.at(level), "throughput", "Mbit/s", value + seed / 1e4))
+        for level, value in zip(fig3.LEVELS, values, strict=True)
+        for seed in (1, 2)
+    ]
+
+
+def test_a_limit_is_judged_by_the_means_alone() -> None:
+    curve = fig3.CURVES["rio", 0.5]  # published: 90 %
+    until_90 = Evidence(curve_samples("rio", 0.5, [0.5] * 9 + [0.4]), fig3.STATEMENT.values)
+    assert curve.judge(until_90).holds is True
+    assert "not even at the first level by the lower end" in curve.judge(until_90).evidence
+    until_80 = Evidence(curve_samples("rio", 0.5, [0.6] * 8 + [0.4] * 2), fig3.STATEMENT.values)
+    assert curve.judge(until_80).holds is False
+    rows = {row.factors["reading"]: row for row in curve.rows(until_90, never=0.0)}
+    assert rows["mean"].published == 90
+    assert rows["interval"].published is None
+
+
+def test_gains_and_losses_do_not_cancel_to_alike() -> None:
+    flat = curve_samples("rio", 0.5, [0.5] * 10)
+    swings = curve_samples("rio-plus-out", 0.5, [0.55] * 5 + [0.45] * 5)
+    assert fig3.alike(Evidence([*flat, *swings], [])).holds is False
+    near = curve_samples("rio-plus-out", 0.5, [0.51] * 10)
+    assert fig3.alike(Evidence([*flat, *near], [])).holds is True
 
 
 def test_fair_shares() -> None:

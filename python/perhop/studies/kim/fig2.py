@@ -13,7 +13,7 @@ from perhop.studies.kim.common import (
     stated,
 )
 from perhop.studies.kim.regime import network, samples
-from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Study, Table
+from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Study, Table, by_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,7 +80,7 @@ def gain(evidence: Evidence) -> Judgement:
         f"{percent} %, {levels[percent]} best-effort flows: {e.text(sign=True)} Mbit/s"
         for percent, e in found.items()
     )
-    return Judgement(all(e.low > 0 for e in found.values()), f"RI+O − RIO, {text}.")
+    return by_interval(found.values(), f"RI+O − RIO, {text}.", holds=all(e.low > 0 for e in found.values()))
 
 
 def _say(level: int | None) -> str:

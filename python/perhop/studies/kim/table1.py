@@ -19,7 +19,18 @@ from perhop.studies.kim.common import (
     scenario,
     stated,
 )
-from perhop.study import Axis, Evidence, Judgement, Plot, Published, Reference, Sample, Study, Table
+from perhop.study import (
+    Axis,
+    Evidence,
+    Judgement,
+    Plot,
+    Published,
+    Reference,
+    Sample,
+    Study,
+    Table,
+    by_interval,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -116,7 +127,7 @@ def skew(evidence: Evidence) -> Judgement:
     due = {rate: FAIR[0.0] if rate == 0 else rate for rate in COUNTS}
     holds = found[2.0].high < 2.0 and all(found[rate].low > due[rate] for rate in (0.5, 0.2, 0.1, 0.0))
     text = ", ".join(f"{NAMES[rate]}: {found[rate].text()}" for rate in COUNTS)
-    return Judgement(holds, f"RIO, Mbit/s: {text}.")
+    return by_interval(found.values(), f"RIO, Mbit/s: {text}.", holds=holds)
 
 
 def nobody_reaches(evidence: Evidence) -> Judgement:
@@ -140,10 +151,11 @@ def trend(rate: float, sign: int, more: Factors = MappingProxyType({})) -> Calla
         against = [step for step in steps if (step.high < 0 if sign > 0 else step.low > 0)]
         means = ", ".join(f"{evidence.mean('throughput', cell):.3f}" for cell in cells)
         onward = whole.low > 0 if sign > 0 else whole.high < 0
-        return Judgement(
-            onward and not against,
+        return by_interval(
+            [*steps, whole],
             f"{NAMES[rate]}, loosest to tightest set: {means} Mbit/s; last − first {whole.text(sign=True)}, "
             f"{len(against) or 'no'} step against it beyond its interval.",
+            holds=onward and not against,
         )
 
     return judge
@@ -156,13 +168,21 @@ def gain(evidence: Evidence) -> Judgement:
         for out in TIGHTEST
     }
     text = "; ".join(f"{out}: {e.text(sign=True)} Mbit/s" for out, e in found.items())
-    printed = "; ".join(
-        f"{out}: {value - base:+.3f}"
+    printed = {
+        out: value - base
         for out in TIGHTEST
         if (value := evidence.published("throughput", by_class(ri_plus_o(out), 2.0))) is not None
         and (base := evidence.published("throughput", by_class(RIO, 2.0))) is not None
+    }
+    beside = "; ".join(
+        f"{out}: {value:+.3f}, ours is {found[out].mean / value:.1f} times that"
+        for out, value in printed.items()
+    ).replace("-", "−")
+    return by_interval(
+        found.values(),
+        f"RI+O − RIO, {text}. Published, {beside}.",
+        holds=any(e.low > 0 for e in found.values()),
     )
-    return Judgement(any(e.low > 0 for e in found.values()), f"RI+O − RIO, {text} (published {printed}).")
 
 
 def lower_error(evidence: Evidence) -> Judgement:
@@ -170,7 +190,11 @@ def lower_error(evidence: Evidence) -> Judgement:
     found = {out: evidence.difference("rmse", ri_plus_o(out), RIO) for out in TIGHTEST}
     text = "; ".join(f"{out}: {e.text(sign=True)} Mbit/s" for out, e in found.items())
     base = evidence.estimate("rmse", RIO).text()
-    return Judgement(any(e.high < 0 for e in found.values()), f"RIO {base} Mbit/s; RI+O − RIO, {text}.")
+    return by_interval(
+        found.values(),
+        f"RIO {base} Mbit/s; RI+O − RIO, {text}.",
+        holds=any(e.high < 0 for e in found.values()),
+    )
 
 
 def best_improves(evidence: Evidence) -> Judgement:
