@@ -194,6 +194,21 @@ def test_a_single_run_leaves_claims_unjudged_on_the_page() -> None:
     assert "0 published claims hold 0 do not" in text
 
 
+def test_a_published_limit_below_all_levels_is_drawn() -> None:
+    limited = replace(
+        plot("lines"),
+        references=(Reference("profile", "percent", {40: 2.5, 50: 2.5}),),
+        limits="holds_up_to",
+        limits_where={"reading": "mean"},
+    )
+    made = rows()
+    nowhere = [replace(row, published=-1.0) if row.metric == "holds_up_to" else row for row in made]
+    drawn, moved = (inline_panels(limited, entries, "made-up")[0] for entries in (made, nowhere))
+    assert drawn != moved
+    assert "says nowhere" in caption(limited, nowhere)
+    assert "says nowhere" not in caption(limited, made)
+
+
 def test_inline_panels_follow_the_page() -> None:
     (first, _) = inline_panels(plot("lines"), rows(), "made-up")
     assert 'aria-label="Throughput &amp; more, 40 %"' in first
