@@ -92,11 +92,8 @@ impl Aqm for RioPlusOut {
             } else {
                 (&mut self.total_test, self.averages.other)
             };
-            match test.judge(average.get(), packet, cx.rng) {
-                Some(Severity::Early) => Verdict::Drop(Reason::Early),
-                Some(Severity::Forced) => Verdict::Drop(Reason::Forced),
-                None if is_in => Verdict::Pass,
-                None => {
+            match Verdict::of(test.judge(average.get(), packet, cx.rng)) {
+                Verdict::Pass if !is_in => {
                     let average = self.average_out();
                     match self.out_test.judge(average, packet, cx.rng) {
                         None => Verdict::Pass,
@@ -104,6 +101,7 @@ impl Aqm for RioPlusOut {
                         Some(Severity::Forced) => Verdict::Drop(Reason::ForcedOut),
                     }
                 }
+                verdict => verdict,
             }
         };
         self.averages.settle(verdict, cx.now);
