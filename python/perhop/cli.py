@@ -259,9 +259,9 @@ def list_studies(*, as_json: AsJson = False) -> None:
     _say("perhop reproduce STUDY... reruns them; without a name it reruns all.")
 
 
-@listing.command("blocks", short_help="Queue rules, meters, disciplines.")
+@listing.command("blocks", short_help="Queue rules, meters, schedulers.")
 def list_blocks(*, as_json: AsJson = False) -> None:
-    """List the queue rules, meters and disciplines that scenarios are built from, with their parameters."""
+    """List the queue rules, meters and schedulers that scenarios are built from, with their parameters."""
     blocks: list[dict[str, Any]] = json.loads(_engine.blocks())
     if as_json:
         _say(json.dumps({"blocks": blocks}, indent=1, ensure_ascii=False))

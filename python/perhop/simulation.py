@@ -242,7 +242,12 @@ class Result:
 
     @cached_property
     def queues(self) -> pl.DataFrame:
-        """One row for each run, probe time, link and quantity: queue length or an average, packets."""
+        """One row for each run, probe time, link and quantity, in packets unless its name says otherwise.
+
+        Quantities: `queue`, the length; what the queue's rule keeps track of, such as `average total`; and, where
+        the queue tells classes of packets apart, `CLASS packets` that wait, and `CLASS arrived` and
+        `CLASS dropped` since the run began.
+        """
         frames = [frame for run in self.runs for frame in _queue_frames(run)]
         return pl.concat(frames) if frames else pl.DataFrame(schema=_QUEUE_SCHEMA)
 
@@ -381,7 +386,9 @@ def _queue_frames(run: Run) -> list[pl.DataFrame]:
     frames = []
     for link, probes in series["links"].items():
         quantities = {"queue": probes["queue_packets"]}
-        quantities |= {f"average {name}": values for name, values in probes["averages"].items()}
+        quantities |= probes["gauges"]
+        for name, samples in probes["classes"].items():
+            quantities |= {f"{name} {what}": values for what, values in samples.items()}
         for quantity, values in quantities.items():
             size = len(values)
             frames.append(

@@ -57,7 +57,7 @@ pub enum Role {
     /// Measures a flow against its profile and gives each packet a color.
     Meter,
     /// Owns the packets and decides who is sent next.
-    Discipline,
+    Scheduler,
 }
 
 /// A registered block, as tables, documentation and the scenario format see it.
@@ -92,23 +92,15 @@ pub fn registry() -> impl Iterator<Item = BlockInfo> {
     aqm::registered().into_iter().chain(meter::registered()).chain(scheduler::registered())
 }
 
-/// Makes the enum over a role's blocks and the enum over their parameters, from one line a block.
+/// Makes the enum over the parameters of a role's blocks, from one line a block.
 ///
-/// The enums are dispatched by `match`: no vtable in the packet's path. The parameters' form in a scenario is one table
-/// with the block's name under `$tag`.
-macro_rules! register {
-    ($role:expr, $tag:literal, $any:ident, $params:ident, $($variant:ident($block:ty),)+) => {
-        /// Any registered block of this role.
-        #[derive(Clone, Debug)]
-        #[allow(clippy::large_enum_variant)]
-        pub enum $any {
-            $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant($block),)+
-        }
-
+/// Their form in a scenario is one table with the block's name under `$tag`.
+macro_rules! register_params {
+    ($role:expr, $tag:literal, $params:ident, $($variant:ident($block:ty),)+) => {
         /// The parameters of any registered block of this role.
         #[derive(Clone, Debug, PartialEq)]
         pub enum $params {
-            $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant(<$block as $crate::Block>::Params),)+
+            $(#[doc = concat!("See [`", stringify!($variant), "`].")] $variant(<$block as $crate::Block>::Params),)+
         }
 
         impl serde::Serialize for $params {
@@ -123,6 +115,23 @@ macro_rules! register {
                 match self {
                     $(Self::$variant(params) => Table { name: self.name(), params }.serialize(serializer),)+
                 }
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $params {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::table::read_block(deserializer, Self::TAG, Self::NAMES, |name, table| {
+                    Self::deserialize_named(name, table)
+                })
+            }
+        }
+
+        impl schemars::JsonSchema for $params {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($params).trim_end_matches("Params").into()
+            }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $crate::table::alternatives(generator, Self::TAG, registered())
             }
         }
 
@@ -142,11 +151,6 @@ macro_rules! register {
                 match self { $(Self::$variant(_) => <$block as $crate::Block>::NAME,)+ }
             }
 
-            /// The block at the start of a run.
-            pub fn build(self, environment: $crate::Environment) -> $any {
-                match self { $(Self::$variant(params) => $any::$variant(<$block as $crate::Block>::new(params, environment)),)+ }
-            }
-
             /// Reads the parameters of the block `name` from its table (without the tag); `None` if no block has the name.
             pub fn deserialize_named<'de, D: serde::Deserializer<'de>>(
                 name: &str,
@@ -159,6 +163,29 @@ macro_rules! register {
                     }));
                 })+
                 None
+            }
+        }
+    };
+}
+pub(crate) use register_params;
+
+/// Makes the enum over a role's blocks, besides that over their parameters. It is dispatched by `match`: no vtable in the
+/// packet's path.
+macro_rules! register {
+    ($role:expr, $tag:literal, $any:ident, $params:ident, $($variant:ident($block:ty),)+) => {
+        $crate::block::register_params!($role, $tag, $params, $($variant($block),)+);
+
+        /// Any registered block of this role.
+        #[derive(Clone, Debug)]
+        #[allow(clippy::large_enum_variant)]
+        pub enum $any {
+            $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant($block),)+
+        }
+
+        impl $params {
+            /// The block at the start of a run.
+            pub fn build(self, environment: $crate::Environment) -> $any {
+                match self { $(Self::$variant(params) => $any::$variant(<$block as $crate::Block>::new(params, environment)),)+ }
             }
         }
     };

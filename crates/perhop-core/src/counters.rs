@@ -1,9 +1,39 @@
-//! What went through a queue, and the identity that must hold of it.
+//! What waits in a queue, what went through it, and the identity that must hold of it.
 
 use std::fmt;
 
 use crate::aqm::Reason;
-use crate::{Color, Occupancy};
+use crate::{Color, Header, Occupancy};
+
+/// The books of one queue: what waits and what went through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// What waits.
+    pub occupancy: Occupancy,
+    /// What went through.
+    pub counters: Counters,
+}
+
+impl Ledger {
+    /// A packet was let in.
+    #[inline]
+    pub fn admit(&mut self, packet: &Header) {
+        self.occupancy.add(packet.color, packet.size);
+    }
+
+    /// A packet that waited goes on for transmission.
+    #[inline]
+    pub fn send(&mut self, packet: &Header) {
+        self.occupancy.remove(packet.color, packet.size);
+        self.counters.send(packet.color);
+    }
+
+    /// A packet that waited is dropped after all.
+    pub fn expel(&mut self, packet: &Header, reason: Reason) {
+        self.occupancy.remove(packet.color, packet.size);
+        self.counters.drop(packet.color, reason);
+    }
+}
 
 /// Packets through one queue, by color and, for drops, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +77,22 @@ impl Counters {
     /// Packets dropped for `reason`, by color.
     pub fn dropped(&self, reason: Reason) -> [u64; 3] {
         self.dropped[reason as usize]
+    }
+
+    /// Adds what went through another queue of the same port.
+    pub fn add(&mut self, other: &Self) {
+        let pairs = |ours: &mut [u64; 3], theirs: &[u64; 3]| {
+            ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
+        };
+        pairs(&mut self.arrived, &other.arrived);
+        pairs(&mut self.sent, &other.sent);
+        self.dropped.iter_mut().zip(&other.dropped).for_each(|(ours, theirs)| pairs(ours, theirs));
+    }
+
+    /// Packets dropped for each reason that occurred, by color.
+    pub fn drops(&self) -> impl Iterator<Item = (Reason, [u64; 3])> {
+        let all = Reason::ALL.into_iter().map(|reason| (reason, self.dropped(reason)));
+        all.filter(|(_, packets)| *packets != [0; 3])
     }
 
     /// Packets of one color dropped for any reason.

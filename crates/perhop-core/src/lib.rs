@@ -4,7 +4,7 @@
 //! the queue's state through [`Occupancy`]; a block reads no clock, owns no socket, logs nothing and allocates nothing
 //! per packet. The simulator and the Linux data plane drive the same blocks.
 //!
-//! A new block is one file and one line in its role's registration ([`aqm`], [`meter`]); the registration feeds the
+//! A new block is one file and one line in its role's registration ([`aqm`], [`meter`], [`scheduler`]); it feeds the
 //! scenario format, the published schema, the documentation and the conformance harness in [`testing`].
 
 pub mod aqm;
@@ -16,12 +16,13 @@ mod occupancy;
 mod packet;
 mod rng;
 pub mod scheduler;
+pub mod table;
 pub mod testing;
 mod time;
 pub mod units;
 
 pub use block::{Block, BlockInfo, Context, Environment, Role, registry};
-pub use counters::{Counters, Imbalance};
+pub use counters::{Counters, Imbalance, Ledger};
 pub use occupancy::Occupancy;
 pub use packet::{Color, Dscp, Ecn, FlowId, Header, Packet, ServiceLevel};
 pub use rng::Rng;

@@ -7,11 +7,12 @@ use crate::{Color, Depth, Header, Unit};
 pub struct Occupancy {
     packets: [u32; 3],
     bytes: [u64; 3],
+    overtaken: u32,
 }
 
 impl Occupancy {
     /// An empty queue.
-    pub const EMPTY: Self = Self { packets: [0; 3], bytes: [0; 3] };
+    pub const EMPTY: Self = Self { packets: [0; 3], bytes: [0; 3], overtaken: 0 };
 
     /// Counts a packet in.
     #[inline]
@@ -43,6 +44,18 @@ impl Occupancy {
     #[inline]
     pub fn packets_of(&self, color: Color) -> u64 {
         u64::from(self.packets[color.index()])
+    }
+
+    /// Packets waiting that will be sent before one that comes now: all of them, unless the discipline lets it overtake.
+    #[inline]
+    pub fn ahead(&self) -> u64 {
+        self.packets() - u64::from(self.overtaken)
+    }
+
+    /// Told by the discipline, for the packet that comes now: how many of those that wait it will overtake.
+    #[inline]
+    pub fn set_overtaken(&mut self, packets: u32) {
+        self.overtaken = packets;
     }
 
     /// Everything waiting, measured in `unit`.

@@ -88,7 +88,7 @@ fn every_registered_block_is_in_the_harness() {
             Role::Aqm => AQMS.iter().any(|(name, _)| *name == block.name),
             Role::Meter => METERS.iter().any(|(name, _)| *name == block.name),
             // Every AQM below runs inside the FIFO.
-            Role::Discipline => block.name == "fifo",
+            Role::Scheduler => block.name == "fifo",
         };
         assert!(
             listed,

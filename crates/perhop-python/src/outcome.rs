@@ -1,9 +1,9 @@
 //! An outcome as Python dictionaries of numpy arrays; `_engine.pyi` documents the keys.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use perhop_core::Instant;
+use perhop_core::{Counters, Instant};
 use perhop_scenario::Scenario;
-use perhop_sim::{FlowOutcome, LinkOutcome, Outcome};
+use perhop_sim::{DelayOutcome, FlowOutcome, LinkOutcome, Outcome};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -66,27 +66,45 @@ fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> Py
 }
 
 fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>> {
-    let three = |counts: [u64; 3]| integers(py, counts.into_iter());
     let dict = PyDict::new(py);
     dict.set_item("name", &link.name)?;
     dict.set_item("rate_bps", link.rate.as_bps() as f64)?;
     dict.set_item("utilization", link.utilization)?;
     dict.set_item("mean_queue_packets", link.mean_queue_packets)?;
-    dict.set_item("arrived", three(link.counters.arrived))?;
-    dict.set_item("sent", three(link.counters.sent))?;
-    dict.set_item("waiting", three(link.waiting))?;
+    books(py, &dict, &link.counters, link.waiting, &link.delays)?;
+    let classes = link.classes.iter().map(|class| {
+        let dict = PyDict::new(py);
+        dict.set_item("name", class.name)?;
+        books(py, &dict, &class.counters, class.waiting, &class.delays)?;
+        Ok(dict)
+    });
+    dict.set_item("classes", PyList::new(py, classes.collect::<PyResult<Vec<_>>>()?)?)?;
+    Ok(dict)
+}
+
+/// What a link and each of its classes have in common.
+fn books(
+    py: Python<'_>,
+    dict: &Bound<'_, PyDict>,
+    counters: &Counters,
+    waiting: [u64; 3],
+    delays: &DelayOutcome,
+) -> PyResult<()> {
+    let three = |counts: [u64; 3]| integers(py, counts.into_iter());
+    dict.set_item("arrived", three(counters.arrived))?;
+    dict.set_item("sent", three(counters.sent))?;
+    dict.set_item("waiting", three(waiting))?;
     let drops = PyDict::new(py);
-    for (reason, counts) in link.drops() {
+    for (reason, counts) in counters.drops() {
         drops.set_item(reason.name(), three(counts))?;
     }
     dict.set_item("dropped", drops)?;
     let delay = PyDict::new(py);
-    delay.set_item("edges", link.delay_edges.clone().into_pyarray(py))?;
-    delay.set_item("counts", by_color(py, link.delay_counts.iter().copied())?)?;
-    let largest: Vec<f64> = link.largest_delay.iter().map(|delay| delay.as_secs_f64()).collect();
+    delay.set_item("edges", delays.edges.clone().into_pyarray(py))?;
+    delay.set_item("counts", by_color(py, delays.counts.iter().copied())?)?;
+    let largest: Vec<f64> = delays.largest.iter().map(|delay| delay.as_secs_f64()).collect();
     delay.set_item("max", largest.into_pyarray(py))?;
-    dict.set_item("delay_s", delay)?;
-    Ok(dict)
+    dict.set_item("delay_s", delay)
 }
 
 fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
@@ -103,11 +121,22 @@ fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict
     for queue in &series.queues {
         let samples = PyDict::new(py);
         samples.set_item("queue_packets", queue.packets.clone().into_pyarray(py))?;
-        let averages = PyDict::new(py);
-        for (name, values) in &queue.averages {
-            averages.set_item(name, values.clone().into_pyarray(py))?;
+        let gauges = PyDict::new(py);
+        for (name, values) in &queue.gauges {
+            gauges.set_item(name, values.clone().into_pyarray(py))?;
         }
-        samples.set_item("averages", averages)?;
+        samples.set_item("gauges", gauges)?;
+        let classes = PyDict::new(py);
+        for class in &queue.classes {
+            let dict = PyDict::new(py);
+            for (key, values) in
+                [("packets", &class.packets), ("arrived", &class.arrived), ("dropped", &class.dropped)]
+            {
+                dict.set_item(key, values.clone().into_pyarray(py))?;
+            }
+            classes.set_item(class.name, dict)?;
+        }
+        samples.set_item("classes", classes)?;
         links.set_item(&queue.link, samples)?;
     }
     dict.set_item("links", links)?;

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use perhop_core::aqm::{self, AqmParams};
-use perhop_core::meter::{self, MeterParams};
-use perhop_core::{Bitrate, BlockInfo, Bytes, Color, Duration};
+use perhop_core::aqm::AqmParams;
+use perhop_core::meter::MeterParams;
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::table::{at_key, nested};
+use perhop_core::{Bitrate, Bytes, Color, Duration};
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::udp::UdpParams;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::de::{self, IntoDeserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
-
-use crate::error::did_you_mean;
-use crate::read::{at_key, nested};
 
 /// A network, its traffic and what to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,12 +76,13 @@ pub struct Reverse {
     pub queue: Option<Queue>,
 }
 
-/// A queue's rule: an AQM by name, with its parameters.
+/// A queue: an AQM by name, with its parameters, over packets in order of arrival; or a scheduler by name, with its own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Queue(pub AqmParams);
+pub struct Queue(pub SchedulerParams);
 
 /// A service profile: a meter by name, with its parameters.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Profile(pub MeterParams);
 
 /// The profile of a group of flows: its own, or a shared one by name.
@@ -237,44 +238,17 @@ impl JsonSchema for Start {
     }
 }
 
-/// Reads a table that names a block under `tag`; the block's registration reads the rest.
-fn read_block<'de, D: Deserializer<'de>, T>(
-    deserializer: D,
-    tag: &str,
-    names: &[&str],
-    read: impl FnOnce(&str, Value) -> Option<Result<T, D::Error>>,
-) -> Result<T, D::Error> {
-    let mut table = Map::deserialize(deserializer)?;
-    let list = || names.join(", ");
-    let name = match table.remove(tag) {
-        Some(Value::String(name)) => name,
-        Some(other) => {
-            return Err(de::Error::custom(format!(
-                "`{tag}` is a name in quotes (one of {}), not {other}",
-                list()
-            )));
-        }
-        None => return Err(de::Error::custom(format!("key `{tag}` is missing; it names one of {}", list()))),
-    };
-    read(&name, Value::Object(table)).unwrap_or_else(|| {
-        let hint = did_you_mean(&name, names.iter().copied());
-        Err(de::Error::custom(format!("unknown {tag} `{name}`{hint} (known: {})", list())))
-    })
-}
-
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read_block(deserializer, AqmParams::TAG, AqmParams::NAMES, |name, table| {
-            nested(table, |table| AqmParams::deserialize_named(name, table)).map(|read| read.map(Queue))
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for Profile {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read_block(deserializer, MeterParams::TAG, MeterParams::NAMES, |name, table| {
-            nested(table, |table| MeterParams::deserialize_named(name, table)).map(|read| read.map(Profile))
-        })
+        let table = Map::deserialize(deserializer)?;
+        let scheduled = table.contains_key(SchedulerParams::TAG);
+        let table = Value::Object(table).into_deserializer();
+        let read = if scheduled {
+            SchedulerParams::deserialize(table)
+        } else {
+            AqmParams::deserialize(table).map(SchedulerParams::from)
+        };
+        read.map(Self).map_err(|error: serde_json::Error| de::Error::custom(error))
     }
 }
 
@@ -316,39 +290,12 @@ impl<'de> Deserialize<'de> for Transport {
 
 impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        match &self.0 {
+            SchedulerParams::Fifo(params) => params.rule.serialize(serializer),
+            #[allow(unreachable_patterns)]
+            scheduler => scheduler.serialize(serializer),
+        }
     }
-}
-
-impl Serialize for Profile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-/// One alternative for each block: its parameters and the key that names it.
-fn alternatives(generator: &mut SchemaGenerator, tag: &str, blocks: Vec<BlockInfo>) -> Schema {
-    let alternatives: Vec<Value> = blocks
-        .into_iter()
-        .map(|block| {
-            let mut schema = (block.parameters)(generator).to_value();
-            let object = schema.as_object_mut().expect("parameters are a table");
-            object.insert("title".into(), block.name.into());
-            object
-                .insert("description".into(), format!("{}. Source: {}.", block.summary, block.source).into());
-            let properties = object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-            let named = serde_json::json!({ "const": block.name, "description": "The block's name." });
-            if let Some(properties) = properties.as_object_mut() {
-                properties.insert(tag.into(), named);
-            }
-            let required = object.entry("required").or_insert_with(|| Value::Array(Vec::new()));
-            if let Some(required) = required.as_array_mut() {
-                required.push(tag.into());
-            }
-            schema
-        })
-        .collect();
-    json_schema!({ "oneOf": alternatives })
 }
 
 impl JsonSchema for Queue {
@@ -356,7 +303,9 @@ impl JsonSchema for Queue {
         "Queue".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        alternatives(generator, AqmParams::TAG, aqm::registered())
+        let alternatives =
+            [generator.subschema_for::<AqmParams>(), generator.subschema_for::<SchedulerParams>()];
+        json_schema!({ "anyOf": alternatives })
     }
 }
 
@@ -365,6 +314,6 @@ impl JsonSchema for Profile {
         "Profile".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        alternatives(generator, MeterParams::TAG, meter::registered())
+        MeterParams::json_schema(generator)
     }
 }

@@ -1,13 +1,11 @@
 //! From text to a checked scenario. Problems keep the path of the key at which they stand.
 
-use serde::de::{self, DeserializeOwned};
+use perhop_core::table::split_key;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Problem, ScenarioError, Step, did_you_mean};
 use crate::format::Scenario;
-
-/// Separates an inner path from its message in an error that passes through serde, whose errors are plain text.
-const SEPARATOR: char = '\u{1f}';
 
 impl Scenario {
     /// Reads and checks a scenario in TOML; `origin` names the file in messages.
@@ -89,24 +87,6 @@ fn deserialize<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize(value).map_err(|error| problem_of(&error))
 }
 
-/// Reads an inner table with its own path tracking, and hands the inner path on in the error.
-pub(crate) fn nested<T, E: de::Error>(
-    table: Value,
-    read: impl FnOnce(serde_path_to_error::Deserializer<'_, '_, Value>) -> Option<Result<T, serde_json::Error>>,
-) -> Option<Result<T, E>> {
-    let mut track = serde_path_to_error::Track::new();
-    let result = read(serde_path_to_error::Deserializer::new(table, &mut track))?;
-    Some(result.map_err(|inner| {
-        let problem = problem_of(&serde_path_to_error::Error::new(track.path(), inner));
-        E::custom(at_key(&problem.key(), &problem.text))
-    }))
-}
-
-/// An error message that carries the inner path at which it stands.
-pub(crate) fn at_key(key: &str, problem: impl std::fmt::Display) -> String {
-    format!("{SEPARATOR}{key}{SEPARATOR}{problem}")
-}
-
 fn problem_of(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
     let mut path: Vec<Step> = error
         .path()
@@ -118,21 +98,16 @@ fn problem_of(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem 
         })
         .collect();
     let message = error.inner().to_string();
-    let text = match message.strip_prefix(SEPARATOR).and_then(|rest| rest.split_once(SEPARATOR)) {
-        Some((inner, text)) => {
-            path.extend(inner.split('.').filter(|key| !key.is_empty()).map(|key| Step::Key(key.into())));
-            text.to_owned()
-        }
-        None => message,
-    };
-    if let Some((key, text)) = unknown_key(&text) {
+    let (inner, text) = split_key(&message);
+    path.extend(inner.split('.').filter(|key| !key.is_empty()).map(|key| Step::Key(key.into())));
+    if let Some((key, text)) = unknown_key(text) {
         // serde's path already ends with an unknown key where it tracks it itself.
         if path.last() != Some(&Step::Key(key.clone())) {
             path.push(Step::Key(key));
         }
         return Problem { path, text };
     }
-    Problem { path, text: plainer(&text) }
+    Problem { path, text: plainer(text) }
 }
 
 /// Rewords serde's "unknown field `x`, expected …", naming the nearest valid key.
@@ -151,15 +126,13 @@ fn plainer(text: &str) -> String {
         let key = rest.trim_end_matches('`');
         return format!("key `{key}` is missing");
     }
-    if let Some((word, expected)) =
-        text.strip_prefix("unknown variant `").and_then(|rest| rest.split_once('`'))
+    if let Some((kind, rest)) = text.strip_prefix("unknown ").and_then(|rest| rest.split_once(" `"))
+        && let Some((word, expected)) = rest.split_once('`')
     {
         let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-        return format!(
-            "unknown value `{word}`{} (one of {})",
-            did_you_mean(word, known.iter().copied()),
-            known.join(", ")
-        );
+        let hint = did_you_mean(word, known.iter().copied());
+        let kind = if kind == "variant" { "value" } else { kind };
+        return format!("unknown {kind} `{word}`{hint} (one of {})", known.join(", "));
     }
     let theirs_and_ours = [
         (" map", " table"),

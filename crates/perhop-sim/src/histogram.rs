@@ -23,6 +23,20 @@ impl Default for DelayHistogram {
 }
 
 impl DelayHistogram {
+    /// All delays of several histograms.
+    pub fn sum<'a>(several: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut all = Self::default();
+        for one in several {
+            for (ours, theirs) in all.counts.iter_mut().zip(&one.counts) {
+                ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
+            }
+            for (ours, theirs) in all.largest.iter_mut().zip(one.largest) {
+                *ours = theirs.max(*ours);
+            }
+        }
+        all
+    }
+
     /// Counts one delay.
     #[inline]
     pub fn record(&mut self, color: Color, delay: Duration) {

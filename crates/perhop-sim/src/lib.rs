@@ -28,6 +28,6 @@ pub use link::Service;
 pub use network::{
     AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, SharedMeter, TransportSpec,
 };
-pub use outcome::{FlowOutcome, LinkOutcome, Outcome};
-pub use probe::Series;
+pub use outcome::{ClassOutcome, DelayOutcome, FlowOutcome, LinkOutcome, Outcome};
+pub use probe::{ClassSeries, QueueSeries, Series};
 pub use simulation::Simulation;

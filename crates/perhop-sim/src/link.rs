@@ -2,18 +2,16 @@
 //!
 //! A queue that decides at its tail needs no event per departure: when a packet is accepted, its service start and its
 //! arrival at the far end are already known. Such a port keeps a ring of service starts and lets packets "leave" when
-//! next looked at ([`Service::OnDemand`]). A port may also be driven call by call, as a live router drives it
-//! ([`Service::ByEvent`]); both give the same result, event for event.
+//! next looked at ([`Service::OnDemand`]). Any port can be driven call by call, as a live router drives it
+//! ([`Service::ByEvent`]), and those that choose among packets must be; both give the same result, event for event.
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
 use std::collections::VecDeque;
 
 use perhop_core::aqm::{AnyAqm, Aqm, AqmParams, Verdict};
-use perhop_core::scheduler::{Dequeued, Discipline, Fifo};
-use perhop_core::{
-    Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Occupancy, Rng,
-};
+use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, FifoParams, SchedulerParams};
+use perhop_core::{Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Rng};
 
 use crate::histogram::DelayHistogram;
 use crate::packet::SimPacket;
@@ -21,7 +19,7 @@ use crate::packet::SimPacket;
 /// How ports are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Service {
-    /// Departures are worked out on arrival, without events: the fast path, for queues that decide at the tail.
+    /// Departures are worked out on arrival, without events, where the queue decides at its tail: the fast path.
     #[default]
     OnDemand,
     /// One event at the end of each transmission asks the discipline for the next packet.
@@ -95,15 +93,14 @@ pub struct PortStatistics {
     /// Bytes whose transmission began within the window, and the last of these transmissions: its start and size.
     bytes: u64,
     last: (Instant, u16),
-    /// Waiting times of packets that arrived after the warm-up.
-    pub delays: DelayHistogram,
+    /// Waiting times of packets that arrived after the warm-up, by class.
+    pub delays: Vec<DelayHistogram>,
 }
 
 #[derive(Clone, Debug)]
 struct OnDemandPort {
     waiting: VecDeque<Waiting>,
-    occupancy: Occupancy,
-    counters: Counters,
+    ledger: Ledger,
     statistics: PortStatistics,
     aqm: AnyAqm,
     rng: Rng,
@@ -121,9 +118,11 @@ struct Waiting {
 
 #[derive(Clone, Debug)]
 struct ByEventPort {
-    fifo: Fifo<SimPacket>,
+    queue: AnyScheduler<SimPacket>,
     statistics: PortStatistics,
+    /// Chance for the queue's rule, and for its scheduler.
     rng: Rng,
+    scheduler_rng: Rng,
     idle: bool,
 }
 
@@ -153,13 +152,14 @@ impl Serializer {
 }
 
 impl PortStatistics {
-    fn new(window: (Instant, Instant)) -> Self {
-        Self { window, waited: 0, bytes: 0, last: (window.0, 0), delays: DelayHistogram::default() }
+    fn new(window: (Instant, Instant), classes: usize) -> Self {
+        let delays = vec![DelayHistogram::default(); classes];
+        Self { window, waited: 0, bytes: 0, last: (window.0, 0), delays }
     }
 
     /// A packet that came at `arrived` begins its transmission.
     #[inline]
-    fn serve(&mut self, arrived: Instant, service: Instant, size: u16, color: Color) {
+    fn serve(&mut self, class: usize, arrived: Instant, service: Instant, size: u16, color: Color) {
         let (begin, end) = self.window;
         self.wait(arrived, service);
         if service >= begin && service < end {
@@ -167,7 +167,7 @@ impl PortStatistics {
             self.last = (service, size);
         }
         if arrived >= begin {
-            self.delays.record(color, service.since(arrived));
+            self.delays[class].record(color, service.since(arrived));
         }
     }
 
@@ -200,30 +200,26 @@ impl Link {
         Self { serializer: Serializer::new(rate), delay, line: VecDeque::new(), port: Port::Open }
     }
 
-    /// A link whose queue is ruled by an AQM; statistics cover the given window.
+    /// A link with a ruled queue, whose random streams lie under `path`; statistics cover the given window.
     pub fn with_queue(
         rate: Bitrate,
         delay: Duration,
-        aqm: AqmParams,
-        rng: Rng,
+        queue: SchedulerParams,
+        (seed, path): (u64, &str),
         window: (Instant, Instant),
         service: Service,
     ) -> Self {
         let environment = Environment { rate };
-        let statistics = PortStatistics::new(window);
-        let port = match service {
-            Service::OnDemand => Port::OnDemand(Box::new(OnDemandPort {
-                waiting: VecDeque::new(),
-                occupancy: Occupancy::EMPTY,
-                counters: Counters::default(),
-                statistics,
-                aqm: aqm.build(environment),
-                rng,
-                idle: true,
-            })),
-            Service::ByEvent => {
-                let fifo = Fifo::with_aqm(aqm, environment);
-                Port::ByEvent(Box::new(ByEventPort { fifo, statistics, rng, idle: true }))
+        let rng = Rng::stream(seed, &format!("{path}/aqm"));
+        let port = match (service, queue) {
+            (Service::OnDemand, SchedulerParams::Fifo(FifoParams { rule })) => {
+                Port::OnDemand(Box::new(OnDemandPort::new(rule, environment, rng, window)))
+            }
+            (_, queue) => {
+                let queue = queue.build(environment);
+                let statistics = PortStatistics::new(window, queue.ledgers().len());
+                let scheduler_rng = Rng::stream(seed, &format!("{path}/scheduler"));
+                Port::ByEvent(Box::new(ByEventPort { queue, statistics, rng, scheduler_rng, idle: true }))
             }
         };
         Self { port, ..Self::open(rate, delay) }
@@ -246,7 +242,7 @@ impl Link {
                 }
             }
             Port::ByEvent(port) => {
-                return match port.fifo.enqueue(*packet, &mut Context { now, rng: &mut port.rng }) {
+                return match port.queue.enqueue(*packet, &mut Context { now, rng: &mut port.rng }) {
                     Err(_) => Offer::Dropped,
                     Ok(()) if port.idle => Offer::Serve,
                     Ok(()) => Offer::Held,
@@ -266,11 +262,12 @@ impl Link {
     /// Serves the port at the end of a transmission; only [`Service::ByEvent`] asks for it.
     pub fn serve(&mut self, now: Instant) -> Served {
         let Port::ByEvent(port) = &mut self.port else { return Served::Wait(None) };
-        match port.fifo.dequeue(&mut Context { now, rng: &mut port.rng }) {
+        match port.queue.dequeue(&mut Context { now, rng: &mut port.scheduler_rng }) {
             Dequeued::Sent(packet) => {
                 port.idle = false;
                 let Header { arrived, size, color, .. } = packet.header;
-                port.statistics.serve(arrived, now, size, color);
+                let class = port.queue.class_of(&packet.header);
+                port.statistics.serve(class, arrived, now, size, color);
                 let arrival = self.pass(size, now);
                 Served::Onward { packet, arrival, free: self.serializer.busy_until }
             }
@@ -310,7 +307,8 @@ impl Link {
                 port.waiting.iter().for_each(|held| port.statistics.wait(held.arrived, now));
             }
             Port::ByEvent(port) => {
-                port.fifo.iter().for_each(|held| port.statistics.wait(held.header.arrived, now));
+                let ByEventPort { queue, statistics, .. } = &mut **port;
+                queue.inspect(&mut |held| statistics.wait(held.header.arrived, now));
             }
         }
     }
@@ -320,53 +318,78 @@ impl Link {
         match &self.port {
             Port::Open => None,
             Port::OnDemand(port) => Some(PortView {
-                occupancy: &port.occupancy,
-                counters: &port.counters,
+                classes: vec![("all", &port.ledger)],
                 statistics: &port.statistics,
-                aqm: &port.aqm,
+                gauges: port.aqm.gauges().collect(),
             }),
-            Port::ByEvent(port) => Some(PortView {
-                occupancy: port.fifo.occupancy(),
-                counters: port.fifo.counters(),
-                statistics: &port.statistics,
-                aqm: port.fifo.aqm().expect("made with an AQM"),
-            }),
+            Port::ByEvent(port) => {
+                let ledgers = port.queue.ledgers().iter().enumerate();
+                Some(PortView {
+                    classes: ledgers.map(|(class, ledger)| (port.queue.class_name(class), ledger)).collect(),
+                    statistics: &port.statistics,
+                    gauges: port.queue.gauges(),
+                })
+            }
         }
     }
 }
 
 /// A look at a port.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PortView<'a> {
-    /// What waits.
-    pub occupancy: &'a Occupancy,
-    /// What went through.
-    pub counters: &'a Counters,
+    /// The name and the books of each class of packets that the queue tells apart; at least one.
+    pub classes: Vec<(&'static str, &'a Ledger)>,
     /// Waiting times and bytes.
     pub statistics: &'a PortStatistics,
-    /// The rule, for its averages.
-    pub aqm: &'a AnyAqm,
+    /// What the queue and its rule keep track of.
+    pub gauges: Vec<(&'static str, f64)>,
+}
+
+impl PortView<'_> {
+    /// Packets of each color that wait.
+    pub fn waiting(&self) -> [u64; 3] {
+        Color::ALL
+            .map(|color| self.classes.iter().map(|(_, ledger)| ledger.occupancy.packets_of(color)).sum())
+    }
+
+    /// Everything that went through.
+    pub fn counters(&self) -> Counters {
+        let mut all = Counters::default();
+        self.classes.iter().for_each(|(_, ledger)| all.add(&ledger.counters));
+        all
+    }
 }
 
 impl OnDemandPort {
+    fn new(rule: AqmParams, environment: Environment, rng: Rng, window: (Instant, Instant)) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            ledger: Ledger::default(),
+            statistics: PortStatistics::new(window, 1),
+            aqm: rule.build(environment),
+            rng,
+            idle: true,
+        }
+    }
+
     /// Asks the AQM whether a packet may wait until `service`, and counts what it says.
     #[inline(always)]
     fn admit(&mut self, header: &mut Header, service: Instant, now: Instant) -> bool {
         header.arrived = now;
         let Header { size, color, .. } = *header;
-        self.counters.arrive(color);
+        self.ledger.counters.arrive(color);
         let mut cx = Context { now, rng: &mut self.rng };
-        if let Verdict::Drop(reason) = self.aqm.on_arrival(header, &self.occupancy, &mut cx) {
-            self.counters.drop(color, reason);
+        if let Verdict::Drop(reason) = self.aqm.on_arrival(header, &self.ledger.occupancy, &mut cx) {
+            self.ledger.counters.drop(color, reason);
             return false;
         }
         self.idle = false;
         if service > now {
-            self.occupancy.add(color, size);
+            self.ledger.occupancy.add(color, size);
             self.waiting.push_back(Waiting { arrived: now, service, size, color });
         } else {
-            self.counters.send(color);
-            self.statistics.serve(now, now, size, color);
+            self.ledger.counters.send(color);
+            self.statistics.serve(0, now, now, size, color);
         }
         true
     }
@@ -378,9 +401,9 @@ impl OnDemandPort {
             && first.service <= now
         {
             let Waiting { arrived, service, size, color } = *first;
-            self.statistics.serve(arrived, service, size, color);
-            self.occupancy.remove(color, size);
-            self.counters.send(color);
+            self.statistics.serve(0, arrived, service, size, color);
+            self.ledger.occupancy.remove(color, size);
+            self.ledger.counters.send(color);
             self.waiting.pop_front();
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
+use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 
 use crate::transport::tcp::TcpParams;
@@ -67,8 +67,8 @@ pub struct LinkSpec {
     pub rate: Bitrate,
     /// Its propagation delay.
     pub delay: Duration,
-    /// Its queue's rule; `None` for an endless queue that is not observed.
-    pub queue: Option<AqmParams>,
+    /// Its queue; `None` for an endless one that is not observed.
+    pub queue: Option<SchedulerParams>,
 }
 
 /// The private link between a flow's host and its router.

@@ -1,8 +1,8 @@
 //! What a run gives.
 
-use perhop_core::aqm::Reason;
-use perhop_core::{Bitrate, Color, Counters, Duration, Instant};
+use perhop_core::{Bitrate, Color, Counters, Duration, Instant, Ledger};
 
+use crate::histogram::DelayHistogram;
 use crate::link::PortView;
 use crate::probe::Series;
 use crate::transport::SenderStatistics;
@@ -62,39 +62,72 @@ pub struct LinkOutcome {
     pub counters: Counters,
     /// Packets waiting at the end, by color.
     pub waiting: [u64; 3],
+    /// Waiting times of all packets.
+    pub delays: DelayOutcome,
+    /// For a queue that tells classes of packets apart, each of them, in order; else empty.
+    pub classes: Vec<ClassOutcome>,
     /// Share of the measured time in which it transmitted.
     pub utilization: f64,
     /// Mean number of packets waiting, over the measured time.
     pub mean_queue_packets: f64,
-    /// Edges of the delay bins in seconds.
-    pub delay_edges: Vec<f64>,
-    /// Packets in each bin of waiting time, by color.
-    pub delay_counts: Vec<[u64; 3]>,
+}
+
+/// Waiting times at a queue, of packets that came after the warm-up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DelayOutcome {
+    /// Edges of the bins in seconds.
+    pub edges: Vec<f64>,
+    /// Packets in each bin, by color.
+    pub counts: Vec<[u64; 3]>,
     /// The longest waiting time of each color.
-    pub largest_delay: [Duration; 3],
+    pub largest: [Duration; 3],
+}
+
+/// What went through one class of a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassOutcome {
+    /// The class's name.
+    pub name: &'static str,
+    /// Packets by color and reason, over the whole run.
+    pub counters: Counters,
+    /// Packets waiting at the end, by color.
+    pub waiting: [u64; 3],
+    /// Their waiting times.
+    pub delays: DelayOutcome,
 }
 
 impl LinkOutcome {
-    pub(crate) fn of(name: &str, rate: Bitrate, port: PortView<'_>) -> Self {
-        let (delay_edges, delay_counts) = port.statistics.delays.bins();
+    pub(crate) fn of(name: &str, rate: Bitrate, port: &PortView<'_>) -> Self {
+        let histograms = &port.statistics.delays;
+        let several = port.classes.len() > 1;
+        let classes = port.classes.iter().zip(histograms).filter(|_| several);
         Self {
             name: name.into(),
             rate,
-            counters: port.counters.clone(),
-            waiting: Color::ALL.map(|color| port.occupancy.packets_of(color)),
+            counters: port.counters(),
+            waiting: port.waiting(),
             utilization: port.statistics.utilization(rate),
             mean_queue_packets: port.statistics.mean_packets(),
-            delay_edges,
-            delay_counts,
-            largest_delay: port.statistics.delays.largest(),
+            delays: DelayOutcome::of(&DelayHistogram::sum(histograms)),
+            classes: classes.map(|((name, ledger), delays)| ClassOutcome::of(name, ledger, delays)).collect(),
         }
     }
+}
 
-    /// Packets dropped for each reason that occurred, by color.
-    pub fn drops(&self) -> impl Iterator<Item = (Reason, [u64; 3])> {
-        Reason::ALL
-            .into_iter()
-            .map(|reason| (reason, self.counters.dropped(reason)))
-            .filter(|(_, n)| *n != [0; 3])
+impl ClassOutcome {
+    fn of(name: &'static str, ledger: &Ledger, delays: &DelayHistogram) -> Self {
+        Self {
+            name,
+            counters: ledger.counters.clone(),
+            waiting: Color::ALL.map(|color| ledger.occupancy.packets_of(color)),
+            delays: DelayOutcome::of(delays),
+        }
+    }
+}
+
+impl DelayOutcome {
+    fn of(histogram: &DelayHistogram) -> Self {
+        let (edges, counts) = histogram.bins();
+        Self { edges, counts, largest: histogram.largest() }
     }
 }

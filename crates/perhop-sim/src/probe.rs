@@ -1,7 +1,8 @@
 //! Probes: what is looked at in regular intervals. They read and never change.
 
-use perhop_core::Instant;
-use perhop_core::aqm::{AnyAqm, Aqm};
+use perhop_core::{Color, Instant, Ledger};
+
+use crate::link::PortView;
 
 /// Samples of every flow and every ruled queue. Row k of a flow table is the state at `times[k]`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,8 +26,23 @@ pub struct QueueSeries {
     pub link: String,
     /// Packets waiting.
     pub packets: Vec<f64>,
-    /// The averages that its AQM keeps, by name.
-    pub averages: Vec<(&'static str, Vec<f64>)>,
+    /// What the queue and its rule keep track of, by name: averages, and whatever they steer by.
+    pub gauges: Vec<(&'static str, Vec<f64>)>,
+    /// For a queue that tells classes of packets apart, one for each, in order; else empty.
+    pub classes: Vec<ClassSeries>,
+}
+
+/// Samples of one class of packets in a queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClassSeries {
+    /// The class's name.
+    pub name: &'static str,
+    /// Packets waiting.
+    pub packets: Vec<f64>,
+    /// Packets that came since the run began.
+    pub arrived: Vec<f64>,
+    /// Packets that were dropped since the run began.
+    pub dropped: Vec<f64>,
 }
 
 impl QueueSeries {
@@ -34,12 +50,32 @@ impl QueueSeries {
         Self { link: link.into(), ..Self::default() }
     }
 
-    pub(crate) fn record_averages(&mut self, aqm: &AnyAqm) {
-        for (name, value) in aqm.averages() {
-            match self.averages.iter_mut().find(|(known, _)| *known == name) {
+    pub(crate) fn record(&mut self, port: &PortView<'_>) {
+        self.packets.push(port.waiting().iter().sum::<u64>() as f64);
+        for &(name, value) in &port.gauges {
+            match self.gauges.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, samples)) => samples.push(value),
-                None => self.averages.push((name, vec![value])),
+                None => self.gauges.push((name, vec![value])),
             }
         }
+        if port.classes.len() > 1 {
+            let unnamed = |(name, _): &(&'static str, _)| ClassSeries { name, ..ClassSeries::default() };
+            if self.classes.is_empty() {
+                self.classes = port.classes.iter().map(unnamed).collect();
+            }
+            self.classes
+                .iter_mut()
+                .zip(&port.classes)
+                .for_each(|(series, (_, ledger))| series.record(ledger));
+        }
+    }
+}
+
+impl ClassSeries {
+    fn record(&mut self, ledger: &Ledger) {
+        let dropped: u64 = Color::ALL.into_iter().map(|color| ledger.counters.dropped_of(color)).sum();
+        self.packets.push(ledger.occupancy.packets() as f64);
+        self.arrived.push(ledger.counters.arrived.iter().sum::<u64>() as f64);
+        self.dropped.push(dropped as f64);
     }
 }

@@ -1,7 +1,7 @@
 //! The event loop.
 //!
 //! At most one event a hop: a packet's arrival at the far end of a link. Sources of events are, in the order in which they act at
-//! one time: ports (only [`Service::ByEvent`]), links, flows (their timers), the probe.
+//! one time: ports (those served by event), links, flows (their timers), the probe.
 
 #![expect(
     clippy::inline_always,
@@ -137,10 +137,10 @@ impl Simulation {
         for spec in &network.links {
             links.push(match spec.queue.clone() {
                 None => Link::open(spec.rate, spec.delay),
-                Some(aqm) => {
+                Some(queue) => {
                     observed.push(Observed { link: links.len(), name: spec.name.clone(), rate: spec.rate });
-                    let rng = Rng::stream(seed, &format!("links/{}/aqm", spec.name));
-                    Link::with_queue(spec.rate, spec.delay, aqm, rng, (warmup, end), service)
+                    let path = format!("links/{}", spec.name);
+                    Link::with_queue(spec.rate, spec.delay, queue, (seed, &path), (warmup, end), service)
                 }
             });
         }
@@ -481,8 +481,7 @@ impl Simulation {
                 let link = &mut self.links[observed.link];
                 link.settle(now);
                 let port = link.port().expect("observed links have a port");
-                samples.packets.push(port.occupancy.packets() as f64);
-                samples.record_averages(port.aqm);
+                samples.record(&port);
             }
         }
         self.schedule_probe();
@@ -499,8 +498,10 @@ impl Simulation {
             let link = &mut self.links[*link];
             link.finish(self.now);
             let port = link.port().expect("observed links have a port");
-            port.counters.balance(port.occupancy)?;
-            links.push(LinkOutcome::of(name, *rate, port));
+            for (_, ledger) in &port.classes {
+                ledger.counters.balance(&ledger.occupancy)?;
+            }
+            links.push(LinkOutcome::of(name, *rate, &port));
         }
         let now = self.now;
         let flows = self.flows.into_iter().map(|flow| flow.finish(measured, now)).collect();

@@ -52,7 +52,7 @@ fn table1() -> Network {
     };
     Network {
         nodes: 2,
-        links: vec![link("bottleneck", 0, 1, Some(queue)), link("reverse", 1, 0, None)],
+        links: vec![link("bottleneck", 0, 1, Some(queue.into())), link("reverse", 1, 0, None)],
         flows: (0..40).map(flow).collect(),
         ..Network::new(Duration::from_secs(10))
     }

@@ -79,8 +79,8 @@ pub trait Aqm {
     /// Told that the server has had nothing to send since `since`.
     fn on_idle(&mut self, _since: Instant) {}
 
-    /// The averages it keeps, by name, for probes.
-    fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
+    /// What it keeps track of, by name, for probes: averages, and whatever it steers by.
+    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
         std::iter::empty()
     }
 }
@@ -98,8 +98,8 @@ macro_rules! register_aqms {
             fn on_idle(&mut self, since: Instant) {
                 match self { $(Self::$variant(aqm) => aqm.on_idle(since),)+ }
             }
-            fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
-                let named: Vec<_> = match self { $(Self::$variant(aqm) => aqm.averages().collect(),)+ };
+            fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
+                let named: Vec<_> = match self { $(Self::$variant(aqm) => aqm.gauges().collect(),)+ };
                 named.into_iter()
             }
         }

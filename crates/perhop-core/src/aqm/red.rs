@@ -115,8 +115,8 @@ impl Aqm for Red {
         self.idle.begin(since);
     }
 
-    fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        std::iter::once(("total", self.average.get()))
+    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        std::iter::once(("average total", self.average.get()))
     }
 }
 

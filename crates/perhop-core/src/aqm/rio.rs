@@ -175,12 +175,12 @@ impl Aqm for Rio {
         self.averages.begin_idle(since);
     }
 
-    fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
+    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let other = match self.coupling {
-            Coupling::Coupled => "total",
-            Coupling::Decoupled => "out",
+            Coupling::Coupled => "average total",
+            Coupling::Decoupled => "average out",
         };
-        [("in", self.averages.r#in.get()), (other, self.averages.other.get())].into_iter()
+        [("average in", self.averages.r#in.get()), (other, self.averages.other.get())].into_iter()
     }
 }
 

@@ -112,9 +112,13 @@ impl Aqm for RioPlusOut {
         self.averages.begin_idle(since);
     }
 
-    fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        [("in", self.averages.r#in.get()), ("total", self.averages.other.get()), ("out", self.average_out())]
-            .into_iter()
+    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        [
+            ("average in", self.averages.r#in.get()),
+            ("average total", self.averages.other.get()),
+            ("average out", self.average_out()),
+        ]
+        .into_iter()
     }
 }
 
@@ -150,7 +154,7 @@ mod tests {
             let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
             let packet = Header { color: Color::Green, ..Header::new(FlowId(0), 1000) };
             aqm.on_arrival(&packet, &queue(45, 15), cx);
-            assert_eq!(aqm.averages().map(|(_, v)| v).collect::<Vec<_>>(), [45.0, 60.0, 15.0]);
+            assert_eq!(aqm.gauges().map(|(_, v)| v).collect::<Vec<_>>(), [45.0, 60.0, 15.0]);
             // Count -1 becomes 0 on the first packet tested: p_a = p_b exactly.
             if let Verdict::Drop(reason) =
                 aqm.on_arrival(&Header { color: Color::Yellow, ..packet }, &queue(45, 15), cx)

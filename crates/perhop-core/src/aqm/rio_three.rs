@@ -82,8 +82,8 @@ impl Aqm for RioThree {
         self.averages.begin_idle(since);
     }
 
-    fn averages(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        [("in", self.averages.r#in.get()), ("total", self.averages.other.get())].into_iter()
+    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        [("average in", self.averages.r#in.get()), ("average total", self.averages.other.get())].into_iter()
     }
 }
 

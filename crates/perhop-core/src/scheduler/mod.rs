@@ -4,8 +4,8 @@ mod fifo;
 
 pub use fifo::{Fifo, FifoParams};
 
-use crate::aqm::Reason;
-use crate::{BlockInfo, Context, Counters, Instant, Occupancy, Role};
+use crate::aqm::{AqmParams, Reason};
+use crate::{Block, Context, Counters, Environment, Header, Instant, Ledger, Occupancy, Packet};
 
 /// What a discipline did when asked for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,23 +20,104 @@ pub enum Dequeued<P> {
 
 /// A queue with its rules: owns packets between `enqueue` and `dequeue`.
 pub trait Discipline<P> {
-    /// Takes a packet, or gives it back with the reason for its loss.
+    /// Takes a packet, or gives it back with the reason for its loss. The random stream is that of the queue's rule.
     ///
     /// # Errors
     /// The packet and why it was dropped.
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)>;
 
-    /// Hands over the next packet; called when the link is free.
+    /// Hands over the next packet; called when the link is free. The random stream is the scheduler's own, so that its
+    /// draws change none of the rule's.
     fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P>;
 
-    /// What waits.
+    /// Everything that waits.
     fn occupancy(&self) -> &Occupancy;
 
-    /// What went through.
-    fn counters(&self) -> &Counters;
+    /// The books of each class of packets that it tells apart, in order; one for a discipline that tells none apart.
+    fn ledgers(&self) -> &[Ledger];
+
+    /// The name of a class, in tables and files.
+    fn class_name(&self, _class: usize) -> &'static str {
+        "all"
+    }
+
+    /// The class that a packet belongs to: an index into [`ledgers`](Self::ledgers).
+    fn class_of(&self, _packet: &Header) -> usize {
+        0
+    }
+
+    /// What it and its rule keep track of, by name, for probes: averages, and whatever they steer by.
+    fn gauges(&self) -> Vec<(&'static str, f64)>;
+
+    /// Shows every packet that waits.
+    fn inspect(&self, show: &mut dyn FnMut(&P));
+
+    /// Everything that went through.
+    fn counters(&self) -> Counters {
+        let mut all = Counters::default();
+        self.ledgers().iter().for_each(|ledger| all.add(&ledger.counters));
+        all
+    }
 }
 
-/// The schedulers that a scenario can name.
-pub fn registered() -> Vec<BlockInfo> {
-    vec![BlockInfo::of::<Fifo<crate::Header>>(Role::Discipline)]
+macro_rules! register_schedulers {
+    ($($variant:ident($block:ident),)+) => {
+        crate::block::register_params!(
+            crate::Role::Scheduler, "scheduler", SchedulerParams, $($variant($block<Header>),)+
+        );
+
+        /// Any registered scheduler, with its packets.
+        #[derive(Clone, Debug)]
+        pub enum AnyScheduler<P> {
+            $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant($block<P>),)+
+        }
+
+        impl SchedulerParams {
+            /// The discipline at the start of a run.
+            pub fn build<P: Packet>(self, environment: Environment) -> AnyScheduler<P> {
+                match self { $(Self::$variant(params) => AnyScheduler::$variant($block::new(params, environment)),)+ }
+            }
+        }
+
+        impl<P: Packet> Discipline<P> for AnyScheduler<P> {
+            #[inline]
+            fn enqueue(&mut self, packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)> {
+                match self { $(Self::$variant(queue) => queue.enqueue(packet, cx),)+ }
+            }
+            #[inline]
+            fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P> {
+                match self { $(Self::$variant(queue) => queue.dequeue(cx),)+ }
+            }
+            fn occupancy(&self) -> &Occupancy {
+                match self { $(Self::$variant(queue) => queue.occupancy(),)+ }
+            }
+            fn ledgers(&self) -> &[Ledger] {
+                match self { $(Self::$variant(queue) => queue.ledgers(),)+ }
+            }
+            fn class_name(&self, class: usize) -> &'static str {
+                match self { $(Self::$variant(queue) => queue.class_name(class),)+ }
+            }
+            #[inline]
+            fn class_of(&self, packet: &Header) -> usize {
+                match self { $(Self::$variant(queue) => queue.class_of(packet),)+ }
+            }
+            fn gauges(&self) -> Vec<(&'static str, f64)> {
+                match self { $(Self::$variant(queue) => queue.gauges(),)+ }
+            }
+            fn inspect(&self, show: &mut dyn FnMut(&P)) {
+                match self { $(Self::$variant(queue) => queue.inspect(show),)+ }
+            }
+        }
+    };
+}
+
+register_schedulers! {
+    Fifo(Fifo),
+}
+
+impl From<AqmParams> for SchedulerParams {
+    /// First in, first out under this rule.
+    fn from(rule: AqmParams) -> Self {
+        Self::Fifo(FifoParams { rule })
+    }
 }

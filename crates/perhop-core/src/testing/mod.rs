@@ -4,8 +4,8 @@
 
 use crate::aqm::{AqmParams, Verdict};
 use crate::meter::{AnyMeter, Meter};
-use crate::scheduler::{Dequeued, Discipline, Fifo};
-use crate::{Bitrate, Color, Context, Environment, FlowId, Header, Imbalance, Instant, Rng};
+use crate::scheduler::{Dequeued, Discipline, Fifo, FifoParams};
+use crate::{Bitrate, Block, Color, Context, Environment, FlowId, Header, Imbalance, Instant, Rng};
 
 /// One step of an arbitrary driver.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,8 +92,8 @@ impl<D: Discipline<Header>> Bench<D> {
 }
 
 /// A FIFO under the AQM of these parameters, in the harness's environment.
-pub fn fifo(aqm: AqmParams) -> Fifo<Header> {
-    Fifo::with_aqm(aqm, environment())
+pub fn fifo(rule: AqmParams) -> Fifo<Header> {
+    Fifo::new(FifoParams { rule }, environment())
 }
 
 /// The colors a meter gives to packets of these (gap in ns, size) pairs.

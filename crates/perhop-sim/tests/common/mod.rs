@@ -3,6 +3,7 @@
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
+use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Color, Duration, Instant};
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, TransportSpec};
@@ -26,7 +27,14 @@ pub fn profile(rate: &str) -> MeterParams {
 }
 
 /// Both directions of a link; only the forward one has a queue rule.
-pub fn duplex(name: &str, from: u32, to: u32, rate: &str, delay: &str, queue: AqmParams) -> [LinkSpec; 2] {
+pub fn duplex(
+    name: &str,
+    from: u32,
+    to: u32,
+    rate: &str,
+    delay: &str,
+    queue: impl Into<SchedulerParams>,
+) -> [LinkSpec; 2] {
     let link = |name: String, from, to, queue| LinkSpec {
         name,
         from: NodeId(from),
@@ -35,7 +43,7 @@ pub fn duplex(name: &str, from: u32, to: u32, rate: &str, delay: &str, queue: Aq
         delay: delay.parse().unwrap(),
         queue,
     };
-    [link(name.into(), from, to, Some(queue)), link(format!("{name} (reverse)"), to, from, None)]
+    [link(name.into(), from, to, Some(queue.into())), link(format!("{name} (reverse)"), to, from, None)]
 }
 
 pub fn flow(

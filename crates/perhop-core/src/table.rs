@@ -1,0 +1,98 @@
+//! Blocks as tables of a scenario: a key names the block, the other keys are its parameters.
+//!
+//! A block's parameters may hold further blocks, such as the rule of a scheduler's queue. A problem inside one keeps the
+//! path of the key at which it stands; since serde's errors are plain text, the path travels in front of the message.
+
+use std::fmt;
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, de};
+use serde_json::{Map, Value};
+
+use crate::BlockInfo;
+
+/// Separates the path from the message.
+const SEPARATOR: char = '\u{1f}';
+
+/// An error message that carries the inner path at which it stands, such as `rule.limit`.
+pub fn at_key(key: &str, problem: impl fmt::Display) -> String {
+    format!("{SEPARATOR}{key}{SEPARATOR}{problem}")
+}
+
+/// The inner path that a message carries (empty if it carries none), and the message itself.
+pub fn split_key(message: &str) -> (&str, &str) {
+    message.strip_prefix(SEPARATOR).and_then(|rest| rest.split_once(SEPARATOR)).unwrap_or(("", message))
+}
+
+/// Reads an inner table with its own path tracking, and hands the inner path on in the error.
+pub fn nested<T, E: de::Error>(
+    table: Value,
+    read: impl FnOnce(serde_path_to_error::Deserializer<'_, '_, Value>) -> Option<Result<T, serde_json::Error>>,
+) -> Option<Result<T, E>> {
+    let mut track = serde_path_to_error::Track::new();
+    let result = read(serde_path_to_error::Deserializer::new(table, &mut track))?;
+    Some(result.map_err(|error| {
+        let path = track.path().to_string();
+        let text = error.to_string();
+        let (inner, message) = split_key(&text);
+        let keys: Vec<&str> =
+            [path.as_str(), inner].into_iter().filter(|key| !matches!(*key, "" | ".")).collect();
+        E::custom(at_key(&keys.join("."), message))
+    }))
+}
+
+/// Reads a table that names a block under `tag`; the block's registration reads the rest.
+///
+/// # Errors
+/// The table names no block, or a parameter is wrong.
+pub fn read_block<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    tag: &str,
+    names: &[&str],
+    read: impl FnOnce(
+        &str,
+        serde_path_to_error::Deserializer<'_, '_, Value>,
+    ) -> Option<Result<T, serde_json::Error>>,
+) -> Result<T, D::Error> {
+    let mut table = Map::deserialize(deserializer)?;
+    let list = || names.join(", ");
+    let name = match table.remove(tag) {
+        Some(Value::String(name)) => name,
+        Some(other) => {
+            return Err(de::Error::custom(format!(
+                "`{tag}` is a name in quotes (one of {}), not {other}",
+                list()
+            )));
+        }
+        None => return Err(de::Error::custom(format!("key `{tag}` is missing; it names one of {}", list()))),
+    };
+    nested(Value::Object(table), |table| read(&name, table)).unwrap_or_else(|| {
+        let expected = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        Err(de::Error::custom(format!("unknown {tag} `{name}`, expected one of {expected}")))
+    })
+}
+
+/// The schema of a table that names a block under `tag`: one alternative for each block.
+pub fn alternatives(generator: &mut SchemaGenerator, tag: &str, blocks: Vec<BlockInfo>) -> Schema {
+    let alternatives: Vec<Value> = blocks
+        .into_iter()
+        .map(|block| {
+            let mut schema = (block.parameters)(generator).to_value();
+            let object = schema.as_object_mut().expect("parameters are a table");
+            object.insert("title".into(), block.name.into());
+            object
+                .insert("description".into(), format!("{}. Source: {}.", block.summary, block.source).into());
+            let properties = object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+            let named = serde_json::json!({ "const": block.name, "description": "The block's name." });
+            if let Some(properties) = properties.as_object_mut() {
+                properties.insert(tag.into(), named);
+            }
+            let required = object.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+            if let Some(required) = required.as_array_mut() {
+                required.push(tag.into());
+            }
+            schema
+        })
+        .collect();
+    json_schema!({ "oneOf": alternatives })
+}
