@@ -430,6 +430,8 @@ class Flow(Table):
         profile: What each flow was sold, metered at its host; or the name of a shared profile. Best
             effort unless given.
         color: The color of the flows' packets where they have no profile. Default: "yellow".
+        service: The Alternative Best-Effort service that the flows' packets ask for; only best effort,
+            without a profile, can be green. Default: "blue".
         out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
             then lowers its window by one (No-OUT); it does not unless given.
         start: When each flow begins: a time (`2s`), or a range from which each draws its own
@@ -447,6 +449,7 @@ class Flow(Table):
     egress: Access | None = None
     profile: FlowProfile | None = None
     color: Literal["green", "yellow", "red"] | None = None
+    service: Literal["blue", "green"] | None = None
     out_feedback: str | None = None
     start: str | None = None
     stop: str | None = None

@@ -7,6 +7,7 @@
 //! A new block is one file and one line in its role's registration ([`aqm`], [`meter`], [`scheduler`]); it feeds the
 //! scenario format, the published schema, the documentation and the conformance harness in [`testing`].
 
+pub mod abe;
 pub mod aqm;
 mod block;
 mod counters;

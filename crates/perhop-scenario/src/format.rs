@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use perhop_core::abe::Service;
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
@@ -122,6 +123,10 @@ pub struct Flow {
     /// The color of the flows' packets where they have no profile.
     #[serde(default)]
     pub color: Color,
+    /// The Alternative Best-Effort service that the flows' packets ask for; only best effort, without a profile, can be
+    /// green.
+    #[serde(default)]
+    pub service: Service,
     /// The marker tells the sender of each OUT packet after this delay, and the sender then lowers its window by one
     /// (No-OUT); it does not unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]

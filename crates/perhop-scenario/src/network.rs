@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use perhop_core::abe::Service;
 use perhop_core::{Bitrate, Instant};
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 
@@ -140,6 +141,10 @@ impl Scenario {
                 "there is no profile, so no marker to tell of OUT packets; add one or leave the key out";
             return Err(Problem::at(under("out-feedback"), text));
         }
+        if flow.service == Service::Green && flow.profile.is_some() {
+            let text = "the profile's marker would overwrite the codepoint of green packets; leave out this key or `profile`";
+            return Err(Problem::at(under("service"), text));
+        }
         let Some(FlowProfile::Shared(name)) = &flow.profile else { return Ok(()) };
         if !self.profiles.contains_key(name) {
             let hint = did_you_mean(name, self.profiles.keys().map(String::as_str));
@@ -237,6 +242,7 @@ impl Scenario {
                     }
                 },
                 color: group.color,
+                dscp: group.service.dscp(),
                 service: self.sold(group),
                 reserved: self.reserved(group),
                 out_feedback: group.out_feedback,

@@ -189,6 +189,16 @@ fn each_problem_is_named_where_it_stands() {
             "s.toml:5: links.x (reverse): names that end in ` (reverse)`",
         ),
         (
+            "count = 4",
+            "count = 4\nservice = \"green\"",
+            "s.toml:15: flows[0].service: the profile's marker would overwrite",
+        ),
+        (
+            "count = 4",
+            "count = 4\nservice = \"gren\"",
+            "s.toml:15: flows[0].service: unknown value `gren`; did you mean `green`?",
+        ),
+        (
             "duration = \"100s\"",
             "duration = \"100s\"\nprobes = { interval = \"1ns\" }",
             "s.toml:4: probes.interval: 100000000000 samples of 4 flows",
@@ -203,6 +213,15 @@ fn each_problem_is_named_where_it_stands() {
         assert!(message.starts_with(expected), "expected {expected}\n     got {message}");
         assert!(!message.contains('\n') && !message.contains('\u{1f}'), "{message}");
     }
+}
+
+#[test]
+fn a_service_becomes_a_codepoint_and_blue_is_the_default() {
+    let dscp = |service: &str| {
+        let best_effort = GOOD.replace("profile = ", "# ").replacen("count = 4", service, 1);
+        Scenario::from_toml(&best_effort, "s.toml").unwrap().network().flows[0].dscp.get()
+    };
+    assert_eq!(["", "service = \"blue\"", "service = \"green\""].map(dscp), [0, 0, 3]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Instant};
 
 use crate::transport::tcp::TcpParams;
 use crate::transport::udp::UdpParams;
@@ -99,6 +99,8 @@ pub struct FlowSpec {
     pub marking: Marking,
     /// The color of its packets where nobody does.
     pub color: Color,
+    /// The codepoint of its data packets where nobody colors them.
+    pub dscp: Dscp,
     /// The rate of its profile, which its packets carry; `None` for best effort.
     pub service: Option<Bitrate>,
     /// Its own part of that rate, which its sender may know: less, where flows share a profile.

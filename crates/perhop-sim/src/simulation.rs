@@ -13,7 +13,8 @@ use std::collections::VecDeque;
 use perhop_core::marker::AfClass;
 use perhop_core::meter::{AnyMeter, Meter};
 use perhop_core::{
-    Bitrate, Color, Context, Duration, Environment, FlowId, Header, Imbalance, Instant, Rng, ServiceLevel,
+    Bitrate, Color, Context, Dscp, Duration, Environment, FlowId, Header, Imbalance, Instant, Rng,
+    ServiceLevel,
 };
 
 use crate::events::{EventQueue, SourceId};
@@ -70,6 +71,7 @@ struct Flow {
     meter: Option<(AnyMeter, Rng)>,
     edge_meter: Option<usize>,
     color: Color,
+    dscp: Dscp,
     service: ServiceLevel,
     out_feedback: Option<Duration>,
     /// When the sender hears of each OUT packet that it does not know of yet.
@@ -547,6 +549,7 @@ impl Flow {
                 Marking::None | Marking::Host(_) => None,
             },
             color: spec.color,
+            dscp: spec.dscp,
             service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
             out_feedback: spec.out_feedback,
             feedback: VecDeque::new(),
@@ -579,7 +582,8 @@ impl Flow {
     fn transmit(&mut self, number: usize, now: Instant) -> Option<SimPacket> {
         let Transmit { sequence, size } = self.sender.transmit(&mut Context { now, rng: &mut self.rng })?;
         let flow = FlowId(number as u32);
-        let mut header = Header { color: self.color, service: self.service, ..Header::new(flow, size) };
+        let mut header =
+            Header { color: self.color, dscp: self.dscp, service: self.service, ..Header::new(flow, size) };
         if let Some((meter, rng)) = &mut self.meter {
             let color = meter.color(&header, &mut Context { now, rng });
             self.mark(&mut header, sequence, color, now);

@@ -3,7 +3,7 @@
 use perhop_core::aqm::{AqmParams, RioPlusOutParams};
 use perhop_core::meter::{MeterParams, TokenBucketParams};
 use perhop_core::units::Packets;
-use perhop_core::{Bytes, Color, Depth, Duration, Instant, Thresholds, Weight};
+use perhop_core::{Bytes, Color, Depth, Dscp, Duration, Instant, Thresholds, Weight};
 use perhop_sim::transport::tcp::{TcpParams, Variant};
 use perhop_sim::{
     AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, Outcome, Simulation, TransportSpec,
@@ -78,6 +78,7 @@ fn flow(number: usize) -> FlowSpec {
             Marking::Host(MeterParams::TokenBucket(TokenBucketParams { rate, burst: Bytes::new(40_000) }))
         }),
         color: Color::Yellow,
+        dscp: Dscp::DEFAULT,
         service: rate,
         reserved: rate,
         out_feedback: None,

@@ -4,7 +4,7 @@
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Color, Duration, Instant};
+use perhop_core::{Color, Dscp, Duration, Instant};
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, TransportSpec};
 
@@ -65,6 +65,7 @@ pub fn flow(
         reserved: profile.as_ref().map(MeterParams::rate),
         marking: profile.map_or(Marking::None, Marking::Host),
         color: Color::Yellow,
+        dscp: Dscp::DEFAULT,
         out_feedback: None,
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,
