@@ -51,6 +51,11 @@ pub struct Probability(f64);
 #[serde(transparent)]
 pub struct Weight(f64);
 
+/// A number of at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct Positive(f64);
+
 /// How a queue is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
@@ -158,6 +163,31 @@ impl Weight {
     }
 
     /// The value in (0, 1].
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl Positive {
+    /// A number of at least 1.
+    ///
+    /// # Errors
+    /// A smaller number, or one that is not finite, is refused.
+    pub fn new(value: f64) -> Result<Self, UnitError> {
+        if value.is_finite() && value >= 1.0 {
+            Ok(Self(value))
+        } else {
+            Err(UnitError(format!("a number of at least 1, not {value}")))
+        }
+    }
+
+    /// A number that stands in the code.
+    pub(crate) const fn literal(value: f64) -> Self {
+        assert!(value >= 1.0);
+        Self(value)
+    }
+
+    /// The number.
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -280,6 +310,7 @@ macro_rules! number_in_range {
     };
 }
 
+number_in_range!(Positive, json_schema!({ "type": "number", "minimum": 1 }));
 number_in_range!(Probability, json_schema!({ "type": "number", "minimum": 0, "maximum": 1 }));
 number_in_range!(Weight, json_schema!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }));
 

@@ -8,10 +8,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use perhop_core::abe::Service;
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
-use perhop_core::testing::{Bench, Operation, environment, fifo, meter_colors};
-use perhop_core::{Color, Role, registry};
+use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
+use perhop_core::testing::{self, Bench, Operation, environment, fifo, meter_colors};
+use perhop_core::{Color, Header, Role, registry};
 use proptest::prelude::*;
 
 /// A table for each block: ordinary parameters, and ones at the edges of what is allowed.
@@ -49,6 +51,28 @@ const AQMS: &[(&str, &str)] = &[
         "inverse-rate",
         r#"{"in": "4kB/7kB/0.02", "total": "1kB/3kB/0.5", "limit": "9kB", "reading": "flat", "k": 1, "m": 1, "r-min": "1bps"}"#,
     ),
+    ("abe", r#"{"thresholds": "0/6/0.2", "limit": "9p", "weight": 0.2, "green-limit": "2p", "wait": false}"#),
+    (
+        "abe",
+        r#"{"thresholds": "0B/6kB/1", "limit": "9kB", "weight": 1, "law": "integral", "root": 1000, "interval": "1ns", "gain": 1, "losses": "red", "largest": 9, "alpha": 1}"#,
+    ),
+];
+const SCHEDULERS: &[(&str, &str)] = &[
+    ("fifo", r#"{"rule": {"aqm": "drop-tail", "limit": "7p"}}"#),
+    ("edf", r#"{"blue": "5ms", "rule": {"aqm": "drop-tail", "limit": "7p"}}"#),
+    (
+        "edf",
+        r#"{"blue": "0s", "green": "1ns", "rule": {"aqm": "abe", "thresholds": "0/6/0.2", "limit": "9p", "green-limit": "0p"}}"#,
+    ),
+    ("dsd", r#"{"bound": "5ms", "rule": {"aqm": "drop-tail", "limit": "7p"}}"#),
+    (
+        "dsd",
+        r#"{"bound": "2ms", "bias": 0.5, "green-drop": "late", "refused-green": "admit", "control": "1ms", "rule": {"aqm": "red", "thresholds": "2kB/6kB/0.1", "limit": "9kB", "weight": 0.2}}"#,
+    ),
+    (
+        "dsd",
+        r#"{"bound": "0s", "bias": 0, "control": "1ns", "step": 1, "rule": {"aqm": "drop-tail", "limit": "0p"}}"#,
+    ),
 ];
 const METERS: &[(&str, &str)] = &[
     ("token-bucket", r#"{"rate": "1Mbps", "burst": "5kB"}"#),
@@ -70,11 +94,18 @@ fn meter(name: &str, table: &str) -> MeterParams {
     MeterParams::deserialize_named(name, &mut table).expect("registered").expect("valid parameters")
 }
 
+fn scheduler(name: &str, table: &str) -> AnyScheduler<Header> {
+    let mut table = serde_json::Deserializer::from_str(table);
+    let read = SchedulerParams::deserialize_named(name, &mut table);
+    testing::scheduler(read.expect("registered").expect("valid parameters"))
+}
+
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let color = prop_oneof![Just(Color::Green), Just(Color::Yellow), Just(Color::Red)];
     let size = prop_oneof![Just(40_u16), Just(1000), 1_u16..9000, Just(u16::MAX)];
+    let service = prop_oneof![Just(Service::Blue), Just(Service::Green)];
     let operation = prop_oneof![
-        4 => (size, color).prop_map(|(size, color)| Operation::Enqueue { size, color }),
+        4 => (size, color, service).prop_map(|(size, color, service)| Operation::Enqueue { size, color, service }),
         3 => Just(Operation::Dequeue),
         2 => prop_oneof![0_u64..5_000_000, Just(u64::MAX)].prop_map(Operation::Advance),
     ];
@@ -87,8 +118,7 @@ fn every_registered_block_is_in_the_harness() {
         let listed = match block.role {
             Role::Aqm => AQMS.iter().any(|(name, _)| *name == block.name),
             Role::Meter => METERS.iter().any(|(name, _)| *name == block.name),
-            // Every AQM below runs inside the FIFO.
-            Role::Scheduler => block.name == "fifo",
+            Role::Scheduler => SCHEDULERS.iter().any(|(name, _)| *name == block.name),
         };
         assert!(
             listed,
@@ -106,6 +136,13 @@ fn parameters_round_trip() {
         let mut written = serde_json::to_value(&params).unwrap();
         assert_eq!(written.as_object_mut().unwrap().remove("aqm").unwrap(), *name);
         assert_eq!(aqm(name, &written.to_string()), params);
+    }
+    for (name, table) in SCHEDULERS {
+        let mut read = serde_json::Deserializer::from_str(table);
+        let params = SchedulerParams::deserialize_named(name, &mut read).unwrap().unwrap();
+        let written = serde_json::to_string(&params).unwrap();
+        assert!(written.contains(&format!(r#""scheduler":"{name}""#)));
+        assert_eq!(serde_json::from_str::<SchedulerParams>(&written).unwrap(), params);
     }
     for (name, table) in METERS {
         let params = meter(name, table);
@@ -142,6 +179,26 @@ proptest! {
             }).collect();
             prop_assert!(sent.windows(2).all(|pair| pair[0] < pair[1]), "{name}: out of order");
             prop_assert_eq!(&seen, &Bench::new(fifo(aqm(name, table)), seed).run(&operations).unwrap());
+        }
+    }
+
+    #[test]
+    fn schedulers_conserve_and_keep_the_order_of_each_class(seed: u64, operations in operations()) {
+        let services: Vec<Service> = operations.iter().filter_map(|step| match step {
+            Operation::Enqueue { service, .. } => Some(*service),
+            Operation::Dequeue | Operation::Advance(_) => None,
+        }).collect();
+        for (name, table) in SCHEDULERS {
+            let first = Bench::new(scheduler(name, table), seed).run(&operations);
+            let seen = first.map_err(|imbalance| TestCaseError::fail(format!("{name}: {imbalance}")))?;
+            for class in Service::ALL {
+                let sent: Vec<u64> = seen.iter().filter_map(|step| match step {
+                    perhop_core::testing::Observed::Sent(packet) => *packet,
+                    _ => None,
+                }).filter(|&packet| services[packet as usize] == class).collect();
+                prop_assert!(sent.windows(2).all(|pair| pair[0] < pair[1]), "{name}: out of order");
+            }
+            prop_assert_eq!(&seen, &Bench::new(scheduler(name, table), seed).run(&operations).unwrap());
         }
     }
 
@@ -186,24 +243,29 @@ fn allocations(work: impl FnOnce()) -> usize {
 
 #[test]
 fn no_block_allocates_per_packet() {
-    let burst = |bench: &mut Bench<_>| {
+    fn burst(bench: &mut Bench<impl Discipline<Header>>) {
         for n in 0..2000_u32 {
-            let color = Color::ALL[n as usize % 3];
-            bench.step(Operation::Enqueue { size: 1000, color }).unwrap();
+            let (color, service) = (Color::ALL[n as usize % 3], Service::ALL[n as usize % 2]);
+            bench.step(Operation::Enqueue { size: 1000, color, service }).unwrap();
             bench.step(Operation::Advance(900_000)).unwrap();
             if n % 8 != 0 {
                 bench.step(Operation::Dequeue).unwrap();
             }
         }
-    };
+    }
     for (name, table) in AQMS {
         let mut bench = Bench::new(fifo(aqm(name, table)), 1);
         burst(&mut bench);
         assert_eq!(allocations(|| burst(&mut bench)), 0, "{name} {table}");
     }
+    for (name, table) in SCHEDULERS {
+        let mut bench = Bench::new(scheduler(name, table), 1);
+        (0..5).for_each(|_| burst(&mut bench)); // until its rings have the room they need
+        assert_eq!(allocations(|| burst(&mut bench)), 0, "{name} {table}");
+    }
     for (name, table) in METERS {
         use perhop_core::meter::Meter;
-        use perhop_core::{Context, FlowId, Header, Instant, Rng};
+        use perhop_core::{Context, FlowId, Instant, Rng};
         let mut meter = meter(name, table).build(environment());
         let mut rng = Rng::stream(1, "harness");
         let work = || {

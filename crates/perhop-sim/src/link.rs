@@ -9,9 +9,10 @@
 
 use std::collections::VecDeque;
 
-use perhop_core::aqm::{AnyAqm, Aqm, AqmParams, Verdict};
-use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, FifoParams, SchedulerParams};
-use perhop_core::{Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Rng};
+use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenFifo, SchedulerParams};
+use perhop_core::{
+    Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Rng, Serializer,
+};
 
 use crate::histogram::DelayHistogram;
 use crate::packet::SimPacket;
@@ -74,16 +75,6 @@ enum Port {
     ByEvent(Box<ByEventPort>),
 }
 
-/// Turns sizes into times; carries the rounding remainder, so that a busy link keeps its rate exactly.
-#[derive(Clone, Debug)]
-struct Serializer {
-    rate: u64,
-    busy_until: Instant,
-    remainder: u64,
-    /// The last size and its (nanoseconds, remainder): packets of one size follow each other.
-    last: (u16, u64, u64),
-}
-
 /// What is counted at a port besides packets.
 #[derive(Clone, Debug)]
 pub struct PortStatistics {
@@ -99,21 +90,9 @@ pub struct PortStatistics {
 
 #[derive(Clone, Debug)]
 struct OnDemandPort {
-    waiting: VecDeque<Waiting>,
-    ledger: Ledger,
+    queue: ForeseenFifo,
     statistics: PortStatistics,
-    aqm: AnyAqm,
     rng: Rng,
-    /// The AQM knows that the server is idle.
-    idle: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    arrived: Instant,
-    service: Instant,
-    size: u16,
-    color: Color,
 }
 
 #[derive(Clone, Debug)]
@@ -124,31 +103,6 @@ struct ByEventPort {
     rng: Rng,
     scheduler_rng: Rng,
     idle: bool,
-}
-
-impl Serializer {
-    fn new(rate: Bitrate) -> Self {
-        Self { rate: rate.as_bps(), busy_until: Instant::ZERO, remainder: 0, last: (0, 0, 0) }
-    }
-
-    /// Occupies the link with `size` bytes from `start`, and returns when it is free again.
-    #[inline]
-    fn transmit(&mut self, start: Instant, size: u16) -> Instant {
-        if self.last.0 != size {
-            let bits = u128::from(size) * 8_000_000_000;
-            self.last = (size, (bits / u128::from(self.rate)) as u64, (bits % u128::from(self.rate)) as u64);
-        }
-        let (_, mut nanos, remainder) = self.last;
-        if remainder != 0 {
-            self.remainder += remainder;
-            if self.remainder >= self.rate {
-                self.remainder -= self.rate;
-                nanos += 1;
-            }
-        }
-        self.busy_until = start + Duration::from_nanos(nanos);
-        self.busy_until
-    }
 }
 
 impl PortStatistics {
@@ -213,7 +167,9 @@ impl Link {
         let rng = Rng::stream(seed, &format!("{path}/aqm"));
         let port = match (service, queue) {
             (Service::OnDemand, SchedulerParams::Fifo(FifoParams { rule })) => {
-                Port::OnDemand(Box::new(OnDemandPort::new(rule, environment, rng, window)))
+                let statistics = PortStatistics::new(window, 1);
+                let queue = ForeseenFifo::new(rule, environment);
+                Port::OnDemand(Box::new(OnDemandPort { queue, statistics, rng }))
             }
             (_, queue) => {
                 let queue = queue.build(environment);
@@ -231,13 +187,7 @@ impl Link {
         match &mut self.port {
             Port::Open => {}
             Port::OnDemand(port) => {
-                let busy_until = self.serializer.busy_until;
-                port.settle(now);
-                if !port.idle && busy_until <= now {
-                    port.aqm.on_idle(busy_until);
-                    port.idle = true;
-                }
-                if !port.admit(&mut packet.header, busy_until.max(now), now) {
+                if !port.admit(&mut packet.header, self.serializer.busy_until(), now) {
                     return Offer::Dropped;
                 }
             }
@@ -255,8 +205,7 @@ impl Link {
     /// Puts `size` bytes on the link as soon as it is free, and says when they reach the far end.
     #[inline(always)]
     pub fn pass(&mut self, size: u16, now: Instant) -> Instant {
-        let start = self.serializer.busy_until.max(now);
-        self.serializer.transmit(start, size) + self.delay
+        self.serializer.transmit(size, now) + self.delay
     }
 
     /// Serves the port at the end of a transmission; only [`Service::ByEvent`] asks for it.
@@ -269,7 +218,7 @@ impl Link {
                 let class = port.queue.class_of(&packet.header);
                 port.statistics.serve(class, arrived, now, size, color);
                 let arrival = self.pass(size, now);
-                Served::Onward { packet, arrival, free: self.serializer.busy_until }
+                Served::Onward { packet, arrival, free: self.serializer.busy_until() }
             }
             Dequeued::Dropped(packet, _) => Served::Dropped(packet.header),
             Dequeued::Wait(until) => {
@@ -304,7 +253,7 @@ impl Link {
         match &mut self.port {
             Port::Open => {}
             Port::OnDemand(port) => {
-                port.waiting.iter().for_each(|held| port.statistics.wait(held.arrived, now));
+                port.queue.iter().for_each(|held| port.statistics.wait(held.arrived, now));
             }
             Port::ByEvent(port) => {
                 let ByEventPort { queue, statistics, .. } = &mut **port;
@@ -318,9 +267,9 @@ impl Link {
         match &self.port {
             Port::Open => None,
             Port::OnDemand(port) => Some(PortView {
-                classes: vec![("all", &port.ledger)],
+                classes: vec![("all", port.queue.ledger())],
                 statistics: &port.statistics,
-                gauges: port.aqm.gauges().collect(),
+                gauges: port.queue.gauges(),
             }),
             Port::ByEvent(port) => {
                 let ledgers = port.queue.ledgers().iter().enumerate();
@@ -361,51 +310,23 @@ impl PortView<'_> {
 }
 
 impl OnDemandPort {
-    fn new(rule: AqmParams, environment: Environment, rng: Rng, window: (Instant, Instant)) -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            ledger: Ledger::default(),
-            statistics: PortStatistics::new(window, 1),
-            aqm: rule.build(environment),
-            rng,
-            idle: true,
-        }
-    }
-
-    /// Asks the AQM whether a packet may wait until `service`, and counts what it says.
-    #[inline(always)]
-    fn admit(&mut self, header: &mut Header, service: Instant, now: Instant) -> bool {
-        header.arrived = now;
-        let Header { size, color, .. } = *header;
-        self.ledger.counters.arrive(color);
-        let mut cx = Context { now, rng: &mut self.rng };
-        if let Verdict::Drop(reason) = self.aqm.on_arrival(header, &self.ledger.occupancy, &mut cx) {
-            self.ledger.counters.drop(color, reason);
-            return false;
-        }
-        self.idle = false;
-        if service > now {
-            self.ledger.occupancy.add(color, size);
-            self.waiting.push_back(Waiting { arrived: now, service, size, color });
-        } else {
-            self.ledger.counters.send(color);
-            self.statistics.serve(0, now, now, size, color);
-        }
-        true
-    }
-
     /// Lets go of every packet whose service began by now.
     #[inline(always)]
     fn settle(&mut self, now: Instant) {
-        while let Some(first) = self.waiting.front()
-            && first.service <= now
-        {
-            let Waiting { arrived, service, size, color } = *first;
-            self.statistics.serve(0, arrived, service, size, color);
-            self.ledger.occupancy.remove(color, size);
-            self.ledger.counters.send(color);
-            self.waiting.pop_front();
+        let Self { queue, statistics, .. } = self;
+        queue.settle(now, |held| statistics.serve(0, held.arrived, held.service, held.size, held.color));
+    }
+
+    /// Takes a packet if the rule lets it in; `busy_until` is when the link has sent what it holds.
+    #[inline(always)]
+    fn admit(&mut self, header: &mut Header, busy_until: Instant, now: Instant) -> bool {
+        self.settle(now);
+        match self.queue.admit(header, busy_until, &mut Context { now, rng: &mut self.rng }) {
+            Err(_) => return false,
+            Ok(service) if service == now => self.statistics.serve(0, now, now, header.size, header.color),
+            Ok(_) => {}
         }
+        true
     }
 }
 
@@ -413,17 +334,6 @@ impl OnDemandPort {
 mod tests {
     use super::*;
     use perhop_core::FlowId;
-
-    #[test]
-    fn a_busy_link_keeps_its_rate_exactly() {
-        // 3 bit/s: one byte takes 2.666… s; three take 8 s to the nanosecond.
-        let mut serializer = Serializer::new(Bitrate::from_bps(3).unwrap());
-        let mut at = Instant::ZERO;
-        for _ in 0..3 {
-            at = serializer.transmit(at, 1);
-        }
-        assert_eq!(at, Instant::from_nanos(8_000_000_000));
-    }
 
     #[test]
     fn packets_arrive_after_waiting_serialization_and_delay() {

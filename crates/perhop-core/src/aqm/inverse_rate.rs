@@ -15,7 +15,7 @@ use super::early::{EarlyTest, IdleClock, RedKnobs, Severity};
 use super::red::red_params;
 use super::rio::{Averages, Coupling, InOutAverages, check_red};
 use super::{Aqm, Reason, Verdict};
-use crate::units::UnitError;
+use crate::units::{Positive, UnitError};
 use crate::{
     Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, ServiceLevel,
     Thresholds, Weight,
@@ -54,37 +54,12 @@ red_params! {
     }
 }
 
-/// A number of at least 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct Positive(f64);
-
-impl<'de> Deserialize<'de> for Positive {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = f64::deserialize(deserializer)?;
-        if value.is_finite() && value >= 1.0 {
-            Ok(Self(value))
-        } else {
-            Err(serde::de::Error::custom(format!("a number of at least 1, not {value}")))
-        }
-    }
-}
-
-impl JsonSchema for Positive {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Positive".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "number", "minimum": 1 })
-    }
-}
-
 const fn four() -> Positive {
-    Positive(4.0)
+    Positive::literal(4.0)
 }
 
 const fn two() -> Positive {
-    Positive(2.0)
+    Positive::literal(2.0)
 }
 
 fn hundred_kbps() -> Bitrate {
@@ -137,7 +112,7 @@ impl Block for InverseRate {
             averages: InOutAverages::new(params.averages, params.weight, params.r#in.unit(), idle),
             in_test: EarlyTest::new(params.r#in, params.knobs()),
             out_test: EarlyTest::new(params.total, params.knobs()),
-            law: Law { k: params.k.0, m: params.m.0, r_min: params.r_min.as_bps() as f64 },
+            law: Law { k: params.k.get(), m: params.m.get(), r_min: params.r_min.as_bps() as f64 },
             reading: params.reading,
             min: params.total.min(),
             max: params.total.max(),

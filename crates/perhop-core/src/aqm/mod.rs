@@ -1,5 +1,6 @@
 //! Active queue management: who is dropped (RFC 7567).
 
+mod abe;
 mod drop_tail;
 mod early;
 mod inverse_rate;
@@ -8,9 +9,10 @@ mod rio;
 mod rio_plus_out;
 mod rio_three;
 
+pub use abe::{Abe, AbeParams, Law, Losses, Root};
 pub use drop_tail::{DropTail, DropTailParams};
 pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
-pub use inverse_rate::{InverseRate, InverseRateParams, Positive, Reading};
+pub use inverse_rate::{InverseRate, InverseRateParams, Reading};
 pub use red::{Red, RedParams};
 pub use rio::{Averages, Coupling, Rio, RioParams};
 pub use rio_plus_out::{RioPlusOut, RioPlusOutParams};
@@ -32,11 +34,23 @@ pub enum Reason {
     EarlyOut = 3,
     /// The average of OUT packets was at or above its max (RI+O).
     ForcedOut = 4,
+    /// Too much would have gone before it for the short wait that it asks for (Asymmetric Best-Effort).
+    DelayControl = 5,
+    /// It waited, and could no longer be sent by its deadline (duplicate scheduling with deadlines).
+    Late = 6,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 5] = [Self::Overflow, Self::Early, Self::Forced, Self::EarlyOut, Self::ForcedOut];
+    pub const ALL: [Self; 7] = [
+        Self::Overflow,
+        Self::Early,
+        Self::Forced,
+        Self::EarlyOut,
+        Self::ForcedOut,
+        Self::DelayControl,
+        Self::Late,
+    ];
 
     /// The reason's name in tables and files.
     pub const fn name(self) -> &'static str {
@@ -46,6 +60,8 @@ impl Reason {
             Self::Forced => "forced",
             Self::EarlyOut => "early-out",
             Self::ForcedOut => "forced-out",
+            Self::DelayControl => "delay-control",
+            Self::Late => "late",
         }
     }
 }
@@ -113,4 +129,5 @@ register_aqms! {
     RioPlusOut(RioPlusOut),
     RioThree(RioThree),
     InverseRate(InverseRate),
+    Abe(Abe),
 }

@@ -1,8 +1,14 @@
 //! Schedulers: who is sent next. A discipline owns its packets; both drivers drive it by the same three calls.
 
+mod dsd;
+mod edf;
 mod fifo;
+mod foreseen;
 
+pub use dsd::{Dsd, DsdParams, GreenDrop, RefusedGreen};
+pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
+pub use foreseen::{Foreseen, ForeseenFifo};
 
 use crate::aqm::{AqmParams, Reason};
 use crate::{Block, Context, Counters, Environment, Header, Instant, Ledger, Occupancy, Packet};
@@ -68,6 +74,7 @@ macro_rules! register_schedulers {
 
         /// Any registered scheduler, with its packets.
         #[derive(Clone, Debug)]
+        #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler<P> {
             $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant($block<P>),)+
         }
@@ -113,6 +120,8 @@ macro_rules! register_schedulers {
 
 register_schedulers! {
     Fifo(Fifo),
+    Edf(Edf),
+    Dsd(Dsd),
 }
 
 impl From<AqmParams> for SchedulerParams {

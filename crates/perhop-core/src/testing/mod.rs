@@ -2,9 +2,10 @@
 //!
 //! A block's author calls nothing: the harness in `tests/conformance.rs` runs these checks over every registered block.
 
+use crate::abe::Service;
 use crate::aqm::{AqmParams, Verdict};
 use crate::meter::{AnyMeter, Meter};
-use crate::scheduler::{Dequeued, Discipline, Fifo, FifoParams};
+use crate::scheduler::{AnyScheduler, Dequeued, Discipline, Fifo, FifoParams, SchedulerParams};
 use crate::{Bitrate, Block, Color, Context, Environment, FlowId, Header, Imbalance, Instant, Rng};
 
 /// One step of an arbitrary driver.
@@ -16,6 +17,8 @@ pub enum Operation {
         size: u16,
         /// Its color.
         color: Color,
+        /// The service that it asks for.
+        service: Service,
     },
     /// The link asks for a packet.
     Dequeue,
@@ -61,8 +64,9 @@ impl<D: Discipline<Header>> Bench<D> {
     pub fn step(&mut self, operation: Operation) -> Result<Observed, Imbalance> {
         let mut cx = Context { now: self.now, rng: &mut self.rng };
         let observed = match operation {
-            Operation::Enqueue { size, color } => {
-                let packet = Header { color, label: self.sequence, ..Header::new(FlowId(0), size) };
+            Operation::Enqueue { size, color, service } => {
+                let dscp = service.dscp();
+                let packet = Header { color, dscp, label: self.sequence, ..Header::new(FlowId(0), size) };
                 self.sequence += 1;
                 Observed::Judged(match self.discipline.enqueue(packet, &mut cx) {
                     Ok(()) => Verdict::Pass,
@@ -78,6 +82,9 @@ impl<D: Discipline<Header>> Bench<D> {
                 Observed::Advanced
             }
         };
+        for ledger in self.discipline.ledgers() {
+            ledger.counters.balance(&ledger.occupancy)?;
+        }
         self.discipline.counters().balance(self.discipline.occupancy())?;
         Ok(observed)
     }
@@ -94,6 +101,11 @@ impl<D: Discipline<Header>> Bench<D> {
 /// A FIFO under the AQM of these parameters, in the harness's environment.
 pub fn fifo(rule: AqmParams) -> Fifo<Header> {
     Fifo::new(FifoParams { rule }, environment())
+}
+
+/// The scheduler of these parameters, in the harness's environment.
+pub fn scheduler(params: SchedulerParams) -> AnyScheduler<Header> {
+    params.build(environment())
 }
 
 /// The colors a meter gives to packets of these (gap in ns, size) pairs.

@@ -14,6 +14,10 @@ pub fn aqm(name: &str, table: &str) -> AqmParams {
     AqmParams::deserialize_named(name, &mut serde_json::Deserializer::from_str(table)).unwrap().unwrap()
 }
 
+pub fn scheduler(table: &str) -> SchedulerParams {
+    serde_json::from_str(table).unwrap()
+}
+
 pub fn tcp(table: &str) -> TransportSpec {
     TransportSpec::Tcp(serde_json::from_str::<TcpParams>(table).unwrap())
 }

@@ -1,0 +1,455 @@
+//! Packet admission control of Asymmetric Best-Effort: Hurley & Le Boudec 1999, section 2.
+//!
+//! One RED average over all packets gives a drop probability p. A blue packet is dropped with p, a green one with alpha p,
+//! and a green packet that would find more than `N_g` others before it is dropped, too. Every interval alpha is moved so
+//! that the measured ratio of green to blue losses, `alpha_m`, meets its target, `alpha_t`. The order of service is the
+//! scheduler's ([`Edf`](crate::scheduler::Edf) in the paper).
+//!
+//! While p is above 1/alpha no green packet gets in. Blue sources that yield to losses keep p below that; blue traffic that
+//! does not can cut green off altogether, as the paper's algorithm has it.
+//!
+//! ## Deviations
+//! - The paper counts N, the packets with a deadline before now; here those with a deadline at this very instant count, too:
+//!   they go first, and a burst at one instant would otherwise pass the limit. `a_burst_at_one_instant_is_limited` shows it.
+//! - The paper does not say how the two loss ratios are measured: here over each interval, smoothed, over all causes. All
+//!   of it can be set. A ratio without packets, or blue without losses, leaves alpha as it is.
+//! - The paper's law, alpha = `alpha_t`^2 / `alpha_m`, does not lead to `alpha_t` (`the_published_law_by_hand`); with the law
+//!   `integral` alpha is multiplied by a root of `alpha_t` / `alpha_m` instead, which does.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs};
+use super::red::red_params;
+use super::rio::check_red;
+use super::{Aqm, Reason, Verdict};
+use crate::abe::Service;
+use crate::units::{Packets, Positive, UnitError};
+use crate::{
+    Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, Occupancy, Thresholds, Weight,
+};
+
+/// How alpha is moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Law {
+    /// alpha = `alpha_t`^2 / `alpha_m` (Hurley & Le Boudec 1999, section 2).
+    #[default]
+    Published,
+    /// alpha is multiplied by the `root`-th root of `alpha_t` / `alpha_m`.
+    Integral,
+    /// alpha stays `alpha`.
+    Fixed,
+}
+
+/// Which losses make up a loss ratio.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Losses {
+    /// All: by chance or force, by delay control, by overflow.
+    #[default]
+    All,
+    /// Those that RED decides: by chance or force.
+    Red,
+}
+
+red_params! {
+    /// Parameters of [`Abe`].
+    AbeParams {
+        /// `min/max/max_p` of the RED test that gives p, against the average of all packets.
+        thresholds: Thresholds,
+        /// A green packet that would find more packets than this before it is dropped (`N_g`); no such limit unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")] green_limit: Option<Packets>,
+        /// The ratio of green to blue losses to aim at (`alpha_t`, of the order of the square of the throughput ratio beta).
+        #[serde(default = "nine")] target: Positive,
+        /// alpha at the start; `target` unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")] alpha: Option<Positive>,
+        /// How alpha is moved.
+        #[serde(default)] law: Law,
+        /// How often alpha is moved.
+        #[serde(default = "one_second")] interval: Duration,
+        /// The newest interval's weight in the two measured loss ratios; 1 takes each interval by itself.
+        #[serde(default = "tenth")] gain: Weight,
+        /// Which losses are measured.
+        #[serde(default)] losses: Losses,
+        /// Of the law `integral`: the higher the root, the slower alpha moves.
+        #[serde(default = "ten")] root: Root,
+        /// alpha never leaves 1 to this.
+        #[serde(default = "hundred")] largest: Positive,
+    }
+}
+
+/// Which root to take: a whole number of at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Root(u32);
+
+impl<'de> Deserialize<'de> for Root {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            root @ 1..=1000 => Ok(Self(root)),
+            other => Err(serde::de::Error::custom(format!("a whole number from 1 to 1000, not {other}"))),
+        }
+    }
+}
+
+impl JsonSchema for Root {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Root".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "integer", "minimum": 1, "maximum": 1000 })
+    }
+}
+
+const fn nine() -> Positive {
+    Positive::literal(9.0)
+}
+
+const fn ten() -> Root {
+    Root(10)
+}
+
+const fn hundred() -> Positive {
+    Positive::literal(100.0)
+}
+
+const fn one_second() -> Duration {
+    Duration::from_secs(1)
+}
+
+fn tenth() -> Weight {
+    Weight::new(0.1).expect("0.1 is a weight")
+}
+
+/// RED that drops green packets alpha times as often as blue ones, and keeps few packets before a green one.
+#[derive(Clone, Debug)]
+pub struct Abe {
+    limit: Depth,
+    weight: Weight,
+    thresholds: Thresholds,
+    green_limit: u64,
+    average: Ewma,
+    idle: IdleClock,
+    /// By service: one count of packets since the last drop each, so that the services do not interfere.
+    tests: [EarlyTest; 2],
+    control: Control,
+}
+
+impl Block for Abe {
+    type Params = AbeParams;
+    const NAME: &'static str = "abe";
+    const SUMMARY: &'static str = "RED that drops green packets of Asymmetric Best-Effort more often than blue ones, and keeps their wait short";
+    const SOURCE: &'static str = "Hurley & Le Boudec 1999, section 2";
+
+    fn check(params: &AbeParams) -> Result<(), UnitError> {
+        if params.interval.is_zero() {
+            return Err(UnitError::new("interval is above 0s, such as 1s"));
+        }
+        let largest = params.largest.get();
+        for (key, value) in [("target", Some(params.target)), ("alpha", params.alpha)] {
+            if value.is_some_and(|value| value.get() > largest) {
+                return Err(UnitError::new(format!("{key} is at most `largest`, which is {largest}")));
+            }
+        }
+        check_red(params.mean_packet, &[params.thresholds])
+    }
+
+    fn new(params: AbeParams, environment: Environment) -> Self {
+        let test = EarlyTest::new(params.thresholds, params.knobs());
+        Self {
+            limit: params.limit,
+            weight: params.weight,
+            thresholds: params.thresholds,
+            green_limit: params.green_limit.map_or(u64::MAX, Packets::get),
+            average: Ewma::default(),
+            idle: IdleClock::new(params.mean_packet, environment.rate),
+            tests: [test.clone(), test],
+            control: Control::new(&params),
+        }
+    }
+}
+
+impl Abe {
+    fn judge(
+        &mut self,
+        service: Service,
+        packet: &Header,
+        queue: &Occupancy,
+        cx: &mut Context<'_>,
+    ) -> Verdict {
+        let test = &mut self.tests[service.index()];
+        if queue.is_full_for(packet, self.limit) {
+            test.lost();
+            return Verdict::Drop(Reason::Overflow);
+        }
+        let max_p = match service {
+            Service::Blue => test.max_p(),
+            Service::Green => self.control.alpha * test.max_p(),
+        };
+        let verdict = Verdict::of(test.judge_with(max_p, self.average.get(), packet, cx.rng));
+        if verdict == Verdict::Pass && service == Service::Green && queue.ahead() > self.green_limit {
+            return Verdict::Drop(Reason::DelayControl);
+        }
+        verdict
+    }
+}
+
+impl Aqm for Abe {
+    #[inline]
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        self.control.settle(cx.now);
+        self.average.decay(self.weight, self.idle.missed(cx.now));
+        self.average.update(self.weight, queue.total(self.thresholds.unit()));
+        let service = Service::of(packet.dscp);
+        let verdict = self.judge(service, packet, queue, cx);
+        self.control.count(service, verdict);
+        self.idle.settle(verdict == Verdict::Pass, cx.now);
+        verdict
+    }
+
+    fn on_idle(&mut self, since: Instant) {
+        self.idle.begin(since);
+    }
+
+    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let ratio = self.control.measured_ratio().unwrap_or(f64::NAN);
+        [("average total", self.average.get()), ("alpha", self.control.alpha), ("alpha_m", ratio)].into_iter()
+    }
+}
+
+/// Moves alpha towards where green's loss ratio is the target times blue's.
+#[derive(Clone, Debug)]
+struct Control {
+    law: Law,
+    target: f64,
+    root: u32,
+    largest: f64,
+    gain: f64,
+    losses: Losses,
+    interval: Duration,
+    /// When the present interval ends.
+    ends: Instant,
+    alpha: f64,
+    /// Arrivals and losses in the present interval, by service.
+    arrived: [u64; 2],
+    lost: [u64; 2],
+    /// The smoothed loss ratio of each service that has had packets.
+    ratios: [Option<f64>; 2],
+}
+
+impl Control {
+    fn new(params: &AbeParams) -> Self {
+        Self {
+            law: params.law,
+            target: params.target.get(),
+            root: params.root.0,
+            largest: params.largest.get(),
+            gain: params.gain.get(),
+            losses: params.losses,
+            interval: params.interval,
+            ends: Instant::ZERO + params.interval,
+            alpha: params.alpha.unwrap_or(params.target).get(),
+            arrived: [0; 2],
+            lost: [0; 2],
+            ratios: [None; 2],
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, service: Service, verdict: Verdict) {
+        self.arrived[service.index()] += 1;
+        if let Verdict::Drop(reason) = verdict {
+            let counts = match self.losses {
+                Losses::All => true,
+                Losses::Red => matches!(reason, Reason::Early | Reason::Forced),
+            };
+            self.lost[service.index()] += u64::from(counts);
+        }
+    }
+
+    /// Ends the interval if its time has passed. Intervals in which nothing came are one with the last.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        if now >= self.ends {
+            self.end_interval();
+            let missed = now.since(self.ends).as_nanos() / self.interval.as_nanos();
+            let until = u128::from(self.interval.as_nanos()) * (u128::from(missed) + 1);
+            self.ends += Duration::from_nanos(u64::try_from(until).unwrap_or(u64::MAX));
+        }
+    }
+
+    fn end_interval(&mut self) {
+        for service in Service::ALL.map(Service::index) {
+            let (arrived, lost) =
+                (std::mem::take(&mut self.arrived[service]), std::mem::take(&mut self.lost[service]));
+            if arrived > 0 {
+                let ratio = lost as f64 / arrived as f64;
+                let before = self.ratios[service].unwrap_or(ratio);
+                self.ratios[service] = Some(before + self.gain * (ratio - before));
+            }
+        }
+        if let Some(measured) = self.measured_ratio().filter(|measured| *measured > 0.0) {
+            let wanted = match self.law {
+                Law::Published => self.target * self.target / measured,
+                Law::Integral => self.alpha * nth_root(self.target / measured, self.root),
+                Law::Fixed => self.alpha,
+            };
+            self.alpha = wanted.clamp(1.0, self.largest);
+        }
+    }
+
+    /// `alpha_m`: green's loss ratio over blue's, if blue has one.
+    fn measured_ratio(&self) -> Option<f64> {
+        let [blue, green] = self.ratios;
+        let (blue, green) = (blue?, green?);
+        (blue > 0.0).then(|| green / blue)
+    }
+}
+
+/// The n-th root of a positive number by Newton's method: the same bits on every machine.
+fn nth_root(x: f64, n: u32) -> f64 {
+    let power = |base: f64| (1..n).fold(1.0, |product, _| product * base);
+    let mut root = x.max(1.0);
+    for _ in 0..2000 {
+        let next = root - (root - x / power(root)) / f64::from(n);
+        if next >= root {
+            break; // From above, Newton's method falls until it is there.
+        }
+        root = next;
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bitrate, FlowId, Rng};
+
+    fn abe(table: &str) -> Abe {
+        let table = format!(r#"{{"thresholds": "0/40/0.2", "limit": "60p" {table}}}"#);
+        let params: AbeParams = serde_json::from_str(&table).unwrap();
+        Abe::check(&params).unwrap();
+        Abe::new(params, Environment { rate: Bitrate::from_bps(8_000_000).unwrap() })
+    }
+
+    fn packet(service: Service) -> Header {
+        Header { dscp: service.dscp(), ..Header::new(FlowId(0), 1000) }
+    }
+
+    /// Ends an interval in which each service had 1000 packets and lost this many.
+    fn interval(control: &mut Control, blue: u64, green: u64) -> f64 {
+        (control.arrived, control.lost) = ([1000, 1000], [blue, green]);
+        control.end_interval();
+        control.alpha
+    }
+
+    #[test]
+    fn roots_by_hand() {
+        for (x, n, root) in
+            [(1024.0, 10, 2.0), (1.0 / 1024.0, 10, 0.5), (9.0, 2, 3.0), (7.0, 1, 7.0), (1.0, 10, 1.0)]
+        {
+            assert!((nth_root(x, n) - root).abs() < 1e-12, "{x} {n}: {}", nth_root(x, n));
+        }
+        assert!(nth_root(1e-300, 1000) > 0.0 && nth_root(f64::MAX, 1000).is_finite());
+    }
+
+    #[test]
+    fn the_published_law_by_hand() {
+        // The plant answers alpha with alpha_m = c alpha. Interval by interval, alpha_m is 9 c, then 9, and so on for ever.
+        let c = 0.5;
+        let plant = |alpha: f64| (20.0 * c * alpha) as u64;
+        let mut control = abe(r#", "gain": 1"#).control;
+        let mut alphas = vec![control.alpha];
+        for _ in 0..4 {
+            let losses = plant(*alphas.last().unwrap());
+            alphas.push(interval(&mut control, 20, losses));
+        }
+        let expected = [9.0, 18.0, 9.0, 18.0, 9.0];
+        assert!(
+            alphas.iter().zip(expected).all(|(alpha, by_hand)| (alpha - by_hand).abs() < 1e-9),
+            "{alphas:?}"
+        );
+        // Smoothed it comes to rest where alpha = 81 / (c alpha): alpha = 9 / sqrt(c), alpha_m = 9 sqrt(c).
+        let mut control = abe(r#", "gain": 0.1"#).control;
+        let mut alpha = control.alpha;
+        for _ in 0..400 {
+            alpha = interval(&mut control, 20, plant(alpha));
+        }
+        assert!((alpha - 9.0 / c.sqrt()).abs() < 0.2, "{alpha}");
+        // The integral law comes to rest where alpha_m = 9: alpha = 9 / c.
+        let mut control = abe(r#", "law": "integral""#).control;
+        let mut alpha = control.alpha;
+        for _ in 0..400 {
+            alpha = interval(&mut control, 20, plant(alpha));
+        }
+        assert!((alpha - 9.0 / c).abs() < 0.5, "{alpha}");
+    }
+
+    #[test]
+    fn alpha_stays_where_nothing_can_be_measured_and_within_its_bounds() {
+        let mut control = abe(r#", "gain": 1"#).control;
+        assert_eq!(interval(&mut control, 0, 5), 9.0, "blue lost nothing");
+        assert_eq!(interval(&mut control, 5, 0), 9.0, "green lost nothing");
+        (control.arrived, control.lost) = ([1000, 0], [5, 0]);
+        control.end_interval();
+        assert_eq!(control.alpha, 9.0, "green had no packets, and none lost before");
+        assert_eq!(interval(&mut control, 900, 1), 100.0);
+        assert_eq!(interval(&mut control, 1, 900), 1.0);
+        let mut fixed = abe(r#", "law": "fixed", "alpha": 4"#).control;
+        assert_eq!(interval(&mut fixed, 100, 900), 4.0);
+    }
+
+    #[test]
+    fn intervals_end_on_their_grid() {
+        let mut control = abe("").control;
+        let second = |n: u64| Instant::from_nanos(n * 1_000_000_000);
+        control.settle(second(1));
+        assert_eq!(control.ends, second(2));
+        control.settle(Instant::from_nanos(5_500_000_000));
+        assert_eq!(control.ends, second(6));
+        control.settle(Instant::from_nanos(u64::MAX));
+    }
+
+    #[test]
+    fn green_is_dropped_alpha_times_as_often() {
+        // An average of 1 of 40 gives p = 0.005 for blue and 9 * 0.005 for green. Without wait the gaps between two drops
+        // are uniform on 1..1/p: a share of 2/(1/p + 1).
+        let mut abe = abe(r#", "weight": 1, "wait": false, "law": "fixed""#);
+        let mut queue = Occupancy::EMPTY;
+        (0..1).for_each(|_| queue.add(crate::Color::Yellow, 1000));
+        let mut rng = Rng::stream(5, "abe");
+        let mut share = |service: Service| {
+            let dropped = (0..200_000).filter(|_| {
+                let cx = &mut Context { now: Instant::from_nanos(1), rng: &mut rng };
+                abe.on_arrival(&packet(service), &queue, cx) != Verdict::Pass
+            });
+            dropped.count() as f64 / 200_000.0
+        };
+        let (blue, green) = (share(Service::Blue), share(Service::Green));
+        assert!((blue / (2.0 / 201.0) - 1.0).abs() < 0.05, "{blue}");
+        assert!((green / (2.0 / (1.0 / 0.045 + 1.0)) - 1.0).abs() < 0.05, "{green}");
+    }
+
+    #[test]
+    fn a_green_packet_that_would_wait_too_long_is_dropped() {
+        let mut abe = abe(r#", "green-limit": "3p", "weight": 0.000001"#);
+        let mut rng = Rng::stream(5, "abe");
+        let mut judge = |service, waiting: u32, overtaken: u32| {
+            let mut queue = Occupancy::EMPTY;
+            (0..waiting).for_each(|_| queue.add(crate::Color::Yellow, 1000));
+            queue.set_overtaken(overtaken);
+            abe.on_arrival(
+                &packet(service),
+                &queue,
+                &mut Context { now: Instant::from_nanos(1), rng: &mut rng },
+            )
+        };
+        assert_eq!(judge(Service::Green, 3, 0), Verdict::Pass);
+        assert_eq!(judge(Service::Green, 4, 0), Verdict::Drop(Reason::DelayControl));
+        assert_eq!(judge(Service::Green, 40, 37), Verdict::Pass);
+        assert_eq!(judge(Service::Blue, 40, 0), Verdict::Pass);
+        assert_eq!(judge(Service::Blue, 60, 0), Verdict::Drop(Reason::Overflow));
+        assert_eq!(judge(Service::Green, 60, 60), Verdict::Drop(Reason::Overflow));
+    }
+}

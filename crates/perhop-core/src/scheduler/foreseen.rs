@@ -1,0 +1,106 @@
+//! A FIFO worked out ahead of time: when a packet is let in, the start of its service is already known.
+//!
+//! It holds no packets, only what tells when each leaves. The simulator's fast path is made of it, and so is the virtual
+//! queue of [`Dsd`](super::Dsd).
+
+use std::collections::VecDeque;
+
+use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
+use crate::{Color, Context, Environment, Header, Instant, Ledger};
+
+/// The books of a FIFO whose departures follow from its arrivals.
+#[derive(Clone, Debug)]
+pub struct ForeseenFifo {
+    waiting: VecDeque<Foreseen>,
+    ledger: Ledger,
+    rule: AnyAqm,
+    /// The rule knows that the server is idle.
+    idle: bool,
+}
+
+/// A packet that waits, and when it will not.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreseen {
+    /// When it came.
+    pub arrived: Instant,
+    /// When its service starts.
+    pub service: Instant,
+    /// Its size.
+    pub size: u16,
+    /// Its color.
+    pub color: Color,
+}
+
+impl ForeseenFifo {
+    /// An empty queue under this rule.
+    pub fn new(rule: AqmParams, environment: Environment) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            ledger: Ledger::default(),
+            rule: rule.build(environment),
+            idle: true,
+        }
+    }
+
+    /// Lets go of every packet whose service began by now; each is shown once.
+    #[inline]
+    pub fn settle(&mut self, now: Instant, mut leave: impl FnMut(&Foreseen)) {
+        while let Some(first) = self.waiting.front()
+            && first.service <= now
+        {
+            leave(first);
+            self.ledger.occupancy.remove(first.color, first.size);
+            self.ledger.counters.send(first.color);
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Takes a packet if the rule lets it in, and says when its service starts. [`settle`](Self::settle) it first;
+    /// `busy_until` is when the server has sent all that came before.
+    ///
+    /// # Errors
+    /// Why the packet is dropped.
+    #[inline]
+    pub fn admit(
+        &mut self,
+        header: &mut Header,
+        busy_until: Instant,
+        cx: &mut Context<'_>,
+    ) -> Result<Instant, Reason> {
+        header.arrived = cx.now;
+        let Header { size, color, .. } = *header;
+        if !self.idle && busy_until <= cx.now {
+            self.rule.on_idle(busy_until);
+            self.idle = true;
+        }
+        self.ledger.counters.arrive(color);
+        if let Verdict::Drop(reason) = self.rule.on_arrival(header, &self.ledger.occupancy, cx) {
+            self.ledger.counters.drop(color, reason);
+            return Err(reason);
+        }
+        self.idle = false;
+        let service = busy_until.max(cx.now);
+        if service > cx.now {
+            self.ledger.occupancy.add(color, size);
+            self.waiting.push_back(Foreseen { arrived: cx.now, service, size, color });
+        } else {
+            self.ledger.counters.send(color);
+        }
+        Ok(service)
+    }
+
+    /// What waits and what went through.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What the rule keeps track of.
+    pub fn gauges(&self) -> Vec<(&'static str, f64)> {
+        self.rule.gauges().collect()
+    }
+
+    /// The packets that wait, first to last.
+    pub fn iter(&self) -> impl Iterator<Item = &Foreseen> {
+        self.waiting.iter()
+    }
+}
