@@ -46,7 +46,8 @@ def blocks() -> str:
     """Every registered block as JSON.
 
     A list of objects: `name`, `role` ("aqm", "meter" or "scheduler"), `summary`, `source`, and `parameters`,
-    which maps a parameter's name to its `type`, `default` (null if it must be given) and `description`.
+    which maps a parameter's name to its `type`, whether it is `required`, its `default` (null if it has none)
+        and `description`.
     """
 
 def simulate(scenario: str, seed: int, cancel: Cancel | None = None) -> dict[str, Any]:
@@ -69,13 +70,13 @@ def simulate(scenario: str, seed: int, cancel: Cancel | None = None) -> dict[str
 
         `links`: for each link with a queue rule `name`, `rate_bps`, `utilization`, `mean_queue_packets`,
         i64[3] `arrived`, `sent`, `waiting`, `dropped` by reason, and `delay_s`: waiting times as `edges`
-        f64[b + 1], `counts` i64[b, 3] and `max` f64[3]; `classes`: where the queue tells classes of packets apart,
-        for each `name` and the same counts and `delay_s`; else empty.
+        f64[b + 1], `counts` i64[b, 3] and `max` f64[3]; `classes`: where the queue tells classes of packets
+        apart, for each `name` and the same counts and `delay_s`; else empty.
 
         `series`: `time_s` f64[k]; `throughput_bps`, `cwnd_packets`, `rtt_s` f64[k, n]; `links`: for each link
-        `queue_packets` f64[k], `gauges` by name, f64[k]: what the queue's rule keeps track of, and `classes` by
-        name: `packets` that wait, `arrived` and `dropped` since the run began, f64[k]. k is 0 unless the scenario
-        sets `probes.interval`.
+        `queue_packets` f64[k], `gauges` by name, f64[k]: what the queue's rule keeps track of, and `classes`
+        by name: `packets` that wait, `arrived` and `dropped` since the run began, f64[k]. k is 0 unless the
+        scenario sets `probes.interval`.
 
     Raises:
         ScenarioError: The scenario cannot be run.

@@ -401,12 +401,16 @@ def _command(*words: str, **options: object) -> str:
     return shlex.join(["perhop", *words, *given])
 
 
+def _default(parameter: dict[str, Any]) -> str:
+    """A parameter's default, or what stands for none."""
+    if parameter["default"] is None:
+        return "required" if parameter["required"] else "none"
+    return json.dumps(parameter["default"]).strip('"')
+
+
 def _defaults(block: dict[str, Any]) -> list[str]:
     """A block's parameters with their defaults, padded to columns."""
-    pairs = {
-        name: "required" if entry["default"] is None else json.dumps(entry["default"]).strip('"')
-        for name, entry in block["parameters"].items()
-    }
+    pairs = {name: _default(parameter) for name, parameter in block["parameters"].items()}
     wide, deep = (max(map(len, texts), default=0) for texts in (pairs, pairs.values()))
     return [f"      {name:{wide}}  {default:{deep}}  " for name, default in pairs.items()]
 

@@ -22,8 +22,13 @@ from typing import ClassVar, Literal, TypeAlias
 from perhop.tables import Table
 
 __all__ = [
+    "Abe",
     "Access",
+    "Aqm",
     "DropTail",
+    "Dsd",
+    "Edf",
+    "Fifo",
     "Flow",
     "FlowProfile",
     "InverseRate",
@@ -37,6 +42,7 @@ __all__ = [
     "RioPlusOut",
     "RioThree",
     "Scenario",
+    "Scheduler",
     "Tcp",
     "ThreePrecedence",
     "TokenBucket",
@@ -228,7 +234,132 @@ class InverseRate(Table):
     mean_packet: str | None = None
 
 
-Queue: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate
+@dataclass(frozen=True, kw_only=True)
+class Abe(Table):
+    """RED that drops green packets more often than blue ones, and keeps their wait short.
+
+    Source: Hurley & Le Boudec 1999, section 2.
+
+    Attributes:
+        thresholds: `min/max/max_p` of the RED test that gives p, against the average of all packets.
+        green_limit: A green packet that would find more packets than this before it is dropped (`N_g`);
+            no such limit unless given.
+        target: The ratio of green to blue losses to aim at (`alpha_t`, of the order of the square of
+            the throughput ratio beta). Default: 9.0.
+        alpha: Alpha at the start; `target` unless given.
+        law: How alpha is moved. Default: "published".
+        interval: How often alpha is moved. Default: "1s".
+        gain: The newest interval's weight in the two measured loss ratios; 1 takes each interval by
+            itself. Default: 0.1.
+        green_most: The highest probability with which RED drops a green packet below max. As published
+            it is 1, and green is cut off while alpha p is near 1. Default: 1.0.
+        losses: Which losses are measured. Default: "all".
+        root: Of the law `integral`: the higher the root, the slower alpha moves. Default: 10.
+        largest: Alpha never leaves 1 to this. Default: 100.0.
+        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
+        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
+            True.
+        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
+            (Floyd 2000). Default: False.
+        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "abe")
+
+    thresholds: str
+    limit: str
+    green_limit: str | None = None
+    target: float | None = None
+    alpha: float | None = None
+    law: Literal["published", "integral", "fixed"] | None = None
+    interval: str | None = None
+    gain: float | None = None
+    green_most: float | None = None
+    losses: Literal["all", "red"] | None = None
+    root: int | None = None
+    largest: float | None = None
+    weight: float | None = None
+    wait: bool | None = None
+    gentle: bool | None = None
+    mean_packet: str | None = None
+
+
+Aqm: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate | Abe
+"""Any aqm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fifo(Table):
+    """First in, first out; what a queue is when it names no scheduler.
+
+    Source: RFC 7567, section 2.
+
+    Attributes:
+        rule: Who is dropped.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "fifo")
+
+    rule: Aqm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edf(Table):
+    """Earliest deadline first: green packets before blue ones, unless these are overdue.
+
+    Source: Hurley & Le Boudec 1999, section 2.
+
+    Attributes:
+        blue: How long after its arrival a blue packet is due (D). Default: "100ms".
+        green: How long after its arrival a green packet is due. Default: "0s".
+        rule: Who is dropped.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "edf")
+
+    rule: Aqm
+    blue: str | None = None
+    green: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dsd(Table):
+    """Green packets leave soon or are dropped, blue ones leave no later than without green.
+
+    Source: duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5.
+
+    Attributes:
+        bound: The longest that a green packet may wait (d).
+        bias: The probability that green goes first when both heads can wait (g). With the control loop,
+            where it begins. Default: 1.0.
+        green_drop: When a green packet that cannot leave in time is dropped. Default: "early".
+        refused_green: What becomes of a green packet whose duplicate is refused. Default: "drop".
+        control: How often the control loop moves the bias, so that green's predicted rate is not above
+            blue's; never unless given.
+        step: By how much the control loop moves the bias. Default: 0.05.
+        base_rtt: The round-trip time without the wait at this queue, from which the control loop
+            predicts rates. Default: "50ms".
+        rule: The rule of the virtual queue: the flat best effort that blue is held to.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "dsd")
+
+    bound: str
+    rule: Aqm
+    bias: float | None = None
+    green_drop: Literal["early", "late"] | None = None
+    refused_green: Literal["drop", "admit"] | None = None
+    control: str | None = None
+    step: float | None = None
+    base_rtt: str | None = None
+
+
+Scheduler: TypeAlias = Fifo | Edf | Dsd
+"""Any scheduler."""
+
+
+Queue: TypeAlias = Aqm | Scheduler
 """Any queue."""
 
 

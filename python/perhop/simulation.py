@@ -244,8 +244,8 @@ class Result:
     def queues(self) -> pl.DataFrame:
         """One row for each run, probe time, link and quantity, in packets unless its name says otherwise.
 
-        Quantities: `queue`, the length; what the queue's rule keeps track of, such as `average total`; and, where
-        the queue tells classes of packets apart, `CLASS packets` that wait, and `CLASS arrived` and
+        Quantities: `queue`, the length; what the queue's rule keeps track of, such as `average total`; and,
+        where the queue tells classes of packets apart, `CLASS packets` that wait, and `CLASS arrived` and
         `CLASS dropped` since the run began.
         """
         frames = [frame for run in self.runs for frame in _queue_frames(run)]

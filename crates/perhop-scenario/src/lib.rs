@@ -43,9 +43,11 @@ pub fn blocks() -> Value {
 fn describe(parameters: &Value, definitions: &Value) -> Value {
     let none = Map::new();
     let properties = parameters["properties"].as_object().unwrap_or(&none);
+    let required = parameters["required"].as_array().map_or(&[][..], Vec::as_slice);
     let described = properties.iter().map(|(name, property)| {
         let described = json!({
             "type": type_name(property, definitions),
+            "required": required.iter().any(|key| key == name),
             "default": property["default"],
             "description": property["description"],
         });
@@ -54,12 +56,23 @@ fn describe(parameters: &Value, definitions: &Value) -> Value {
     Value::Object(described.collect())
 }
 
-/// `boolean`, a quantity with an example (`Thresholds, such as 30/90/0.05`), or the words that may stand there.
+/// `boolean`, a quantity with an example (`Thresholds, such as 30/90/0.05`), the words that may stand there, or, for a block
+/// inside this one, the key that names it.
 fn type_name(property: &Value, definitions: &Value) -> String {
+    // What may be left out is this or null.
+    if let Some(either) = property["anyOf"].as_array() {
+        return either
+            .iter()
+            .find(|one| one["type"] != "null")
+            .map_or_else(String::new, |one| type_name(one, definitions));
+    }
     let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else {
         return property["type"].as_str().unwrap_or("any").into();
     };
     let definition = &definitions[name];
+    if definition["oneOf"][0]["properties"].is_object() {
+        return format!("table of an {}", name.to_lowercase());
+    }
     if let Some(words) = definition["oneOf"].as_array() {
         let words = words.iter().filter_map(|word| word["const"].as_str()).map(|word| format!("`{word}`"));
         return words.collect::<Vec<_>>().join(" or ");

@@ -5,8 +5,8 @@
 //! that the measured ratio of green to blue losses, `alpha_m`, meets its target, `alpha_t`. The order of service is the
 //! scheduler's ([`Edf`](crate::scheduler::Edf) in the paper).
 //!
-//! While p is above 1/alpha no green packet gets in. Blue sources that yield to losses keep p below that; blue traffic that
-//! does not can cut green off altogether, as the paper's algorithm has it.
+//! While p is above 1/alpha no green packet gets in, as the paper's algorithm has it (with drops spread evenly, as here, above
+//! half of that): many blue sources, or some that do not yield to losses, can cut green off. `green-most` bounds it.
 //!
 //! ## Deviations
 //! - The paper counts N, the packets with a deadline before now; here those with a deadline at this very instant count, too:
@@ -26,7 +26,8 @@ use super::{Aqm, Reason, Verdict};
 use crate::abe::Service;
 use crate::units::{Packets, Positive, UnitError};
 use crate::{
-    Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, Occupancy, Thresholds, Weight,
+    Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, Occupancy, Probability, Thresholds,
+    Weight,
 };
 
 /// How alpha is moved.
@@ -70,6 +71,9 @@ red_params! {
         #[serde(default = "one_second")] interval: Duration,
         /// The newest interval's weight in the two measured loss ratios; 1 takes each interval by itself.
         #[serde(default = "tenth")] gain: Weight,
+        /// The highest probability with which RED drops a green packet below max. As published it is 1, and green is cut off
+        /// while alpha p is near 1.
+        #[serde(default = "one")] green_most: Probability,
         /// Which losses are measured.
         #[serde(default)] losses: Losses,
         /// Of the law `integral`: the higher the root, the slower alpha moves.
@@ -114,6 +118,10 @@ const fn hundred() -> Positive {
     Positive::literal(100.0)
 }
 
+fn one() -> Probability {
+    Probability::new(1.0).expect("a probability")
+}
+
 const fn one_second() -> Duration {
     Duration::from_secs(1)
 }
@@ -129,6 +137,7 @@ pub struct Abe {
     weight: Weight,
     thresholds: Thresholds,
     green_limit: u64,
+    green_most: f64,
     average: Ewma,
     idle: IdleClock,
     /// By service: one count of packets since the last drop each, so that the services do not interfere.
@@ -139,7 +148,8 @@ pub struct Abe {
 impl Block for Abe {
     type Params = AbeParams;
     const NAME: &'static str = "abe";
-    const SUMMARY: &'static str = "RED that drops green packets of Asymmetric Best-Effort more often than blue ones, and keeps their wait short";
+    const SUMMARY: &'static str =
+        "RED that drops green packets more often than blue ones, and keeps their wait short";
     const SOURCE: &'static str = "Hurley & Le Boudec 1999, section 2";
 
     fn check(params: &AbeParams) -> Result<(), UnitError> {
@@ -162,6 +172,7 @@ impl Block for Abe {
             weight: params.weight,
             thresholds: params.thresholds,
             green_limit: params.green_limit.map_or(u64::MAX, Packets::get),
+            green_most: params.green_most.get(),
             average: Ewma::default(),
             idle: IdleClock::new(params.mean_packet, environment.rate),
             tests: [test.clone(), test],
@@ -183,11 +194,14 @@ impl Abe {
             test.lost();
             return Verdict::Drop(Reason::Overflow);
         }
-        let max_p = match service {
-            Service::Blue => test.max_p(),
-            Service::Green => self.control.alpha * test.max_p(),
-        };
-        let verdict = Verdict::of(test.judge_with(max_p, self.average.get(), packet, cx.rng));
+        let average = self.average.get();
+        let verdict = Verdict::of(match service {
+            Service::Blue => test.judge(average, packet, cx.rng),
+            Service::Green => {
+                let max_p = self.control.alpha * test.max_p();
+                test.judge_with(max_p, self.green_most, average, packet, cx.rng)
+            }
+        });
         if verdict == Verdict::Pass && service == Service::Green && queue.ahead() > self.green_limit {
             return Verdict::Drop(Reason::DelayControl);
         }

@@ -124,14 +124,15 @@ impl EarlyTest {
     /// Judges one packet against the `average`; `None` lets it pass.
     #[inline]
     pub fn judge(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
-        self.judge_with(self.set.max_p(), average, packet, rng)
+        self.judge_with(self.set.max_p(), 1.0, average, packet, rng)
     }
 
-    /// As [`judge`](Self::judge), with another max_p for this packet.
+    /// As [`judge`](Self::judge), with another max_p for this packet, which may be above 1, and a chance of at most `most`.
     #[inline]
     pub fn judge_with(
         &mut self,
         max_p: f64,
+        most: f64,
         average: f64,
         packet: &Header,
         rng: &mut Rng,
@@ -153,7 +154,7 @@ impl EarlyTest {
         if self.set.unit() == Unit::Bytes && p_a < 1.0 {
             p_a = (p_a * f64::from(packet.size) / self.knobs.mean_packet.get() as f64).min(1.0);
         }
-        if rng.chance(p_a) {
+        if rng.chance(p_a.min(most)) {
             self.count = 0;
             return Some(Severity::Early);
         }

@@ -126,10 +126,10 @@ impl InverseRate {
         let average = self.averages.other.get();
         let p = self.law.probability(packet.service);
         match self.reading {
-            Reading::MaxP => self.out_test.judge_with(p, average, packet, cx.rng),
+            Reading::MaxP => self.out_test.judge_with(p, 1.0, average, packet, cx.rng),
             Reading::Scale => {
                 let max_p = self.out_test.max_p() * p * self.law.m;
-                self.out_test.judge_with(max_p, average, packet, cx.rng)
+                self.out_test.judge_with(max_p, 1.0, average, packet, cx.rng)
             }
             Reading::Flat if average >= self.max => Some(Severity::Forced),
             Reading::Flat => (average >= self.min && cx.rng.chance(p)).then_some(Severity::Early),

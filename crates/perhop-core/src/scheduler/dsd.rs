@@ -141,9 +141,10 @@ struct Control {
 impl<P: Packet> Block for Dsd<P> {
     type Params = DsdParams;
     const NAME: &'static str = "dsd";
-    const SUMMARY: &'static str = "duplicate scheduling with deadlines: green packets leave soon or are dropped, blue ones \
-                                   leave no later than from a FIFO without green";
-    const SOURCE: &'static str = "draft-hurley-alternative-best-effort-01, section 5";
+    const SUMMARY: &'static str =
+        "green packets leave soon or are dropped, blue ones leave no later than without green";
+    const SOURCE: &'static str =
+        "duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5";
 
     fn check(params: &DsdParams) -> Result<(), UnitError> {
         if params.control.is_some_and(Duration::is_zero) {

@@ -64,7 +64,8 @@ struct Held<P> {
 impl<P: Packet> Block for Edf<P> {
     type Params = EdfParams;
     const NAME: &'static str = "edf";
-    const SUMMARY: &'static str = "earliest deadline first: green packets of Asymmetric Best-Effort before blue ones, unless these are overdue";
+    const SUMMARY: &'static str =
+        "earliest deadline first: green packets before blue ones, unless these are overdue";
     const SOURCE: &'static str = "Hurley & Le Boudec 1999, section 2";
 
     fn new(params: EdfParams, environment: Environment) -> Self {
