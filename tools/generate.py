@@ -45,7 +45,12 @@ def block_section(block: dict[str, Any]) -> str:
     """One block: what it does, where it comes from, what can be set."""
     parts = [f"### {block['name']}", sentence(block["summary"]), f"Source: {block['source']}."]
     rows = [
-        [f"`{name}`", parameter["type"], shown(parameter["default"], "required" if parameter["required"] else "none"), parameter["description"]]
+        [
+            f"`{name}`",
+            parameter["type"],
+            shown(parameter["default"], "required" if parameter["required"] else "none"),
+            parameter["description"],
+        ]
         for name, parameter in block["parameters"].items()
     ]
     if rows:
