@@ -9,20 +9,35 @@ import numpy as np
 from perhop.measures import utilization
 from perhop.statistics import Estimate, paired_difference
 from perhop.studies.yeom.common import (
+    CLASSES,
     COMPARED,
     MBPS,
+    NAMES,
     PAPER,
+    PROFILES,
     RUNS,
     SCHEME_NAMES,
     SCHEMES,
     SETTING,
+    by_scheme,
     claims,
     signed,
     stated,
     sum_mbps,
     total_mbps,
 )
-from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Row, Sample, Study, Table
+from perhop.study import (
+    Axis,
+    Evidence,
+    Judgement,
+    Plot,
+    Reference,
+    Row,
+    Sample,
+    Study,
+    Table,
+    by_interval,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,10 +47,9 @@ if TYPE_CHECKING:
     from perhop.runs import Run
     from perhop.study import Factors
 
-PROFILES = (2.0, 1.0, 0.5, 0.1, 0.0)
-"""Reserved rates in Mbit/s: one aggregate and one single source of each."""
 CAPACITY = 9.0
 MEMBERS = 3
+"""Flows of an aggregate; of each rate there is one aggregate and one single source."""
 SINGLE, AGGREGATE = "single", "aggregate"
 SOURCES = (AGGREGATE, SINGLE)
 RTTS = {1: (60, 60, 60), 2: (40, 60, 80)}
@@ -51,8 +65,6 @@ SETTLED_S = 5.0
 
 FIG11_STATEMENT = stated("fig11")
 FIG12_STATEMENT = stated("fig12")
-
-NAMES = {rate: "best effort" if rate == 0 else f"{rate:g} Mbit/s" for rate in PROFILES}
 
 
 def network(
@@ -124,10 +136,11 @@ def aggregate_wins(evidence: Evidence) -> Judgement:
     text = "; ".join(
         f"{SCHEME_NAMES[s]} " + ", ".join(signed(found[s, 1, r].mean, 2) for r in PROFILES) for s in COMPARED
     )
-    return Judgement(
-        not against,
+    return by_interval(
+        found.values(),
         f"Aggregate − single, experiment 1, 2/1/0.5/0.1/BE, Mbit/s: {text}. "
         f"Not above 0: {'; '.join(against) or 'none'}.",
+        holds=not against,
     )
 
 
@@ -166,7 +179,6 @@ def three_shares(evidence: Evidence) -> Judgement:
     )
 
 
-CLASSES = Axis("profile_mbps", "Profile, Mbit/s", {**{r: f"{r:g}" for r in PROFILES if r}, 0.0: "BE"})
 SOURCE_AXIS = Axis("source", "Source", {AGGREGATE: "aggregate", SINGLE: "single"})
 
 FIG11 = Study(
@@ -286,8 +298,11 @@ def _compare(evidence: Evidence, metric: str, sign: int, what: str) -> Judgement
         )
         for s in COMPARED
     }
-    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text(sign=True)}" for s, e in found.items())
-    return Judgement(all(e.low > 0 if sign > 0 else e.high < 0 for e in found.values()), f"{what}: {text}.")
+    return by_interval(
+        found.values(),
+        f"{what}: {by_scheme(found, sign=True)}.",
+        holds=all(e.low > 0 if sign > 0 else e.high < 0 for e in found.values()),
+    )
 
 
 FIG12 = Study(

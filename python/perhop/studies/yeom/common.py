@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.measures import targets
 from perhop.study import Axis, Claim, Judgement, Statement, statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from perhop.runs import Run
+    from perhop.statistics import Estimate
     from perhop.study import Evidence
 
 PAPER = 'Yeom and Reddy, "Realizing throughput guarantees in a differentiated services network"'
@@ -39,6 +41,11 @@ SCHEME_NAMES = {
     THREE_DROP: "three-drop",
 }
 SCHEMES = Axis("scheme", "Scheme", SCHEME_NAMES)
+
+PROFILES = (2.0, 1.0, 0.5, 0.1, 0.0)
+"""The five reserved rates of most experiments, in Mbit/s; 0 is best effort."""
+NAMES = {rate: "best effort" if rate == 0 else f"{rate:g} Mbit/s" for rate in PROFILES}
+CLASSES = Axis("profile_mbps", "Profile, Mbit/s", {**{r: f"{r:g}" for r in PROFILES if r}, 0.0: "BE"})
 
 BOTTLENECK_MS = 18.0
 ACCESS_MS = 1.0
@@ -195,6 +202,22 @@ def sum_mbps(run: Run, *names: str) -> float:
 def total_mbps(run: Run) -> float:
     """Throughput of all flows together, Mbit/s."""
     return float(np.sum(run.flows("throughput_bps"))) / 1e6
+
+
+def cell(scheme: str, percent: int) -> dict[str, Any]:
+    """The factors of one scheme at one subscription."""
+    return {"scheme": scheme, "subscription_percent": percent}
+
+
+def class_targets(profiles: Sequence[float], count: int, capacity_mbps: float) -> dict[float, float]:
+    """The target of each class on a link that `count` flows of each share, Mbit/s."""
+    wanted = targets([rate for rate in profiles for _ in range(count)], capacity_mbps)
+    return dict(zip(profiles, wanted[::count], strict=True))
+
+
+def by_scheme(found: Mapping[str, Estimate], digits: int = 3, *, sign: bool = False) -> str:
+    """`RIO 1.534 ± 0.024, inverse-rate …`."""
+    return ", ".join(f"{SCHEME_NAMES[s]} {e.text(digits, sign=sign)}" for s, e in found.items())
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -14,7 +14,6 @@ from perhop.measures import (
     jain_index,
     reservation_success,
     rmse,
-    targets,
     utilization,
 )
 from perhop.statistics import overlap
@@ -30,11 +29,15 @@ from perhop.studies.yeom.common import (
     SETTING,
     THREE_DROP,
     TWO_WINDOWS,
+    Setting,
+    by_scheme,
+    cell,
     claims,
+    class_targets,
     mean_mbps,
     stated,
 )
-from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Sample, Study, Table
+from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Sample, Study, Table, by_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,36 +51,33 @@ RTTS = (20, 40, 60, 80, 100)
 """Propagation round-trip times in ms."""
 CAPACITY = {75: 10.0, 25: 30.0}
 """Rate of the bottleneck in Mbit/s by subscription in percent."""
-TARGETS = {
-    percent: dict(zip(PROFILES, targets([r for r in PROFILES for _ in RTTS], c)[:: len(RTTS)], strict=True))
-    for percent, c in CAPACITY.items()
-}
-SETTING_RTT = replace(SETTING, bottleneck_ms=8.0)
+TARGETS = {percent: class_targets(PROFILES, len(RTTS), c) for percent, c in CAPACITY.items()}
+BOTTLENECK_MS = 8.0
 """So that a round trip of 20 ms is possible."""
 
 TABLE2_STATEMENT = stated("table2")
 TABLE3_STATEMENT = stated("table3")
 
-CELLS: Sequence[dict[str, Any]] = [
-    {"scheme": scheme, "subscription_percent": percent} for percent in CAPACITY for scheme in COMPARED
-]
+CELLS: Sequence[dict[str, Any]] = [cell(scheme, percent) for percent in CAPACITY for scheme in COMPARED]
 
 
 def entry(scheme: str, percent: int, profile: float, rtt: int) -> dict[str, Any]:
     """The factors of one flow."""
-    return {"scheme": scheme, "subscription_percent": percent, "profile_mbps": profile, "rtt_ms": rtt}
+    return {**cell(scheme, percent), "profile_mbps": profile, "rtt_ms": rtt}
 
 
-def build(cell: Factors) -> Mapping[str, Any]:
+def network(setting: Setting, scheme: str, percent: int) -> dict[str, Any]:
     """Fifteen flows."""
-    scheme = str(cell["scheme"])
+    near = replace(setting, bottleneck_ms=BOTTLENECK_MS)
     entries = [
-        SETTING_RTT.tcp(scheme, flow_name(profile, rtt), profile, rtt_ms=rtt)
-        for profile in PROFILES
-        for rtt in RTTS
+        near.tcp(scheme, flow_name(profile, rtt), profile, rtt_ms=rtt) for profile in PROFILES for rtt in RTTS
     ]
-    capacity = CAPACITY[int(cell["subscription_percent"])]
-    return SETTING_RTT.scenario("Yeom and Reddy, Table 2", scheme, capacity, entries)
+    return near.scenario("Yeom and Reddy, Table 2", scheme, CAPACITY[percent], entries)
+
+
+def build(factors: Factors) -> Mapping[str, Any]:
+    """The setting of one row."""
+    return network(SETTING, str(factors["scheme"]), int(factors["subscription_percent"]))
 
 
 def flow_name(profile: float, rtt: int) -> str:
@@ -90,22 +90,22 @@ def rates(run: Run) -> dict[float, list[float]]:
     return {profile: [mean_mbps(run, flow_name(profile, rtt)) for rtt in RTTS] for profile in PROFILES}
 
 
-def table2_samples(cell: Factors, run: Run) -> Iterator[Sample]:
+def table2_samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """The rate of every flow."""
     for profile, values in rates(run).items():
         for rtt, value in zip(RTTS, values, strict=True):
-            yield Sample({**cell, "profile_mbps": profile, "rtt_ms": rtt}, "throughput", MBPS, value)
+            yield Sample({**factors, "profile_mbps": profile, "rtt_ms": rtt}, "throughput", MBPS, value)
 
 
-def table3_samples(cell: Factors, run: Run) -> Iterator[Sample]:
+def table3_samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """The paper's measures, both readings of fairness and of differentiation, and Jain's index."""
-    percent = int(cell["subscription_percent"])
+    percent = int(factors["subscription_percent"])
     classes = rates(run)
     values = [value for group in classes.values() for value in group]
     wanted = [TARGETS[percent][profile] for profile in classes for _ in RTTS]
-    yield from table2_samples(cell, run)
-    yield Sample(cell, "rmse", MBPS, rmse(values, wanted))
-    yield Sample(cell, "utilization", "fraction", utilization(values, CAPACITY[percent]))
+    yield from table2_samples(factors, run)
+    yield Sample(factors, "rmse", MBPS, rmse(values, wanted))
+    yield Sample(factors, "utilization", "fraction", utilization(values, CAPACITY[percent]))
     reached = reservation_success(values, [profile for profile in classes for _ in RTTS])
     ratios: list[tuple[str, float | None, float | None]] = [
         ("reservation_success", None, reached),
@@ -122,8 +122,8 @@ def table3_samples(cell: Factors, run: Run) -> Iterator[Sample]:
     units = {"reservation_success": "fraction", "jain_index": "index"}
     for metric, of, value in ratios:
         if value is not None:
-            factors = cell if of is None else {**cell, "profile_mbps": of}
-            yield Sample(factors, metric, units.get(metric, "ratio"), value)
+            named = factors if of is None else {**factors, "profile_mbps": of}
+            yield Sample(named, metric, units.get(metric, "ratio"), value)
 
 
 def means(evidence: Evidence, scheme: str, percent: int, profile: float) -> list[float]:
@@ -139,10 +139,11 @@ def shorter_wins(evidence: Evidence) -> Judgement:
     }
     against = [_name(*key) for key, e in found.items() if e.low <= 0]
     least = min(found, key=lambda key: found[key].low)
-    return Judgement(
-        not against,
+    return by_interval(
+        found.values(),
         f"{len(found) - len(against)} of {len(found)}; the least sure is {_name(*least)} with "
         f"{found[least].text(sign=True)} Mbit/s. Without: {', '.join(against) or 'none'}.",
+        holds=not against,
     )
 
 
@@ -158,8 +159,10 @@ def rtt_order(evidence: Evidence) -> Judgement:
         for (scheme, percent, profile, rtt), e in found.items()
         if e.low > 0
     ]
-    return Judgement(
-        not against, f"{len(against)} of {len(found)} steps are upwards: {', '.join(against) or 'none'}."
+    return by_interval(
+        found.values(),
+        f"{len(against)} of {len(found)} steps are upwards: {', '.join(against) or 'none'}.",
+        holds=not against,
     )
 
 
@@ -179,10 +182,11 @@ def three_drop_is_rio(evidence: Evidence) -> Judgement:
         )
     ]
     largest = max(differences, key=lambda key: abs(differences[key].mean))
-    return Judgement(
-        not apart,
+    return by_interval(
+        differences.values(),
         f"Apart: {', '.join(apart) or 'none'}. The largest difference, three-drop − RIO, is "
         f"{differences[largest].text(sign=True)} Mbit/s ({largest[0]:g} Mbit/s at {largest[1]} ms).",
+        holds=not apart,
     )
 
 
@@ -223,29 +227,32 @@ def succeed(evidence: Evidence) -> Judgement:
     ]
     return Judgement(
         not short,
-        f"Below, Mbit/s: {', '.join(short) or 'none'}. {_by_scheme(evidence, 'reservation_success', 75)}",
+        f"Below, Mbit/s: {', '.join(short) or 'none'}. {_each(evidence, 'reservation_success', 75)}",
     )
 
 
 def more_succeed(evidence: Evidence) -> Judgement:
     """Scheme − RIO at 75 %."""
     found = {
-        s: evidence.difference("reservation_success", _cell(s, 75), _cell(RIO, 75))
+        s: evidence.difference("reservation_success", cell(s, 75), cell(RIO, 75))
         for s in COMPARED
         if s != RIO
     }
-    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text(sign=True)}" for s, e in found.items())
-    return Judgement(
-        all(found[s].low > 0 for s in (INVERSE, THREE_DROP)),
-        f"Share that reaches its rate, scheme − RIO: {text}.",
+    return by_interval(
+        found.values(),
+        f"Share that reaches its rate, scheme − RIO: {by_scheme(found, sign=True)}.",
+        holds=all(found[s].low > 0 for s in (INVERSE, THREE_DROP)),
     )
 
 
 def larger_at_25(evidence: Evidence) -> Judgement:
     """25 % − 75 % in the error."""
-    found = {s: evidence.difference("rmse", _cell(s, 25), _cell(s, 75)) for s in COMPARED}
-    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text(sign=True)}" for s, e in found.items())
-    return Judgement(all(e.low > 0 for e in found.values()), f"Error, 25 % − 75 %, Mbit/s: {text}.")
+    found = {s: evidence.difference("rmse", cell(s, 25), cell(s, 75)) for s in COMPARED}
+    return by_interval(
+        found.values(),
+        f"Error, 25 % − 75 %, Mbit/s: {by_scheme(found, sign=True)}.",
+        holds=all(e.low > 0 for e in found.values()),
+    )
 
 
 def least(metric: str, best: str, *levels: int) -> Callable[[Evidence], Judgement]:
@@ -253,12 +260,12 @@ def least(metric: str, best: str, *levels: int) -> Callable[[Evidence], Judgemen
 
     def judge(evidence: Evidence) -> Judgement:
         holds = all(
-            evidence.mean(metric, _cell(best, p)) < evidence.mean(metric, _cell(s, p))
+            evidence.mean(metric, cell(best, p)) < evidence.mean(metric, cell(s, p))
             for p in levels
             for s in COMPARED
             if s != best
         )
-        return Judgement(holds, " ".join(_by_scheme(evidence, metric, p) for p in levels))
+        return Judgement(holds, " ".join(_each(evidence, metric, p) for p in levels))
 
     return judge
 
@@ -278,20 +285,14 @@ def fairer(evidence: Evidence) -> Judgement:
     )
 
 
-def _cell(scheme: str, percent: int) -> dict[str, Any]:
-    return {"scheme": scheme, "subscription_percent": percent}
-
-
-def _by_scheme(evidence: Evidence, metric: str, percent: int) -> str:
+def _each(evidence: Evidence, metric: str, percent: int) -> str:
     words = {
         "rmse": "Error, Mbit/s",
         "utilization": "Use of the link",
         "reservation_success": "Share that reaches its rate",
     }
-    text = ", ".join(
-        f"{SCHEME_NAMES[s]} {evidence.estimate(metric, _cell(s, percent)).text()}" for s in COMPARED
-    )
-    return f"{words[metric]} at {percent} %: {text}."
+    found = {s: evidence.estimate(metric, cell(s, percent)) for s in COMPARED}
+    return f"{words[metric]} at {percent} %: {by_scheme(found)}."
 
 
 def _name(scheme: str, percent: int, profile: float) -> str:

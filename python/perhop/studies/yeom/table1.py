@@ -6,14 +6,17 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
-from perhop.measures import jain_index, reservation_success, rmse, targets, utilization
+from perhop.measures import jain_index, reservation_success, rmse, utilization
 from perhop.statistics import paired_difference
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
+    CLASSES,
     INVERSE,
     MBPS,
+    NAMES,
     NO_OUT,
     PAPER,
+    PROFILES,
     RIO,
     RUNS,
     SCHEME_NAMES,
@@ -22,13 +25,26 @@ from perhop.studies.yeom.common import (
     THREE_DROP,
     TWO_WINDOWS,
     Setting,
+    cell,
     claims,
+    class_targets,
     mean_mbps,
     signed,
     stated,
     total_mbps,
 )
-from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Row, Sample, Study, Table
+from perhop.study import (
+    Axis,
+    Evidence,
+    Judgement,
+    Plot,
+    Reference,
+    Row,
+    Sample,
+    Study,
+    Table,
+    by_interval,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,29 +52,15 @@ if TYPE_CHECKING:
     from perhop.runs import Run
     from perhop.study import Factors
 
-PROFILES = (2.0, 1.0, 0.5, 0.1, 0.0)
-"""Reserved rates in Mbit/s, two flows of each; 0 is best effort."""
 COUNT = 2
+"""Flows of each class."""
 CAPACITY = {60: 12.0, 90: 8.0, 120: 6.0}
 """Rate of the bottleneck in Mbit/s by subscription in percent."""
-TARGETS = {
-    percent: dict(
-        zip(PROFILES, targets([r for r in PROFILES for _ in range(COUNT)], c)[::COUNT], strict=True)
-    )
-    for percent, c in CAPACITY.items()
-}
-
-NAMES = {rate: "best effort" if rate == 0 else f"{rate:g} Mbit/s" for rate in PROFILES}
-CLASSES = Axis("profile_mbps", "Profile, Mbit/s", {**{r: f"{r:g}" for r in PROFILES if r}, 0.0: "BE"})
+TARGETS = {percent: class_targets(PROFILES, COUNT, c) for percent, c in CAPACITY.items()}
 LEVELS = Axis("subscription_percent", "Subscription", {p: f"{p} %" for p in CAPACITY})
 
 STATEMENT = stated("table1")
 FIG3_STATEMENT = stated("fig3")
-
-
-def cell(scheme: str, percent: int) -> dict[str, Any]:
-    """The factors of one row of the table."""
-    return {"scheme": scheme, "subscription_percent": percent}
 
 
 def entry(scheme: str, percent: int, profile: float) -> dict[str, Any]:
@@ -142,7 +144,7 @@ def sides(
         for rate in PROFILES
         if rate in above or rate in below
     )
-    return Judgement(holds, f"{percent} %, Mbit/s: {text}.")
+    return by_interval(found.values(), f"{percent} %, Mbit/s: {text}.", holds=holds)
 
 
 def shares(evidence: Evidence, scheme: str, percent: int, rate: float) -> dict[int, float]:
@@ -161,8 +163,10 @@ def favours_small(evidence: Evidence) -> Judgement:
         for percent in (60, 90)
     }
     text = "; ".join(f"{SCHEME_NAMES[s]} at {p} % {e.text(sign=True)}" for (s, p), e in found.items())
-    return Judgement(
-        all(e.low > 0 for e in found.values()), f"Share of the target, 0.1 − 2 Mbit/s class: {text}."
+    return by_interval(
+        found.values(),
+        f"Share of the target, 0.1 − 2 Mbit/s class: {text}.",
+        holds=all(e.low > 0 for e in found.values()),
     )
 
 
@@ -189,7 +193,7 @@ def no_out_excess(evidence: Evidence) -> Judgement:
     judged = sides(evidence, NO_OUT, 60, (0.0,), reserved)
     more = evidence.difference("throughput", entry(NO_OUT, 60, 0.0), entry(NO_OUT, 60, 1.0))
     text = f"Best effort − 1 Mbit/s class: {more.text(sign=True)} Mbit/s."
-    return Judgement(judged.holds and more.low > 0, f"{judged.evidence} {text}")
+    return by_interval([more], f"{judged.evidence} {text}", holds=bool(judged.holds) and more.low > 0)
 
 
 def no_out_at_120(evidence: Evidence) -> Judgement:
@@ -202,9 +206,10 @@ def no_out_at_120(evidence: Evidence) -> Judgement:
     ]
     error = evidence.difference("rmse", cell(NO_OUT, 120), cell(RIO, 120))
     text = ", ".join(f"{NAMES[rate]} {mean:.3f} of {TARGETS[120][rate]:.3f}" for rate, mean in found.items())
-    return Judgement(
-        not far and error.low <= 0,
+    return by_interval(
+        [error],
         f"120 %, Mbit/s: {text}; error, No-OUT − RIO {error.text(sign=True)}.",
+        holds=not far and error.low <= 0,
     )
 
 
@@ -220,8 +225,10 @@ def rises(evidence: Evidence, schemes: tuple[str, ...]) -> Judgement:
         f"{SCHEME_NAMES[s]} " + ", ".join(f"{evidence.mean('rmse', cell(s, p)):.3f}" for p in (120, 90, 60))
         for s in schemes
     )
-    return Judgement(
-        not against, f"Error at 120, 90, 60 %, Mbit/s: {text}. Not a rise: {', '.join(against) or 'none'}."
+    return by_interval(
+        steps.values(),
+        f"Error at 120, 90, 60 %, Mbit/s: {text}. Not a rise: {', '.join(against) or 'none'}.",
+        holds=not against,
     )
 
 
@@ -250,7 +257,11 @@ def exceptions(evidence: Evidence) -> Judgement:
     """Scheme − RIO in the error, at the exceptions."""
     found = {(s, p): evidence.difference("rmse", cell(s, p), cell(RIO, p)) for s, p in EXCEPTIONS}
     text = "; ".join(f"{p} %, {SCHEME_NAMES[s]} {e.text(sign=True)}" for (s, p), e in found.items())
-    return Judgement(all(e.low > 0 for e in found.values()), f"Error, scheme − RIO, Mbit/s: {text}.")
+    return by_interval(
+        found.values(),
+        f"Error, scheme − RIO, Mbit/s: {text}.",
+        holds=all(e.low > 0 for e in found.values()),
+    )
 
 
 def large_class_gains(evidence: Evidence) -> Judgement:
@@ -261,7 +272,11 @@ def large_class_gains(evidence: Evidence) -> Judgement:
         for s in ALL_SCHEMES[1:]
     }
     text = "; ".join(f"{p} %, {SCHEME_NAMES[s]} {e.text(sign=True)}" for (s, p), e in found.items())
-    return Judgement(all(e.low > 0 for e in found.values()), f"2 Mbit/s class, scheme − RIO, Mbit/s: {text}.")
+    return by_interval(
+        found.values(),
+        f"2 Mbit/s class, scheme − RIO, Mbit/s: {text}.",
+        holds=all(e.low > 0 for e in found.values()),
+    )
 
 
 def two_windows_utilization(evidence: Evidence) -> Judgement:
@@ -288,7 +303,7 @@ def far_from_target(evidence: Evidence) -> Judgement:
     text = ", ".join(
         f"{NAMES[rate]} {signed(100 * (e.mean / wanted[rate] - 1), 0)} %" for rate, e in found.items()
     )
-    return Judgement(len(missed) >= 3, f"60 %, against the target: {text}.")
+    return by_interval(found.values(), f"60 %, against the target: {text}.", holds=len(missed) >= 3)
 
 
 def in_drops(evidence: Evidence) -> Judgement:

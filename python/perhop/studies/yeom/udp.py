@@ -19,13 +19,15 @@ from perhop.studies.yeom.common import (
     SETTING,
     THREE_DROP,
     TWO_WINDOWS,
+    Setting,
+    by_scheme,
     claims,
     mean_mbps,
     stated,
     sum_mbps,
     total_mbps,
 )
-from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Sample, Study, Table
+from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Sample, Study, Table, by_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -94,7 +96,7 @@ def udp_rises(evidence: Evidence) -> Judgement:
         + ", ".join(f"{evidence.mean('throughput', at(s, r, UDP)):.1f}" for r in SENDING[1:])
         for s in COMPARED
     )
-    return Judgement(not against, f"Sending 2, 4, … 20 it gets, Mbit/s: {text}.")
+    return by_interval(steps.values(), f"Sending 2, 4, … 20 it gets, Mbit/s: {text}.", holds=not against)
 
 
 def gets_what_it_sends(evidence: Evidence) -> Judgement:
@@ -116,16 +118,18 @@ def gets_what_it_sends(evidence: Evidence) -> Judgement:
 def contained(evidence: Evidence) -> Judgement:
     """At 20 Mbit/s."""
     found = {s: evidence.estimate("throughput", at(s, SENDING[-1], UDP)) for s in COMPARED}
-    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text(2)}" for s, e in found.items())
-    return Judgement(all(8 <= e.mean <= 12 for e in found.values()), f"Sending 20 Mbit/s it gets {text}.")
+    return Judgement(
+        all(8 <= e.mean <= 12 for e in found.values()), f"Sending 20 Mbit/s it gets {by_scheme(found, 2)}."
+    )
 
 
 def lose(evidence: Evidence) -> Judgement:
     """RIO and two-windows at 20 Mbit/s."""
     found = {s: evidence.estimate("throughput", at(s, SENDING[-1], RESERVED)) for s in COMPARED}
-    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text()}" for s, e in found.items())
-    return Judgement(
-        all(found[s].high < PROFILE for s in (RIO, TWO_WINDOWS)), f"Reserved TCP flow, Mbit/s: {text}."
+    return by_interval(
+        found.values(),
+        f"Reserved TCP flow, Mbit/s: {by_scheme(found)}.",
+        holds=all(found[s].high < PROFILE for s in (RIO, TWO_WINDOWS)),
     )
 
 
@@ -151,9 +155,10 @@ def protect_better(evidence: Evidence) -> Judgement:
         for s in COMPARED
         if s != RIO
     }
-    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text(sign=True)}" for s, e in found.items())
-    return Judgement(
-        all(e.low > 0 for e in found.values()), f"Reserved TCP flow, scheme − RIO, Mbit/s: {text}."
+    return by_interval(
+        found.values(),
+        f"Reserved TCP flow, scheme − RIO, Mbit/s: {by_scheme(found, sign=True)}.",
+        holds=all(e.low > 0 for e in found.values()),
     )
 
 
@@ -172,9 +177,10 @@ def squeezed(evidence: Evidence) -> Judgement:
         )
         for s in (INVERSE, THREE_DROP)
     )
-    return Judgement(
-        all(step.high < 0 for step in steps.values()),
+    return by_interval(
+        steps.values(),
         f"Best-effort flow at 0, 2, … 10 Mbit/s: {text} Mbit/s.",
+        holds=all(step.high < 0 for step in steps.values()),
     )
 
 
@@ -186,10 +192,9 @@ def differentiate(evidence: Evidence) -> Judgement:
         for s in COMPARED
     }
     best = max(found[s].mean for s in (RIO, TWO_WINDOWS))
-    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text(sign=True)}" for s, e in found.items())
     return Judgement(
         all(found[s].mean > best for s in (INVERSE, THREE_DROP)),
-        f"Reserved − best-effort flow, Mbit/s: {text}.",
+        f"Reserved − best-effort flow, Mbit/s: {by_scheme(found, sign=True)}.",
     )
 
 
@@ -250,11 +255,15 @@ FIG9 = Study(
 
 
 def fig10_build(cell: Factors) -> Mapping[str, Any]:
-    """Ten TCP flows and the UDP source, all with the same reservation."""
+    """One scheme, or three-drop's other split."""
     scheme = str(cell["scheme"])
-    setting = SETTING
     if scheme == PROPORTIONAL:
-        scheme, setting = THREE_DROP, replace(SETTING, split="proportional")
+        return fig10_network(replace(SETTING, split="proportional"), THREE_DROP)
+    return fig10_network(SETTING, scheme)
+
+
+def fig10_network(setting: Setting, scheme: str) -> dict[str, Any]:
+    """Ten TCP flows and the UDP source, all with the same reservation."""
     entries = [
         setting.tcp(scheme, RESERVED, PROFILE, count=FLOWS),
         setting.udp(scheme, UDP, PROFILE, FIG10_SENDING),
@@ -277,17 +286,21 @@ def of(scheme: str, name: str = UDP) -> dict[str, Any]:
 def udp_gains(evidence: Evidence) -> Judgement:
     """UDP − TCP."""
     found = {s: evidence.difference("throughput", of(s), of(s, RESERVED)) for s in COMPARED}
-    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text(sign=True)}" for s, e in found.items())
-    return Judgement(all(e.low > 0 for e in found.values()), f"UDP − TCP flow, Mbit/s: {text}.")
+    return by_interval(
+        found.values(),
+        f"UDP − TCP flow, Mbit/s: {by_scheme(found, sign=True)}.",
+        holds=all(e.low > 0 for e in found.values()),
+    )
 
 
 def contained_better(evidence: Evidence) -> Judgement:
     """Scheme − RIO."""
     found = {s: evidence.difference("throughput", of(s), of(RIO)) for s in COMPARED if s != RIO}
-    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text(sign=True)}" for s, e in found.items())
     base = evidence.estimate("throughput", of(RIO)).text()
-    return Judgement(
-        all(e.high < 0 for e in found.values()), f"UDP, RIO {base} Mbit/s; scheme − RIO: {text}."
+    return by_interval(
+        found.values(),
+        f"UDP, RIO {base} Mbit/s; scheme − RIO: {by_scheme(found, sign=True)}.",
+        holds=all(e.high < 0 for e in found.values()),
     )
 
 
@@ -295,8 +308,7 @@ def order(evidence: Evidence) -> Judgement:
     """Three-drop below two-windows below RIO."""
     found = {s: evidence.estimate("throughput", of(s)) for s in (THREE_DROP, TWO_WINDOWS, RIO)}
     means = [e.mean for e in found.values()]
-    text = ", ".join(f"{SCHEME_NAMES[s]} {e.text()}" for s, e in found.items())
-    return Judgement(means == sorted(means), f"UDP, Mbit/s: {text}.")
+    return Judgement(means == sorted(means), f"UDP, Mbit/s: {by_scheme(found)}.")
 
 
 def much_better(evidence: Evidence) -> Judgement:
