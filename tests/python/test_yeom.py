@@ -12,7 +12,7 @@ from perhop.measures import rmse
 from perhop.reproduction import Counts, execute, plan, to_json
 from perhop.studies import STUDIES
 from perhop.studies.yeom import rtt, sensitivity, table1, udp
-from perhop.studies.yeom.common import ALL_SCHEMES, COMPARED, NO_OUT, RIO, SETTING, THREE_DROP
+from perhop.studies.yeom.common import ALL_SCHEMES, COMPARED, NO_OUT, PROFILES, RIO, SETTING, THREE_DROP, cell
 from perhop.study import Evidence, Sample
 
 if TYPE_CHECKING:
@@ -36,13 +36,11 @@ def test_targets() -> None:
 def test_table1_is_printed_in_full_and_its_error_is_a_root() -> None:
     evidence = printed(table1.TABLE1)
     for percent, scheme in itertools.product(table1.CAPACITY, ALL_SCHEMES):
-        rates = [evidence.mean("throughput", table1.entry(scheme, percent, r)) for r in table1.PROFILES]
+        rates = [evidence.mean("throughput", table1.entry(scheme, percent, r)) for r in PROFILES]
         wanted = list(table1.TARGETS[percent].values())
-        assert rmse(rates, wanted) == pytest.approx(
-            evidence.mean("rmse", table1.cell(scheme, percent)), abs=0.011
-        )
+        assert rmse(rates, wanted) == pytest.approx(evidence.mean("rmse", cell(scheme, percent)), abs=0.011)
         used = 2 * sum(rates) / table1.CAPACITY[percent]
-        assert used == pytest.approx(evidence.mean("utilization", table1.cell(scheme, percent)), abs=0.015)
+        assert used == pytest.approx(evidence.mean("utilization", cell(scheme, percent)), abs=0.015)
         assert table1.gap(evidence, scheme) == 0
 
 

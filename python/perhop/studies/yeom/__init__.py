@@ -6,9 +6,10 @@ I. Yeom, A. L. N. Reddy: "Realizing throughput guarantees in a differentiated se
 from perhop.studies.yeom.aggregates import FIG11, FIG12
 from perhop.studies.yeom.rtt import TABLE2, TABLE3
 from perhop.studies.yeom.sensitivity import SENSITIVITY
+from perhop.studies.yeom.setting import SETTINGS
 from perhop.studies.yeom.table1 import FIG3, TABLE1
 from perhop.studies.yeom.udp import FIG9, FIG10
 
-STUDIES = (FIG3, TABLE1, FIG9, FIG10, TABLE2, TABLE3, FIG11, FIG12, SENSITIVITY)
+STUDIES = (FIG3, TABLE1, FIG9, FIG10, TABLE2, TABLE3, FIG11, FIG12, SETTINGS, SENSITIVITY)
 
 __all__ = ["STUDIES"]

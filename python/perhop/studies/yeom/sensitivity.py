@@ -12,18 +12,21 @@ from perhop.measures import rmse
 from perhop.studies.yeom import table1
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
+    ASKED,
+    CLASSES,
     INVERSE,
+    LIMIT,
     MBPS,
-    NO_OUT,
     PAPER,
+    PROFILES,
     RIO,
     RUNS,
     SCHEME_NAMES,
     SCHEMES,
     SETTING,
-    THREE_DROP,
     TWO_WINDOWS,
     Setting,
+    cell,
     claims,
     stated,
 )
@@ -42,7 +45,8 @@ DETERMINISTIC = "deterministic marker"
 FOUR_THIRDS = "marker's 4/3 rule"
 SMALL = "packets of 576 B"
 NO_WAIT = "wait rule off"
-WINDOW_20 = "receiver window 20 p"
+LARGE = "packets of 1500 B"
+UNLIMITED = "receiver window 1000 p"
 
 CHANGES: Mapping[str, Setting] = {
     BASE: SETTING,
@@ -53,31 +57,28 @@ CHANGES: Mapping[str, Setting] = {
     DETERMINISTIC: replace(SETTING, rule="deterministic"),
     FOUR_THIRDS: replace(SETTING, rule="four-thirds"),
     SMALL: replace(SETTING, packet=576),
-    "packets of 1500 B": replace(SETTING, packet=1500),
+    LARGE: replace(SETTING, packet=1500),
     NO_WAIT: replace(SETTING, wait=False),
     "weight 0.0005": replace(SETTING, weight=0.0005),
     "weight 0.02": replace(SETTING, weight=0.02),
     "own-class averages": replace(SETTING, averages="own-class"),
-    WINDOW_20: replace(SETTING, receiver_window="20p"),
+    UNLIMITED: replace(SETTING, receiver_window=1000),
     "TCP clock 100 ms": replace(SETTING, tick="100ms"),
 }
-LIMIT = 0.12
-"""Mbit/s: the distance to the published rates that was asked for, of four schemes."""
-ASKED = (RIO, INVERSE, NO_OUT, THREE_DROP)
 
 STATEMENT = stated("sensitivity")
 
 
-def build(cell: Factors) -> Mapping[str, Any]:
+def build(factors: Factors) -> Mapping[str, Any]:
     """Table 1's own scenario under the change."""
-    setting = CHANGES[str(cell["change"])]
-    return table1.network(setting, str(cell["scheme"]), int(cell["subscription_percent"]))
+    setting = CHANGES[str(factors["change"])]
+    return table1.network(setting, str(factors["scheme"]), int(factors["subscription_percent"]))
 
 
-def samples(cell: Factors, run: Run) -> Iterator[Sample]:
+def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """Table 1's rates, errors and use of the link."""
     kept = ("throughput", "rmse", "utilization")
-    return (sample for sample in table1.samples(cell, run) if sample.metric in kept)
+    return (sample for sample in table1.samples(factors, run) if sample.metric in kept)
 
 
 def published() -> list[Published]:
@@ -107,7 +108,7 @@ def gaps(evidence: Evidence) -> Iterator[Row]:
 
 def moved(evidence: Evidence, change: str, scheme: str) -> float:
     """By how much a change moves a scheme's fifteen rates: the root of the mean square, Mbit/s."""
-    keys = [table1.entry(scheme, percent, rate) for percent in table1.CAPACITY for rate in table1.PROFILES]
+    keys = [table1.entry(scheme, percent, rate) for percent in table1.CAPACITY for rate in PROFILES]
     after, before = (
         [evidence.mean("throughput", {"change": name, **key}) for key in keys] for name in (change, BASE)
     )
@@ -159,13 +160,13 @@ def small_exceed(evidence: Evidence) -> Judgement:
     for change in CHANGES:
         found = {
             rate: evidence.estimate("throughput", {"change": change, **table1.entry(RIO, 60, rate)})
-            for rate in table1.PROFILES
+            for rate in PROFILES
         }
         above = all(found[rate].low > wanted[rate] for rate in (0.1, 0.0))
         below = all(found[rate].high < wanted[rate] for rate in (2.0, 1.0))
         if above and below:
             holding.append(change)
-    return Judgement(WINDOW_20 in holding, f"It holds with: {', '.join(holding) or 'none'}.")
+    return Judgement(UNLIMITED in holding, f"It holds with: {', '.join(holding) or 'none'}.")
 
 
 def inverse_nearer_targets(evidence: Evidence) -> Judgement:
@@ -173,8 +174,8 @@ def inverse_nearer_targets(evidence: Evidence) -> Judgement:
     found = {
         change: evidence.difference(
             "rmse",
-            {"change": change, **table1.cell(INVERSE, 60)},
-            {"change": change, **table1.cell(RIO, 60)},
+            {"change": change, **cell(INVERSE, 60)},
+            {"change": change, **cell(RIO, 60)},
         )
         for change in CHANGES
     }
@@ -191,7 +192,7 @@ SENSITIVITY = Study(
     source=f"{PAPER}: settings that it leaves open",
     summary="Table 1 again with one choice changed at a time: marker, packets, RED, TCP",
     cells=[
-        {"change": change, **table1.cell(scheme, percent)}
+        {"change": change, **cell(scheme, percent)}
         for change in CHANGES
         for percent in table1.CAPACITY
         for scheme in ALL_SCHEMES
@@ -228,7 +229,7 @@ SENSITIVITY = Study(
                 f"Rate of a flow under {SCHEME_NAMES[scheme]} at 60 %, Mbit/s, by profile",
                 {"throughput": ""},
                 CHANGED,
-                (table1.CLASSES,),
+                (CLASSES,),
                 where={"scheme": scheme, "subscription_percent": 60},
                 digits=2,
             )
