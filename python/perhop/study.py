@@ -197,8 +197,8 @@ class Plot:
     """A picture of one metric, one panel for each value of `facet`.
 
     Attributes:
-        kind: "lines" (a numeric or ordered x), "points" (categories), or "bars" (categories, series side by
-            side).
+        kind: "lines" (a numeric or ordered x), "points" (categories), "bars" (categories, series side by
+            side), or "dots" (categories below each other, the metric to the right).
         ordinal: Set the x values of lines at equal distances, whatever their size.
         limits: A metric whose published value is an x position: where the paper says the series meets the
             first reference line.

@@ -160,7 +160,7 @@ def test_findings_of_ours_never_count_as_published_claims() -> None:
     assert "ours (ours)" in text
 
 
-@pytest.mark.parametrize("kind", ["lines", "points", "bars"])
+@pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
 def test_plots_are_deterministic(kind: str) -> None:
     first, second = (pictures(plot(kind), rows(), "made-up") for _ in range(2))
     assert first == second
@@ -170,14 +170,14 @@ def test_plots_are_deterministic(kind: str) -> None:
     assert len(inline_panels(plot(kind), rows(), "made-up")) == 2
 
 
-@pytest.mark.parametrize("kind", ["lines", "points", "bars"])
+@pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
 def test_plots_of_single_runs_have_no_intervals(kind: str) -> None:
     panels = inline_panels(plot(kind), rows(interval=False), "made-up")
     assert all("RIO" in panel or kind == "points" for panel in panels)
     assert "95 %" not in caption(plot(kind), rows(interval=False))
 
 
-@pytest.mark.parametrize("kind", ["lines", "points", "bars"])
+@pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
 def test_a_dollar_in_a_name_is_a_dollar(kind: str) -> None:
     names = Axis("scheme", "Scheme $x_", {"rio": "a $b_{", "rio-plus-out": "$\\frac$"})
     made = replace(plot(kind), series=names, y_label="$y_$", title="$t^$")

@@ -35,9 +35,13 @@ SERIES = ("#c2500a", "#0a6eb0", "#00805e", "#a34f86", "#8a6d00", "#3b8fb5")
 
 PANEL_INCHES = (4.5, 3.0)
 SMALL_PANEL_INCHES = (3.9, 2.9)
+DOTS_INCHES = (6.4, 1.1, 0.26)
+"""Width; height without the categories; height of each category, which stand below each other."""
 COLUMNS = 3
 DENSE = 30
 """Lines of more points than this are drawn without marks."""
+MARKS = "osD^vP"
+"""Told apart without colour where marks of all series share a line."""
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -148,6 +152,10 @@ def _figure(plot: Plot, rows: Sequence[Row], panels: Sequence[Factor | None], *,
     columns = min(len(panels), COLUMNS)
     lines = math.ceil(len(panels) / columns)
     width, height = PANEL_INCHES if alone else SMALL_PANEL_INCHES
+    if plot.kind == "dots":
+        categories = {row.factors[plot.x.factor] for row in chosen(rows, plot.metric, plot.where)}
+        width, base, each = DOTS_INCHES
+        height = base + each * len(categories)
     foot = 0.2 if footed else 0.0
     size = (width * columns, height * lines + 0.5 * footed)
     engine = ConstrainedLayoutEngine(rect=(0, foot / size[1], 1, 1 - foot / size[1]))
@@ -183,6 +191,9 @@ def _panel(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None) ->
         )
         for value in plot.series.order(row.factors[plot.series.factor] for row in found)
     }
+    if plot.kind == "dots":
+        _dots(axes, plot, curves, place)
+        return
     draw = {"lines": _lines, "points": _points, "bars": _bars}[plot.kind]
     labels = draw(axes, plot, curves, place)
     labels += _references(axes, plot, panel, place)
@@ -242,6 +253,44 @@ def _points(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label
     return []
 
 
+def _dots(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
+    """Categories below each other, for names too long to stand side by side; marks of all series in a line."""
+    for index, (value, rows) in enumerate(curves.items()):
+        color = SERIES[index % len(SERIES)]
+        y, x = _xy(plot, rows, place)
+        _error_bars(axes, x, y, rows, color, sideways=True)
+        mark = MARKS[index % len(MARKS)]
+        axes.plot(
+            x, y, color=color, linestyle="none", marker=mark, markersize=5, label=plot.series.text(value)
+        )
+        _published(axes, [(place[r.factors[plot.x.factor]], r) for r in rows], color, sideways=True)
+    axes.set_yticks(list(place.values()), [plot.x.text(value) for value in place])
+    axes.set_ylim(len(place) - 0.5, -0.5)
+    if plot.from_zero:
+        axes.set_xlim(left=0)
+    axes.set_xlabel(plot.y_label)
+    axes.xaxis.grid(visible=True)
+    axes.tick_params(axis="y", length=0)
+    for index, reference in enumerate(plot.references):
+        for value, height in reference.heights.items():
+            if value in place:
+                ends = [place[value] - 0.5, place[value] + 0.5]
+                axes.plot(
+                    [height, height], ends, color=MUTED, linewidth=1.1, linestyle=":" if index else "--"
+                )
+        axes.plot([], [], color=MUTED, linewidth=1.1, linestyle=":" if index else "--", label=reference.label)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1.0),
+        ncols=len(curves) + len(plot.references),
+        fontsize=8,
+        handlelength=1.2,
+        columnspacing=1.2,
+        handletextpad=0.4,
+        frameon=False,
+    )
+
+
 def _bars(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
     width = 0.76 / max(len(curves), 1)
     for index, (value, rows) in enumerate(curves.items()):
@@ -257,21 +306,34 @@ def _bars(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
     return []
 
 
-def _error_bars(axes: Axes, x: Sequence[float], y: Sequence[float], rows: Sequence[Row], color: str) -> None:
+def _error_bars(
+    axes: Axes,
+    x: Sequence[float],
+    y: Sequence[float],
+    rows: Sequence[Row],
+    color: str,
+    *,
+    sideways: bool = False,
+) -> None:
     if not any(row.ci95 for row in rows):
         return
     lows, highs = _ends(rows)
-    below = [max(0.0, a - b) for a, b in zip(y, lows, strict=True)]
-    above = [max(0.0, b - a) for a, b in zip(y, highs, strict=True)]
-    axes.errorbar(x, y, yerr=[below, above], fmt="none", ecolor=color, elinewidth=1.2, capsize=2.5)
+    means = x if sideways else y
+    below = [max(0.0, a - b) for a, b in zip(means, lows, strict=True)]
+    above = [max(0.0, b - a) for a, b in zip(means, highs, strict=True)]
+    ends: dict[str, Any] = {"xerr" if sideways else "yerr": [below, above]}
+    axes.errorbar(x, y, **ends, fmt="none", ecolor=color, elinewidth=1.2, capsize=2.5)
 
 
-def _published(axes: Axes, places: Sequence[tuple[float, Row]], color: str) -> None:
-    known = [(x, row.published) for x, row in places if row.published is not None]
+def _published(
+    axes: Axes, places: Sequence[tuple[float, Row]], color: str, *, sideways: bool = False
+) -> None:
+    known = [(at, row.published) for at, row in places if row.published is not None]
     if known:
+        categories, values = [at for at, _ in known], [value for _, value in known]
         axes.plot(
-            [x for x, _ in known],
-            [y for _, y in known],
+            values if sideways else categories,
+            categories if sideways else values,
             linestyle="none",
             marker="o",
             markersize=5,
