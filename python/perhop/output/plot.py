@@ -35,7 +35,7 @@ SERIES = ("#c2500a", "#0a6eb0", "#00805e", "#a34f86", "#8a6d00", "#3b8fb5")
 
 PANEL_INCHES = (4.5, 3.0)
 SMALL_PANEL_INCHES = (3.9, 2.9)
-DOTS_INCHES = (6.4, 1.1, 0.26)
+DOTS_INCHES = (6.4, 1.2, 0.24)
 """Width; height without the categories; height of each category, which stand below each other."""
 COLUMNS = 3
 DENSE = 30
@@ -182,7 +182,7 @@ def _panel(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None) ->
     categories = plot.x.order(row.factors[plot.x.factor] for row in found)
     spaced = plot.kind != "lines" or plot.ordinal
     place = {value: float(i) if spaced else float(value) for i, value in enumerate(categories)}
-    if spaced:
+    if spaced and plot.kind != "dots":
         axes.set_xticks(list(place.values()), [plot.x.text(value) for value in categories])
     curves = {
         value: sorted(
@@ -254,7 +254,7 @@ def _points(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label
 
 
 def _dots(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
-    """Categories below each other, for names too long to stand side by side; marks of all series in a line."""
+    """Categories below each other, for long names; the marks of all series in one line."""
     for index, (value, rows) in enumerate(curves.items()):
         color = SERIES[index % len(SERIES)]
         y, x = _xy(plot, rows, place)
@@ -282,7 +282,7 @@ def _dots(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1.0),
-        ncols=len(curves) + len(plot.references),
+        ncols=3,
         fontsize=8,
         handlelength=1.2,
         columnspacing=1.2,
