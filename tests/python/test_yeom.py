@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from perhop.measures import rmse
 from perhop.reproduction import Counts, execute, plan, to_json
 from perhop.studies import STUDIES
-from perhop.studies.yeom import rtt, sensitivity, table1, udp
+from perhop.studies.yeom import rtt, sensitivity, setting, table1, udp
 from perhop.studies.yeom.common import ALL_SCHEMES, COMPARED, NO_OUT, PROFILES, RIO, SETTING, THREE_DROP, cell
 from perhop.study import Evidence, Sample
 
@@ -67,13 +68,77 @@ def test_a_marker_and_a_queue_for_each_scheme() -> None:
 def test_one_change_at_a_time() -> None:
     base = sensitivity.CHANGES[sensitivity.BASE]
     names = type(base).__dataclass_fields__
-    for name, setting in sensitivity.CHANGES.items():
-        changed = [field for field in names if getattr(setting, field) != getattr(base, field)]
+    for name, change in sensitivity.CHANGES.items():
+        changed = [field for field in names if getattr(change, field) != getattr(base, field)]
         assert len(changed) == (name != sensitivity.BASE), name
 
 
+def test_settings_are_compared_by_every_printed_rate() -> None:
+    assert setting.CANDIDATES[setting.IN_USE] == SETTING
+    assert len(setting.CANDIDATES) == 8
+    assert {name: len(item.values) for name, item in setting.ITEMS.items()} == {
+        "table1": 75,
+        "table2-75": 60,
+        "table2-25": 60,
+        "fig10": 4,
+    }
+    evidence = printed(setting.SETTINGS)
+    assert all(setting.gap(evidence, name) == 0 for name in setting.CANDIDATES)
+
+
+@pytest.mark.parametrize(("packet", "window", "count"), [(1000, 20, 4), (1000, 23, 2), (1500, 20, 0)])
+def test_printed_rates_that_a_receiver_window_does_not_allow(packet: int, window: int, count: int) -> None:
+    assert setting.out_of_reach(replace(SETTING, packet=packet, receiver_window=window)) == count
+
+
+JUDGED_FROM_ONE_RUN = {
+    "fig3": {"no-in-drops"},
+    "table1": {
+        "no-out-nearly-reserved",
+        "inverse-better-than-rio",
+        "no-out-better-than-rio",
+        "two-windows-better-than-rio",
+        "three-drop-better-than-rio",
+        "two-windows-loses-utilization",
+    },
+    "fig9": {
+        "udp-gets-what-it-sends",
+        "udp-contained",
+        "inverse-and-three-drop-protect",
+        "better-differentiation",
+    },
+    "fig10": {"order", "three-drop-much-better"},
+    "table2": set(),
+    "table3": {
+        "inverse-differentiates-best",
+        "three-drop-and-inverse-succeed",
+        "three-drop-least-error-at-75",
+        "two-windows-least-error-at-25",
+        "three-drop-fairer",
+        "two-windows-loses-utilization",
+    },
+    "fig11": {"experiments-alike", "three-shares"},
+    "fig12": set(),
+    "sensitivity": {
+        "four-schemes-within",
+        "two-windows-never-within",
+        "marker-moves-rio",
+        "packets-move-inverse",
+    },
+}
+"""The claims that are read by means or counts; all others are read by intervals."""
+
+
+@pytest.mark.parametrize(("item", "judged"), JUDGED_FROM_ONE_RUN.items(), ids=str)
+def test_one_run_judges_nothing_by_its_interval(item: str, judged: set[str]) -> None:
+    (outcome,) = execute(plan([STUDIES[f"yeom-{item}"]], runs=1, seed=1), jobs=2, store=None, counts=Counts())
+    assert {verdict.id for verdict in outcome.verdicts if verdict.holds is not None} == judged
+
+
 def test_studies_of_one_item_share_their_runs() -> None:
-    for one, other in (("fig3", "table1"), ("table2", "table3"), ("table1", "sensitivity")):
+    pairs = [("fig3", "table1"), ("table2", "table3"), ("table1", "sensitivity")]
+    pairs += [("table1", "setting"), ("table2", "setting")]
+    for one, other in pairs:
         cells = [
             {c.scenario for c in plan([STUDIES[f"yeom-{i}"]], runs=1, seed=1).cells[0]} for i in (one, other)
         ]

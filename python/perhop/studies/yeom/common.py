@@ -61,6 +61,7 @@ class Setting:
         packet: Packet size of every flow, in bytes.
         receiver_window: TCP's receiver window, in packets.
         tick: Granularity of TCP's clock.
+        min_rto: TCP's shortest timeout.
         window: The markers' window.
         rule: When a flow above its profile sends OUT packets.
         split: How the three-precedence marker splits OUT packets.
@@ -74,6 +75,7 @@ class Setting:
     packet: int = 1000
     receiver_window: int = 20
     tick: str = "10ms"
+    min_rto: str = "200ms"
     window: str = "1s"
     rule: str = "probabilistic"
     split: str = "threshold"
@@ -126,6 +128,7 @@ class Setting:
             "packet": f"{self.packet}B",
             "window": f"{self.receiver_window}p",
             "tick": self.tick,
+            "min-rto": self.min_rto,
         }
         entry = self._entry(scheme, name, profile, transport, count=count, rtt_ms=rtt_ms)
         if scheme == NO_OUT and "profile" in entry:
