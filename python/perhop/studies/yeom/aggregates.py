@@ -19,6 +19,8 @@ from perhop.studies.yeom.common import (
     SCHEME_NAMES,
     SCHEMES,
     SETTING,
+    all_above,
+    all_below,
     by_scheme,
     claims,
     signed,
@@ -298,11 +300,8 @@ def _compare(evidence: Evidence, metric: str, sign: int, what: str) -> Judgement
         )
         for s in COMPARED
     }
-    return by_interval(
-        found.values(),
-        f"{what}: {by_scheme(found, sign=True)}.",
-        holds=all(e.low > 0 if sign > 0 else e.high < 0 for e in found.values()),
-    )
+    judge = all_above if sign > 0 else all_below
+    return judge(found, f"{what}: {by_scheme(found, sign=True)}.")
 
 
 FIG12 = Study(

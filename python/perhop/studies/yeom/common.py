@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perhop.measures import targets
-from perhop.study import Axis, Claim, Judgement, Statement, statement
+from perhop.study import Axis, Claim, Judgement, Statement, by_interval, statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -229,6 +229,16 @@ def class_targets(profiles: Sequence[float], count: int, capacity_mbps: float) -
 def by_scheme(found: Mapping[str, Estimate], digits: int = 3, *, sign: bool = False) -> str:
     """`RIO 1.534 ± 0.024, inverse-rate …`."""
     return ", ".join(f"{SCHEME_NAMES[s]} {e.text(digits, sign=sign)}" for s, e in found.items())
+
+
+def all_above(found: Mapping[Any, Estimate], evidence: str) -> Judgement:
+    """Whether every difference lies above 0 with its whole interval."""
+    return by_interval(found.values(), evidence, holds=all(e.low > 0 for e in found.values()))
+
+
+def all_below(found: Mapping[Any, Estimate], evidence: str) -> Judgement:
+    """Whether every difference lies below 0 with its whole interval."""
+    return by_interval(found.values(), evidence, holds=all(e.high < 0 for e in found.values()))
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -30,6 +30,7 @@ from perhop.studies.yeom.common import (
     THREE_DROP,
     TWO_WINDOWS,
     Setting,
+    all_above,
     by_scheme,
     cell,
     claims,
@@ -248,11 +249,7 @@ def more_succeed(evidence: Evidence) -> Judgement:
 def larger_at_25(evidence: Evidence) -> Judgement:
     """25 % − 75 % in the error."""
     found = {s: evidence.difference("rmse", cell(s, 25), cell(s, 75)) for s in COMPARED}
-    return by_interval(
-        found.values(),
-        f"Error, 25 % − 75 %, Mbit/s: {by_scheme(found, sign=True)}.",
-        holds=all(e.low > 0 for e in found.values()),
-    )
+    return all_above(found, f"Error, 25 % − 75 %, Mbit/s: {by_scheme(found, sign=True)}.")
 
 
 def least(metric: str, best: str, *levels: int) -> Callable[[Evidence], Judgement]:

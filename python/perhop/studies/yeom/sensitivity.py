@@ -129,10 +129,7 @@ def four_within(evidence: Evidence) -> Judgement:
 def two_windows_never(evidence: Evidence) -> Judgement:
     """Two-windows under every change."""
     found = {change: gap(evidence, change, TWO_WINDOWS) for change in CHANGES}
-    text = ", ".join(f"{change} {value:.3f}" for change, value in found.items())
-    return Judgement(
-        min(found.values()) > LIMIT, f"Two-windows, difference to the published rates, Mbit/s: {text}."
-    )
+    return Judgement(min(found.values()) > LIMIT, _distances("Two-windows", found))
 
 
 def marker_moves_rio(evidence: Evidence) -> Judgement:
@@ -140,21 +137,24 @@ def marker_moves_rio(evidence: Evidence) -> Judgement:
     found = {change: gap(evidence, change, RIO) for change in CHANGES}
     named = (QUICK, SLOW, DETERMINISTIC, FOUR_THIRDS)
     others = max(value for change, value in found.items() if change not in named)
-    text = ", ".join(f"{change} {value:.3f}" for change, value in found.items())
     return Judgement(
         min(found[change] for change in named) > others,
-        f"RIO, difference to the published rates, Mbit/s: {text}.",
+        _distances("RIO", found),
     )
 
 
 def packets_move_inverse(evidence: Evidence) -> Judgement:
     """Inverse-rate under two changes."""
     found = {change: gap(evidence, change, INVERSE) for change in (BASE, SMALL, LARGE)}
-    text = ", ".join(f"{change} {value:.3f}" for change, value in found.items())
     return Judgement(
         min(found[SMALL], found[LARGE]) > LIMIT,
-        f"Inverse-rate, difference to the published rates, Mbit/s: {text}.",
+        _distances("Inverse-rate", found),
     )
+
+
+def _distances(scheme: str, found: Mapping[str, float]) -> str:
+    text = ", ".join(f"{change} {value:.3f}" for change, value in found.items())
+    return f"{scheme}, difference to the published rates, Mbit/s: {text}."
 
 
 def small_exceed(evidence: Evidence) -> Judgement:

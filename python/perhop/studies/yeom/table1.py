@@ -25,6 +25,7 @@ from perhop.studies.yeom.common import (
     THREE_DROP,
     TWO_WINDOWS,
     Setting,
+    all_above,
     cell,
     claims,
     class_targets,
@@ -163,11 +164,7 @@ def favours_small(evidence: Evidence) -> Judgement:
         for percent in (60, 90)
     }
     text = "; ".join(f"{SCHEME_NAMES[s]} at {p} % {e.text(sign=True)}" for (s, p), e in found.items())
-    return by_interval(
-        found.values(),
-        f"Share of the target, 0.1 − 2 Mbit/s class: {text}.",
-        holds=all(e.low > 0 for e in found.values()),
-    )
+    return all_above(found, f"Share of the target, 0.1 − 2 Mbit/s class: {text}.")
 
 
 def inverse_favours_large(evidence: Evidence) -> Judgement:
@@ -257,11 +254,7 @@ def exceptions(evidence: Evidence) -> Judgement:
     """Scheme − RIO in the error, at the exceptions."""
     found = {(s, p): evidence.difference("rmse", cell(s, p), cell(RIO, p)) for s, p in EXCEPTIONS}
     text = "; ".join(f"{p} %, {SCHEME_NAMES[s]} {e.text(sign=True)}" for (s, p), e in found.items())
-    return by_interval(
-        found.values(),
-        f"Error, scheme − RIO, Mbit/s: {text}.",
-        holds=all(e.low > 0 for e in found.values()),
-    )
+    return all_above(found, f"Error, scheme − RIO, Mbit/s: {text}.")
 
 
 def large_class_gains(evidence: Evidence) -> Judgement:
@@ -272,11 +265,7 @@ def large_class_gains(evidence: Evidence) -> Judgement:
         for s in ALL_SCHEMES[1:]
     }
     text = "; ".join(f"{p} %, {SCHEME_NAMES[s]} {e.text(sign=True)}" for (s, p), e in found.items())
-    return by_interval(
-        found.values(),
-        f"2 Mbit/s class, scheme − RIO, Mbit/s: {text}.",
-        holds=all(e.low > 0 for e in found.values()),
-    )
+    return all_above(found, f"2 Mbit/s class, scheme − RIO, Mbit/s: {text}.")
 
 
 def two_windows_utilization(evidence: Evidence) -> Judgement:

@@ -20,6 +20,8 @@ from perhop.studies.yeom.common import (
     THREE_DROP,
     TWO_WINDOWS,
     Setting,
+    all_above,
+    all_below,
     by_scheme,
     claims,
     mean_mbps,
@@ -155,11 +157,7 @@ def protect_better(evidence: Evidence) -> Judgement:
         for s in COMPARED
         if s != RIO
     }
-    return by_interval(
-        found.values(),
-        f"Reserved TCP flow, scheme − RIO, Mbit/s: {by_scheme(found, sign=True)}.",
-        holds=all(e.low > 0 for e in found.values()),
-    )
+    return all_above(found, f"Reserved TCP flow, scheme − RIO, Mbit/s: {by_scheme(found, sign=True)}.")
 
 
 def squeezed(evidence: Evidence) -> Judgement:
@@ -177,11 +175,7 @@ def squeezed(evidence: Evidence) -> Judgement:
         )
         for s in (INVERSE, THREE_DROP)
     )
-    return by_interval(
-        steps.values(),
-        f"Best-effort flow at 0, 2, … 10 Mbit/s: {text} Mbit/s.",
-        holds=all(step.high < 0 for step in steps.values()),
-    )
+    return all_below(steps, f"Best-effort flow at 0, 2, … 10 Mbit/s: {text} Mbit/s.")
 
 
 def differentiate(evidence: Evidence) -> Judgement:
@@ -286,22 +280,14 @@ def of(scheme: str, name: str = UDP) -> dict[str, Any]:
 def udp_gains(evidence: Evidence) -> Judgement:
     """UDP − TCP."""
     found = {s: evidence.difference("throughput", of(s), of(s, RESERVED)) for s in COMPARED}
-    return by_interval(
-        found.values(),
-        f"UDP − TCP flow, Mbit/s: {by_scheme(found, sign=True)}.",
-        holds=all(e.low > 0 for e in found.values()),
-    )
+    return all_above(found, f"UDP − TCP flow, Mbit/s: {by_scheme(found, sign=True)}.")
 
 
 def contained_better(evidence: Evidence) -> Judgement:
     """Scheme − RIO."""
     found = {s: evidence.difference("throughput", of(s), of(RIO)) for s in COMPARED if s != RIO}
     base = evidence.estimate("throughput", of(RIO)).text()
-    return by_interval(
-        found.values(),
-        f"UDP, RIO {base} Mbit/s; scheme − RIO: {by_scheme(found, sign=True)}.",
-        holds=all(e.high < 0 for e in found.values()),
-    )
+    return all_below(found, f"UDP, RIO {base} Mbit/s; scheme − RIO: {by_scheme(found, sign=True)}.")
 
 
 def order(evidence: Evidence) -> Judgement:
