@@ -203,3 +203,26 @@ def histogram_quantile(edges: Sequence[float], counts: Sequence[int], q: float) 
         if below >= wanted:
             break
     return value
+
+
+def histogram_cdf(edges: Sequence[float], counts: Sequence[int], at: float) -> float | None:
+    """The share of a histogram's values up to `at`, linear within a bin.
+
+    Args:
+        edges: b + 1 ascending bin edges.
+        counts: b counts.
+        at: In the unit of the edges.
+
+    Returns:
+        A share in [0, 1], or None if the histogram is empty.
+    """
+    total = sum(counts)
+    if total == 0:
+        return None
+    below = 0.0
+    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        if at >= high:
+            below += count
+        elif at > low:
+            below += count * (at - low) / (high - low)
+    return below / total

@@ -72,3 +72,15 @@ class Run:
                 found: Mapping[str, Any] = link
                 return found
         raise KeyError(name)
+
+    def link_class(self, link: str, name: str) -> Mapping[str, Any]:
+        """The books of one class of packets that a link's queue tells apart.
+
+        Raises:
+            KeyError: No such link, or no such class.
+        """
+        for books in self.link(link)["classes"]:
+            if books["name"] == name:
+                found: Mapping[str, Any] = books
+                return found
+        raise KeyError(name)

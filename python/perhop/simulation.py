@@ -214,6 +214,17 @@ class Result:
         )
 
     @cached_property
+    def link_classes(self) -> pl.DataFrame:
+        """One row for each run, link and class of packets that its queue tells apart, such as green and blue.
+
+        Packets (`arrived_packets`, `sent_packets`, `waiting_packets`, `dropped_packets`) are counted over the
+        whole run; waiting times (`delay_p50_s` to `delay_max_s`) and their jitter, p99 − p50,
+        (`delay_jitter_s`), in seconds, are of packets that came after the warm-up; null without any.
+        """
+        rows = [row for run in self.runs for row in _link_class_rows(run)]
+        return pl.DataFrame(rows, schema=_LINK_CLASS_SCHEMA, orient="row")
+
+    @cached_property
     def drops(self) -> pl.DataFrame:
         """One row for each run, link, reason and color: packets dropped in the whole run."""
         rows = [
@@ -267,6 +278,19 @@ class Result:
         ]
         return pl.DataFrame(rows, infer_schema_length=None)
 
+    def link_class_summary(self) -> pl.DataFrame:
+        """One row for each link and class of packets that its queue tells apart; means over the runs.
+
+        Columns: `link`, `class`, `arrived_packets`, `loss` (fraction of them dropped, whole run), and the
+        waiting times of `link_classes`.
+        """
+        delays = [name for name in _LINK_CLASS_SCHEMA if name.startswith("delay_")]
+        return self.link_classes.group_by(["link", "class"], maintain_order=True).agg(
+            pl.col("arrived_packets").mean(),
+            (pl.col("dropped_packets").sum() / pl.col("arrived_packets").sum()).fill_nan(None).alias("loss"),
+            *(pl.col(name).mean() for name in delays),
+        )
+
     def link_summary(self) -> pl.DataFrame:
         """One row for each link, means over the runs.
 
@@ -310,6 +334,21 @@ _LINK_SCHEMA = {
     "dropped_packets": pl.Int64,
 }
 
+_LINK_CLASS_SCHEMA = {
+    "seed": pl.UInt64,
+    "link": pl.String,
+    "class": pl.String,
+    "arrived_packets": pl.Int64,
+    "sent_packets": pl.Int64,
+    "waiting_packets": pl.Int64,
+    "dropped_packets": pl.Int64,
+    "delay_p50_s": pl.Float64,
+    "delay_p95_s": pl.Float64,
+    "delay_p99_s": pl.Float64,
+    "delay_max_s": pl.Float64,
+    "delay_jitter_s": pl.Float64,
+}
+
 _QUEUE_SCHEMA = {
     "seed": pl.UInt64,
     "time_s": pl.Float64,
@@ -347,9 +386,7 @@ def _flow_frame(run: Run) -> pl.DataFrame:
 def _link_rows(run: Run) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for link in run.raw["links"]:
-        edges = [float(edge) for edge in link["delay_s"]["edges"]]
-        counts = [int(count) for count in link["delay_s"]["counts"].sum(axis=1)]
-        quantiles = [histogram_quantile(edges, counts, q) for q in QUANTILES.values()]
+        quantiles = delay_quantiles(link["delay_s"])
         dropped = sum(int(packets.sum()) for packets in link["dropped"].values())
         rows.append(
             (
@@ -363,6 +400,27 @@ def _link_rows(run: Run) -> list[tuple[object, ...]]:
                 dropped,
             )
         )
+    return rows
+
+
+def delay_quantiles(delay: Mapping[str, Any]) -> list[float | None]:
+    """p50, p95 and p99 of waiting times as the engine reports them, in seconds; None without a packet."""
+    edges = [float(edge) for edge in delay["edges"]]
+    counts = [int(count) for count in delay["counts"].sum(axis=1)]
+    return [histogram_quantile(edges, counts, q) for q in QUANTILES.values()]
+
+
+def _link_class_rows(run: Run) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for link in run.raw["links"]:
+        for books in link["classes"]:
+            p50, p95, p99 = delay_quantiles(books["delay_s"])
+            longest = float(books["delay_s"]["max"].max()) if p99 is not None else None
+            jitter = None if p50 is None or p99 is None else p99 - p50
+            counts = [int(books[key].sum()) for key in ("arrived", "sent", "waiting")]
+            dropped = sum(int(packets.sum()) for packets in books["dropped"].values())
+            names = (run.seed, str(link["name"]), str(books["name"]))
+            rows.append((*names, *counts, dropped, p50, p95, p99, longest, jitter))
     return rows
 
 

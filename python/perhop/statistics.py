@@ -76,6 +76,26 @@ def estimate(observations: Sequence[float]) -> Estimate:
     return Estimate(mean, (mean - half, mean + half), n)
 
 
+def half_width_of(observations: Sequence[float], runs: int) -> float:
+    """Half the 95 % t interval that a mean of `runs` runs would have, by the spread of these observations.
+
+    For holding a published interval against runs of another number: t(0.975, runs - 1) * s / sqrt(runs).
+
+    Args:
+        observations: One value for each run, at least two.
+        runs: At least 2.
+
+    Raises:
+        ValueError: Too few observations or runs.
+    """
+    n = len(observations)
+    if n < 2 or runs < 2:
+        raise ValueError("a spread needs at least two observations, and an interval at least two runs")
+    mean = math.fsum(observations) / n
+    variance = math.fsum((x - mean) ** 2 for x in observations) / (n - 1)
+    return float(stdtrit(runs - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(variance / runs)
+
+
 def paired_difference(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate:
     """The mean of a - b over the seeds that both share, with its own 95 % t interval.
 

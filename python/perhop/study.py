@@ -354,7 +354,8 @@ def statement(data: Mapping[str, Any]) -> Statement:
     """Read the published values, notes and claim texts of one item from its TOML table.
 
     `[[values]]` tables hold one printed row each: `metric`, `factors` shared by the row, and `by`, `at`,
-    `values`: the name of one more factor, its values, and the printed number at each. `[[notes]]` hold `text`
+    `values`: the name of one more factor, its values, and the printed number at each; or, for one
+    number, `metric`, `factors` and `value`. `[[notes]]` hold `text`
     and, for a printed number that cannot be right, `impossible = true`. `[claims.ID]` hold `text` and,
     optionally, `tried`. `assumptions` lists what was chosen where the paper is silent; `method` says how the
     setting was simulated.
@@ -363,14 +364,21 @@ def statement(data: Mapping[str, Any]) -> Statement:
         KeyError, ValueError: The table is not of this form.
     """
     values = [
-        Published({**row.get("factors", {}), row["by"]: at}, row["metric"], float(value))
+        Published({**row.get("factors", {}), **more}, row["metric"], float(value))
         for row in data.get("values", [])
-        for at, value in zip(row["at"], row["values"], strict=True)
+        for more, value in _printed(row)
     ]
     notes = [Note(_unwrap(n["text"]), bool(n.get("impossible", False))) for n in data.get("notes", [])]
     claims = {k: (_unwrap(c["text"]), _unwrap(c.get("tried", ""))) for k, c in data.get("claims", {}).items()}
     assumptions = [_unwrap(text) for text in data.get("assumptions", [])]
     return Statement(values, notes, claims, assumptions, _unwrap(data["method"]))
+
+
+def _printed(row: Mapping[str, Any]) -> Iterable[tuple[Factors, float]]:
+    """The numbers of one `[[values]]` table, each with the factor that tells it from the others."""
+    if "value" in row:
+        return [({}, row["value"])]
+    return [({row["by"]: at}, value) for at, value in zip(row["at"], row["values"], strict=True)]
 
 
 def chosen(rows: Iterable[Row], metric: str, where: Where) -> list[Row]:

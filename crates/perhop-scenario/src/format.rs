@@ -247,6 +247,13 @@ impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let table = Map::deserialize(deserializer)?;
         let scheduled = table.contains_key(SchedulerParams::TAG);
+        if !scheduled && !table.contains_key(AqmParams::TAG) {
+            return Err(de::Error::custom(format!(
+                "key `aqm` is missing; it names one of {} (or `scheduler`, one of {})",
+                AqmParams::NAMES.join(", "),
+                SchedulerParams::NAMES.join(", ")
+            )));
+        }
         let table = Value::Object(table).into_deserializer();
         let read = if scheduled {
             SchedulerParams::deserialize(table)

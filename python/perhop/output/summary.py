@@ -27,6 +27,7 @@ class Summary:
     Attributes:
         classes: One record of strings for each class.
         links: The same for each link.
+        link_classes: The same for each class of packets that a link's queue tells apart, if any does.
         plots: Plots with the rows they draw.
     """
 
@@ -35,12 +36,14 @@ class Summary:
     classes: Sequence[Mapping[str, str]]
     links: Sequence[Mapping[str, str]]
     plots: Sequence[tuple[Plot, Sequence[Row]]]
+    link_classes: Sequence[Mapping[str, str]] = ()
     counted: str = "Shares lost, drops and RTT are counted over the whole run, warm-up included."
 
     def text(self) -> str:
         """The summary as plain text."""
+        tables = [records(table) for table in (self.classes, self.links, self.link_classes) if table]
         return "\n".join(
-            [self.title, self.lead, "", *records(self.classes), "", *records(self.links), "", self.counted]
+            [self.title, self.lead, *("\n".join(["", *table]) for table in tables), "", self.counted]
         )
 
 
@@ -62,7 +65,8 @@ def summarize(result: Result) -> Summary:
     plots = [_class_plot(result), *_series_plots(result)]
     classes = [_class(row) for row in result.classes().iter_rows(named=True)]
     links = [_link(row) for row in result.link_summary().iter_rows(named=True)]
-    return Summary(title, lead, classes, links, plots)
+    link_classes = [_link_class(row) for row in result.link_class_summary().iter_rows(named=True)]
+    return Summary(title, lead, classes, links, plots, link_classes)
 
 
 def to_json(result: Result) -> str:
@@ -78,6 +82,7 @@ def to_json(result: Result) -> str:
         "seeds": [run.seed for run in result.runs],
         "classes": rows(result.classes()),
         "links": rows(result.link_summary()),
+        "link_classes": rows(result.link_class_summary()),
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -111,6 +116,19 @@ def _link(row: Mapping[str, Any]) -> dict[str, str]:
         "queue, p": f"{row['mean_queue_packets']:.1f}",
         **{f"delay {q}, ms": _milliseconds(row[f"delay_{q}_s"]) for q in ("p50", "p95", "p99")},
         "drops per run": ", ".join(f"{reason} {value:.0f}" for reason, value in dropped.items()) or "none",
+    }
+
+
+def _link_class(row: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "link": str(row["link"]),
+        "packets": str(row["class"]),
+        "per run": f"{row['arrived_packets']:.0f}",
+        "lost, %": _percent(row["loss"]),
+        **{
+            f"delay {q}, ms": _milliseconds(row[f"delay_{q}_s"])
+            for q in ("p50", "p95", "p99", "max", "jitter")
+        },
     }
 
 
@@ -169,8 +187,11 @@ def _series_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
         _point({"class": name, "time_s": at}, "throughput", "Mbit/s", v / 1e6)
         for name, at, v in means.iter_rows()
     ]
-    queues = result.queues.group_by(["link", "quantity", "time_s"], maintain_order=True).agg(
-        pl.col("packets").mean()
+    in_packets = pl.col("quantity").str.contains("^(queue|average .*|.* packets)$")
+    queues = (
+        result.queues.filter(in_packets)
+        .group_by(["link", "quantity", "time_s"], maintain_order=True)
+        .agg(pl.col("packets").mean())
     )
     lengths = [
         _point({"link": link, "quantity": quantity, "time_s": at}, "queue", "packets", value)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perhop.measures import holds_up_to
-from perhop.study import Axis, Claim, Judgement, Row, Statement, statement
+from perhop.studies.paper import Paper
+from perhop.study import Axis, Judgement, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from perhop.runs import Run
     from perhop.statistics import Estimate
     from perhop.study import Evidence, Factors
 
+stated = Paper(__package__).item
+"""What the paper says about one item ("table1", …)."""
 PAPER = (
     'Kim, Park and Bahk, "A modified RIO queue management scheme that reduces the bandwidth skew problem in '
     'Assured Service"'
@@ -146,22 +147,3 @@ class Curve:
 
     def _say(self, level: int | None) -> str:
         return "not even at the first level" if level is None else f"up to {level}{self.unit}"
-
-
-def stated(item: str) -> Statement:
-    """What the paper says about one item ("table1", …)."""
-    data = tomllib.loads(files(__package__).joinpath("published.toml").read_text(encoding="utf-8"))
-    return statement({"method": data["method"], **data[item]})
-
-
-def claims(
-    texts: Mapping[str, tuple[str, str]], judges: Mapping[str, Callable[[Evidence], Judgement]]
-) -> list[Claim]:
-    """Claim texts joined with the functions that judge them.
-
-    Raises:
-        ValueError: A text has no judge, or a judge no text.
-    """
-    if texts.keys() != judges.keys():
-        raise ValueError(f"claims without text or judge: {sorted(texts.keys() ^ judges.keys())}")
-    return [Claim(name, text, judges[name], tried) for name, (text, tried) in texts.items()]

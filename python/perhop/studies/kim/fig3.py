@@ -12,10 +12,10 @@ from perhop.studies.kim.common import (
     PAPER,
     SCHEMES,
     Curve,
-    claims,
     stated,
 )
 from perhop.studies.kim.regime import network, samples
+from perhop.studies.paper import claims
 from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Study, Table, by_interval
 
 if TYPE_CHECKING:

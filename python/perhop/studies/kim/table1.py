@@ -13,12 +13,12 @@ from perhop.studies.kim.common import (
     MBPS,
     PAPER,
     SCHEMES,
-    claims,
     flows,
     mean_mbps,
     scenario,
     stated,
 )
+from perhop.studies.paper import claims
 from perhop.study import (
     Axis,
     Evidence,

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perhop.studies.kim import fig2, fig3, regime, table1
-from perhop.studies.kim.common import PAPER, SCHEMES, Curve, claims, stated
+from perhop.studies.kim.common import PAPER, SCHEMES, Curve, stated
+from perhop.studies.paper import claims
 from perhop.study import Axis, Judgement, Published, Study, Table
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import numpy as np
 
 from perhop.measures import utilization
 from perhop.statistics import Estimate, paired_difference
+from perhop.studies.paper import claims
 from perhop.studies.yeom.common import (
     CLASSES,
     COMPARED,
@@ -22,7 +23,6 @@ from perhop.studies.yeom.common import (
     all_above,
     all_below,
     by_scheme,
-    claims,
     signed,
     stated,
     sum_mbps,

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perhop.measures import targets
-from perhop.study import Axis, Claim, Judgement, Statement, by_interval, statement
+from perhop.studies.paper import Paper
+from perhop.study import Axis, Judgement, by_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from perhop.runs import Run
     from perhop.statistics import Estimate
-    from perhop.study import Evidence
 
 PAPER = 'Yeom and Reddy, "Realizing throughput guarantees in a differentiated services network"'
+stated = Paper(__package__).item
+"""What the paper says about one item ("table1", …)."""
 MBPS = "Mbit/s"
 RUNS = 20
 
@@ -244,24 +244,3 @@ def all_below(found: Mapping[Any, Estimate], evidence: str) -> Judgement:
 def signed(value: float, digits: int = 3) -> str:
     """`+0.123` or `−0.123`."""
     return f"{value:+.{digits}f}".replace("-", "−")
-
-
-def stated(item: str) -> Statement:
-    """What the paper says about one item ("table1", …)."""
-    data = tomllib.loads(files(__package__).joinpath("published.toml").read_text(encoding="utf-8"))
-    method = " ".join(text for text in (data["method"], data[item].get("method", "")) if text)
-    assumptions = [*data["assumptions"], *data[item].get("assumptions", [])]
-    return statement({**data[item], "method": method, "assumptions": assumptions})
-
-
-def claims(
-    texts: Mapping[str, tuple[str, str]], judges: Mapping[str, Callable[[Evidence], Judgement]]
-) -> list[Claim]:
-    """Claim texts joined with the functions that judge them.
-
-    Raises:
-        ValueError: A text has no judge, or a judge no text.
-    """
-    if texts.keys() != judges.keys():
-        raise ValueError(f"claims without text or judge: {sorted(texts.keys() ^ judges.keys())}")
-    return [Claim(name, text, judges[name], tried) for name, (text, tried) in texts.items()]

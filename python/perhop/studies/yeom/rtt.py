@@ -17,6 +17,7 @@ from perhop.measures import (
     utilization,
 )
 from perhop.statistics import overlap
+from perhop.studies.paper import claims
 from perhop.studies.yeom.common import (
     COMPARED,
     INVERSE,
@@ -33,7 +34,6 @@ from perhop.studies.yeom.common import (
     all_above,
     by_scheme,
     cell,
-    claims,
     class_targets,
     mean_mbps,
     stated,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.measures import rmse
+from perhop.studies.paper import claims
 from perhop.studies.yeom import table1
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
@@ -27,7 +28,6 @@ from perhop.studies.yeom.common import (
     TWO_WINDOWS,
     Setting,
     cell,
-    claims,
     stated,
 )
 from perhop.study import Axis, Judgement, Plot, Published, Reference, Row, Study, Table, by_interval

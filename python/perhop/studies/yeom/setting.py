@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.measures import rmse
+from perhop.studies.paper import claims
 from perhop.studies.yeom import rtt, table1, udp
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
@@ -25,7 +26,6 @@ from perhop.studies.yeom.common import (
     SETTING,
     Setting,
     cell,
-    claims,
     stated,
 )
 from perhop.study import Axis, Judgement, Published, Row, Sample, Study, Table

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.measures import jain_index, reservation_success, rmse, utilization
 from perhop.statistics import paired_difference
+from perhop.studies.paper import claims
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     CLASSES,
@@ -27,7 +28,6 @@ from perhop.studies.yeom.common import (
     Setting,
     all_above,
     cell,
-    claims,
     class_targets,
     mean_mbps,
     signed,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.measures import targets, utilization
+from perhop.studies.paper import claims
 from perhop.studies.yeom.common import (
     COMPARED,
     INVERSE,
@@ -23,7 +24,6 @@ from perhop.studies.yeom.common import (
     all_above,
     all_below,
     by_scheme,
-    claims,
     mean_mbps,
     stated,
     sum_mbps,

@@ -1,0 +1,211 @@
+"""The control law of alpha: what becomes of it, iterated directly, smoothed, and as an integral law."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perhop.studies.hurley.common import (
+    ABE,
+    BETA,
+    LINK,
+    RAP,
+    RUNS,
+    SETTING,
+    THIS,
+    TITLE,
+    traffic,
+)
+from perhop.studies.paper import claims
+from perhop.study import Axis, Judgement, Plot, Reference, Row, Sample, Study, Table, by_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from perhop.runs import Run
+    from perhop.study import Evidence, Factors
+
+FLOWS = 10
+TARGET = BETA**2
+SETTLED_S = 60.0
+"""Alpha is judged from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """How alpha is moved.
+
+    Attributes:
+        gain: The newest interval's weight in the two loss ratios; 1 takes each interval by itself.
+    """
+
+    name: str
+    law: str
+    gain: float
+
+
+DIRECT = "direct"
+SMOOTHED = "smoothed"
+INTEGRAL = "integral"
+LAWS = {
+    DIRECT: Law("published, interval by interval", "published", 1.0),
+    SMOOTHED: Law("published, smoothed", "published", 0.1),
+    INTEGRAL: Law("integral", "integral", 0.1),
+}
+AXIS = Axis("law", "Law", {key: law.name for key, law in LAWS.items()})
+
+STATEMENT = THIS.item("alpha")
+
+
+def build(factors: Factors) -> Mapping[str, Any]:
+    """Figure 2's setting under one law."""
+    law = LAWS[str(factors["law"])]
+    setting = replace(SETTING, law=law.law, gain=law.gain)
+    return setting.scenario("Hurley and Le Boudec, the law of alpha", ABE, FLOWS, FLOWS, RAP)
+
+
+def gauge(run: Run, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Times in s, and what the router kept track of."""
+    series = run.raw["series"]
+    return np.asarray(series["time_s"]), np.asarray(series["links"][LINK]["gauges"][name])
+
+
+def swing(values: NDArray[np.float64]) -> float:
+    """Correlation of a series' logarithm with itself one step later: near −1 where it alternates."""
+    logs = np.log(values) - np.mean(np.log(values))
+    power = float(np.sum(logs * logs))
+    return float(np.sum(logs[1:] * logs[:-1])) / power if power > 0 else 0.0
+
+
+def samples(factors: Factors, run: Run) -> Iterator[Sample]:
+    """Where alpha settles and how it moves; alpha and alpha_m in time."""
+    yield from traffic(factors, run)
+    times, alpha = gauge(run, "alpha")
+    settled = alpha[times >= SETTLED_S]
+    logs = np.log(settled)
+    yield Sample(factors, "alpha", "", math.exp(float(np.mean(logs))))
+    yield Sample(factors, "alpha_spread", "factor", math.exp(float(np.std(logs))))
+    yield Sample(factors, "swing", "correlation", swing(settled))
+    for at, value in zip(times, alpha, strict=True):
+        yield Sample({**factors, "time_s": float(at)}, "alpha_at", "", float(value))
+    _, measured = gauge(run, "alpha_m")
+    for at, value in zip(times, measured, strict=True):
+        if math.isfinite(value):
+            yield Sample({**factors, "time_s": float(at)}, "alpha_m_at", "green/blue", float(value))
+
+
+def one_run(evidence: Evidence) -> Iterator[Row]:
+    """Alpha and alpha_m in time in the first run: a mean over runs would hide how they swing."""
+    for metric in ("alpha_at", "alpha_m_at"):
+        for law in LAWS:
+            for at in range(1, 201):
+                key: Factors = {"law": law, "time_s": float(at)}
+                try:
+                    values = evidence.by_seed(metric, key)
+                except KeyError:
+                    continue
+                first = min(values)
+                yield Row(key, metric.removesuffix("_at") + "_one_run", "", None, values[first], None, 1)
+
+
+def resting(law: str, evidence: Evidence) -> tuple[float, float]:
+    """The plant's gain c = alpha_m / alpha, and the alpha_m of the published law's rest, alpha_t sqrt(c)."""
+    gain = evidence.mean("alpha_m", {"law": law}) / evidence.mean("alpha", {"law": law})
+    return gain, TARGET * math.sqrt(gain)
+
+
+def alternates(evidence: Evidence) -> Judgement:
+    """The direct iteration swings from one interval to the next, the smoothed one does not."""
+    found = {law: evidence.estimate("swing", {"law": law}) for law in LAWS}
+    text = ", ".join(f"{LAWS[law].name} {e.text(2)}" for law, e in found.items())
+    return by_interval(
+        found.values(),
+        f"Correlation of log alpha with the next second's: {text}.",
+        holds=found[DIRECT].high < -0.25 and found[SMOOTHED].low > 0 and found[INTEGRAL].low > 0,
+    )
+
+
+def halves_the_error(evidence: Evidence) -> Judgement:
+    """The smoothed law comes to rest near the square root's point."""
+    measured = evidence.estimate("alpha_m", {"law": SMOOTHED})
+    gain, predicted = resting(SMOOTHED, evidence)
+    return Judgement(
+        abs(measured.mean / predicted - 1) <= 0.1,
+        f"alpha_m {measured.text(2)}; alpha {evidence.estimate('alpha', {'law': SMOOTHED}).text(2)}; so c = "
+        f"{gain:.2f}, and alpha_t sqrt(c) = {predicted:.2f}.",
+    )
+
+
+def integral_converges(evidence: Evidence) -> Judgement:
+    """The integral law's alpha_m is nearer to alpha_t than the published law's."""
+    found = {law: evidence.estimate("alpha_m", {"law": law}) for law in LAWS}
+    text = ", ".join(f"{LAWS[law].name} {e.text(2)}" for law, e in found.items())
+    distance = {law: abs(math.log(e.mean / TARGET)) for law, e in found.items()}
+    return Judgement(
+        distance[INTEGRAL] < distance[SMOOTHED] and distance[INTEGRAL] <= math.log(1.05),
+        f"alpha_m over the run (alpha_t {TARGET:g}): {text}.",
+    )
+
+
+def _plot(metric: str, title: str) -> Plot:
+    return Plot(
+        id=metric.replace("_", "-"),
+        title=title,
+        kind="lines",
+        metric=metric,
+        x=Axis("time_s", "Time, s"),
+        series=AXIS,
+        y_label="alpha" if metric.startswith("alpha_one") else "green over blue losses",
+        facet=AXIS,
+        references=(Reference("alpha_t", "law", dict.fromkeys(LAWS, TARGET)),),
+    )
+
+
+ALPHA = Study(
+    id="hurley-alpha",
+    title="The law that moves alpha",
+    source=f"{TITLE}, section 2",
+    summary="Figure 2's setting; alpha = alpha_t^2/alpha_m directly and smoothed, and an integral law",
+    cells=[{"law": law} for law in LAWS],
+    scenario=build,
+    samples=samples,
+    published=STATEMENT.values,
+    claims=claims(
+        STATEMENT.claims,
+        {
+            "direct-alternates": alternates,
+            "smoothed-rests-at-root": halves_the_error,
+            "integral-converges": integral_converges,
+        },
+    ),
+    tables=(
+        Table(
+            "Where alpha settles (geometric mean from 60 s on), by which factor it varies, its correlation "
+            "with the next second's; alpha_m over the run (alpha_t 9); blue over green throughput",
+            {
+                "alpha": "alpha",
+                "alpha_spread": "varies",
+                "swing": "next",
+                "alpha_m": "alpha_m",
+                "ratio": "blue/green",
+            },
+            AXIS,
+            digits=2,
+        ),
+    ),
+    plots=(
+        _plot("alpha_one_run", "alpha in one run"),
+        _plot("alpha_m_one_run", "alpha_m as the router measures it, in one run"),
+    ),
+    notes=STATEMENT.notes,
+    method=STATEMENT.method,
+    assumptions=STATEMENT.assumptions,
+    summaries=one_run,
+    findings=True,
+    default_runs=RUNS,
+)

@@ -1,0 +1,234 @@
+"""What the paper's settings share: one bottleneck, n blue and m green flows, three routers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perhop.measures import histogram_cdf, histogram_quantile
+from perhop.studies.paper import Paper
+from perhop.study import Axis, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perhop.runs import Run
+    from perhop.study import Factors
+
+THIS = Paper(__package__)
+TITLE = 'Hurley and Le Boudec, "A proposal for an Asymmetric Best-Effort service"'
+MBPS = "Mbit/s"
+RUNS = 20
+PAPER_RUNS = 4
+
+ABE = "abe"
+FLAT = "flat"
+DSD = "dsd"
+SCHEME_NAMES = {ABE: "ABE", FLAT: "flat", DSD: "DSD"}
+SCHEMES = Axis("scheme", "Router", SCHEME_NAMES)
+
+RAP = "rap"
+TFRC = "tfrc"
+FORM_NAMES = {RAP: "RAP", TFRC: "TFRC"}
+FORMS = Axis("form", "Green source", FORM_NAMES)
+
+BLUE = "blue"
+GREEN = "green"
+SERVICES = Axis("service", "Service", {BLUE: "blue", GREEN: "green"})
+
+BETA = 3.0
+LINK = "r1"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is the same in every figure; hurley-sweep changes one of these at a time.
+
+    Attributes:
+        rate_mbps: Rate of the bottleneck.
+        delay_ms: Its propagation delay.
+        access_ms: Propagation delay of each access link.
+        deadline: How long after its arrival a blue packet is due (D).
+        green_limit: The most packets that a green one may find before it (N_g).
+        beta: How much more throughput blue is to get; alpha_t is its square.
+        law: How alpha is moved.
+        gain: The newest interval's weight in the measured loss ratios.
+        green_extra_ms: One-way delay that green flows have beyond blue ones.
+    """
+
+    rate_mbps: float = 5.0
+    delay_ms: float = 20.0
+    access_ms: float = 1.0
+    deadline: str = "100ms"
+    green_limit: int = 10
+    beta: float = BETA
+    law: str = "published"
+    gain: float = 0.1
+    green_extra_ms: float = 0.0
+
+    @property
+    def packet_ms(self) -> float:
+        """Transmission time of a packet."""
+        return 8 / self.rate_mbps
+
+    @property
+    def green_bound_ms(self) -> float:
+        """The longest wait of a green packet: N_g packets, and what is left of the one in transmission."""
+        return (self.green_limit + 1) * self.packet_ms
+
+    def queue(self, scheme: str) -> dict[str, Any]:
+        """The bottleneck's queue."""
+        red = {
+            "thresholds": "0/40/0.2",
+            "limit": "60p",
+            "weight": 0.02,
+            "wait": False,
+            "mean-packet": "1000B",
+        }
+        if scheme == FLAT:
+            # Equal offsets make EDF the FIFO of flat best effort, with separate books for the two services.
+            return {"scheduler": "edf", "blue": "0s", "green": "0s", "rule": {"aqm": "red", **red}}
+        if scheme == DSD:
+            bound = f"{self.green_bound_ms:g}ms"
+            return {"scheduler": "dsd", "bound": bound, "rule": {"aqm": "red", **red}}
+        rule = {
+            "aqm": "abe",
+            **red,
+            "green-limit": f"{self.green_limit}p",
+            "target": self.beta**2,
+            "law": self.law,
+            "gain": self.gain,
+        }
+        return {"scheduler": "edf", "blue": self.deadline, "rule": rule}
+
+    def scenario(self, title: str, scheme: str, blue: int, green: int, form: str) -> dict[str, Any]:
+        """The dumbbell with this many flows of each service, for 200 s, of which 10 are not counted."""
+        entries = []
+        if blue:
+            entries.append(self._entry(BLUE, blue, {"tcp": "reno", "packet": "1000B"}, 0.0))
+        if green:
+            transport = {RAP: {"rap": "aimd"}, TFRC: {"tfrc": "rfc5348"}}[form]
+            entries.append(self._entry(GREEN, green, {**transport, "packet": "1000B"}, self.green_extra_ms))
+        return {
+            "title": title,
+            "duration": "200s",
+            "warmup": "10s",
+            "links": {
+                LINK: {
+                    "from": "r1",
+                    "to": "r2",
+                    "rate": f"{self.rate_mbps:g}Mbps",
+                    "delay": f"{self.delay_ms:g}ms",
+                    "queue": self.queue(scheme),
+                }
+            },
+            "flows": entries,
+            "probes": {"interval": "1s"},
+        }
+
+    def _entry(
+        self, service: str, count: int, transport: Mapping[str, Any], extra_ms: float
+    ) -> dict[str, Any]:
+        return {
+            "name": service,
+            "count": count,
+            "from": "r1",
+            "to": "r2",
+            "access": {"rate": "100Mbps", "delay": f"{self.access_ms:g}ms"},
+            "egress": {"rate": "100Mbps", "delay": f"{self.access_ms + extra_ms:.3f}ms"},
+            "transport": dict(transport),
+            "service": service,
+            "start": "0s..1s",
+        }
+
+
+SETTING = Setting()
+"""One set of parameters for the whole paper."""
+
+
+def services(run: Run) -> list[str]:
+    """The services that have flows in this run."""
+    return [group.name for group in run.groups]
+
+
+def throughput(run: Run, service: str) -> float:
+    """Mean throughput of a service's flows after the warm-up, Mbit/s."""
+    return float(np.mean(run.of_group(service, "throughput_bps"))) / 1e6
+
+
+def rtt_ms(run: Run, service: str) -> float:
+    """Mean round-trip time of a service's flows, ms."""
+    return float(np.nanmean(run.of_group(service, "mean_rtt_s"))) * 1e3
+
+
+def loss(run: Run, service: str) -> float:
+    """Share of a service's packets that the bottleneck dropped, over the whole run."""
+    books = run.link_class(LINK, service)
+    dropped = sum(int(packets.sum()) for packets in books["dropped"].values())
+    return dropped / max(int(books["arrived"].sum()), 1)
+
+
+def traffic(factors: Factors, run: Run) -> Iterator[Sample]:
+    """Throughput, loss and round-trip time of each service, and the ratios between the two."""
+    found = services(run)
+    for service in found:
+        key = {**factors, "service": service}
+        yield Sample(key, "throughput", MBPS, throughput(run, service))
+        yield Sample(key, "loss", "fraction", loss(run, service))
+        yield Sample(key, "rtt", "ms", rtt_ms(run, service))
+    if found == [BLUE, GREEN]:
+        yield Sample(factors, "ratio", "blue/green", throughput(run, BLUE) / throughput(run, GREEN))
+        yield Sample(factors, "rtt_ratio", "green/blue", rtt_ms(run, GREEN) / rtt_ms(run, BLUE))
+        if loss(run, BLUE) > 0:
+            yield Sample(factors, "alpha_m", "green/blue", loss(run, GREEN) / loss(run, BLUE))
+    used = float(run.link(LINK)["utilization"])
+    yield Sample(factors, "utilization", "fraction", used)
+
+
+def waits(factors: Factors, run: Run) -> Iterator[Sample]:
+    """Quantiles of each service's wait at the bottleneck, ms; jitter as p99 − p50 and as in RFC 3550."""
+    for service in services(run):
+        key = {**factors, "service": service}
+        delay = run.link_class(LINK, service)["delay_s"]
+        edges, counts = [float(e) for e in delay["edges"]], [int(n) for n in delay["counts"].sum(axis=1)]
+        found = {name: histogram_quantile(edges, counts, q) for name, q in QUANTILES.items()}
+        if any(value is None for value in found.values()):
+            continue
+        in_ms = {name: 1e3 * (value or 0.0) for name, value in found.items()}
+        for name, value in in_ms.items():
+            yield Sample(key, f"wait_{name}", "ms", value)
+        yield Sample(key, "wait_max", "ms", 1e3 * float(delay["max"].max()))
+        yield Sample(key, "jitter", "ms", in_ms["p99"] - in_ms["p50"])
+        rfc = float(np.nanmean(run.of_group(service, "jitter_s"))) if service == GREEN else float("nan")
+        if not np.isnan(rfc):
+            yield Sample(key, "jitter_rfc3550", "ms", 1e3 * rfc)
+
+
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def cdf(factors: Factors, run: Run, service: str, grid_ms: tuple[float, ...]) -> Iterator[Sample]:
+    """Share of a service's packets that waited no longer than each of these times."""
+    delay = run.link_class(LINK, service)["delay_s"]
+    edges, counts = [float(e) for e in delay["edges"]], [int(n) for n in delay["counts"].sum(axis=1)]
+    for at in grid_ms:
+        share = histogram_cdf(edges, counts, at / 1e3)
+        if share is not None:
+            yield Sample({**factors, "service": service, "wait_ms": at}, "cdf", "fraction", share)
+
+
+def cumulative(factors: Factors, run: Run, times_s: tuple[float, ...]) -> Iterator[Sample]:
+    """Packets that a flow of each service has received by these times, mean over the flows."""
+    series = run.raw["series"]
+    seen = np.asarray(series["time_s"])
+    interval = float(seen[0])
+    received = np.cumsum(np.asarray(series["throughput_bps"]), axis=0) * interval / 8000.0
+    groups = [group.name for group in run.groups]
+    for service in groups:
+        flows = run.flows("group") == groups.index(service)
+        for at in times_s:
+            row = int(np.searchsorted(seen, at))
+            value = float(np.mean(received[row, flows]))
+            yield Sample({**factors, "service": service, "time_s": at}, "received", "packets", value)
