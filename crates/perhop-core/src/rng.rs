@@ -52,6 +52,30 @@ impl Rng {
         // Lemire's multiply-shift; its bias, at most most / 2^64, is far below what a run can show.
         ((u128::from(self.next_u64()) * (u128::from(most) + 1)) >> 64) as u64
     }
+
+    /// Exponential with mean 1, without a logarithm: von Neumann's method of comparisons (Various Techniques Used in
+    /// Connection with Random Digits, 1951).
+    ///
+    /// The whole part counts failures. Each trial draws numbers while they fall, u1 > u2 > …; a falling run of odd length,
+    /// which given u1 has probability e^-u1, succeeds with u1 as the fraction.
+    pub fn exponential(&mut self) -> f64 {
+        let mut whole = 0.0;
+        loop {
+            let first = self.uniform();
+            let (mut last, mut odd) = (first, true);
+            loop {
+                let next = self.uniform();
+                if next >= last {
+                    break;
+                }
+                (last, odd) = (next, !odd);
+            }
+            if odd {
+                return whole + first;
+            }
+            whole += 1.0;
+        }
+    }
 }
 
 struct SplitMix64(u64);
@@ -104,5 +128,20 @@ mod tests {
         assert!((mean - 0.5).abs() < 0.004, "{mean}");
         assert!((variance - 1.0 / 12.0).abs() < 0.001, "{variance}");
         assert!((0..1000).all(|_| rng.up_to(3) <= 3));
+    }
+    #[test]
+    fn exponential_has_the_moments_and_the_tail_of_its_name() {
+        let mut rng = Rng::stream(3, "test");
+        let n = 200_000;
+        let draws: Vec<f64> = (0..n).map(|_| rng.exponential()).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / f64::from(n);
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
+        assert!((variance - 1.0).abs() < 0.03, "{variance}");
+        // e^-0.5, e^-1 and e^-3 of the draws lie beyond 0.5, 1 and 3.
+        for (beyond, share) in [(0.5, 0.606_531), (1.0, 0.367_879), (3.0, 0.049_787)] {
+            let seen = draws.iter().filter(|&&x| x > beyond).count() as f64 / f64::from(n);
+            assert!((seen - share).abs() < 0.005, "{beyond}: {seen}");
+        }
     }
 }
