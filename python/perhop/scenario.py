@@ -36,6 +36,7 @@ __all__ = [
     "Probes",
     "Profile",
     "Queue",
+    "Rap",
     "Red",
     "Reverse",
     "Rio",
@@ -526,20 +527,52 @@ class Udp(Table):
 
     Attributes:
         udp: How the source paces itself.
-        rate: Sending rate, IP headers included.
+        rate: Sending rate (of an on-off source: while it is on), IP headers included.
         packet: Packet size on the wire. Default: "1kB".
+        jitter: Each gap is drawn uniformly from within this fraction of the nominal gap, against phase
+            effects. Default: 0.01.
+        on: On-off: the mean time that the source is on. Speech: `1.004s` (ITU-T P.59).
+        off: On-off: the mean time that the source is off. Speech: `1.587s` (ITU-T P.59).
+        periods: On-off: how these times are distributed; `exponential` unless given.
+    """
+
+    udp: Literal["cbr", "on-off"]
+    rate: str
+    packet: str | None = None
+    jitter: float | None = None
+    on: str | None = None
+    off: str | None = None
+    periods: Literal["exponential", "constant"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rap(Table):
+    """A source whose rate adapts like TCP's, without retransmission (Rejaie, Handley & Estrin 1999).
+
+    Attributes:
+        rap: How the rate adapts.
+        packet: Packet size on the wire. Default: "1kB".
+        ack: Size of an acknowledgement on the wire. Default: "40B".
+        initial_rtt: The round-trip time believed before one is measured; it is also the first gap
+            (ns-2's `srtt_` and `ipg_`). Default: "2s".
+        min_rto: The shortest timeout after which a packet counts as lost. Default: "200ms".
+        max_rate: The highest rate of the application; unlimited unless given.
         jitter: Each gap is drawn uniformly from within this fraction of the nominal gap, against phase
             effects. Default: 0.01.
     """
 
-    udp: Literal["cbr"]
-    rate: str
+    rap: Literal["aimd"]
     packet: str | None = None
+    ack: str | None = None
+    initial_rtt: str | None = None
+    min_rto: str | None = None
+    max_rate: str | None = None
     jitter: float | None = None
 
 
-Transport: TypeAlias = Tcp | Udp
-"""How a flow sends. The first key names the protocol: `tcp = "newreno"` or `udp = "cbr"`."""
+Transport: TypeAlias = Tcp | Udp | Rap
+"""How a flow sends. The first key names the protocol: `tcp = "newreno"`, `udp = "cbr"` or `rap =
+"aimd"`."""
 
 
 FlowProfile: TypeAlias = Profile | str

@@ -202,7 +202,8 @@ class Result:
     def flows(self) -> pl.DataFrame:
         """One row for each run and flow: rates in bit/s, times in s, packets; null where there is none.
 
-        Throughput is counted after the warm-up; packets, drops and RTT over the whole run, warm-up included.
+        Throughput, one-way delay (`mean_transit_s`) and RFC 3550's jitter (`jitter_s`; both null for TCP) are
+        measured after the warm-up; packets, drops and RTT over the whole run, warm-up included.
         """
         return pl.concat([_flow_frame(run) for run in self.runs])
 
@@ -380,7 +381,8 @@ def _flow_frame(run: Run) -> pl.DataFrame:
                 columns[f"{name}_{color}"] = pl.Series(np.ascontiguousarray(values[:, index]))
         else:
             columns[name] = pl.Series(values)
-    return pl.DataFrame(columns).with_columns(pl.col("mean_rtt_s").fill_nan(None))
+    measured = pl.col("mean_rtt_s", "mean_transit_s", "jitter_s")
+    return pl.DataFrame(columns).with_columns(measured.fill_nan(None))
 
 
 def _link_rows(run: Run) -> list[tuple[object, ...]]:

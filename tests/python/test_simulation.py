@@ -18,6 +18,8 @@ from perhop.simulation import canonical
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from perhop.scenario import Transport
+
 
 def test_frames(small: Path) -> None:
     result = perhop.run(small, runs=3, seed=7)
@@ -56,6 +58,37 @@ def test_classes(small: Path) -> None:
     assert gold["throughput_low_bps"] < gold["throughput_bps"] < gold["throughput_high_bps"]
     assert classes["dropped_red"].to_list() == [None, None]
     assert 0.02 < gold["mean_rtt_s"] < 1
+
+
+def test_every_transport_and_what_is_measured_of_it() -> None:
+    transports: dict[str, Transport] = {
+        "tcp": perhop.Tcp(tcp="reno"),
+        "cbr": perhop.Udp(udp="cbr", rate="100kbps"),
+        "speech": perhop.Udp(udp="on-off", rate="64kbps", packet="200B", on="1.004s", off="1.587s"),
+        "rap": perhop.Rap(rap="aimd"),
+    }
+    access = perhop.Access(rate="10Mbps", delay="1ms")
+    red = perhop.Red(thresholds="0/40/0.2", limit="60p", weight=0.02)
+    scenario = perhop.Scenario(
+        duration="30s",
+        warmup="5s",
+        links={"link": perhop.Link(from_="a", to="b", rate="1Mbps", delay="20ms", queue=red)},
+        flows=[
+            perhop.Flow(name=name, from_="a", to="b", access=access, transport=transport, service="green")
+            for name, transport in transports.items()
+        ],
+    )
+    flows = {row["class"]: row for row in perhop.run(scenario).flows.iter_rows(named=True)}
+    for name, row in flows.items():
+        assert row["throughput_bps"] > 0
+        assert (row["loss_events"] > 0) == (name == "rap")
+        assert (row["mean_rtt_s"] is None) == (name in {"cbr", "speech"})
+        if name == "tcp":
+            assert row["mean_transit_s"] is None
+            assert row["jitter_s"] is None
+        else:
+            assert 0.03 < row["mean_transit_s"] < 0.5
+            assert 0 < row["jitter_s"] < row["mean_transit_s"]
 
 
 def test_one_run_has_no_interval(small: Path) -> None:

@@ -56,6 +56,9 @@ fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> Py
     dict.set_item("retransmitted_packets", ints(&|flow| flow.sender.retransmitted))?;
     dict.set_item("timeouts", ints(&|flow| flow.sender.timeouts))?;
     dict.set_item("fast_retransmits", ints(&|flow| flow.sender.fast_retransmits))?;
+    dict.set_item("loss_events", ints(&|flow| flow.sender.loss_events))?;
+    dict.set_item("mean_transit_s", floats(&|flow| flow.mean_transit_s.unwrap_or(f64::NAN)))?;
+    dict.set_item("jitter_s", floats(&|flow| flow.jitter_s.unwrap_or(f64::NAN)))?;
     dict.set_item(
         "mean_rtt_s",
         floats(&|flow| flow.mean_rtt().map_or(f64::NAN, perhop_core::Duration::as_secs_f64)),

@@ -10,11 +10,13 @@ use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{at_key, nested};
+use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Bytes, Color, Duration};
+use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::udp::UdpParams;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, IntoDeserializer};
+use serde::de::{self, DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -152,7 +154,7 @@ pub struct Access {
     pub delay: Duration,
 }
 
-/// How a flow sends. The first key names the protocol: `tcp = "newreno"` or `udp = "cbr"`.
+/// How a flow sends. The first key names the protocol: `tcp = "newreno"`, `udp = "cbr"` or `rap = "aimd"`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Transport {
@@ -160,6 +162,8 @@ pub enum Transport {
     Tcp(TcpParams),
     /// UDP.
     Udp(UdpParams),
+    /// RAP.
+    Rap(RapParams),
 }
 
 /// When a flow begins: at a time, or at one drawn uniformly from a range.
@@ -278,26 +282,29 @@ impl<'de> Deserialize<'de> for FlowProfile {
 impl<'de> Deserialize<'de> for Transport {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let table = Map::deserialize(deserializer)?;
-        let kinds: Vec<&str> = ["tcp", "udp"].into_iter().filter(|kind| table.contains_key(*kind)).collect();
+        let kinds: Vec<&str> =
+            ["tcp", "udp", "rap"].into_iter().filter(|kind| table.contains_key(*kind)).collect();
         let table = Value::Object(table);
         match kinds[..] {
-            ["tcp"] => nested(table, |table| Some(TcpParams::deserialize(table)))
-                .expect("always read")
-                .and_then(|params| {
-                    params.check().map_err(|(key, problem)| de::Error::custom(at_key(key, problem)))?;
-                    Ok(Self::Tcp(params))
-                }),
-            ["udp"] => nested(table, |table| Some(UdpParams::deserialize(table)))
-                .expect("always read")
-                .and_then(|params| {
-                    params.check().map_err(|(key, problem)| de::Error::custom(at_key(key, problem)))?;
-                    Ok(Self::Udp(params))
-                }),
+            ["tcp"] => read_transport(table, TcpParams::check).map(Self::Tcp),
+            ["udp"] => read_transport(table, UdpParams::check).map(Self::Udp),
+            ["rap"] => read_transport(table, RapParams::check).map(Self::Rap),
             _ => Err(de::Error::custom(
-                "a transport names one protocol: tcp = \"newreno\" (or \"reno\", \"two-windows\"), or udp = \"cbr\"",
+                "a transport names one protocol: tcp = \"newreno\" (or \"reno\", \"two-windows\"), udp = \"cbr\" (or \
+                 \"on-off\"), or rap = \"aimd\"",
             )),
         }
     }
+}
+
+/// Reads a transport's table, with the checks that no single key can make.
+fn read_transport<T: DeserializeOwned, E: de::Error>(
+    table: Value,
+    check: impl FnOnce(&T) -> Result<(), (&'static str, UnitError)>,
+) -> Result<T, E> {
+    let params = nested(table, |table| Some(T::deserialize(table))).expect("always read")?;
+    check(&params).map_err(|(key, problem)| de::Error::custom(at_key(key, problem)))?;
+    Ok(params)
 }
 
 impl Serialize for Queue {

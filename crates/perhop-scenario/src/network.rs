@@ -233,6 +233,7 @@ impl Scenario {
                 transport: match &group.transport {
                     Transport::Tcp(params) => TransportSpec::Tcp(params.clone()),
                     Transport::Udp(params) => TransportSpec::Udp(params.clone()),
+                    Transport::Rap(params) => TransportSpec::Rap(params.clone()),
                 },
                 marking: match &group.profile {
                     None => Marking::None,

@@ -23,6 +23,9 @@ transport = { tcp = "newreno", packet = "576B" }
 profile = { rate = "2Mbps", marker = "token-bucket", burst = "40kB" }
 "#;
 
+/// The example's transport.
+const TRANSPORT: &str = "tcp = \"newreno\", packet = \"576B\"";
+
 fn message(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     Scenario::from_toml(&GOOD.replacen(from, to, 1), "s.toml").expect_err(to).to_string()
@@ -177,6 +180,41 @@ fn each_problem_is_named_where_it_stands() {
             "udp = \"cbr\", rate = \"999999Gbps\", packet = \"40B\"",
             "s.toml:18: flows[0].transport.rate: ",
         ),
+        (
+            TRANSPORT,
+            "udp = \"on-off\", rate = \"64kbps\", on = \"1s\"",
+            "s.toml:18: flows[0].transport.off: an on-off source needs `on` and `off`",
+        ),
+        (
+            TRANSPORT,
+            "udp = \"on-off\", rate = \"64kbps\", packet = \"200B\", on = \"20ms\", off = \"1s\"",
+            "s.toml:18: flows[0].transport.on: the source is on for at least a packet's time, 25ms",
+        ),
+        (
+            TRANSPORT,
+            "udp = \"cbr\", rate = \"64kbps\", off = \"1s\"",
+            "s.toml:18: flows[0].transport.off: a source of udp = \"cbr\" is always on",
+        ),
+        (
+            TRANSPORT,
+            "udp = \"on-off\", rate = \"64kbps\", on = \"1s\", off = \"1s\", periods = \"constnat\"",
+            "s.toml:18: flows[0].transport.periods: unknown value `constnat`; did you mean `constant`?",
+        ),
+        (
+            TRANSPORT,
+            "rap = \"amid\"",
+            "s.toml:18: flows[0].transport.rap: unknown value `amid`; did you mean `aimd`?",
+        ),
+        (
+            TRANSPORT,
+            "rap = \"aimd\", initial-rtt = \"0s\"",
+            "s.toml:18: flows[0].transport.initial-rtt: this time lies between 1ms and 64s",
+        ),
+        (
+            TRANSPORT,
+            "rap = \"aimd\", window = \"20p\"",
+            "s.toml:18: flows[0].transport.window: unknown key `window`",
+        ),
         ("name = \"gold\"", "name = \" \"", "s.toml:13: flows[0].name: a name has at least one letter"),
         (
             "name = \"gold\"",
@@ -216,6 +254,19 @@ fn each_problem_is_named_where_it_stands() {
 }
 
 #[test]
+fn every_transport_reads_and_round_trips() {
+    for transport in [
+        "udp = \"on-off\", rate = \"64kbps\", packet = \"200B\", on = \"1.004s\", off = \"1.587s\"",
+        "udp = \"on-off\", rate = \"1Mbps\", on = \"100s\", off = \"100s\", periods = \"constant\"",
+        "rap = \"aimd\", max-rate = \"1Mbps\"",
+    ] {
+        let scenario = Scenario::from_toml(&GOOD.replacen(TRANSPORT, transport, 1), "s.toml").unwrap();
+        let canonical = serde_json::to_string(&scenario).unwrap();
+        assert_eq!(Scenario::from_json(&canonical, "json").unwrap(), scenario, "{canonical}");
+    }
+}
+
+#[test]
 fn a_service_becomes_a_codepoint_and_blue_is_the_default() {
     let dscp = |service: &str| {
         let best_effort = GOOD.replace("profile = ", "# ").replacen("count = 4", service, 1);
@@ -248,7 +299,9 @@ fn the_schema_knows_every_block_and_every_key() {
             assert!(schema.contains(&format!("\"const\":\"{}\"", block.name)), "{}", block.name);
         }
     }
-    for key in ["initial-window", "mean-packet", "send-jitter", "additionalProperties", "token-bucket"] {
+    for key in
+        ["initial-window", "mean-packet", "send-jitter", "additionalProperties", "token-bucket", "aimd"]
+    {
         assert!(schema.contains(key), "{key}");
     }
     assert!(perhop_scenario::blocks().as_array().unwrap().len() >= 6);

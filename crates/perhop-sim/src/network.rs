@@ -7,6 +7,7 @@ use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Instant};
 
+use crate::transport::rap::RapParams;
 use crate::transport::tcp::TcpParams;
 use crate::transport::udp::UdpParams;
 
@@ -122,6 +123,8 @@ pub enum TransportSpec {
     Tcp(TcpParams),
     /// UDP.
     Udp(UdpParams),
+    /// RAP.
+    Rap(RapParams),
 }
 
 /// A flow's endpoints are not connected.

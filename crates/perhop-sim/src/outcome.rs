@@ -35,6 +35,12 @@ pub struct FlowOutcome {
     pub throughput_bps: f64,
     /// Segments acknowledged in order after the warm-up, in bit/s on the wire (TCP; else 0).
     pub acked_bps: f64,
+    /// The mean one-way transit time in seconds, from the sending host to the receiving one, of the packets that arrived
+    /// after the warm-up; `None` for TCP and where none did.
+    pub mean_transit_s: Option<f64>,
+    /// The mean of RFC 3550's interarrival jitter J in seconds over these packets; `None` for TCP and where fewer than two
+    /// came.
+    pub jitter_s: Option<f64>,
     /// Packets marked with each color.
     pub marked: [u64; 3],
     /// Data packets dropped in the network, by color.

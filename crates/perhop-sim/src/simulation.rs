@@ -23,8 +23,10 @@ use crate::network::{AccessSpec, FlowSpec, Marking, Network, NoRoute, SharedMete
 use crate::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use crate::packet::SimPacket;
 use crate::probe::{QueueSeries, Series};
+use crate::transport::datagram::{DatagramReceiver, DatagramSender, Datagrams};
+use crate::transport::rap::RapSender;
 use crate::transport::tcp::{TcpReceiver, TcpSender};
-use crate::transport::udp::CbrSender;
+use crate::transport::udp::UdpSender;
 use crate::transport::{Received, Receiver, Sender, Transmit};
 
 /// A run in progress.
@@ -68,6 +70,8 @@ enum Step {
 struct Flow {
     sender: Sender,
     receiver: Receiver,
+    /// What packets carry besides their number, unless the flow is TCP.
+    datagrams: Box<Datagrams>,
     meter: Option<(AnyMeter, Rng)>,
     edge_meter: Option<usize>,
     color: Color,
@@ -173,10 +177,12 @@ impl Simulation {
                 };
             let forward = route(spec.from, spec.to, &spec.access, &spec.egress, Step::Receiver)?;
             let backward = match spec.transport {
-                TransportSpec::Tcp(_) => route(spec.to, spec.from, &spec.egress, &spec.access, Step::Sender)?,
-                TransportSpec::Udp(_) => forward,
+                TransportSpec::Tcp(_) | TransportSpec::Rap(_) => {
+                    route(spec.to, spec.from, &spec.egress, &spec.access, Step::Sender)?
+                }
+                TransportSpec::Udp(_) => steps.len() as u32,
             };
-            flows.push(Flow::new(spec, seed, forward, backward));
+            flows.push(Flow::new(spec, seed, forward, backward, (warmup, end)));
         }
         let mut simulation = Self {
             now: Instant::ZERO,
@@ -288,7 +294,7 @@ impl Simulation {
             Offer::Onward(arrival) => self.launch(number, packet, arrival),
             Offer::Held => {}
             Offer::Serve => self.serve(number),
-            Offer::Dropped => self.count_drop(&packet.header),
+            Offer::Dropped => self.lose(&packet),
         }
     }
 
@@ -369,6 +375,14 @@ impl Simulation {
         }
     }
 
+    fn lose(&mut self, packet: &SimPacket) {
+        self.count_drop(&packet.header);
+        let flow = &mut self.flows[packet.header.flow.0 as usize];
+        if packet.step < flow.backward {
+            flow.datagrams.lose(packet.sequence);
+        }
+    }
+
     fn count_drop(&mut self, header: &Header) {
         self.flows[header.flow.0 as usize].outcome.dropped[header.color.index()] += 1;
     }
@@ -425,7 +439,8 @@ impl Simulation {
         }
         flow.hear_feedback(now);
         flow.sender.on_wake(now);
-        let late_ack = flow.receiver.on_wake(now).map(|expected| flow.ack(FlowId(number as u32), expected));
+        let late_ack = flow.receiver.on_wake(now);
+        let late_ack = late_ack.map(|expected| flow.ack(FlowId(number as u32), expected));
         self.transmit(number);
         if let Some(ack) = late_ack {
             self.enter(ack);
@@ -518,10 +533,11 @@ fn build_shared(shared: &SharedMeter, seed: u64) -> (AnyMeter, Rng) {
 }
 
 impl Flow {
-    fn new(spec: &FlowSpec, seed: u64, forward: u32, backward: u32) -> Self {
+    fn new(spec: &FlowSpec, seed: u64, forward: u32, backward: u32, measured: (Instant, Instant)) -> Self {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
         let (first, last) = spec.start;
         let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
+        let datagram = |source| Sender::Datagram(Box::new(source));
         let (sender, receiver, data_size, ack_size) = match &spec.transport {
             TransportSpec::Tcp(params) => (
                 Sender::Tcp(TcpSender::new(params.clone(), spec.volume, spec.reserved)),
@@ -530,16 +546,23 @@ impl Flow {
                 params.ack.get() as u16,
             ),
             TransportSpec::Udp(params) => (
-                Sender::Cbr(CbrSender::new(params, spec.volume)),
-                Receiver::Sink,
+                datagram(DatagramSender::Udp(UdpSender::new(params, spec.volume))),
+                Receiver::Datagram(DatagramReceiver::Sink),
                 params.packet.get() as u16,
                 0,
+            ),
+            TransportSpec::Rap(params) => (
+                datagram(DatagramSender::Rap(RapSender::new(params, spec.volume))),
+                Receiver::Datagram(DatagramReceiver::Echo),
+                params.packet.get() as u16,
+                params.ack.get() as u16,
             ),
         };
         let rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
         Self {
             sender,
             receiver,
+            datagrams: Box::new(Datagrams::new(measured)),
             meter: match &spec.marking {
                 Marking::Host(params) => Some((params.clone().build(Environment { rate }), stream("marker"))),
                 Marking::None | Marking::Edge(_) => None,
@@ -569,6 +592,7 @@ impl Flow {
             answers_ahead: match &spec.transport {
                 TransportSpec::Tcp(params) => params.delayed_ack.is_zero() && spec.egress.is_some(),
                 TransportSpec::Udp(_) => true,
+                TransportSpec::Rap(_) => spec.egress.is_some(),
             },
             arriving: VecDeque::new(),
             outcome: FlowOutcome::default(),
@@ -580,7 +604,8 @@ impl Flow {
     /// The next packet that the sending host wants on the wire, marked.
     #[inline(always)]
     fn transmit(&mut self, number: usize, now: Instant) -> Option<SimPacket> {
-        let Transmit { sequence, size } = self.sender.transmit(&mut Context { now, rng: &mut self.rng })?;
+        let mut cx = Context { now, rng: &mut self.rng };
+        let Transmit { sequence, size } = self.sender.transmit(&mut cx, &mut self.datagrams)?;
         let flow = FlowId(number as u32);
         let mut header =
             Header { color: self.color, dscp: self.dscp, service: self.service, ..Header::new(flow, size) };
@@ -620,7 +645,7 @@ impl Flow {
     /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its answer.
     #[inline(always)]
     fn receive(&mut self, packet: &SimPacket, arrival: Instant, now: Instant) -> Option<SimPacket> {
-        let Received { first, ack } = self.receiver.on_data(packet.sequence, arrival);
+        let Received { first, ack } = self.receiver.on_data(packet.sequence, arrival, &mut self.datagrams);
         if first && packet.header.size == self.data_size {
             self.settle(now);
             self.arriving.push_back(arrival);
@@ -662,6 +687,8 @@ impl Flow {
         FlowOutcome {
             throughput_bps: bps(self.outcome.delivered_bytes - delivered),
             acked_bps: bps(acked),
+            mean_transit_s: self.datagrams.transit.mean(),
+            jitter_s: self.datagrams.transit.jitter(),
             sender: self.sender.statistics().clone(),
             ..self.outcome
         }

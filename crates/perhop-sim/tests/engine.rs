@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{RIO, aqm, duplex, flow, table1, tcp};
+use common::{RIO, aqm, duplex, every_transport, flow, rap, table1, tcp, udp};
 use perhop_core::{Duration, Instant};
 use perhop_sim::{Network, NodeId, Outcome, Service, Simulation, TransportSpec};
 use proptest::prelude::*;
@@ -41,6 +41,33 @@ fn ports_served_on_demand_and_by_event_agree_on_everything() {
     for (name, table) in QUEUES {
         let network = table1(aqm(name, table), 20);
         assert_same(&run(&network, 3, Service::OnDemand), &run(&network, 3, Service::ByEvent));
+    }
+}
+
+#[test]
+fn every_transport_runs_alike_on_demand_and_by_event_and_in_slices() {
+    let narrow = [
+        ("drop-tail", r#"{"limit": "25p"}"#),
+        ("red", r#"{"thresholds": "5/20/0.1", "limit": "40p", "weight": 0.02}"#),
+    ];
+    for (name, table) in narrow {
+        let network = every_transport(aqm(name, table), 40);
+        let whole = run(&network, 3, Service::OnDemand);
+        assert_same(&whole, &run(&network, 3, Service::ByEvent));
+        let mut sliced = Simulation::new(&network, 3).unwrap();
+        for slice in 1..=1000 {
+            sliced.run_until(Instant::from_nanos(slice * 40_000_000));
+        }
+        assert_same(&whole, &sliced.finish().unwrap());
+        let mut unseen = network.clone();
+        unseen.probe_interval = None;
+        assert_eq!(whole.flows, run(&unseen, 3, Service::OnDemand).flows);
+        // Nothing was idle: data and answers were dropped, and every source got through and measured.
+        assert!(whole.links.iter().all(|link| link.drops().count() > 0));
+        assert!(whole.flows.iter().all(|flow| flow.throughput_bps > 0.0));
+        for flow in whole.flows.iter().skip(3).step_by(4) {
+            assert!(flow.sender.loss_events > 0 && flow.sender.rtt_samples.0 > 0, "{:?}", flow.sender);
+        }
     }
 }
 
@@ -199,14 +226,21 @@ proptest! {
         flows in 1_u32..6,
         queue in 0..QUEUES.len(),
         rate_kbps in 100_u64..5000,
+        kind in 0_usize..4,
     ) {
         let (name, table) = QUEUES[queue];
         let rate = format!("{rate_kbps}kbps");
         let links = (0..hops)
             .flat_map(|n| duplex(&format!("l{n}"), n, n + 1, &rate, "5ms", aqm(name, table)))
             .collect();
-        let transport = tcp(r#"{"tcp": "newreno", "window": "50p"}"#);
-        let flows = (0..flows).map(|n| flow(format!("{n}"), n % hops, hops, transport.clone(), None)).collect();
+        let transports = [
+            tcp(r#"{"tcp": "newreno", "window": "50p"}"#),
+            udp(r#"{"udp": "cbr", "rate": "200kbps"}"#),
+            udp(r#"{"udp": "on-off", "rate": "800kbps", "on": "300ms", "off": "500ms"}"#),
+            rap(r#"{"rap": "aimd"}"#),
+        ];
+        let transport = |n: u32| transports[(kind + n as usize) % transports.len()].clone();
+        let flows = (0..flows).map(|n| flow(format!("{n}"), n % hops, hops, transport(n), None)).collect();
         let network = Network {
             nodes: hops + 1,
             links,

@@ -1,9 +1,13 @@
 //! Transports: senders and receivers as pure state machines. They are told what happened and say what to transmit; the
 //! engine owns time, packets and routes.
 
+pub mod datagram;
+pub mod rap;
 pub mod tcp;
+pub mod transit;
 pub mod udp;
 
+use datagram::{DatagramReceiver, DatagramSender, Datagrams};
 use perhop_core::{Color, Context, Instant};
 
 /// What a sender wants on the wire.
@@ -22,10 +26,12 @@ pub struct SenderStatistics {
     pub sent: u64,
     /// Packets sent again.
     pub retransmitted: u64,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts; of RAP, loss events found by a timeout.
     pub timeouts: u64,
     /// Fast retransmits.
     pub fast_retransmits: u64,
+    /// Loss events, each of which lowers the rate once (RAP; else 0).
+    pub loss_events: u64,
     /// Round-trip samples taken, and their exact sum in nanoseconds.
     pub rtt_samples: (u64, u128),
 }
@@ -39,8 +45,8 @@ pub struct SenderStatistics {
 pub enum Sender {
     /// TCP Reno or `NewReno`.
     Tcp(tcp::TcpSender),
-    /// Constant bit rate over UDP.
-    Cbr(udp::CbrSender),
+    /// Any that never sends a packet twice.
+    Datagram(Box<DatagramSender>),
 }
 
 impl Sender {
@@ -48,16 +54,16 @@ impl Sender {
     pub fn start(&mut self, now: Instant) {
         match self {
             Self::Tcp(tcp) => tcp.start(),
-            Self::Cbr(cbr) => cbr.start(now),
+            Self::Datagram(source) => source.start(now),
         }
     }
 
-    /// An acknowledgement came: every segment below `expected` has arrived.
+    /// An acknowledgement came. TCP: every segment below `number` has arrived; else it is an answer of this number.
     #[inline]
-    pub fn on_ack(&mut self, expected: u32, now: Instant) {
+    pub fn on_ack(&mut self, number: u32, now: Instant) {
         match self {
-            Self::Tcp(tcp) => tcp.on_ack(expected, now),
-            Self::Cbr(_) => {}
+            Self::Tcp(tcp) => tcp.on_ack(number, now),
+            Self::Datagram(source) => Datagrams::answer(source, number, now),
         }
     }
 
@@ -65,16 +71,16 @@ impl Sender {
     pub fn on_wake(&mut self, now: Instant) {
         match self {
             Self::Tcp(tcp) => tcp.on_wake(now),
-            Self::Cbr(_) => {}
+            Self::Datagram(source) => source.on_wake(now),
         }
     }
 
     /// The next packet to put on the wire now; ask until there is none, whenever anything happened.
     #[inline]
-    pub fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+    pub fn transmit(&mut self, cx: &mut Context<'_>, datagrams: &mut Datagrams) -> Option<Transmit> {
         match self {
             Self::Tcp(tcp) => tcp.transmit(cx),
-            Self::Cbr(cbr) => cbr.transmit(cx),
+            Self::Datagram(source) => datagrams.transmit(source, cx),
         }
     }
 
@@ -98,7 +104,7 @@ impl Sender {
     pub fn wake(&self) -> Instant {
         match self {
             Self::Tcp(tcp) => tcp.wake(),
-            Self::Cbr(cbr) => cbr.wake(),
+            Self::Datagram(source) => source.wake(),
         }
     }
 
@@ -106,7 +112,7 @@ impl Sender {
     pub fn stop(&mut self) {
         match self {
             Self::Tcp(tcp) => tcp.stop(),
-            Self::Cbr(cbr) => cbr.stop(),
+            Self::Datagram(source) => source.stop(),
         }
     }
 
@@ -114,7 +120,7 @@ impl Sender {
     pub fn window(&self) -> Option<f64> {
         match self {
             Self::Tcp(tcp) => Some(tcp.window()),
-            Self::Cbr(_) => None,
+            Self::Datagram(_) => None,
         }
     }
 
@@ -122,7 +128,7 @@ impl Sender {
     pub fn smoothed_rtt(&self) -> Option<f64> {
         match self {
             Self::Tcp(tcp) => tcp.smoothed_rtt(),
-            Self::Cbr(_) => None,
+            Self::Datagram(source) => source.smoothed_rtt(),
         }
     }
 
@@ -130,7 +136,7 @@ impl Sender {
     pub fn acknowledged(&self) -> u64 {
         match self {
             Self::Tcp(tcp) => tcp.acknowledged(),
-            Self::Cbr(_) => 0,
+            Self::Datagram(_) => 0,
         }
     }
 
@@ -138,7 +144,7 @@ impl Sender {
     pub fn statistics(&self) -> &SenderStatistics {
         match self {
             Self::Tcp(tcp) => tcp.statistics(),
-            Self::Cbr(cbr) => cbr.statistics(),
+            Self::Datagram(source) => source.statistics(),
         }
     }
 }
@@ -148,7 +154,7 @@ impl Sender {
 pub struct Received {
     /// Not seen before.
     pub first: bool,
-    /// Acknowledge now: the segment expected next.
+    /// Acknowledge now with this number: that of the segment expected next (TCP), or of an answer.
     pub ack: Option<u32>,
 }
 
@@ -157,34 +163,36 @@ pub struct Received {
 pub enum Receiver {
     /// TCP: cumulative acknowledgements.
     Tcp(tcp::TcpReceiver),
-    /// Counts and keeps silent.
-    Sink,
+    /// Any of a sender that never sends a packet twice.
+    Datagram(DatagramReceiver),
 }
 
 impl Receiver {
     /// A data packet came.
     #[inline]
-    pub fn on_data(&mut self, sequence: u32, now: Instant) -> Received {
+    pub fn on_data(&mut self, sequence: u32, now: Instant, datagrams: &mut Datagrams) -> Received {
         match self {
             Self::Tcp(tcp) => tcp.on_data(sequence, now),
-            Self::Sink => Received { first: true, ack: None },
+            Self::Datagram(receiver) => {
+                Received { first: true, ack: datagrams.receive(receiver, sequence, now) }
+            }
         }
     }
 
-    /// The delayed acknowledgement that is due by `now`, if one is.
+    /// The number of the acknowledgement that is due by `now`, if one is.
     pub fn on_wake(&mut self, now: Instant) -> Option<u32> {
         match self {
             Self::Tcp(tcp) => tcp.on_wake(now),
-            Self::Sink => None,
+            Self::Datagram(_) => None,
         }
     }
 
-    /// When a delayed acknowledgement is due.
+    /// When an acknowledgement is due that did not follow a packet at once.
     #[inline]
     pub fn wake(&self) -> Instant {
         match self {
             Self::Tcp(tcp) => tcp.wake(),
-            Self::Sink => Instant::NEVER,
+            Self::Datagram(_) => Instant::NEVER,
         }
     }
 }

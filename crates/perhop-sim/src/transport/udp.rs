@@ -1,10 +1,11 @@
-//! UDP at a constant bit rate.
+//! UDP: a constant bit rate, all the time or on and off.
 
 use perhop_core::units::UnitError;
-use perhop_core::{Bitrate, Bytes, Context, Duration, Instant};
+use perhop_core::{Bitrate, Bytes, Context, Duration, Instant, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::datagram::{Refusal, check_rate, check_size, jittered, packets};
 use super::{SenderStatistics, Transmit};
 
 /// How a UDP source paces itself.
@@ -13,6 +14,19 @@ use super::{SenderStatistics, Transmit};
 pub enum Pattern {
     /// One packet each packet time, at a constant bit rate.
     Cbr,
+    /// A constant bit rate while it is on, silence while it is off.
+    OnOff,
+}
+
+/// How long an on-off source is on and off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Periods {
+    /// Exponentially distributed, like a speaker's talk spurts and pauses.
+    #[default]
+    Exponential,
+    /// Always as long as their means.
+    Constant,
 }
 
 /// A source over UDP that does not react to losses.
@@ -21,7 +35,7 @@ pub enum Pattern {
 pub struct UdpParams {
     /// How the source paces itself.
     pub udp: Pattern,
-    /// Sending rate, IP headers included.
+    /// Sending rate (of an on-off source: while it is on), IP headers included.
     pub rate: Bitrate,
     /// Packet size on the wire.
     #[serde(default = "default_packet")]
@@ -29,62 +43,116 @@ pub struct UdpParams {
     /// Each gap is drawn uniformly from within this fraction of the nominal gap, against phase effects.
     #[serde(default = "default_jitter")]
     pub jitter: Fraction,
+    /// On-off: the mean time that the source is on. Speech: `1.004s` (ITU-T P.59).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Duration>,
+    /// On-off: the mean time that the source is off. Speech: `1.587s` (ITU-T P.59).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<Duration>,
+    /// On-off: how these times are distributed; `exponential` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub periods: Option<Periods>,
 }
 
 /// A fraction in [0, 1].
 pub type Fraction = perhop_core::Probability;
 
-const fn default_packet() -> Bytes {
+pub(super) const fn default_packet() -> Bytes {
     Bytes::new(1000)
 }
 
-fn default_jitter() -> Fraction {
+pub(super) fn default_jitter() -> Fraction {
     Fraction::new(0.01).expect("a fraction")
 }
-
-const MOST_PACKETS_PER_SECOND: u64 = 100_000_000;
 
 impl UdpParams {
     /// Checks how the parameters fit together.
     ///
     /// # Errors
     /// The key that does not fit, and what would.
-    pub fn check(&self) -> Result<(), (&'static str, UnitError)> {
-        if self.packet.get() == 0 || self.packet.get() > 65_535 {
-            return Err(("packet", UnitError::new("a packet has 1B to 65535B")));
+    pub fn check(&self) -> Result<(), Refusal> {
+        check_size("packet", self.packet)?;
+        check_rate("rate", self.rate, self.packet)?;
+        match self.udp {
+            Pattern::Cbr => self.check_always_on(),
+            Pattern::OnOff => self.check_on_off(),
         }
-        let packets_per_second = self.rate.as_bps() / self.packet.bits();
-        if packets_per_second > MOST_PACKETS_PER_SECOND {
-            let text = format!("{packets_per_second} packets a second are beyond any source; lower the rate");
-            return Err(("rate", UnitError::new(text)));
+    }
+
+    fn check_always_on(&self) -> Result<(), Refusal> {
+        let given =
+            [("on", self.on.is_some()), ("off", self.off.is_some()), ("periods", self.periods.is_some())];
+        match given.into_iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((key, _)) => {
+                Err((key, UnitError::new("a source of udp = \"cbr\" is always on; write udp = \"on-off\"")))
+            }
+        }
+    }
+
+    fn check_on_off(&self) -> Result<(), Refusal> {
+        for (key, period) in [("on", self.on), ("off", self.off)] {
+            if period.is_none() {
+                let text = "an on-off source needs `on` and `off`, its mean times, such as 1.004s and 1.587s";
+                return Err((key, UnitError::new(text)));
+            }
+        }
+        let gap = self.gap();
+        if self.on.is_some_and(|on| on < gap) {
+            return Err((
+                "on",
+                UnitError::new(format!("the source is on for at least a packet's time, {gap}")),
+            ));
         }
         Ok(())
     }
+
+    /// The time from one packet to the next.
+    fn gap(&self) -> Duration {
+        let nanos = u128::from(self.packet.bits()) * 1_000_000_000 / u128::from(self.rate.as_bps());
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1))
+    }
 }
 
-/// Sends one packet each `packet * 8 / rate` seconds, whatever happens to them.
+/// Sends one packet each `packet * 8 / rate` seconds, whatever happens to them; an on-off source counts only the time
+/// that it is on, so its mean rate is `rate * on / (on + off)`.
 #[derive(Clone, Debug)]
-pub struct CbrSender {
+pub struct UdpSender {
     size: u16,
     gap: Duration,
-    spread: u64,
+    jitter: Fraction,
+    spurts: Option<Spurts>,
     next: Instant,
     left: Option<u64>,
     sequence: u32,
     statistics: SenderStatistics,
 }
 
-impl CbrSender {
+/// When an on-off source is on.
+#[derive(Clone, Debug)]
+struct Spurts {
+    on: Duration,
+    off: Duration,
+    periods: Periods,
+    /// When the spurt ends that is on now; `None` before the first.
+    end: Option<Instant>,
+}
+
+impl UdpSender {
     /// A source of these parameters, which ends after `volume` bytes if one is given.
     pub fn new(params: &UdpParams, volume: Option<Bytes>) -> Self {
-        let nanos = u128::from(params.packet.bits()) * 1_000_000_000 / u128::from(params.rate.as_bps());
-        let gap = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
         Self {
             size: params.packet.get() as u16,
-            gap,
-            spread: (gap.as_nanos() as f64 * params.jitter.get()) as u64,
+            gap: params.gap(),
+            jitter: params.jitter,
+            spurts: params.on.zip(params.off).map(|(on, off)| Spurts {
+                on,
+                off,
+                periods: params.periods.unwrap_or_default(),
+                end: None,
+            }),
             next: Instant::NEVER,
-            left: volume.map(|volume| volume.get().div_ceil(params.packet.get())),
+            left: packets(volume, params.packet),
             sequence: 0,
             statistics: SenderStatistics::default(),
         }
@@ -106,13 +174,8 @@ impl CbrSender {
         let sequence = self.sequence;
         self.sequence = sequence.wrapping_add(1);
         self.statistics.sent += 1;
-        let gap = if self.spread == 0 {
-            self.gap
-        } else {
-            let drawn = cx.rng.up_to(2 * self.spread);
-            Duration::from_nanos(self.gap.as_nanos() + drawn - self.spread)
-        };
-        self.next = cx.now + gap;
+        let next = cx.now + jittered(self.gap, self.jitter, cx.rng);
+        self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
         Some(Transmit { sequence, size: self.size })
     }
 
@@ -129,28 +192,101 @@ impl CbrSender {
     }
 }
 
+impl Spurts {
+    /// When a packet goes out that would at `next` if the source stayed on: the time that it is off does not count.
+    fn skip_silence(&mut self, now: Instant, mut next: Instant, rng: &mut Rng) -> Instant {
+        let mut end = match self.end {
+            Some(end) => end,
+            None => now + self.periods.draw(self.on, rng),
+        };
+        while next >= end {
+            let resumes = end + self.periods.draw(self.off, rng);
+            next = resumes + next.since(end);
+            end = resumes + self.periods.draw(self.on, rng);
+            if end == Instant::NEVER {
+                break;
+            }
+        }
+        self.end = Some(end);
+        next
+    }
+}
+
+impl Periods {
+    fn draw(self, mean: Duration, rng: &mut Rng) -> Duration {
+        match self {
+            Self::Exponential => Duration::from_nanos((mean.as_nanos() as f64 * rng.exponential()) as u64),
+            Self::Constant => mean,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perhop_core::Rng;
+
+    fn params(extra: &str) -> UdpParams {
+        let text = format!(r#"{{"rate": "8Mbps", "packet": "1000B", {extra}}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// When a source sends up to `until` seconds.
+    fn times(params: &UdpParams, volume: Option<Bytes>, until: f64) -> Vec<f64> {
+        let mut sender = UdpSender::new(params, volume);
+        let mut rng = Rng::stream(1, "udp");
+        let mut times = Vec::new();
+        sender.start(Instant::ZERO);
+        while sender.wake().as_secs_f64() < until {
+            let now = sender.wake();
+            if sender.transmit(&mut Context { now, rng: &mut rng }).is_some() {
+                times.push(now.as_secs_f64());
+            }
+        }
+        times
+    }
 
     #[test]
     fn keeps_its_rate_and_ends_after_its_volume() {
-        let params: UdpParams =
-            serde_json::from_str(r#"{"udp": "cbr", "rate": "8Mbps", "packet": "1000B", "jitter": 0.1}"#)
-                .unwrap();
-        let mut sender = CbrSender::new(&params, Some(Bytes::new(1_000_000)));
-        let mut rng = Rng::stream(1, "cbr");
-        sender.start(Instant::ZERO);
-        let (mut last, mut sent) = (Instant::ZERO, 0);
-        while sender.wake() != Instant::NEVER {
-            let now = sender.wake();
-            let gap = now.since(last).as_nanos();
-            assert!(sent == 0 || (900_000..=1_100_000).contains(&gap), "{gap}");
-            last = now;
-            sent += usize::from(sender.transmit(&mut Context { now, rng: &mut rng }).is_some());
-        }
-        assert_eq!(sent, 1000);
-        assert!((last.as_secs_f64() - 1.0).abs() < 0.01, "{last:?}");
+        let sent = times(&params(r#""udp": "cbr", "jitter": 0.1"#), Some(Bytes::new(1_000_000)), 10.0);
+        let gaps: Vec<f64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.iter().all(|gap| (0.000_9..=0.001_1).contains(gap)));
+        assert_eq!(sent.len(), 1000);
+        assert!((sent[999] - 1.0).abs() < 0.01, "{}", sent[999]);
+    }
+
+    #[test]
+    fn constant_periods_by_hand() {
+        // A packet each millisecond, on for 2.5 ms, off for 10: the third gap has half a millisecond left when the source
+        // falls silent.
+        let constant =
+            params(r#""udp": "on-off", "on": "2.5ms", "off": "10ms", "periods": "constant", "jitter": 0.0"#);
+        let millis: Vec<f64> =
+            times(&constant, None, 0.029).iter().map(|s| (s * 1e4).round() / 10.0).collect();
+        assert_eq!(millis, [0.0, 1.0, 2.0, 13.0, 14.0, 25.0, 26.0, 27.0]);
+    }
+
+    #[test]
+    fn exponential_periods_keep_the_mean_rate_and_vary() {
+        let speech = params(r#""udp": "on-off", "on": "1.004s", "off": "1.587s""#);
+        let sent = times(&speech, None, 4000.0);
+        // 1000 packets a second for 1.004 of 2.591 s; about 1544 cycles, so 2.5 % is one standard deviation.
+        let share = sent.len() as f64 / 4000.0 / 1000.0;
+        assert!((share / (1.004 / 2.591) - 1.0).abs() < 0.1, "{share}");
+        let pauses: Vec<f64> =
+            sent.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.01).collect();
+        let longest = pauses.iter().copied().fold(0.0, f64::max);
+        let mean = pauses.iter().sum::<f64>() / pauses.len() as f64;
+        assert!((mean / 1.587 - 1.0).abs() < 0.1 && longest > 4.0 * mean, "{mean} {longest}");
+    }
+
+    #[test]
+    fn only_an_on_off_source_has_periods() {
+        let refused = |extra: &str| params(extra).check().unwrap_err().0;
+        assert_eq!(refused(r#""udp": "cbr", "on": "1s""#), "on");
+        assert_eq!(refused(r#""udp": "cbr", "periods": "constant""#), "periods");
+        assert_eq!(refused(r#""udp": "on-off", "on": "1s""#), "off");
+        assert_eq!(refused(r#""udp": "on-off", "off": "1s""#), "on");
+        assert_eq!(refused(r#""udp": "on-off", "on": "0.9ms", "off": "1s""#), "on");
+        assert!(params(r#""udp": "on-off", "on": "1ms", "off": "0s""#).check().is_ok());
     }
 }

@@ -5,7 +5,9 @@ use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Color, Dscp, Duration, Instant};
+use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
+use perhop_sim::transport::udp::UdpParams;
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, TransportSpec};
 
 pub const RIO: &str = r#"{"in": "390/694/0.02", "total": "347/694/0.05", "limit": "868p"}"#;
@@ -20,6 +22,14 @@ pub fn scheduler(table: &str) -> SchedulerParams {
 
 pub fn tcp(table: &str) -> TransportSpec {
     TransportSpec::Tcp(serde_json::from_str::<TcpParams>(table).unwrap())
+}
+
+pub fn udp(table: &str) -> TransportSpec {
+    TransportSpec::Udp(serde_json::from_str::<UdpParams>(table).unwrap())
+}
+
+pub fn rap(table: &str) -> TransportSpec {
+    TransportSpec::Rap(serde_json::from_str::<RapParams>(table).unwrap())
 }
 
 pub fn meter(name: &str, table: &str) -> MeterParams {
@@ -74,6 +84,36 @@ pub fn flow(
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,
         volume: None,
+    }
+}
+
+/// Every transport over a link and back over a narrow one, each with and without a private link at either end, in profile
+/// and out: data, acknowledgements and reports are dropped.
+pub fn every_transport(queue: AqmParams, seconds: u64) -> Network {
+    let transports = [
+        tcp(r#"{"tcp": "newreno"}"#),
+        udp(r#"{"udp": "cbr", "rate": "300kbps"}"#),
+        udp(r#"{"udp": "on-off", "rate": "600kbps", "packet": "200B", "on": "1.004s", "off": "1.587s"}"#),
+        rap(r#"{"rap": "aimd"}"#),
+    ];
+    let flows = (0..16).map(|n| {
+        let (transport, access, egress) = (n % 4, n / 4 % 2 == 0, n / 8 == 0);
+        let metered = (n % 4 == 0).then(|| profile("0.2Mbps"));
+        let mut flow = flow(format!("{n}"), 0, 1, transports[transport].clone(), metered);
+        flow.access = flow.access.filter(|_| access);
+        flow.egress = flow.egress.filter(|_| egress);
+        flow
+    });
+    let mut links = duplex("there", 0, 1, "4Mbps", "18ms", queue);
+    links[1].rate = "70kbps".parse().unwrap();
+    links[1].queue = Some(aqm("drop-tail", r#"{"limit": "12p"}"#));
+    Network {
+        nodes: 2,
+        links: links.into(),
+        flows: flows.collect(),
+        probe_interval: Some(Duration::from_millis(130)),
+        warmup: Duration::from_secs(seconds / 4),
+        ..Network::new(Duration::from_secs(seconds))
     }
 }
 

@@ -22,10 +22,18 @@ impl RtoEstimator {
     pub fn new(params: &TcpParams) -> Self {
         Self {
             tick: params.tick.as_nanos(),
-            min: params.min_rto.as_nanos(),
-            max: params.max_rto.as_nanos(),
+            ..Self::exact(params.initial_rto, params.min_rto, params.max_rto)
+        }
+    }
+
+    /// An estimator without a sample, on a clock as fine as there is.
+    pub fn exact(initial: Duration, min: Duration, max: Duration) -> Self {
+        Self {
+            tick: 1,
+            min: min.as_nanos(),
+            max: max.as_nanos(),
             smoothed: None,
-            base: params.initial_rto.as_nanos(),
+            base: initial.as_nanos(),
             backoff: 0,
         }
     }
@@ -60,6 +68,11 @@ impl RtoEstimator {
     /// The smoothed round-trip time in seconds.
     pub fn smoothed(&self) -> Option<f64> {
         self.smoothed.map(|(smoothed, _)| smoothed * self.tick as f64 * 1e-9)
+    }
+
+    /// The smoothed round-trip time in whole nanoseconds.
+    pub fn smoothed_span(&self) -> Option<Duration> {
+        self.smoothed.map(|(smoothed, _)| Duration::from_nanos((smoothed * self.tick as f64) as u64))
     }
 }
 

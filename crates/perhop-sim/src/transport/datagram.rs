@@ -1,0 +1,243 @@
+//! Transports that never send a packet twice: the sources, their receivers, and what their packets carry.
+//!
+//! A simulated packet carries one number. What else these transports write into a packet (a timestamp) stands here under that number while the packet is on its way.
+
+use std::collections::VecDeque;
+
+use perhop_core::units::UnitError;
+use perhop_core::{Bytes, Context, Duration, Instant, Rng};
+
+use super::rap::RapSender;
+use super::transit::TransitMeter;
+use super::udp::{Fraction, UdpSender};
+use super::{SenderStatistics, Transmit};
+
+/// A sender that never sends a packet twice.
+#[derive(Clone, Debug)]
+pub enum DatagramSender {
+    /// UDP, constant or on and off.
+    Udp(UdpSender),
+    /// RAP.
+    Rap(RapSender),
+}
+
+/// Asks whichever source it is.
+macro_rules! each {
+    ($sender:expr, $source:ident => $answer:expr) => {
+        match $sender {
+            DatagramSender::Udp($source) => $answer,
+            DatagramSender::Rap($source) => $answer,
+        }
+    };
+}
+
+impl DatagramSender {
+    pub(super) fn start(&mut self, now: Instant) {
+        each!(self, source => source.start(now));
+    }
+
+    pub(super) fn stop(&mut self) {
+        each!(self, source => source.stop());
+    }
+
+    pub(super) fn on_wake(&mut self, now: Instant) {
+        match self {
+            Self::Udp(_) => {}
+            Self::Rap(rap) => rap.on_wake(now),
+        }
+    }
+
+    pub(super) fn wake(&self) -> Instant {
+        each!(self, source => source.wake())
+    }
+
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        each!(self, source => source.transmit(cx))
+    }
+
+    /// The round-trip time that the source knows.
+    fn rtt(&self) -> Option<Duration> {
+        match self {
+            Self::Udp(_) => None,
+            Self::Rap(rap) => rap.rtt(),
+        }
+    }
+
+    pub(super) fn smoothed_rtt(&self) -> Option<f64> {
+        self.rtt().map(Duration::as_secs_f64)
+    }
+
+    pub(super) fn statistics(&self) -> &SenderStatistics {
+        each!(self, source => source.statistics())
+    }
+}
+
+/// The receiver of a sender that never sends a packet twice.
+#[derive(Clone, Debug)]
+pub enum DatagramReceiver {
+    /// Counts and keeps silent.
+    Sink,
+    /// Acknowledges each packet with its own number.
+    Echo,
+}
+
+/// What a data packet carries besides its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// When its host sent it.
+    pub sent: Instant,
+}
+
+/// What the packets of one flow carry while they are on their way, and how long they took. Unused by TCP.
+#[derive(Clone, Debug)]
+pub struct Datagrams {
+    data: InFlight<Envelope>,
+    /// How long packets took.
+    pub transit: TransitMeter,
+}
+
+impl Datagrams {
+    /// Nothing on its way. Transit times are measured over the packets that arrive within `window`.
+    pub fn new(window: (Instant, Instant)) -> Self {
+        Self { data: InFlight::default(), transit: TransitMeter::new(window) }
+    }
+
+    /// The next packet of this sender, if it wants one on the wire now.
+    #[inline(never)]
+    pub(super) fn transmit(&mut self, sender: &mut DatagramSender, cx: &mut Context<'_>) -> Option<Transmit> {
+        let transmit = sender.transmit(cx)?;
+        self.data.put(transmit.sequence, Envelope { sent: cx.now });
+        Some(transmit)
+    }
+
+    /// A data packet reaches this receiver at `arrival`; returns the number of the answer.
+    #[inline(never)]
+    pub(super) fn receive(
+        &mut self,
+        receiver: &mut DatagramReceiver,
+        sequence: u32,
+        arrival: Instant,
+    ) -> Option<u32> {
+        let envelope = self.data.take(sequence)?;
+        self.transit.record(envelope.sent, arrival);
+        match receiver {
+            DatagramReceiver::Sink => None,
+            DatagramReceiver::Echo => Some(sequence),
+        }
+    }
+
+    /// The answer of this number reaches the sender.
+    #[inline(never)]
+    pub(super) fn answer(sender: &mut DatagramSender, number: u32, now: Instant) {
+        match sender {
+            DatagramSender::Udp(_) => {}
+            DatagramSender::Rap(rap) => rap.on_ack(number, now),
+        }
+    }
+
+    /// A data packet was dropped on its way.
+    pub fn lose(&mut self, sequence: u32) {
+        self.data.lose(sequence);
+    }
+}
+
+/// What is on its way, by the number of its packet. The packets of a flow keep their order.
+#[derive(Clone, Debug)]
+struct InFlight<T>(VecDeque<(u32, T)>);
+
+impl<T> Default for InFlight<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T> InFlight<T> {
+    /// Sends `content` under the next number.
+    fn put(&mut self, number: u32, content: T) {
+        self.0.push_back((number, content));
+    }
+
+    /// The packet of this number arrives. Those before it never will.
+    fn take(&mut self, number: u32) -> Option<T> {
+        let place = self.place(number)?;
+        self.0.drain(..place);
+        self.0.pop_front().map(|(_, content)| content)
+    }
+
+    /// The packet of this number was dropped.
+    fn lose(&mut self, number: u32) {
+        if let Some(place) = self.place(number) {
+            self.0.remove(place);
+        }
+    }
+
+    fn place(&self, number: u32) -> Option<usize> {
+        let first = self.0.front()?.0;
+        // Numbers start again at zero after the highest, so they are compared by their distance from the first.
+        self.0.binary_search_by_key(&number.wrapping_sub(first), |(n, _)| n.wrapping_sub(first)).ok()
+    }
+}
+
+/// A gap drawn uniformly from within this fraction of the nominal one.
+pub(super) fn jittered(gap: Duration, jitter: Fraction, rng: &mut Rng) -> Duration {
+    let spread = (gap.as_nanos() as f64 * jitter.get()) as u64;
+    if spread == 0 {
+        return gap;
+    }
+    let drawn = rng.up_to(2 * spread);
+    Duration::from_nanos(gap.as_nanos() + drawn - spread)
+}
+
+/// How many packets of this size a volume takes.
+pub(super) fn packets(volume: Option<Bytes>, packet: Bytes) -> Option<u64> {
+    volume.map(|volume| volume.get().div_ceil(packet.get()))
+}
+
+/// More packets a second are beyond any source.
+pub(super) const MOST_PACKETS_PER_SECOND: u64 = 100_000_000;
+
+/// A key and what is wrong there.
+pub(super) type Refusal = (&'static str, UnitError);
+
+/// Refuses a size that no packet can have.
+pub(super) fn check_size(key: &'static str, size: Bytes) -> Result<(), Refusal> {
+    if size.get() == 0 || size.get() > 65_535 {
+        return Err((key, UnitError::new("a packet has 1B to 65535B")));
+    }
+    Ok(())
+}
+
+/// Refuses a rate at which no source can send packets of this size.
+pub(super) fn check_rate(
+    key: &'static str,
+    rate: perhop_core::Bitrate,
+    packet: Bytes,
+) -> Result<(), Refusal> {
+    let packets_per_second = rate.as_bps() / packet.bits();
+    if packets_per_second > MOST_PACKETS_PER_SECOND {
+        let text = format!("{packets_per_second} packets a second are beyond any source; lower the rate");
+        return Err((key, UnitError::new(text)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_flight_is_found_by_number_and_forgotten_when_lost() {
+        let mut flight = InFlight::default();
+        let numbers = [u32::MAX - 1, u32::MAX, 0, 1, 2];
+        for number in numbers {
+            flight.put(number, number);
+        }
+        flight.lose(0);
+        flight.lose(7);
+        assert_eq!(flight.take(u32::MAX - 1), Some(u32::MAX - 1));
+        assert_eq!(flight.take(0), None, "it was dropped");
+        assert_eq!(flight.take(1), Some(1));
+        assert_eq!(flight.take(u32::MAX), None, "a later one has overtaken it");
+        assert_eq!((flight.take(2), flight.take(2)), (Some(2), None));
+    }
+}

@@ -1,0 +1,402 @@
+//! RAP: additive increase and multiplicative decrease of a rate (Rejaie, Handley & Estrin, INFOCOM 1999).
+//!
+//! On a RED link, one flow and one TCP get the same within a quarter; where many share it and TCP lives by timeouts, which
+//! RAP has not, RAP takes two to three times as much (`tests/rate_based.rs`).
+//!
+//! ## Deviations
+//! - An acknowledgement carries the number of its packet alone, so that a lost acknowledgement counts as a lost packet; the
+//!   paper's also repeat what was received before (section 2.2).
+//! - A packet is lost when three later ones are acknowledged (ns-2 counts three numbers), or when its timeout has passed
+//!   at the time of a transmission, as in the paper. The timeout is that of RFC 6298, with its minimum as a parameter.
+//! - After a reaction the next increase comes a whole smoothed round-trip time later. A step in which nothing was
+//!   acknowledged does not increase the rate either, and a gap is at most 64 s: the paper does not say.
+//! - The fine-grain adaptation of section 2.4 is left out, as ns-2 leaves it out unless told.
+
+use std::collections::VecDeque;
+
+use perhop_core::units::UnitError;
+use perhop_core::{Bitrate, Bytes, Context, Duration, Instant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::datagram::{MOST_PACKETS_PER_SECOND, Refusal, check_rate, check_size, jittered, packets};
+use super::tcp::RtoEstimator;
+use super::udp::{Fraction, default_jitter, default_packet};
+use super::{SenderStatistics, Transmit};
+
+/// How the rate adapts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adaptation {
+    /// One packet more in each round-trip time without loss, half the rate on a loss event.
+    Aimd,
+}
+
+/// A source whose rate adapts like TCP's, without retransmission (Rejaie, Handley & Estrin 1999).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RapParams {
+    /// How the rate adapts.
+    pub rap: Adaptation,
+    /// Packet size on the wire.
+    #[serde(default = "default_packet")]
+    pub packet: Bytes,
+    /// Size of an acknowledgement on the wire.
+    #[serde(default = "default_ack")]
+    pub ack: Bytes,
+    /// The round-trip time believed before one is measured; it is also the first gap (ns-2's `srtt_` and `ipg_`).
+    #[serde(default = "default_initial_rtt")]
+    pub initial_rtt: Duration,
+    /// The shortest timeout after which a packet counts as lost.
+    #[serde(default = "default_min_rto")]
+    pub min_rto: Duration,
+    /// The highest rate of the application; unlimited unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rate: Option<Bitrate>,
+    /// Each gap is drawn uniformly from within this fraction of the nominal gap, against phase effects.
+    #[serde(default = "default_jitter")]
+    pub jitter: Fraction,
+}
+
+pub(super) const fn default_ack() -> Bytes {
+    Bytes::new(40)
+}
+const fn default_initial_rtt() -> Duration {
+    Duration::from_secs(2)
+}
+const fn default_min_rto() -> Duration {
+    Duration::from_millis(200)
+}
+
+/// A packet is lost when so many later ones are acknowledged.
+const LATER_ACKS: u8 = 3;
+/// Sources go on asking at least this often (RFC 5348's `t_mbi`).
+const LONGEST_GAP: Duration = Duration::from_secs(64);
+const SHORTEST_GAP: Duration = Duration::from_nanos(1_000_000_000 / MOST_PACKETS_PER_SECOND);
+
+impl RapParams {
+    /// Checks how the parameters fit together.
+    ///
+    /// # Errors
+    /// The key that does not fit, and what would.
+    pub fn check(&self) -> Result<(), Refusal> {
+        check_size("packet", self.packet)?;
+        check_size("ack", self.ack)?;
+        for (key, time) in [("initial-rtt", self.initial_rtt), ("min-rto", self.min_rto)] {
+            if time < Duration::from_millis(1) || time > LONGEST_GAP {
+                return Err((key, UnitError::new("this time lies between 1ms and 64s")));
+            }
+        }
+        self.max_rate.map_or(Ok(()), |rate| check_rate("max-rate", rate, self.packet))
+    }
+}
+
+/// One flow's sending side: a packet each gap, and a new gap each round-trip time.
+#[derive(Clone, Debug)]
+pub struct RapSender {
+    size: u16,
+    jitter: Fraction,
+    shortest_gap: Duration,
+    /// The paper's IPG.
+    gap: Duration,
+    rtt: RtoEstimator,
+    next: Instant,
+    /// When the step ends that may increase the rate; never before the first round trip is known.
+    step_ends: Instant,
+    /// Something was acknowledged in this step.
+    heard: bool,
+    sequence: u32,
+    /// Losses of packets below this number belong to an event that was reacted to.
+    reacted: u32,
+    /// Packets not yet acknowledged or lost, oldest first.
+    outstanding: VecDeque<Outstanding>,
+    left: Option<u64>,
+    statistics: SenderStatistics,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    number: u32,
+    sent: Instant,
+    /// Later packets acknowledged.
+    later: u8,
+}
+
+impl RapSender {
+    /// A source of these parameters, which ends after `volume` bytes if one is given.
+    pub fn new(params: &RapParams, volume: Option<Bytes>) -> Self {
+        let shortest_gap = params.max_rate.map_or(SHORTEST_GAP, |rate| {
+            let nanos = u128::from(params.packet.bits()) * 1_000_000_000 / u128::from(rate.as_bps());
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).max(SHORTEST_GAP)
+        });
+        // Before the first sample, as after one of the believed length: RFC 6298, (2.2).
+        let initial_rto = params.initial_rtt.saturating_mul(3);
+        Self {
+            size: params.packet.get() as u16,
+            jitter: params.jitter,
+            shortest_gap,
+            gap: params.initial_rtt.max(shortest_gap),
+            rtt: RtoEstimator::exact(initial_rto, params.min_rto, LONGEST_GAP),
+            next: Instant::NEVER,
+            step_ends: Instant::NEVER,
+            heard: false,
+            sequence: 0,
+            reacted: 0,
+            outstanding: VecDeque::new(),
+            left: packets(volume, params.packet),
+            statistics: SenderStatistics::default(),
+        }
+    }
+
+    pub(super) fn start(&mut self, now: Instant) {
+        self.next = now;
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.next = Instant::NEVER;
+    }
+
+    pub(super) fn wake(&self) -> Instant {
+        if self.next == Instant::NEVER { self.next } else { self.next.min(self.step_ends) }
+    }
+
+    pub(super) fn rtt(&self) -> Option<Duration> {
+        self.rtt.smoothed_span()
+    }
+
+    pub(super) fn statistics(&self) -> &SenderStatistics {
+        &self.statistics
+    }
+
+    pub(super) fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        if cx.now < self.next {
+            return None;
+        }
+        if self.left == Some(0) {
+            self.stop();
+            return None;
+        }
+        self.give_up(cx.now);
+        self.left = self.left.map(|left| left - 1);
+        let number = self.sequence;
+        self.sequence += 1;
+        self.outstanding.push_back(Outstanding { number, sent: cx.now, later: 0 });
+        self.statistics.sent += 1;
+        self.next = cx.now + jittered(self.gap, self.jitter, cx.rng);
+        Some(Transmit { sequence: number, size: self.size })
+    }
+
+    /// Before each transmission, packets that have waited for a timeout count as lost (section 2.2).
+    fn give_up(&mut self, now: Instant) {
+        let timeout = self.rtt.timeout();
+        let mut lost = None;
+        while let Some(oldest) = self.outstanding.front()
+            && oldest.sent + timeout <= now
+        {
+            lost = Some(oldest.number);
+            self.outstanding.pop_front();
+        }
+        if self.lose(lost, now) {
+            self.statistics.timeouts += 1;
+        }
+    }
+
+    /// The packet of this number has arrived.
+    pub(super) fn on_ack(&mut self, number: u32, now: Instant) {
+        let Ok(place) = self.outstanding.binary_search_by_key(&number, |packet| packet.number) else {
+            return; // It was given up before.
+        };
+        let sent = self.outstanding[place].sent;
+        self.rtt.sample(sent, now);
+        self.statistics.rtt_samples.0 += 1;
+        self.statistics.rtt_samples.1 += u128::from(now.since(sent).as_nanos());
+        if self.step_ends == Instant::NEVER {
+            self.begin_step(now);
+        }
+        self.heard = true;
+        self.outstanding.remove(place);
+        let mut lost = None;
+        for packet in self.outstanding.range_mut(..place) {
+            packet.later += 1;
+            if packet.later == LATER_ACKS {
+                lost = Some(packet.number);
+            }
+        }
+        // Older packets have had as many later acknowledgements: the lost ones come first.
+        while self.outstanding.front().is_some_and(|packet| packet.later >= LATER_ACKS) {
+            self.outstanding.pop_front();
+        }
+        self.lose(lost, now);
+    }
+
+    /// The latest of the packets now lost begins a loss event unless it was sent before the last reaction: then the
+    /// rate is halved. Says whether it was.
+    fn lose(&mut self, latest: Option<u32>, now: Instant) -> bool {
+        let new = latest.is_some_and(|number| number >= self.reacted);
+        if new {
+            self.gap = self.gap.saturating_mul(2).min(LONGEST_GAP);
+            self.reacted = self.sequence;
+            self.statistics.loss_events += 1;
+            self.begin_step(now);
+        }
+        new
+    }
+
+    pub(super) fn on_wake(&mut self, now: Instant) {
+        if now < self.step_ends {
+            return;
+        }
+        if self.heard {
+            self.increase();
+        }
+        self.begin_step(now);
+    }
+
+    /// One packet more in each round-trip time: IPG C / (IPG + C), with C the smoothed round-trip time (section 2.3).
+    fn increase(&mut self) {
+        let rtt = self.rtt().unwrap_or(self.gap);
+        let (gap, rtt) = (u128::from(self.gap.as_nanos()), u128::from(rtt.as_nanos()));
+        let shorter = Duration::from_nanos((gap * rtt / (gap + rtt)) as u64);
+        self.gap = shorter.max(self.shortest_gap);
+    }
+
+    fn begin_step(&mut self, now: Instant) {
+        self.heard = false;
+        self.step_ends = self.rtt().map_or(Instant::NEVER, |rtt| now + rtt);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perhop_core::Rng;
+
+    const MILLI: u64 = 1_000_000;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * MILLI)
+    }
+
+    /// A sender of exact gaps that has sent `packets`, one each 100 ms from the start. Its first timeout is three times
+    /// the believed round trip.
+    fn sender(packets: u32, initial_rtt: &str) -> RapSender {
+        let params = format!(r#"{{"rap": "aimd", "initial-rtt": "{initial_rtt}", "jitter": 0.0}}"#);
+        let mut sender = RapSender::new(&serde_json::from_str(&params).unwrap(), None);
+        sender.gap = Duration::from_millis(100);
+        sender.start(at(0));
+        for n in 0..packets {
+            assert_eq!(send(&mut sender, u64::from(n) * 100), Some(n));
+        }
+        sender
+    }
+
+    fn send(sender: &mut RapSender, millis: u64) -> Option<u32> {
+        let mut rng = Rng::stream(1, "rap");
+        sender.transmit(&mut Context { now: at(millis), rng: &mut rng }).map(|packet| packet.sequence)
+    }
+
+    #[test]
+    fn each_step_without_loss_adds_a_packet_to_the_round_trip() {
+        let mut sender = sender(1, "2s");
+        sender.on_ack(0, at(60));
+        assert_eq!(sender.wake(), at(100), "the packet due comes before the step's end at 120 ms");
+        assert_eq!(send(&mut sender, 100), Some(1));
+        sender.on_wake(at(119));
+        assert_eq!(sender.gap, Duration::from_millis(100), "the step is not over");
+        // IPG 100 ms and C 60 ms: 100 60/160 = 37.5 ms, and so from 0.6 to 1.6 packets a round trip.
+        sender.on_wake(at(120));
+        assert_eq!(sender.gap, Duration::from_nanos(37_500_000));
+        sender.on_wake(at(180));
+        assert_eq!(sender.gap, Duration::from_nanos(37_500_000), "nothing was heard in this step");
+        sender.on_ack(1, at(200));
+        // C is 7/8 of 60 ms and 1/8 of 100 ms, 65 ms: 37.5 65/102.5 ms.
+        sender.on_wake(at(240));
+        assert_eq!(sender.gap, Duration::from_nanos(23_780_487));
+        assert_eq!(sender.step_ends, at(305));
+    }
+
+    #[test]
+    fn a_loss_event_doubles_the_gap_once() {
+        let mut sender = sender(8, "2s");
+        sender.on_ack(0, at(710));
+        // 1 and 3 are lost: three later ones are acknowledged with 5 and with 6.
+        for number in [2, 4] {
+            sender.on_ack(number, at(720));
+            assert_eq!(sender.statistics.loss_events, 0);
+        }
+        sender.on_ack(5, at(730));
+        assert_eq!((sender.gap, sender.statistics.loss_events), (Duration::from_millis(200), 1));
+        assert_eq!((sender.reacted, sender.outstanding.len()), (8, 3));
+        sender.on_ack(6, at(740));
+        assert_eq!(
+            (sender.gap, sender.statistics.loss_events),
+            (Duration::from_millis(200), 1),
+            "the same event"
+        );
+        // Packet 8 is sent after the reaction: its loss is an event of its own.
+        for (number, millis) in [(8, 800), (9, 1000), (10, 1200), (11, 1400)] {
+            assert_eq!(send(&mut sender, millis), Some(number));
+        }
+        for (number, events) in [(9, 1), (10, 1), (11, 2)] {
+            sender.on_ack(number, at(1420));
+            assert_eq!(sender.statistics.loss_events, events);
+        }
+        assert_eq!((sender.gap, sender.statistics.timeouts), (Duration::from_millis(400), 0));
+    }
+
+    #[test]
+    fn a_timeout_is_found_before_a_transmission_and_doubles_the_gap() {
+        let mut sender = sender(3, "100ms");
+        // Packet 0 waits since 0 ms, and the first timeout is 300 ms.
+        assert_eq!(send(&mut sender, 300), Some(3));
+        assert_eq!((sender.gap, sender.statistics.timeouts), (Duration::from_millis(200), 1));
+        assert_eq!(sender.wake(), at(500), "the gap to the next is the new one");
+        assert_eq!(send(&mut sender, 499), None);
+        assert_eq!(send(&mut sender, 500), Some(4));
+        assert_eq!(
+            (sender.statistics.timeouts, sender.outstanding.len()),
+            (1, 2),
+            "1 and 2 were sent before"
+        );
+        assert_eq!(send(&mut sender, 700), Some(5));
+        assert_eq!((sender.gap, sender.statistics.loss_events), (Duration::from_millis(400), 2), "3 was not");
+        sender.on_ack(3, at(710));
+        assert_eq!(sender.statistics.rtt_samples.0, 0, "what was given up is not measured");
+        (0..12).for_each(|_| sender.gap = sender.gap.saturating_mul(2).min(LONGEST_GAP));
+        assert_eq!(sender.gap, LONGEST_GAP);
+    }
+
+    #[test]
+    fn the_applications_rate_is_the_highest() {
+        let params: RapParams = serde_json::from_str(
+            r#"{"rap": "aimd", "initial-rtt": "10ms", "max-rate": "1Mbps", "jitter": 0.0}"#,
+        )
+        .unwrap();
+        let mut sender = RapSender::new(&params, Some(Bytes::new(2500)));
+        sender.start(at(0));
+        assert_eq!(send(&mut sender, 0), Some(0));
+        sender.on_ack(0, at(10));
+        sender.on_wake(at(20));
+        assert_eq!(sender.gap, Duration::from_millis(8), "1000 bytes at 1 Mbit/s, not 5 ms");
+        assert_eq!(send(&mut sender, 20), Some(1));
+        assert_eq!(send(&mut sender, 28), Some(2));
+        assert_eq!(
+            (send(&mut sender, 36), sender.wake()),
+            (None, Instant::NEVER),
+            "2500 bytes are three packets"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let refused = |extra: &str| {
+            let params: RapParams = serde_json::from_str(&format!(r#"{{"rap": "aimd", {extra}}}"#)).unwrap();
+            params.check().unwrap_err().0
+        };
+        assert_eq!(refused(r#""packet": "0B""#), "packet");
+        assert_eq!(refused(r#""ack": "70kB""#), "ack");
+        assert_eq!(refused(r#""initial-rtt": "0s""#), "initial-rtt");
+        assert_eq!(refused(r#""min-rto": "65s""#), "min-rto");
+        assert_eq!(refused(r#""max-rate": "999999Gbps""#), "max-rate");
+    }
+}

@@ -1,0 +1,94 @@
+//! How long packets take, and how unevenly they come (RFC 3550, sections 6.4.1 and A.8).
+
+use perhop_core::{Duration, Instant};
+
+/// Interarrival jitter and mean one-way transit time of one flow's packets.
+#[derive(Clone, Debug)]
+pub struct TransitMeter {
+    window: (Instant, Instant),
+    last: Option<Duration>,
+    /// RFC 3550's J, in nanoseconds.
+    jitter: f64,
+    /// Sum of J after each packet, and the number of packets.
+    jitters: (f64, u64),
+    /// Exact sum of the transit times in nanoseconds, and the number of packets.
+    transits: (u128, u64),
+}
+
+impl TransitMeter {
+    /// A meter of the packets that arrive after the first time and up to the second.
+    pub fn new(window: (Instant, Instant)) -> Self {
+        Self { window, last: None, jitter: 0.0, jitters: (0.0, 0), transits: (0, 0) }
+    }
+
+    /// A packet sent then arrives. J follows every packet; what is reported, those within the window.
+    pub fn record(&mut self, sent: Instant, arrival: Instant) {
+        let transit = arrival.since(sent);
+        let before = self.last.replace(transit);
+        let counts = arrival > self.window.0 && arrival <= self.window.1;
+        if let Some(before) = before {
+            let difference = transit.as_nanos().abs_diff(before.as_nanos()) as f64;
+            self.jitter += (difference - self.jitter) / 16.0;
+            if counts {
+                self.jitters = (self.jitters.0 + self.jitter, self.jitters.1 + 1);
+            }
+        }
+        if counts {
+            self.transits.0 += u128::from(transit.as_nanos());
+            self.transits.1 += 1;
+        }
+    }
+
+    /// The mean of J over the packets of the window that had one before them, in seconds; `None` without such a packet.
+    pub fn jitter(&self) -> Option<f64> {
+        let (sum, packets) = self.jitters;
+        (packets > 0).then(|| sum / packets as f64 * 1e-9)
+    }
+
+    /// The mean transit time over the packets of the window, in seconds; `None` without a packet.
+    pub fn mean(&self) -> Option<f64> {
+        let (sum, packets) = self.transits;
+        (packets > 0).then(|| sum as f64 / packets as f64 * 1e-9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLI: u64 = 1_000_000;
+
+    fn meter(window: (u64, u64), packets: &[(u64, u64)]) -> TransitMeter {
+        let at = |millis: u64| Instant::from_nanos(millis * MILLI);
+        let mut meter = TransitMeter::new((at(window.0), at(window.1)));
+        for &(sent, transit) in packets {
+            meter.record(at(sent), at(sent + transit));
+        }
+        meter
+    }
+
+    #[test]
+    fn rfc_3550_by_hand() {
+        // Transits of 10, 26, 10 and 10 ms: J = 16/16 = 1, then 1 + (16 - 1)/16 = 1.9375, then 1.9375 - 1.9375/16 =
+        // 1.816_406_25 ms. Their mean is 1.584_635_4 ms, that of the transits 14 ms.
+        let meter = meter((0, 1000), &[(0, 10), (20, 26), (40, 10), (60, 10)]);
+        assert!((meter.jitter().unwrap() - 1.584_635_416_7e-3).abs() < 1e-12, "{:?}", meter.jitter());
+        assert!((meter.mean().unwrap() - 14e-3).abs() < 1e-15, "{:?}", meter.mean());
+    }
+
+    #[test]
+    fn counts_what_arrives_within_the_window_and_nothing_where_nothing_came() {
+        // As above; only the third packet, at 50 ms, is within: J = 1.9375 ms, transit 10 ms.
+        let within = meter((46, 69), &[(0, 10), (20, 26), (40, 10), (60, 10)]);
+        assert!((within.jitter().unwrap() - 1.9375e-3).abs() < 1e-15);
+        assert!((within.mean().unwrap() - 10e-3).abs() < 1e-15);
+        let one = meter((0, 69), &[(0, 10)]);
+        assert_eq!(
+            (one.jitter(), one.mean().is_some()),
+            (None, true),
+            "one packet has a transit but no jitter"
+        );
+        let none = meter((70, 90), &[(0, 10), (20, 26), (40, 10), (60, 10)]);
+        assert_eq!((none.jitter(), none.mean()), (None, None));
+    }
+}
