@@ -30,7 +30,7 @@ from typing import ClassVar, Literal, TypeAlias
 from perhop.tables import Table
 '''
 # The schema names transports after the engine's structs; a scenario's reader knows them by their protocol.
-NAMES = {"TcpParams": "Tcp", "UdpParams": "Udp", "RapParams": "Rap"}
+NAMES = {"TcpParams": "Tcp", "UdpParams": "Udp", "RapParams": "Rap", "TfrcParams": "Tfrc"}
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 WIDTH = 100
 

@@ -66,7 +66,7 @@ def simulate(scenario: str, seed: int, cancel: Cancel | None = None) -> dict[str
         `flows`: for each flow, i64[n] or f64[n]: `group`, `member`, `started_s`, `throughput_bps` (first
         deliveries at the receiver after the warm-up, IP headers included), `acked_bps`, `delivered_packets`,
         `delivered_bytes`, `sent_packets`, `retransmitted_packets`, `timeouts`, `fast_retransmits`,
-        `loss_events` (RAP; else 0), `mean_transit_s` (mean one-way delay from host to host after the
+        `loss_events` (RAP and TFRC; else 0), `mean_transit_s` (mean one-way delay from host to host after the
         warm-up) and `jitter_s` (mean of RFC 3550's interarrival jitter after the warm-up), both NaN for TCP
         and where nothing came, `mean_rtt_s` (NaN without a sample); i64[n, 3]: `marked`, `dropped`.
 

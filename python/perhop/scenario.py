@@ -45,6 +45,7 @@ __all__ = [
     "Scenario",
     "Scheduler",
     "Tcp",
+    "Tfrc",
     "ThreePrecedence",
     "TokenBucket",
     "Transport",
@@ -570,9 +571,36 @@ class Rap(Table):
     jitter: float | None = None
 
 
-Transport: TypeAlias = Tcp | Udp | Rap
-"""How a flow sends. The first key names the protocol: `tcp = "newreno"`, `udp = "cbr"` or `rap =
-"aimd"`."""
+@dataclass(frozen=True, kw_only=True)
+class Tfrc(Table):
+    """A source that sends at the rate that a TCP would have at its loss event rate (RFC 5348).
+
+    Attributes:
+        tfrc: Which specification the source follows.
+        packet: Packet size on the wire. Default: "1kB".
+        ack: Size of a feedback packet on the wire. Default: "40B".
+        history_discounting: Old loss intervals count less while the current one is more than twice
+            their mean (section 5.5, which leaves the choice open; on as in ns-2 and in Floyd, Handley,
+            Padhye & Widmer 2000). Default: True.
+        oscillation_reduction: Send less while the round-trip time is above its long-term mean (section
+            4.5, which recommends it). Default: True.
+        max_rate: The highest rate of the application; unlimited unless given.
+        jitter: Each gap is drawn uniformly from within this fraction of the nominal gap, against phase
+            effects. Default: 0.01.
+    """
+
+    tfrc: Literal["rfc5348"]
+    packet: str | None = None
+    ack: str | None = None
+    history_discounting: bool | None = None
+    oscillation_reduction: bool | None = None
+    max_rate: str | None = None
+    jitter: float | None = None
+
+
+Transport: TypeAlias = Tcp | Udp | Rap | Tfrc
+"""How a flow sends. The first key names the protocol: `tcp = "newreno"`, `udp = "cbr"`, `rap = "aimd"`
+or `tfrc = "rfc5348"`."""
 
 
 FlowProfile: TypeAlias = Profile | str

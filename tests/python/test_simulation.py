@@ -66,6 +66,7 @@ def test_every_transport_and_what_is_measured_of_it() -> None:
         "cbr": perhop.Udp(udp="cbr", rate="100kbps"),
         "speech": perhop.Udp(udp="on-off", rate="64kbps", packet="200B", on="1.004s", off="1.587s"),
         "rap": perhop.Rap(rap="aimd"),
+        "tfrc": perhop.Tfrc(tfrc="rfc5348", history_discounting=False),
     }
     access = perhop.Access(rate="10Mbps", delay="1ms")
     red = perhop.Red(thresholds="0/40/0.2", limit="60p", weight=0.02)
@@ -81,7 +82,7 @@ def test_every_transport_and_what_is_measured_of_it() -> None:
     flows = {row["class"]: row for row in perhop.run(scenario).flows.iter_rows(named=True)}
     for name, row in flows.items():
         assert row["throughput_bps"] > 0
-        assert (row["loss_events"] > 0) == (name == "rap")
+        assert (row["loss_events"] > 0) == (name in {"rap", "tfrc"})
         assert (row["mean_rtt_s"] is None) == (name in {"cbr", "speech"})
         if name == "tcp":
             assert row["mean_transit_s"] is None

@@ -14,6 +14,7 @@ use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Bytes, Color, Duration};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
+use perhop_sim::transport::tfrc::TfrcParams;
 use perhop_sim::transport::udp::UdpParams;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, DeserializeOwned, IntoDeserializer};
@@ -154,7 +155,8 @@ pub struct Access {
     pub delay: Duration,
 }
 
-/// How a flow sends. The first key names the protocol: `tcp = "newreno"`, `udp = "cbr"` or `rap = "aimd"`.
+/// How a flow sends. The first key names the protocol: `tcp = "newreno"`, `udp = "cbr"`, `rap = "aimd"` or
+/// `tfrc = "rfc5348"`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Transport {
@@ -164,6 +166,8 @@ pub enum Transport {
     Udp(UdpParams),
     /// RAP.
     Rap(RapParams),
+    /// TFRC.
+    Tfrc(TfrcParams),
 }
 
 /// When a flow begins: at a time, or at one drawn uniformly from a range.
@@ -283,15 +287,16 @@ impl<'de> Deserialize<'de> for Transport {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let table = Map::deserialize(deserializer)?;
         let kinds: Vec<&str> =
-            ["tcp", "udp", "rap"].into_iter().filter(|kind| table.contains_key(*kind)).collect();
+            ["tcp", "udp", "rap", "tfrc"].into_iter().filter(|kind| table.contains_key(*kind)).collect();
         let table = Value::Object(table);
         match kinds[..] {
             ["tcp"] => read_transport(table, TcpParams::check).map(Self::Tcp),
             ["udp"] => read_transport(table, UdpParams::check).map(Self::Udp),
             ["rap"] => read_transport(table, RapParams::check).map(Self::Rap),
+            ["tfrc"] => read_transport(table, TfrcParams::check).map(Self::Tfrc),
             _ => Err(de::Error::custom(
                 "a transport names one protocol: tcp = \"newreno\" (or \"reno\", \"two-windows\"), udp = \"cbr\" (or \
-                 \"on-off\"), or rap = \"aimd\"",
+                 \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
             )),
         }
     }

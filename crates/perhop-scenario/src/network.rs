@@ -234,6 +234,7 @@ impl Scenario {
                     Transport::Tcp(params) => TransportSpec::Tcp(params.clone()),
                     Transport::Udp(params) => TransportSpec::Udp(params.clone()),
                     Transport::Rap(params) => TransportSpec::Rap(params.clone()),
+                    Transport::Tfrc(params) => TransportSpec::Tfrc(params.clone()),
                 },
                 marking: match &group.profile {
                     None => Marking::None,

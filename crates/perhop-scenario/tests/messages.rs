@@ -215,6 +215,18 @@ fn each_problem_is_named_where_it_stands() {
             "rap = \"aimd\", window = \"20p\"",
             "s.toml:18: flows[0].transport.window: unknown key `window`",
         ),
+        (TRANSPORT, "tfrc = \"rfc3448\"", "s.toml:18: flows[0].transport.tfrc: unknown value `rfc3448`"),
+        (
+            TRANSPORT,
+            "tfrc = \"rfc5348\", max-rate = \"999999Gbps\"",
+            "s.toml:18: flows[0].transport.max-rate: ",
+        ),
+        (
+            TRANSPORT,
+            "tfrc = \"rfc5348\", rap = \"aimd\"",
+            "s.toml:18: flows[0].transport: a transport names one protocol: tcp = \"newreno\" (or \"reno\", \
+             \"two-windows\"), udp = \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
+        ),
         ("name = \"gold\"", "name = \" \"", "s.toml:13: flows[0].name: a name has at least one letter"),
         (
             "name = \"gold\"",
@@ -259,6 +271,7 @@ fn every_transport_reads_and_round_trips() {
         "udp = \"on-off\", rate = \"64kbps\", packet = \"200B\", on = \"1.004s\", off = \"1.587s\"",
         "udp = \"on-off\", rate = \"1Mbps\", on = \"100s\", off = \"100s\", periods = \"constant\"",
         "rap = \"aimd\", max-rate = \"1Mbps\"",
+        "tfrc = \"rfc5348\", history-discounting = false",
     ] {
         let scenario = Scenario::from_toml(&GOOD.replacen(TRANSPORT, transport, 1), "s.toml").unwrap();
         let canonical = serde_json::to_string(&scenario).unwrap();
@@ -299,9 +312,15 @@ fn the_schema_knows_every_block_and_every_key() {
             assert!(schema.contains(&format!("\"const\":\"{}\"", block.name)), "{}", block.name);
         }
     }
-    for key in
-        ["initial-window", "mean-packet", "send-jitter", "additionalProperties", "token-bucket", "aimd"]
-    {
+    for key in [
+        "initial-window",
+        "mean-packet",
+        "send-jitter",
+        "additionalProperties",
+        "token-bucket",
+        "rfc5348",
+        "aimd",
+    ] {
         assert!(schema.contains(key), "{key}");
     }
     assert!(perhop_scenario::blocks().as_array().unwrap().len() >= 6);

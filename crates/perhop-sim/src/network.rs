@@ -9,6 +9,7 @@ use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Instant};
 
 use crate::transport::rap::RapParams;
 use crate::transport::tcp::TcpParams;
+use crate::transport::tfrc::TfrcParams;
 use crate::transport::udp::UdpParams;
 
 /// A router's number.
@@ -125,6 +126,8 @@ pub enum TransportSpec {
     Udp(UdpParams),
     /// RAP.
     Rap(RapParams),
+    /// TFRC.
+    Tfrc(TfrcParams),
 }
 
 /// A flow's endpoints are not connected.

@@ -26,6 +26,7 @@ use crate::probe::{QueueSeries, Series};
 use crate::transport::datagram::{DatagramReceiver, DatagramSender, Datagrams};
 use crate::transport::rap::RapSender;
 use crate::transport::tcp::{TcpReceiver, TcpSender};
+use crate::transport::tfrc::{TfrcReceiver, TfrcSender};
 use crate::transport::udp::UdpSender;
 use crate::transport::{Received, Receiver, Sender, Transmit};
 
@@ -177,7 +178,7 @@ impl Simulation {
                 };
             let forward = route(spec.from, spec.to, &spec.access, &spec.egress, Step::Receiver)?;
             let backward = match spec.transport {
-                TransportSpec::Tcp(_) | TransportSpec::Rap(_) => {
+                TransportSpec::Tcp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => {
                     route(spec.to, spec.from, &spec.egress, &spec.access, Step::Sender)?
                 }
                 TransportSpec::Udp(_) => steps.len() as u32,
@@ -347,7 +348,8 @@ impl Simulation {
     }
 
     fn act_ahead(&mut self, number: usize, expected: u32, at: Instant) {
-        self.flows[number].sender.on_ack(expected, at);
+        let flow = &mut self.flows[number];
+        flow.sender.on_ack(expected, at, &mut flow.datagrams);
         while let Some(mut packet) = self.flows[number].transmit(number, at) {
             if let Step::Private(link) = self.steps[packet.step as usize] {
                 packet.step += 1;
@@ -378,9 +380,7 @@ impl Simulation {
     fn lose(&mut self, packet: &SimPacket) {
         self.count_drop(&packet.header);
         let flow = &mut self.flows[packet.header.flow.0 as usize];
-        if packet.step < flow.backward {
-            flow.datagrams.lose(packet.sequence);
-        }
+        flow.datagrams.lose(packet.sequence, packet.step < flow.backward);
     }
 
     fn count_drop(&mut self, header: &Header) {
@@ -392,11 +392,13 @@ impl Simulation {
         let number = packet.header.flow.0 as usize;
         if let Some(ack) = self.flows[number].receive(&packet, self.now, self.now) {
             self.enter(ack);
-        } else {
-            // The acknowledgement is delayed.
-            self.flows[number].look_ahead();
-            self.schedule_flow(number);
+            if !self.flows[number].receiver.keeps_time() {
+                return;
+            }
         }
+        // The next acknowledgement has its own time.
+        self.flows[number].look_ahead();
+        self.schedule_flow(number);
     }
 
     #[inline]
@@ -404,7 +406,7 @@ impl Simulation {
         let number = packet.header.flow.0 as usize;
         let flow = &mut self.flows[number];
         flow.acks_due = flow.acks_due.saturating_sub(1);
-        flow.sender.on_ack(packet.sequence, self.now);
+        flow.sender.on_ack(packet.sequence, self.now, &mut flow.datagrams);
         self.transmit(number);
         self.schedule_flow(number);
     }
@@ -439,7 +441,7 @@ impl Simulation {
         }
         flow.hear_feedback(now);
         flow.sender.on_wake(now);
-        let late_ack = flow.receiver.on_wake(now);
+        let late_ack = flow.receiver.on_wake(now, &mut flow.datagrams);
         let late_ack = late_ack.map(|expected| flow.ack(FlowId(number as u32), expected));
         self.transmit(number);
         if let Some(ack) = late_ack {
@@ -557,6 +559,12 @@ impl Flow {
                 params.packet.get() as u16,
                 params.ack.get() as u16,
             ),
+            TransportSpec::Tfrc(params) => (
+                datagram(DatagramSender::Tfrc(TfrcSender::new(params, spec.volume))),
+                Receiver::Datagram(DatagramReceiver::Tfrc(Box::new(TfrcReceiver::new(params)))),
+                params.packet.get() as u16,
+                params.ack.get() as u16,
+            ),
         };
         let rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
         Self {
@@ -593,6 +601,8 @@ impl Flow {
                 TransportSpec::Tcp(params) => params.delayed_ack.is_zero() && spec.egress.is_some(),
                 TransportSpec::Udp(_) => true,
                 TransportSpec::Rap(_) => spec.egress.is_some(),
+                // Its answers have their own time.
+                TransportSpec::Tfrc(_) => false,
             },
             arriving: VecDeque::new(),
             outcome: FlowOutcome::default(),

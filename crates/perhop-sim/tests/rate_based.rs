@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{aqm, duplex, flow, rap, tcp, udp};
+use common::{aqm, duplex, flow, rap, tcp, tfrc, udp};
 use perhop_core::aqm::AqmParams;
 use perhop_core::{Duration, Instant};
 use perhop_sim::{AccessSpec, Network, Outcome, Simulation, TransportSpec};
@@ -70,32 +70,44 @@ fn where_tcp_lives_by_timeouts_rap_takes_two_to_three_times_as_much() {
 }
 
 #[test]
-fn alone_it_fills_a_drop_tail_link() {
+fn tfrc_and_tcp_share_a_red_link_within_a_quarter_few_or_many() {
+    for flows in [1, 5, 10] {
+        let transports = [(flows, tcp(r#"{"tcp": "reno"}"#)), (flows, tfrc(r#"{"tfrc": "rfc5348"}"#))];
+        let got = means(&share(red(), &transports, 200), &[flows as usize, flows as usize]);
+        let ratio = got[1] / got[0];
+        assert!(ratio > 0.8 && ratio < 1.25, "{flows}: {got:?}");
+    }
+}
+
+#[test]
+fn alone_both_fill_a_drop_tail_link() {
     let tail = || aqm("drop-tail", r#"{"limit": "60p"}"#);
-    let (transport, least) = (rap(r#"{"rap": "aimd"}"#), 0.9);
-    let outcome = run(&share(tail(), &[(1, transport)], 100), 1);
-    assert!(outcome.links[0].utilization > least, "{}", outcome.links[0].utilization);
-    let flow = &outcome.flows[0];
-    // 22 ms each way, and up to 60 packets of 1.6 ms.
-    let rtt = flow.mean_rtt().unwrap().as_secs_f64();
-    assert!(rtt > 0.045 && rtt < 0.145, "{rtt}");
-    // What neither came nor was dropped is on its way: in the queue or on the path.
-    let on_its_way = flow.sender.sent - flow.delivered_packets - flow.dropped[1];
-    assert!(on_its_way <= 60 + 40, "{on_its_way}");
+    for (transport, least) in [(rap(r#"{"rap": "aimd"}"#), 0.9), (tfrc(r#"{"tfrc": "rfc5348"}"#), 0.99)] {
+        let outcome = run(&share(tail(), &[(1, transport)], 100), 1);
+        assert!(outcome.links[0].utilization > least, "{}", outcome.links[0].utilization);
+        let flow = &outcome.flows[0];
+        // 22 ms each way, and up to 60 packets of 1.6 ms.
+        let rtt = flow.mean_rtt().unwrap().as_secs_f64();
+        assert!(rtt > 0.045 && rtt < 0.145, "{rtt}");
+        // What neither came nor was dropped is on its way: in the queue or on the path.
+        let on_its_way = flow.sender.sent - flow.delivered_packets - flow.dropped[1];
+        assert!(on_its_way <= 60 + 40, "{on_its_way}");
+    }
 }
 
 #[test]
 fn a_volume_is_sent_once_and_a_stop_is_kept() {
-    let transport = rap(r#"{"rap": "aimd"}"#);
-    let mut network = share(red(), &[(2, transport)], 30);
-    network.flows[0].volume = Some("100kB".parse().unwrap());
-    network.flows[1].stop = Some(Instant::from_nanos(6_000_000_000));
-    network.warmup = Duration::from_secs(8);
-    let flows = run(&network, 1).flows;
-    assert_eq!((flows[0].sender.sent, flows[0].sender.retransmitted), (100, 0));
-    assert_eq!(flows[0].delivered_packets + flows[0].dropped[1], 100);
-    assert!(flows[1].sender.sent > 0);
-    assert_eq!((flows[1].throughput_bps, flows[1].jitter_s, flows[1].mean_transit_s), (0.0, None, None));
+    for transport in [rap(r#"{"rap": "aimd"}"#), tfrc(r#"{"tfrc": "rfc5348"}"#)] {
+        let mut network = share(red(), &[(2, transport)], 30);
+        network.flows[0].volume = Some("100kB".parse().unwrap());
+        network.flows[1].stop = Some(Instant::from_nanos(6_000_000_000));
+        network.warmup = Duration::from_secs(8);
+        let flows = run(&network, 1).flows;
+        assert_eq!((flows[0].sender.sent, flows[0].sender.retransmitted), (100, 0));
+        assert_eq!(flows[0].delivered_packets + flows[0].dropped[1], 100);
+        assert!(flows[1].sender.sent > 0);
+        assert_eq!((flows[1].throughput_bps, flows[1].jitter_s, flows[1].mean_transit_s), (0.0, None, None));
+    }
 }
 
 #[test]

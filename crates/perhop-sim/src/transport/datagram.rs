@@ -1,6 +1,7 @@
 //! Transports that never send a packet twice: the sources, their receivers, and what their packets carry.
 //!
-//! A simulated packet carries one number. What else these transports write into a packet (a timestamp) stands here under that number while the packet is on its way.
+//! A simulated packet carries one number. What else these transports write into a packet (timestamps, the sender's
+//! round-trip time, a report) stands here under that number while the packet is on its way.
 
 use std::collections::VecDeque;
 
@@ -8,6 +9,7 @@ use perhop_core::units::UnitError;
 use perhop_core::{Bytes, Context, Duration, Instant, Rng};
 
 use super::rap::RapSender;
+use super::tfrc::{Report, TfrcReceiver, TfrcSender};
 use super::transit::TransitMeter;
 use super::udp::{Fraction, UdpSender};
 use super::{SenderStatistics, Transmit};
@@ -19,6 +21,8 @@ pub enum DatagramSender {
     Udp(UdpSender),
     /// RAP.
     Rap(RapSender),
+    /// TFRC.
+    Tfrc(TfrcSender),
 }
 
 /// Asks whichever source it is.
@@ -27,6 +31,7 @@ macro_rules! each {
         match $sender {
             DatagramSender::Udp($source) => $answer,
             DatagramSender::Rap($source) => $answer,
+            DatagramSender::Tfrc($source) => $answer,
         }
     };
 }
@@ -44,6 +49,7 @@ impl DatagramSender {
         match self {
             Self::Udp(_) => {}
             Self::Rap(rap) => rap.on_wake(now),
+            Self::Tfrc(tfrc) => tfrc.on_wake(now),
         }
     }
 
@@ -55,11 +61,12 @@ impl DatagramSender {
         each!(self, source => source.transmit(cx))
     }
 
-    /// The round-trip time that the source knows.
+    /// The round-trip time that the source knows, which TFRC's packets carry.
     fn rtt(&self) -> Option<Duration> {
         match self {
             Self::Udp(_) => None,
             Self::Rap(rap) => rap.rtt(),
+            Self::Tfrc(tfrc) => tfrc.rtt(),
         }
     }
 
@@ -79,6 +86,17 @@ pub enum DatagramReceiver {
     Sink,
     /// Acknowledges each packet with its own number.
     Echo,
+    /// Reports what it received and lost (TFRC).
+    Tfrc(Box<TfrcReceiver>),
+}
+
+impl DatagramReceiver {
+    pub(super) fn wake(&self) -> Instant {
+        match self {
+            Self::Sink | Self::Echo => Instant::NEVER,
+            Self::Tfrc(tfrc) => tfrc.wake(),
+        }
+    }
 }
 
 /// What a data packet carries besides its number.
@@ -86,12 +104,16 @@ pub enum DatagramReceiver {
 pub struct Envelope {
     /// When its host sent it.
     pub sent: Instant,
+    /// The sender's round-trip time by then.
+    pub rtt: Option<Duration>,
 }
 
 /// What the packets of one flow carry while they are on their way, and how long they took. Unused by TCP.
 #[derive(Clone, Debug)]
 pub struct Datagrams {
     data: InFlight<Envelope>,
+    reports: InFlight<Report>,
+    reported: u32,
     /// How long packets took.
     pub transit: TransitMeter,
 }
@@ -99,14 +121,19 @@ pub struct Datagrams {
 impl Datagrams {
     /// Nothing on its way. Transit times are measured over the packets that arrive within `window`.
     pub fn new(window: (Instant, Instant)) -> Self {
-        Self { data: InFlight::default(), transit: TransitMeter::new(window) }
+        Self {
+            data: InFlight::default(),
+            reports: InFlight::default(),
+            reported: 0,
+            transit: TransitMeter::new(window),
+        }
     }
 
     /// The next packet of this sender, if it wants one on the wire now.
     #[inline(never)]
     pub(super) fn transmit(&mut self, sender: &mut DatagramSender, cx: &mut Context<'_>) -> Option<Transmit> {
         let transmit = sender.transmit(cx)?;
-        self.data.put(transmit.sequence, Envelope { sent: cx.now });
+        self.data.put(transmit.sequence, Envelope { sent: cx.now, rtt: sender.rtt() });
         Some(transmit)
     }
 
@@ -123,21 +150,48 @@ impl Datagrams {
         match receiver {
             DatagramReceiver::Sink => None,
             DatagramReceiver::Echo => Some(sequence),
+            DatagramReceiver::Tfrc(tfrc) => {
+                tfrc.on_data(sequence, envelope, arrival).map(|report| self.post(report))
+            }
+        }
+    }
+
+    /// The number of the answer that is due by now, if one is.
+    pub(super) fn wake(&mut self, receiver: &mut DatagramReceiver, now: Instant) -> Option<u32> {
+        match receiver {
+            DatagramReceiver::Sink | DatagramReceiver::Echo => None,
+            DatagramReceiver::Tfrc(tfrc) => tfrc.on_wake(now).map(|report| self.post(report)),
         }
     }
 
     /// The answer of this number reaches the sender.
     #[inline(never)]
-    pub(super) fn answer(sender: &mut DatagramSender, number: u32, now: Instant) {
+    pub(super) fn answer(&mut self, sender: &mut DatagramSender, number: u32, now: Instant) {
         match sender {
             DatagramSender::Udp(_) => {}
             DatagramSender::Rap(rap) => rap.on_ack(number, now),
+            DatagramSender::Tfrc(tfrc) => {
+                if let Some(report) = self.reports.take(number) {
+                    tfrc.on_report(&report, now);
+                }
+            }
         }
     }
 
-    /// A data packet was dropped on its way.
-    pub fn lose(&mut self, sequence: u32) {
-        self.data.lose(sequence);
+    /// A packet was dropped on its way.
+    pub fn lose(&mut self, sequence: u32, is_data: bool) {
+        if is_data {
+            self.data.lose(sequence);
+        } else {
+            self.reports.lose(sequence);
+        }
+    }
+
+    fn post(&mut self, report: Report) -> u32 {
+        let number = self.reported;
+        self.reported = number.wrapping_add(1);
+        self.reports.put(number, report);
+        number
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod datagram;
 pub mod rap;
 pub mod tcp;
+pub mod tfrc;
 pub mod transit;
 pub mod udp;
 
@@ -26,11 +27,11 @@ pub struct SenderStatistics {
     pub sent: u64,
     /// Packets sent again.
     pub retransmitted: u64,
-    /// Retransmission timeouts; of RAP, loss events found by a timeout.
+    /// Retransmission timeouts; of RAP, loss events found by a timeout; of TFRC, expiries of the nofeedback timer.
     pub timeouts: u64,
     /// Fast retransmits.
     pub fast_retransmits: u64,
-    /// Loss events, each of which lowers the rate once (RAP; else 0).
+    /// Loss events, each of which lowers the rate once (RAP, TFRC; else 0).
     pub loss_events: u64,
     /// Round-trip samples taken, and their exact sum in nanoseconds.
     pub rtt_samples: (u64, u128),
@@ -60,10 +61,10 @@ impl Sender {
 
     /// An acknowledgement came. TCP: every segment below `number` has arrived; else it is an answer of this number.
     #[inline]
-    pub fn on_ack(&mut self, number: u32, now: Instant) {
+    pub fn on_ack(&mut self, number: u32, now: Instant, datagrams: &mut Datagrams) {
         match self {
             Self::Tcp(tcp) => tcp.on_ack(number, now),
-            Self::Datagram(source) => Datagrams::answer(source, number, now),
+            Self::Datagram(source) => datagrams.answer(source, number, now),
         }
     }
 
@@ -180,10 +181,10 @@ impl Receiver {
     }
 
     /// The number of the acknowledgement that is due by `now`, if one is.
-    pub fn on_wake(&mut self, now: Instant) -> Option<u32> {
+    pub fn on_wake(&mut self, now: Instant, datagrams: &mut Datagrams) -> Option<u32> {
         match self {
             Self::Tcp(tcp) => tcp.on_wake(now),
-            Self::Datagram(_) => None,
+            Self::Datagram(receiver) => datagrams.wake(receiver, now),
         }
     }
 
@@ -192,7 +193,12 @@ impl Receiver {
     pub fn wake(&self) -> Instant {
         match self {
             Self::Tcp(tcp) => tcp.wake(),
-            Self::Datagram(_) => Instant::NEVER,
+            Self::Datagram(receiver) => receiver.wake(),
         }
+    }
+
+    /// Answering a packet changes when the next answer is due.
+    pub fn keeps_time(&self) -> bool {
+        matches!(self, Self::Datagram(DatagramReceiver::Tfrc(_)))
     }
 }

@@ -7,6 +7,7 @@ use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Color, Dscp, Duration, Instant};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
+use perhop_sim::transport::tfrc::TfrcParams;
 use perhop_sim::transport::udp::UdpParams;
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, TransportSpec};
 
@@ -30,6 +31,10 @@ pub fn udp(table: &str) -> TransportSpec {
 
 pub fn rap(table: &str) -> TransportSpec {
     TransportSpec::Rap(serde_json::from_str::<RapParams>(table).unwrap())
+}
+
+pub fn tfrc(table: &str) -> TransportSpec {
+    TransportSpec::Tfrc(serde_json::from_str::<TfrcParams>(table).unwrap())
 }
 
 pub fn meter(name: &str, table: &str) -> MeterParams {
@@ -95,9 +100,10 @@ pub fn every_transport(queue: AqmParams, seconds: u64) -> Network {
         udp(r#"{"udp": "cbr", "rate": "300kbps"}"#),
         udp(r#"{"udp": "on-off", "rate": "600kbps", "packet": "200B", "on": "1.004s", "off": "1.587s"}"#),
         rap(r#"{"rap": "aimd"}"#),
+        tfrc(r#"{"tfrc": "rfc5348"}"#),
     ];
-    let flows = (0..16).map(|n| {
-        let (transport, access, egress) = (n % 4, n / 4 % 2 == 0, n / 8 == 0);
+    let flows = (0..20).map(|n| {
+        let (transport, access, egress) = (n % 5, n / 5 % 2 == 0, n / 10 == 0);
         let metered = (n % 4 == 0).then(|| profile("0.2Mbps"));
         let mut flow = flow(format!("{n}"), 0, 1, transports[transport].clone(), metered);
         flow.access = flow.access.filter(|_| access);

@@ -1,0 +1,81 @@
+//! TFRC: TCP-friendly rate control by an equation (RFC 5348).
+//!
+//! ## Deviations
+//! - The source always has data to send, so the rules for idle and data-limited senders (sections 4.3, 4.4 and 8.2) do
+//!   not come up; a source with `max-rate` sends less than it may and is otherwise treated alike.
+//! - The segment size s is the size on the wire, and stands for the MSS in the initial window of section 4.2, which is
+//!   that of RFC 3390.
+//! - The packets of a flow keep their order, so nothing fills a hole in the receiver's history (section 5.1). Packets lost
+//!   before the first that arrives with a round-trip time are not seen.
+//! - The receiver's timer stops when it expires and nothing has come, instead of running on: the next packet is reported
+//!   at once either way (section 6.1).
+//! - There is no ECN, and no credit for unused sending times (section 4.6).
+
+mod equation;
+mod loss;
+mod receiver;
+mod sender;
+
+pub use equation::{loss_event_rate, throughput};
+pub use loss::LossHistory;
+pub use receiver::{Report, TfrcReceiver};
+pub use sender::TfrcSender;
+
+use perhop_core::{Bitrate, Bytes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::datagram::{Refusal, check_rate, check_size};
+use super::rap::default_ack;
+use super::udp::{Fraction, default_jitter, default_packet};
+
+/// Which specification the source follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Specification {
+    /// RFC 5348, of 2008.
+    Rfc5348,
+}
+
+/// A source that sends at the rate that a TCP would have at its loss event rate (RFC 5348).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TfrcParams {
+    /// Which specification the source follows.
+    pub tfrc: Specification,
+    /// Packet size on the wire.
+    #[serde(default = "default_packet")]
+    pub packet: Bytes,
+    /// Size of a feedback packet on the wire.
+    #[serde(default = "default_ack")]
+    pub ack: Bytes,
+    /// Old loss intervals count less while the current one is more than twice their mean (section 5.5, which leaves the
+    /// choice open; on as in ns-2 and in Floyd, Handley, Padhye & Widmer 2000).
+    #[serde(default = "yes")]
+    pub history_discounting: bool,
+    /// Send less while the round-trip time is above its long-term mean (section 4.5, which recommends it).
+    #[serde(default = "yes")]
+    pub oscillation_reduction: bool,
+    /// The highest rate of the application; unlimited unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rate: Option<Bitrate>,
+    /// Each gap is drawn uniformly from within this fraction of the nominal gap, against phase effects.
+    #[serde(default = "default_jitter")]
+    pub jitter: Fraction,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl TfrcParams {
+    /// Checks how the parameters fit together.
+    ///
+    /// # Errors
+    /// The key that does not fit, and what would.
+    pub fn check(&self) -> Result<(), Refusal> {
+        check_size("packet", self.packet)?;
+        check_size("ack", self.ack)?;
+        self.max_rate.map_or(Ok(()), |rate| check_rate("max-rate", rate, self.packet))
+    }
+}

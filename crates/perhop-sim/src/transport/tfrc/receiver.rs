@@ -1,0 +1,223 @@
+//! The receiver: what to report, and when (RFC 5348, section 6).
+
+use std::collections::VecDeque;
+
+use perhop_core::{Duration, Instant};
+
+use super::{LossHistory, TfrcParams, loss_event_rate};
+use crate::transport::datagram::Envelope;
+
+/// A feedback packet (section 3.2.2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// When the last packet that the receiver has was sent: `t_recvdata`.
+    pub echo: Instant,
+    /// How long the receiver has had it: `t_delay`.
+    pub held: Duration,
+    /// The rate at which packets came in the last round-trip time, in bytes per second: `X_recv`.
+    pub received: f64,
+    /// The loss event rate p.
+    pub loss: f64,
+    /// Loss events so far, for statistics.
+    pub events: u64,
+}
+
+/// One flow's receiving side.
+#[derive(Clone, Debug)]
+pub struct TfrcReceiver {
+    size: f64,
+    losses: LossHistory,
+    /// The sender's round-trip time as the last packet carried it: `R_m`.
+    rtt: Option<Duration>,
+    /// When the last packet came and when it was sent.
+    newest: (Instant, Instant),
+    /// Arrivals within the last round-trip time.
+    recent: VecDeque<Instant>,
+    /// The highest `X_recv` so far.
+    highest: f64,
+    /// When the next feedback is due.
+    due: Instant,
+    /// Data came since the last feedback.
+    news: bool,
+    /// The timer expired without news: the next packet is reported at once.
+    silent: bool,
+}
+
+impl TfrcReceiver {
+    /// A receiver that has nothing.
+    pub fn new(params: &TfrcParams) -> Self {
+        Self {
+            size: params.packet.get() as f64,
+            losses: LossHistory::new(params.history_discounting),
+            rtt: None,
+            newest: (Instant::ZERO, Instant::ZERO),
+            recent: VecDeque::new(),
+            highest: 0.0,
+            due: Instant::NEVER,
+            news: false,
+            silent: false,
+        }
+    }
+
+    /// A data packet came: section 6.1, and 6.3 for the first ones, which carry no round-trip time and are all reported.
+    pub(in crate::transport) fn on_data(
+        &mut self,
+        number: u32,
+        envelope: Envelope,
+        now: Instant,
+    ) -> Option<Report> {
+        let before = self.losses.rate();
+        self.newest = (now, envelope.sent);
+        self.news = true;
+        self.rtt = envelope.rtt.or(self.rtt);
+        self.recent.push_back(now);
+        let Some(rtt) = self.rtt else { return Some(self.report(now)) };
+        self.forget(rtt, now);
+        let target = self.highest.max(self.received(rtt));
+        let size = self.size;
+        let new_event =
+            self.losses.on_packet(number, now, rtt, || first_interval(size, rtt.as_secs_f64(), target));
+        if self.due == Instant::NEVER && !self.silent {
+            self.due = now + rtt;
+        }
+        (self.silent || new_event && self.losses.rate() > before).then(|| self.report(now))
+    }
+
+    /// The feedback timer has expired: section 6.2.
+    pub(in crate::transport) fn on_wake(&mut self, now: Instant) -> Option<Report> {
+        if now < self.due {
+            return None;
+        }
+        if self.news {
+            return Some(self.report(now));
+        }
+        self.due = Instant::NEVER;
+        self.silent = true;
+        None
+    }
+
+    #[inline]
+    pub(in crate::transport) fn wake(&self) -> Instant {
+        self.due
+    }
+
+    fn report(&mut self, now: Instant) -> Report {
+        let received = match self.rtt {
+            None => 0.0,
+            Some(rtt) => {
+                self.forget(rtt, now);
+                self.due = now + rtt;
+                self.received(rtt)
+            }
+        };
+        self.highest = self.highest.max(received);
+        (self.news, self.silent) = (false, false);
+        let (arrived, sent) = self.newest;
+        Report {
+            echo: sent,
+            held: now.since(arrived),
+            received,
+            loss: self.losses.rate(),
+            events: self.losses.events(),
+        }
+    }
+
+    /// `X_recv`: what came within the last round-trip time.
+    fn received(&self, rtt: Duration) -> f64 {
+        self.recent.len() as f64 * self.size / rtt.as_secs_f64()
+    }
+
+    fn forget(&mut self, rtt: Duration, now: Instant) {
+        while self.recent.front().is_some_and(|&arrival| arrival + rtt <= now) {
+            self.recent.pop_front();
+        }
+    }
+}
+
+/// The loss interval before the first event: the one that gives the rate so far, in bytes per second, and at least half a
+/// packet a round-trip time (section 6.3.1).
+fn first_interval(size: f64, rtt: f64, highest: f64) -> f64 {
+    1.0 / loss_event_rate(size, rtt, highest.max(0.5 * size / rtt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::tfrc::throughput;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn receiver() -> TfrcReceiver {
+        TfrcReceiver::new(&serde_json::from_str(r#"{"tfrc": "rfc5348"}"#).unwrap())
+    }
+
+    /// A packet that took 30 ms comes at `millis`.
+    fn data(receiver: &mut TfrcReceiver, number: u32, millis: u64, rtt: Option<Duration>) -> Option<Report> {
+        receiver.on_data(number, Envelope { sent: at(millis - 30), rtt }, at(millis))
+    }
+
+    #[test]
+    fn packets_without_a_round_trip_time_are_all_reported() {
+        let mut receiver = receiver();
+        let first = data(&mut receiver, 0, 30, None).unwrap();
+        assert_eq!(first, Report { echo: at(0), held: Duration::ZERO, received: 0.0, loss: 0.0, events: 0 });
+        assert!(data(&mut receiver, 1, 1030, None).is_some());
+        assert_eq!(receiver.wake(), Instant::NEVER);
+        assert_eq!(data(&mut receiver, 2, 1050, Some(RTT)), None, "from here on the timer runs");
+        assert_eq!(receiver.wake(), at(1150));
+        // Packet 3 is lost, and that is known with the third later one.
+        let reported =
+            |number: &u32| data(&mut receiver, *number, 1050 + u64::from(*number), Some(RTT)).is_some();
+        assert_eq!((4..8).filter(reported).collect::<Vec<_>>(), [6]);
+    }
+
+    #[test]
+    fn reports_come_once_a_round_trip_with_what_came_in_it() {
+        let mut receiver = receiver();
+        for number in 0..10 {
+            assert_eq!(data(&mut receiver, number, 30 + u64::from(number) * 20, Some(RTT)), None);
+            if number == 5 {
+                // At 130 ms: packets of 50, 70, 90, 110 and 130 ms, 5000 bytes in 0.1 s.
+                let report = receiver.on_wake(at(130)).unwrap();
+                assert_eq!((report.received, report.echo, report.held), (50_000.0, at(100), Duration::ZERO));
+            }
+        }
+        assert_eq!(receiver.on_wake(at(229)), None);
+        let report = receiver.on_wake(at(230)).unwrap();
+        assert_eq!((report.received, report.held), (40_000.0, Duration::from_millis(20)), "150 to 210 ms");
+    }
+
+    #[test]
+    fn after_a_silent_round_trip_the_next_packet_is_reported_at_once() {
+        let mut receiver = receiver();
+        assert_eq!(data(&mut receiver, 0, 30, Some(RTT)), None);
+        assert!(receiver.on_wake(at(130)).is_some());
+        assert_eq!((receiver.on_wake(at(230)), receiver.wake()), (None, Instant::NEVER));
+        let report = data(&mut receiver, 1, 500, Some(RTT)).unwrap();
+        assert_eq!(
+            (report.received, receiver.wake()),
+            (10_000.0, at(600)),
+            "one packet a round trip at least"
+        );
+    }
+
+    #[test]
+    fn a_new_loss_event_is_reported_at_once_with_an_interval_that_fits_the_rate() {
+        let mut receiver = receiver();
+        (0..10).for_each(|n| assert_eq!(data(&mut receiver, n, 30 + u64::from(n) * 5, Some(RTT)), None));
+        for (number, millis) in [(11, 85), (12, 90)] {
+            assert_eq!(data(&mut receiver, number, millis, Some(RTT)), None);
+        }
+        // Thirteen packets within the round trip, less the one lost.
+        let report = data(&mut receiver, 13, 95, Some(RTT)).unwrap();
+        assert_eq!((report.events, report.received), (1, 130_000.0));
+        assert!((throughput(1000.0, 0.1, report.loss) / 130_000.0 - 1.0).abs() < 1e-6, "{}", report.loss);
+        assert_eq!(receiver.wake(), at(195));
+        // At least half a packet a round trip.
+        assert!((throughput(1000.0, 0.1, 1.0 / first_interval(1000.0, 0.1, 0.0)) - 5000.0).abs() < 0.1);
+    }
+}
