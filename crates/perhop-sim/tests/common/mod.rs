@@ -112,7 +112,7 @@ pub fn every_transport(queue: AqmParams, seconds: u64) -> Network {
     });
     let mut links = duplex("there", 0, 1, "4Mbps", "18ms", queue);
     links[1].rate = "70kbps".parse().unwrap();
-    links[1].queue = Some(aqm("drop-tail", r#"{"limit": "12p"}"#));
+    links[1].queue = Some(aqm("drop-tail", r#"{"limit": "12p"}"#).into());
     Network {
         nodes: 2,
         links: links.into(),
