@@ -63,7 +63,7 @@ fn every_transport_runs_alike_on_demand_and_by_event_and_in_slices() {
         unseen.probe_interval = None;
         assert_eq!(whole.flows, run(&unseen, 3, Service::OnDemand).flows);
         // Nothing was idle: data and answers were dropped, and every source got through and measured.
-        assert!(whole.links.iter().all(|link| link.drops().count() > 0));
+        assert!(whole.links.iter().all(|link| link.counters.drops().count() > 0));
         assert!(whole.flows.iter().all(|flow| flow.throughput_bps > 0.0));
         for flow in whole.flows.iter().skip(3).step_by(5).chain(whole.flows.iter().skip(4).step_by(5)) {
             assert!(flow.sender.loss_events > 0 && flow.sender.rtt_samples.0 > 0, "{:?}", flow.sender);
