@@ -53,7 +53,7 @@ pub enum Served {
         free: Instant,
     },
     /// This packet was dropped from the queue; serve again.
-    Dropped(Header),
+    Dropped(SimPacket),
     /// Nothing to send before then, or before the next packet comes.
     Wait(Option<Instant>),
 }
@@ -220,7 +220,7 @@ impl Link {
                 let arrival = self.pass(size, now);
                 Served::Onward { packet, arrival, free: self.serializer.busy_until() }
             }
-            Dequeued::Dropped(packet, _) => Served::Dropped(packet.header),
+            Dequeued::Dropped(packet, _) => Served::Dropped(packet),
             Dequeued::Wait(until) => {
                 port.idle = true;
                 Served::Wait(until)

@@ -370,21 +370,19 @@ impl Simulation {
                     self.events.push(free, source);
                     return self.launch(link, packet, arrival);
                 }
-                Served::Dropped(header) => self.count_drop(&header),
+                Served::Dropped(packet) => self.lose(&packet),
                 Served::Wait(Some(until)) => return self.events.push(until, source),
                 Served::Wait(None) => return,
             }
         }
     }
 
+    /// A queue dropped a packet of data, or an answer.
     fn lose(&mut self, packet: &SimPacket) {
-        self.count_drop(&packet.header);
         let flow = &mut self.flows[packet.header.flow.0 as usize];
-        flow.datagrams.lose(packet.sequence, packet.step < flow.backward);
-    }
-
-    fn count_drop(&mut self, header: &Header) {
-        self.flows[header.flow.0 as usize].outcome.dropped[header.color.index()] += 1;
+        let is_data = packet.step < flow.backward;
+        flow.outcome.dropped[packet.header.color.index()] += u64::from(is_data);
+        flow.datagrams.lose(packet.sequence, is_data);
     }
 
     #[inline]

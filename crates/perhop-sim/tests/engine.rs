@@ -173,6 +173,20 @@ fn a_transmission_cut_off_by_the_end_counts_as_far_as_it_got() {
 }
 
 #[test]
+fn a_flows_drops_are_of_its_data_alone() {
+    let mut network = table1(aqm("rio", RIO), 20);
+    network.links[1].rate = "200kbps".parse().unwrap();
+    network.links[1].queue = Some(aqm("drop-tail", r#"{"limit": "3p"}"#).into());
+    let outcome = run(&network, 1, Service::OnDemand);
+    let dropped = |link: usize| {
+        outcome.links[link].counters.drops().map(|(_, packets)| packets.iter().sum::<u64>()).sum::<u64>()
+    };
+    assert!(dropped(1) > 1000, "acknowledgements are dropped, too");
+    let of_flows: u64 = outcome.flows.iter().flat_map(|flow| flow.dropped).sum();
+    assert_eq!(of_flows, dropped(0));
+}
+
+#[test]
 fn an_unreachable_receiver_is_refused() {
     let mut network = table1(aqm("rio", RIO), 1);
     network.nodes = 3;

@@ -92,7 +92,9 @@ class Setting:
             return {"scheduler": "edf", "blue": "0s", "green": "0s", "rule": {"aqm": "red", **red}}
         if scheme == DSD:
             bound = f"{self.green_bound_ms:g}ms"
-            return {"scheduler": "dsd", "bound": bound, "rule": {"aqm": "red", **red}}
+            base_rtt = f"{2 * (self.delay_ms + 2 * self.access_ms):g}ms"
+            control = {"control": "1s", "base-rtt": base_rtt}
+            return {"scheduler": "dsd", "bound": bound, **control, "rule": {"aqm": "red", **red}}
         rule = {
             "aqm": "abe",
             **red,
