@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -160,9 +161,11 @@ def throughput(run: Run, service: str) -> float:
     return float(np.mean(run.of_group(service, "throughput_bps"))) / 1e6
 
 
-def rtt_ms(run: Run, service: str) -> float:
-    """Mean round-trip time of a service's flows, ms."""
-    return float(np.nanmean(run.of_group(service, "mean_rtt_s"))) * 1e3
+def mean_ms(run: Run, service: str, column: str) -> float | None:
+    """Mean over a service's flows of a column in s, as ms; None where no flow has a value."""
+    values = run.of_group(service, column)
+    known = values[np.isfinite(values)]
+    return float(np.mean(known)) * 1e3 if len(known) else None
 
 
 def loss(run: Run, service: str) -> float:
@@ -179,14 +182,26 @@ def traffic(factors: Factors, run: Run) -> Iterator[Sample]:
         key = {**factors, "service": service}
         yield Sample(key, "throughput", MBPS, throughput(run, service))
         yield Sample(key, "loss", "fraction", loss(run, service))
-        yield Sample(key, "rtt", "ms", rtt_ms(run, service))
+        rtt = mean_ms(run, service, "mean_rtt_s")
+        if rtt is not None:
+            yield Sample(key, "rtt", "ms", rtt)
     if found == [BLUE, GREEN]:
-        yield Sample(factors, "ratio", "blue/green", throughput(run, BLUE) / throughput(run, GREEN))
-        yield Sample(factors, "rtt_ratio", "green/blue", rtt_ms(run, GREEN) / rtt_ms(run, BLUE))
-        if loss(run, BLUE) > 0:
-            yield Sample(factors, "alpha_m", "green/blue", loss(run, GREEN) / loss(run, BLUE))
+        yield from ratios(factors, run)
     used = float(run.link(LINK)["utilization"])
     yield Sample(factors, "utilization", "fraction", used)
+
+
+def ratios(factors: Factors, run: Run) -> Iterator[Sample]:
+    """Blue over green throughput, green over blue losses and round trips, and what follows from these."""
+    if throughput(run, GREEN) > 0:
+        yield Sample(factors, "ratio", "blue/green", throughput(run, BLUE) / throughput(run, GREEN))
+    if loss(run, BLUE) > 0:
+        losses = loss(run, GREEN) / loss(run, BLUE)
+        yield Sample(factors, "alpha_m", "green/blue", losses)
+        blue, green = (mean_ms(run, service, "mean_rtt_s") for service in (BLUE, GREEN))
+        if blue and green:
+            yield Sample(factors, "rtt_ratio", "green/blue", green / blue)
+            yield Sample(factors, "formula_ratio", "blue/green", math.sqrt(losses) * green / blue)
 
 
 def waits(factors: Factors, run: Run) -> Iterator[Sample]:
@@ -203,9 +218,9 @@ def waits(factors: Factors, run: Run) -> Iterator[Sample]:
             yield Sample(key, f"wait_{name}", "ms", value)
         yield Sample(key, "wait_max", "ms", 1e3 * float(delay["max"].max()))
         yield Sample(key, "jitter", "ms", in_ms["p99"] - in_ms["p50"])
-        rfc = float(np.nanmean(run.of_group(service, "jitter_s"))) if service == GREEN else float("nan")
-        if not np.isnan(rfc):
-            yield Sample(key, "jitter_rfc3550", "ms", 1e3 * rfc)
+        rfc = mean_ms(run, service, "jitter_s")  # none for TCP
+        if rfc is not None:
+            yield Sample(key, "jitter_rfc3550", "ms", rfc)
 
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}

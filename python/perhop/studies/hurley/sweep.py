@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 FLOWS = 20
 HALF = FLOWS // 2
 ROUTERS = (ABE, DSD, FLAT)
+CUT_OFF = 0.9
+"""A service that loses more than this share of its packets is cut off: it gains nothing from a short wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +120,25 @@ class Gain:
 
     Attributes:
         blue: Throughput of a blue flow, Mbit/s.
-        green: 99 % quantile of green's wait, ms, below flat best effort's.
+        green: 99 % quantile of green's wait, ms, below flat best effort's; None where green is cut off.
     """
 
     blue: Estimate
-    green: Estimate
+    green: Estimate | None
 
     @property
     def both(self) -> bool:
         """Both intervals lie above zero."""
-        return self.blue.low > 0 and self.green.low > 0
+        return self.blue.low > 0 and self.green is not None and self.green.low > 0
 
 
 def gain(evidence: Evidence, key: Factors, scheme: str = ABE) -> Gain:
     """The gains at one place."""
-    ours, flat = {**key, "scheme": scheme}, {**key, "scheme": FLAT}
-    return Gain(
-        evidence.difference("throughput", {**ours, "service": BLUE}, {**flat, "service": BLUE}),
-        evidence.difference("wait_p99", {**flat, "service": GREEN}, {**ours, "service": GREEN}),
-    )
+    ours, flat = ({**key, "scheme": router} for router in (scheme, FLAT))
+    blue = evidence.difference("throughput", {**ours, "service": BLUE}, {**flat, "service": BLUE})
+    if evidence.mean("loss", {**ours, "service": GREEN}) > CUT_OFF:
+        return Gain(blue, None)
+    return Gain(blue, evidence.difference("wait_p99", {**flat, "service": GREEN}, {**ours, "service": GREEN}))
 
 
 def places() -> Iterator[tuple[dict[str, Any], str]]:
@@ -157,7 +159,8 @@ def gains(evidence: Evidence) -> Iterator[Row]:
         low, high = (end * percent for end in (found.blue.low, found.blue.high))
         interval = (low, high) if runs > 1 else None
         yield Row(factors, "blue_gain", "%", None, found.blue.mean * percent, interval, runs)
-        yield Row(factors, "green_gain", "ms", None, found.green.mean, found.green.ci95, runs)
+        green, ends = (None, None) if found.green is None else (found.green.mean, found.green.ci95)
+        yield Row(factors, "green_gain", "ms", None, green, ends, runs)
         if runs > 1:
             yield Row(factors, "both_gain", "yes = 1", None, float(found.both), None, runs)
 
@@ -167,49 +170,92 @@ def grid_key(rate: float, green: int) -> dict[str, Any]:
     return {"part": "grid", "rate_mbps": rate, "green_flows": green}
 
 
-def everywhere(evidence: Evidence, scheme: str) -> Judgement:
-    """Both sides gain at every place of the grid."""
-    found = {place: gain(evidence, grid_key(*place), scheme) for place in GRID}
-    without = [GRID[place].name for place, g in found.items() if not g.both]
-    blue = [GRID[place].name for place, g in found.items() if g.blue.low <= 0]
-    text = f"Both gain at {len(found) - len(without)} of {len(found)} places"
-    text += f"; not at: {'; '.join(without)}" if without else ""
-    text += f" (blue does not at {len(blue)})." if without else "."
-    return by_interval([e for g in found.values() for e in (g.blue, g.green)], text, holds=not without)
+def on_the_grid(evidence: Evidence, scheme: str) -> dict[tuple[float, int], Gain]:
+    """The gains at every place of the grid."""
+    return {place: gain(evidence, grid_key(*place), scheme) for place in GRID}
+
+
+def places_text(found: list[tuple[float, int]]) -> str:
+    """`1 Mbit/s with 2, 6, 10 green; …`."""
+    by_rate: dict[float, list[str]] = {}
+    for rate, green in found:
+        by_rate.setdefault(rate, []).append(str(green))
+    return "; ".join(f"{rate:g} Mbit/s with {', '.join(greens)} green" for rate, greens in by_rate.items())
+
+
+def gain_where_green_lives(evidence: Evidence) -> Judgement:
+    """Under ABE both sides gain wherever green is not cut off."""
+    found = on_the_grid(evidence, ABE)
+    cut = [place for place, g in found.items() if g.green is None]
+    without = [place for place, g in found.items() if g.green is not None and not g.both]
+    text = f"Both gain at {sum(g.both for g in found.values())} of {len(found)} places."
+    text += f" Green loses more than {CUT_OFF:.0%} at: {places_text(cut)}." if cut else ""
+    text += f" One side does not gain at: {places_text(without)}." if without else ""
+    return by_interval([g.blue for g in found.values()], text, holds=not without)
+
+
+def slow_links_cut_off(evidence: Evidence) -> Judgement:
+    """Green is cut off on slow links only, where blue alone keeps p near 1/alpha."""
+    cut = [place for place, g in on_the_grid(evidence, ABE).items() if g.green is None]
+    rates = {rate for rate, _ in cut}
+    lost = {
+        (rate, green): evidence.mean("loss", {**grid_key(rate, green), "scheme": ABE, "service": BLUE})
+        for rate, green in cut
+    }
+    least = f"; blue loses at least {min(lost.values()):.3f} there" if lost else ""
+    return Judgement(
+        bool(cut) and max(rates) <= 2.0,
+        f"Green loses more than {CUT_OFF:.0%} at: {places_text(cut) or 'none'}{least}.",
+    )
+
+
+def transparent_only_when_fast(evidence: Evidence) -> Judgement:
+    """Under DSD blue receives less than in flat best effort up to 5 Mbit/s, and both gain at 20 Mbit/s."""
+    found = on_the_grid(evidence, DSD)
+    slow = [place for place in found if place[0] <= 5]
+    hurt = [place for place in slow if found[place].blue.high < 0]
+    both = [place for place in found if found[place].both]
+    fast = [place for place in both if place[0] == max(RATES)]
+    return by_interval(
+        [g.blue for g in found.values()],
+        f"Blue receives less at {len(hurt)} of {len(slow)} places up to 5 Mbit/s; both gain at: "
+        f"{places_text(both)}.",
+        holds=len(hurt) == len(slow) and len(fast) >= len(GREENS) - 1,
+    )
 
 
 def beta_buys(evidence: Evidence) -> Judgement:
-    """The ratio grows with beta, and stays below it from 2 on."""
-    names = {1.0: "beta 1", 2.0: "beta 2", 3.0: BASE, 5.0: "beta 5"}
-    found = {
-        beta: evidence.estimate("ratio", {"part": "changes", "change": name, "scheme": ABE})
-        for beta, name in names.items()
-    }
-    values = list(found.values())
-    rising = all(a.high < b.low for a, b in itertools.pairwise(values))
-    below = all(e.high < beta for beta, e in found.items() if beta >= 2)
+    """The ratio grows with beta, below beta, until green is cut off."""
+    names = {1.0: "beta 1", 2.0: "beta 2", 3.0: BASE}
+    key = {beta: {"part": "changes", "change": name, "scheme": ABE} for beta, name in names.items()}
+    found = {beta: evidence.estimate("ratio", k) for beta, k in key.items()}
+    rising = all(a.high < b.low for a, b in itertools.pairwise(found.values()))
+    below = all(e.high < beta for beta, e in found.items())
+    lost = evidence.mean("loss", {"part": "changes", "change": "beta 5", "scheme": ABE, "service": GREEN})
     text = ", ".join(f"beta {beta:g}: {e.text(2)}" for beta, e in found.items())
-    return by_interval(values, f"Blue over green throughput, {text}.", holds=rising and below)
+    return by_interval(
+        found.values(),
+        f"Blue over green throughput, {text}; at beta 5 green loses {lost:.3f}.",
+        holds=rising and below and lost > CUT_OFF,
+    )
 
 
-def limit_trades(evidence: Evidence) -> Judgement:
-    """The 99 % quantile of green's wait against N_g; green's losses."""
+def limit_idle(evidence: Evidence) -> Judgement:
+    """N_g against green's p99 wait and its longest."""
     names = {2: "N_g 2", 5: "N_g 5", 10: BASE, 20: "N_g 20"}
     key = {
         n: {"part": "changes", "change": name, "scheme": ABE, "service": GREEN} for n, name in names.items()
     }
     wait = {n: evidence.estimate("wait_p99", k) for n, k in key.items()}
+    longest = {n: max(evidence.by_seed("wait_max", k).values()) for n, k in key.items()}
+    bound = {n: replace(SETTING, green_limit=n).green_bound_ms for n in names}
     text = ", ".join(
-        f"{n}: {wait[n].text(1)} ms, longest {max(evidence.by_seed('wait_max', key[n]).values()):.1f}, lost "
-        f"{evidence.mean('loss', key[n]):.3f}"
-        for n in names
+        f"{n}: {wait[n].text(1)} ms, longest {longest[n]:.1f} (bound {bound[n]:.1f})" for n in names
     )
-    bounded = all(
-        max(evidence.by_seed("wait_max", key[n]).values()) <= replace(SETTING, green_limit=n).green_bound_ms
-        for n in names
-    )
-    return by_interval(
-        wait.values(), f"Green's p99 by N_g, {text}.", holds=bounded and wait[2].high < wait[10].low
+    near = all(abs(e.mean / wait[10].mean - 1) <= 0.05 for e in wait.values())
+    return Judgement(
+        near and all(longest[n] <= bound[n] for n in names),
+        f"99 % of green packets wait less than, by N_g, {text}.",
     )
 
 
@@ -271,17 +317,18 @@ SWEEP = Study(
     claims=claims(
         STATEMENT.claims,
         {
-            "abe-both-gain": lambda e: everywhere(e, ABE),
-            "dsd-both-gain": lambda e: everywhere(e, DSD),
+            "abe-both-gain-where-green-lives": gain_where_green_lives,
+            "slow-links-cut-green-off": slow_links_cut_off,
+            "dsd-only-on-fast-links": transparent_only_when_fast,
             "beta-buys-ratio": beta_buys,
-            "limit-bounds-wait": limit_trades,
+            "limit-idle": limit_idle,
             "deadline-matters-little": deadline_matters_little,
         },
     ),
     tables=(
         Table(
             "ABE with one change: blue's gain in throughput against flat best effort, %; by how much "
-            "green's p99 wait is shorter, ms; both above zero by their intervals (1: yes); blue over green throughput",
+            "green's p99 wait is shorter, ms; both above zero, by their intervals (1: yes); throughputs",
             {"blue_gain": "blue, %", "green_gain": "green, ms", "both_gain": "both", "ratio": "blue/green"},
             CHANGED,
             where={"part": "changes", "scheme": ABE},
@@ -298,6 +345,7 @@ SWEEP = Study(
                 ),
                 ("green_gain", "By how much green's p99 wait is shorter, ms, by green flows of 20", 1),
                 ("both_gain", "Both sides gain, by their intervals (1: yes), by green flows of 20", 0),
+                ("ratio", "Blue over green throughput, by green flows of 20", 2),
             )
         ),
     ),

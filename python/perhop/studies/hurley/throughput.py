@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from perhop.studies.hurley.common import (
     SCHEMES,
     SERVICES,
     SETTING,
+    TFRC,
     THIS,
     TITLE,
     cumulative,
@@ -43,13 +43,20 @@ TIMES = tuple(float(t) for t in range(10, 201, 10))
 OWN = "own"
 EQUAL = "equal"
 RTTS = Axis("rtt", "Green's RTT", {OWN: "shorter by its wait", EQUAL: "as blue's"})
-EXTRA_MS = {RAP: 3.0, "tfrc": 3.0}
+EXTRA_MS = {RAP: 6.7, TFRC: 3.8}
 """One-way delay that makes green's mean round-trip time blue's, found by trial; the table shows both."""
 
 CURVES = Axis(
     "curve",
     "Service and router",
     {f"{s}-{r}": f"{s}, {SCHEME_NAMES[r]}" for s in (BLUE, GREEN) for r in (ABE, FLAT)},
+)
+
+EVERYWHERE: Factors = {"curves": "all"}
+HALF_WIDTH = Table(
+    "The widest 95 % interval around a point of the curves that four runs would give, packets (half of it)",
+    {"half_width": "four runs"},
+    Axis("curves", "Curves", {"all": "all"}),
 )
 
 FIG2_STATEMENT = THIS.item("fig2")
@@ -82,8 +89,8 @@ def half_width(evidence: Evidence, keys: list[Factors]) -> Iterator[Row]:
     if evidence.runs > 1:
         spreads = (list(evidence.by_seed("received", key).values()) for key in keys)
         widest = max(half_width_of(values, PAPER_RUNS) for values in spreads)
-        published = evidence.published("half_width", {})
-        yield Row({}, "half_width", "packets", published, widest, None, evidence.runs)
+        published = evidence.published("half_width", EVERYWHERE)
+        yield Row(EVERYWHERE, "half_width", "packets", published, widest, None, evidence.runs)
 
 
 def received(scheme: str, service: str, at: float, form: str | None = RAP) -> Factors:
@@ -103,9 +110,9 @@ def fig2_summaries(evidence: Evidence) -> Iterator[Row]:
 
 
 def rtt_share(evidence: Evidence, form: str) -> float | None:
-    """The part of the ratio's distance to beta that goes with equal round-trip times; None at beta."""
+    """The part of the ratio's shortfall against beta that goes with equal round trips; None without one."""
     own, equal = (evidence.mean("ratio", cell(ABE, form, rtt)) for rtt in (OWN, EQUAL))
-    return None if math.isclose(own, BETA) else (equal - own) / (BETA - own)
+    return None if own >= BETA else (equal - own) / (BETA - own)
 
 
 def more(evidence: Evidence, a: tuple[str, str], b: tuple[str, str]) -> Judgement:
@@ -146,7 +153,7 @@ def short_rtt_raises_green(evidence: Evidence) -> Judgement:
     )
     return by_interval(
         found.values(),
-        f"Ratio with equal round trips − ratio without: {text}. Share of the distance to beta: {shares}.",
+        f"Ratio with equal round trips − ratio without: {text}. Part of the shortfall: {shares}.",
         holds=all(e.low > 0 for e in found.values()),
     )
 
@@ -196,11 +203,20 @@ FIG2 = Study(
             digits=2,
         ),
         Table(
-            "Part of the ratio's distance to beta that green's shorter RTT makes",
-            {"shortfall_by_rtt": "share"},
+            "Blue over green throughput by the loss-throughput formula: sqrt(alpha_m) green over blue RTT",
+            {"formula_ratio": "blue/green"},
+            FORMS,
+            (RTTS,),
+            where={"scheme": ABE},
+            digits=2,
+        ),
+        Table(
+            "Part of the ratio's shortfall against beta that green's shorter RTT makes",
+            {"shortfall_by_rtt": "part"},
             FORMS,
             digits=2,
         ),
+        HALF_WIDTH,
     ),
     plots=(
         Plot(
@@ -274,7 +290,9 @@ FIG4 = Study(
             "Rate of a flow, Mbit/s; packets that came to the bottleneck and left it",
             {"throughput": "rate", "arrived": "came", "sent": "left"},
             SCHEMES,
+            digits=2,
         ),
+        HALF_WIDTH,
     ),
     plots=(
         Plot(
