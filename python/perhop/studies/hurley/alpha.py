@@ -35,6 +35,8 @@ FLOWS = 10
 TARGET = BETA**2
 SETTLED_S = 60.0
 """Alpha is judged from here on."""
+SHOWN_S = 60
+"""Plots show so much of a run: longer, and one second is not told from the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,16 +169,17 @@ def integral_winds_up(evidence: Evidence) -> Judgement:
     )
 
 
-def _plot(metric: str, title: str) -> Plot:
+def _plot(metric: str, title: str, name: str, y_label: str) -> Plot:
     return Plot(
         id=metric.replace("_", "-"),
         title=title,
         kind="lines",
         metric=metric,
         x=Axis("time_s", "Time, s"),
-        series=AXIS,
-        y_label="alpha" if metric.startswith("alpha_one") else "green over blue losses",
+        series=Axis("law", "Law", dict.fromkeys(LAWS, name)),
+        y_label=y_label,
         facet=AXIS,
+        where={"rate_mbps": SETTING.rate_mbps, "time_s": tuple(float(at) for at in range(1, SHOWN_S + 1))},
         references=(Reference("alpha_t", "law", dict.fromkeys(LAWS, TARGET)),),
     )
 
@@ -223,8 +226,13 @@ ALPHA = Study(
         ),
     ),
     plots=(
-        _plot("alpha_one_run", "alpha in one run"),
-        _plot("alpha_m_one_run", "alpha_m as the router measures it, in one run"),
+        _plot("alpha_one_run", "alpha in one run", "alpha", "alpha"),
+        _plot(
+            "alpha_m_one_run",
+            "alpha_m as the router sees it, in one run",
+            "alpha_m",
+            "green over blue losses",
+        ),
     ),
     notes=STATEMENT.notes,
     method=STATEMENT.method,
