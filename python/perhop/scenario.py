@@ -622,7 +622,7 @@ class Flow(Table):
         profile: What each flow was sold, metered at its host; or the name of a shared profile. Best
             effort unless given.
         color: The color of the flows' packets where they have no profile. Default: "yellow".
-        service: The Alternative Best-Effort service that the flows' packets ask for; only best effort,
+        service: The Asymmetric Best-Effort service that the flows' packets ask for; only best effort,
             without a profile, can be green. Default: "blue".
         out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
             then lowers its window by one (No-OUT); it does not unless given.

@@ -1,4 +1,4 @@
-//! Alternative Best-Effort: two services at one price, green for low delay and blue for throughput (Hurley & Le Boudec
+//! Asymmetric Best-Effort: two services at one price, green for low delay and blue for throughput (Hurley & Le Boudec
 //! 1999; Hurley, Le Boudec, Thiran & Kara 2001).
 //!
 //! A service says what a packet would rather have, not how droppable it is: it is no [`Color`](crate::Color).

@@ -30,7 +30,7 @@ impl Instant {
 
     /// Seconds since the epoch, rounded to the nearest double.
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 * 1e-9
+        self.0 as f64 / 1e9
     }
 
     /// The span from `earlier` to here, or zero if `earlier` is later.
@@ -65,7 +65,7 @@ impl Duration {
 
     /// Length in seconds, rounded to the nearest double.
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 * 1e-9
+        self.0 as f64 / 1e9
     }
 
     /// Whether the span is empty.
@@ -114,3 +114,14 @@ text_unit!(
     "48ms",
     [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)]
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_seconds_are_whole_numbers() {
+        assert!((0..100_000).all(|n| (Instant::ZERO + Duration::from_secs(n)).as_secs_f64() == n as f64));
+        assert_eq!(Duration::from_millis(1).as_secs_f64(), 0.001);
+    }
+}

@@ -126,7 +126,7 @@ pub struct Flow {
     /// The color of the flows' packets where they have no profile.
     #[serde(default)]
     pub color: Color,
-    /// The Alternative Best-Effort service that the flows' packets ask for; only best effort, without a profile, can be
+    /// The Asymmetric Best-Effort service that the flows' packets ask for; only best effort, without a profile, can be
     /// green.
     #[serde(default)]
     pub service: Service,

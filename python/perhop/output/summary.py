@@ -63,7 +63,9 @@ def summarize(result: Result) -> Summary:
     )
     title = str(json.loads(result.scenario).get("title") or "Scenario")
     plots = [_class_plot(result), *_series_plots(result)]
-    classes = [_class(row) for row in result.classes().iter_rows(named=True)]
+    rows = list(result.classes().iter_rows(named=True))
+    colors = [color for color in COLORS if any(row[f"dropped_{color}"] is not None for row in rows)]
+    classes = [_class(row, colors) for row in rows]
     links = [_link(row) for row in result.link_summary().iter_rows(named=True)]
     link_classes = [_link_class(row) for row in result.link_class_summary().iter_rows(named=True)]
     return Summary(title, lead, classes, links, plots, link_classes)
@@ -87,7 +89,9 @@ def to_json(result: Result) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _class(row: Mapping[str, Any]) -> dict[str, str]:
+def _class(row: Mapping[str, Any], colors: Sequence[str]) -> dict[str, str]:
+    """One line; losses by drop precedence where packets have more than one."""
+    heads = {color: f"{color} lost, %" if len(colors) > 1 else "lost, %" for color in colors}
     throughput = f"{row['throughput_bps'] / 1e6:.3f}"
     if row["throughput_low_bps"] is not None:
         throughput += f" ± {(row['throughput_high_bps'] - row['throughput_low_bps']) / 2e6:.3f}"
@@ -96,7 +100,7 @@ def _class(row: Mapping[str, Any]) -> dict[str, str]:
         "flows": str(row["flows"]),
         "profile, Mbit/s": f"{row['profile_bps'] / 1e6:g}" if row["profile_bps"] else "best effort",
         "throughput, Mbit/s": throughput,
-        **{f"{color} lost, %": _percent(row[f"dropped_{color}"]) for color in COLORS},
+        **{head: _percent(row[f"dropped_{color}"]) for color, head in heads.items()},
         "RTT, ms": _milliseconds(row["mean_rtt_s"]),
     }
 
