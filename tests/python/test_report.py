@@ -7,8 +7,9 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from matplotlib.figure import Figure
 
-from perhop.output.plot import caption, inline_panels, pictures
+from perhop.output.plot import caption, inline_panels, pictures, uncover
 from perhop.output.report import reproduction_page
 from perhop.reproduction import Cell, Outcome
 from perhop.study import Axis, Note, Plot, Reference, Row, Study, Table, Verdict
@@ -207,6 +208,26 @@ def test_a_published_limit_below_all_levels_is_drawn() -> None:
     assert drawn != moved
     assert "says nowhere" in caption(limited, nowhere)
     assert "says nowhere" not in caption(limited, made)
+
+
+def test_a_legend_covers_no_published_mark() -> None:
+    # Marks everywhere leave no place free of them.
+    figure = Figure(figsize=(3.9, 2.9))
+    axes = figure.subplots()
+    for shift in range(4):
+        axes.bar([shift, shift + 5], [0.7, 0.7], label=f"scheme {shift}")
+    (marks,) = axes.plot([*range(9)] * 4, [0.2] * 9 + [0.4] * 9 + [0.6] * 9 + [0.8] * 9, "o")
+    axes.set_ylim(bottom=0)
+    legend = axes.legend(loc="best")
+
+    def covered() -> int:
+        figure.draw_without_rendering()
+        box = legend.get_window_extent()
+        return sum(box.contains(x, y) for x, y in axes.transData.transform(marks.get_xydata()))
+
+    assert covered() > 0
+    uncover(figure)
+    assert covered() == 0
 
 
 def test_inline_panels_follow_the_page() -> None:

@@ -40,6 +40,8 @@ DOTS_INCHES = (6.4, 1.2, 0.24)
 COLUMNS = 3
 DENSE = 30
 """Lines of more points than this are drawn without marks."""
+HEADROOM_STEPS = 20
+"""How often a panel may grow by a twentieth to keep its legend off the marks."""
 MARKS = "osD^vP"
 """Told apart without colour where marks of all series share a line."""
 _STYLE: Any = {
@@ -170,7 +172,30 @@ def _figure(plot: Plot, rows: Sequence[Row], panels: Sequence[Factor | None], *,
             place.tick_params(axis="x", labelrotation=0 if alone else 28, labelsize=8)
         if index % columns:
             place.set_ylabel("")
+    if plot.kind == "bars":
+        uncover(figure)
     return figure
+
+
+def uncover(figure: Figure) -> None:
+    """Raise the top of each panel until its legend covers no mark: what is published may stand anywhere."""
+    for _ in range(HEADROOM_STEPS):
+        figure.draw_without_rendering()
+        covered = [axes for axes in figure.axes if _covers_a_mark(axes)]
+        if not covered:
+            return
+        for axes in covered:
+            axes.set_ylim(top=axes.get_ylim()[1] * 1.05)
+
+
+def _covers_a_mark(axes: Axes) -> bool:
+    legend = axes.get_legend()
+    if legend is None:
+        return False
+    box = legend.get_window_extent()
+    marks = (line for line in axes.get_lines() if line.get_marker() not in ("", "None", None))
+    places = (axes.transData.transform(line.get_xydata()) for line in marks)
+    return any(box.contains(float(x), float(y)) for points in places for x, y in points)
 
 
 def _panel(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None) -> None:
