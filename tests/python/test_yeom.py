@@ -7,13 +7,25 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
+import perhop
 from perhop.measures import rmse
 from perhop.reproduction import Counts, execute, plan, to_json
 from perhop.studies import STUDIES
 from perhop.studies.yeom import rtt, sensitivity, setting, table1, udp
-from perhop.studies.yeom.common import ALL_SCHEMES, COMPARED, NO_OUT, PROFILES, RIO, SETTING, THREE_DROP, cell
+from perhop.studies.yeom.common import (
+    ALL_SCHEMES,
+    COMPARED,
+    NO_OUT,
+    PROFILES,
+    RIO,
+    SETTING,
+    THREE_DROP,
+    TWO_WINDOWS,
+    cell,
+)
 from perhop.study import Evidence, Sample
 
 if TYPE_CHECKING:
@@ -52,6 +64,71 @@ def test_tables_2_and_3_are_printed_in_full() -> None:
         for metric in ("rmse", "utilization", "reservation_success"):
             assert evidence.mean(metric, {"scheme": scheme, "subscription_percent": percent}) > 0
     assert {p.metric for p in rtt.TABLE2.published} == {"throughput"}
+
+
+RATIOS = [("fairness", p) for p in rtt.PROFILES] + [("differentiation", p) for p in rtt.PROFILES[1:]]
+
+
+def quotients(
+    evidence: Evidence, metric: str, scheme: str, percent: int, profile: float
+) -> list[tuple[float, float]]:
+    """What a measure of Table 3 divides, by either reading, as Table 2 prints it: numerator, denominator."""
+    classes = {p: rtt.means(evidence, scheme, percent, p) for p in rtt.PROFILES}
+    own = classes[profile]
+    if metric == "fairness":
+        return [(max(own), min(own)), (own[0], own[-1])]
+    lower = classes[rtt.PROFILES[rtt.PROFILES.index(profile) - 1]]
+    return [(min(own), max(lower)), (own[-1], lower[0])]
+
+
+def test_the_notes_name_every_ratio_of_table_3_that_table_2_does_not_give() -> None:
+    evidence, half = printed(rtt.TABLE3), 0.005
+    notes = " ".join(note.text for note in rtt.TABLE3.notes)
+    named = set()
+    for percent, scheme, (metric, profile) in itertools.product(rtt.CAPACITY, COMPARED, RATIOS):
+        value = evidence.mean(metric, {**cell(scheme, percent), "profile_mbps": profile})
+        found = quotients(evidence, metric, scheme, percent, profile)
+        spans = [((a - half) / (b + half) - half, (a + half) / (b - half) + half) for a, b in found]
+        if not any(low <= value <= high for low, high in spans):
+            first, second = (f"{a / b:.2f}" for a, b in found)
+            others = f"{first} in both" if first == second else f"{first} and {second}"
+            named.add(f"{value:.2f} against {others}")
+    assert len(named) == 6
+    assert [text for text in sorted(named) if text not in notes] == []
+
+
+def test_the_note_on_two_windows_says_what_is_measured() -> None:
+    note = next(note.text for note in table1.TABLE1.notes if note.text.startswith("Two-windows is the least"))
+    found = {}
+    for scheme, percent in itertools.product((RIO, TWO_WINDOWS), table1.CAPACITY):
+        runs = perhop.run(table1.build(cell(scheme, percent)), runs=20).runs
+        columns = ("throughput_bps", "timeouts", "dropped")
+        found[scheme, percent] = {
+            c: np.concatenate([run.of_group("profile-2", c) for run in runs]) for c in columns
+        }
+    gains = [
+        (found[TWO_WINDOWS, p]["throughput_bps"].mean() - found[RIO, p]["throughput_bps"].mean()) / 1e6
+        for p in (60, 90, 120)
+    ]
+    assert "gain {:.2f}, {:.2f} and {:.2f}.".format(*gains).replace("-", "−") in note
+    lost, timeouts, lost_by_rio, timeouts_by_rio = (
+        table["dropped"].sum(axis=1).mean() if c == "dropped" else table[c].mean()
+        for table in (found[TWO_WINDOWS, 60], found[RIO, 60])
+        for c in ("dropped", "timeouts")
+    )
+    assert f"loses {lost:.0f} packets and has {timeouts:.0f} timeouts" in note
+    assert f"against {lost_by_rio:.0f} and {timeouts_by_rio:.0f} under RIO (20 runs)" in note
+    assert f"lose {found[TWO_WINDOWS, 120]['dropped'].sum():.0f} packet in all 20 runs" in note
+
+
+def test_an_in_packet_dropped_where_reservations_fit_refutes() -> None:
+    def judged(dropped: dict[int, float]) -> bool | None:
+        samples = [(1, Sample(cell(RIO, p), "in_drops", "packets", n)) for p, n in dropped.items()]
+        return table1.in_drops(Evidence(samples, [])).holds
+
+    assert judged({60: 0, 90: 0, 120: 4})
+    assert judged({60: 0, 90: 1, 120: 4}) is False
+    assert judged({60: 1, 90: 0, 120: 0}) is False
 
 
 def test_a_marker_and_a_queue_for_each_scheme() -> None:

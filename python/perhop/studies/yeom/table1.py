@@ -299,7 +299,7 @@ def in_drops(evidence: Evidence) -> Judgement:
     """IN packets that the bottleneck dropped, all runs together."""
     found = {p: sum(evidence.by_seed("in_drops", cell(RIO, p)).values()) for p in CAPACITY}
     text = ", ".join(f"{p} %: {count:g}" for p, count in found.items())
-    return Judgement(found[60] == 0, f"IN packets dropped in {evidence.runs} runs, {text}.")
+    return Judgement(found[60] == found[90] == 0, f"IN packets dropped in {evidence.runs} runs, {text}.")
 
 
 def fig3_samples(factors: Factors, run: Run) -> Iterator[Sample]:
