@@ -141,6 +141,11 @@ impl Scenario {
                 "there is no profile, so no marker to tell of OUT packets; add one or leave the key out";
             return Err(Problem::at(under("out-feedback"), text));
         }
+        if flow.out_feedback.is_some() && matches!(flow.transport, Transport::Udp(_)) {
+            let text =
+                "a UDP source has no window to lower when it is told of OUT packets; leave the key out";
+            return Err(Problem::at(under("out-feedback"), text));
+        }
         if flow.service == Service::Green && flow.profile.is_some() {
             let text = "the profile's marker would overwrite the codepoint of green packets; leave out this key or `profile`";
             return Err(Problem::at(under("service"), text));

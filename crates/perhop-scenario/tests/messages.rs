@@ -253,6 +253,11 @@ fn each_problem_is_named_where_it_stands() {
             "duration = \"100s\"\nprobes = { interval = \"1ns\" }",
             "s.toml:4: probes.interval: 100000000000 samples of 4 flows",
         ),
+        (
+            "transport = { tcp = \"newreno\", packet = \"576B\" }",
+            "out-feedback = \"0s\"\ntransport = { udp = \"cbr\", rate = \"1Mbps\" }",
+            "s.toml:18: flows[0].out-feedback: a UDP source has no window to lower",
+        ),
     ];
     for (from, to, expected) in cases {
         if expected.is_empty() {
