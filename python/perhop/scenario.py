@@ -206,7 +206,8 @@ class InverseRate(Table):
         in_: `min/max/max_p` for IN packets, against the average of IN packets.
         total: `min/max/max_p` for OUT packets, against the average of all packets; max_p is used by the
             reading `scale` only.
-        k: The k of equation 9. Default: 4.0.
+        k: The k of equation 9: the smaller, the nearer p is to inverse proportion to the rate. Default:
+            4.0.
         m: The m of equation 9: a flow without a profile has p = 1/m. Default: 2.0.
         r_min: The `r_min` of equation 9. Default: "100kbps".
         reading: How equation 9's probability meets RED. Default: "max-p".

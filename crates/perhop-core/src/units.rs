@@ -56,6 +56,11 @@ pub struct Weight(f64);
 #[serde(transparent)]
 pub struct Positive(f64);
 
+/// A number above 0.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct AboveZero(f64);
+
 /// How a queue is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
@@ -193,6 +198,31 @@ impl Positive {
     }
 }
 
+impl AboveZero {
+    /// A number above 0.
+    ///
+    /// # Errors
+    /// Another number, or one that is not finite, is refused.
+    pub fn new(value: f64) -> Result<Self, UnitError> {
+        if value.is_finite() && value > 0.0 {
+            Ok(Self(value))
+        } else {
+            Err(UnitError(format!("a number above 0, not {value}")))
+        }
+    }
+
+    /// A number that stands in the code.
+    pub(crate) const fn literal(value: f64) -> Self {
+        assert!(value > 0.0);
+        Self(value)
+    }
+
+    /// The number.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
 impl Thresholds {
     /// A threshold set over a queue measured in `unit`.
     ///
@@ -310,6 +340,7 @@ macro_rules! number_in_range {
     };
 }
 
+number_in_range!(AboveZero, json_schema!({ "type": "number", "exclusiveMinimum": 0 }));
 number_in_range!(Positive, json_schema!({ "type": "number", "minimum": 1 }));
 number_in_range!(Probability, json_schema!({ "type": "number", "minimum": 0, "maximum": 1 }));
 number_in_range!(Weight, json_schema!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }));

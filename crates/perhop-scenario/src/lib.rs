@@ -56,8 +56,16 @@ fn describe(parameters: &Value, definitions: &Value) -> Value {
     Value::Object(described.collect())
 }
 
-/// `boolean`, a quantity with an example (`Thresholds, such as 30/90/0.05`), the words that may stand there, or, for a block
-/// inside this one, the key that names it.
+/// `number from 0 to 1`, as far as there are bounds.
+fn number_range(definition: &Value) -> String {
+    let bound = |word: &str, key: &str| definition[key].as_f64().map(|value| format!(" {word} {value}"));
+    let bounds = [("above", "exclusiveMinimum"), ("from", "minimum"), ("to", "maximum")];
+    let bounds = bounds.into_iter().filter_map(|(word, key)| bound(word, key));
+    std::iter::once("number".to_owned()).chain(bounds).collect()
+}
+
+/// `boolean`, a range of numbers, a quantity with an example (`Thresholds, such as 30/90/0.05`), the words that may stand
+/// there, or, for a block inside this one, the key that names it.
 fn type_name(property: &Value, definitions: &Value) -> String {
     // What may be left out is this or null.
     if let Some(either) = property["anyOf"].as_array() {
@@ -76,6 +84,9 @@ fn type_name(property: &Value, definitions: &Value) -> String {
     if let Some(words) = definition["oneOf"].as_array() {
         let words = words.iter().filter_map(|word| word["const"].as_str()).map(|word| format!("`{word}`"));
         return words.collect::<Vec<_>>().join(" or ");
+    }
+    if ["number", "integer"].map(Value::from).contains(&definition["type"]) {
+        return number_range(definition);
     }
     let example = definition["examples"][0].as_str();
     example.map_or_else(

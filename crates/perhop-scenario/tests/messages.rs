@@ -330,3 +330,11 @@ fn the_schema_knows_every_block_and_every_key() {
     }
     assert!(perhop_scenario::blocks().as_array().unwrap().len() >= 6);
 }
+
+#[test]
+fn blocks_say_which_numbers_they_take() {
+    let blocks = perhop_scenario::blocks();
+    let inverse = blocks.as_array().unwrap().iter().find(|block| block["name"] == "inverse-rate").unwrap();
+    let kind = |name: &str| inverse["parameters"][name]["type"].as_str().unwrap();
+    assert_eq!(["k", "m", "weight"].map(kind), ["number above 0", "number from 1", "number above 0 to 1"]);
+}

@@ -15,7 +15,7 @@ use super::early::{EarlyTest, IdleClock, RedKnobs, Severity};
 use super::red::red_params;
 use super::rio::{Averages, Coupling, InOutAverages, check_red};
 use super::{Aqm, Reason, Verdict};
-use crate::units::{Positive, UnitError};
+use crate::units::{AboveZero, Positive, UnitError};
 use crate::{
     Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, ServiceLevel,
     Thresholds, Weight,
@@ -30,7 +30,7 @@ pub enum Reading {
     MaxP,
     /// The OUT test's probability is multiplied by p m.
     Scale,
-    /// Every OUT packet is dropped with probability p while the average is above min.
+    /// Every OUT packet is dropped with probability p from min on, and always from max on; `wait` and `gentle` do not matter.
     Flat,
 }
 
@@ -41,8 +41,8 @@ red_params! {
         r#in: Thresholds,
         /// `min/max/max_p` for OUT packets, against the average of all packets; max_p is used by the reading `scale` only.
         total: Thresholds,
-        /// The k of equation 9.
-        #[serde(default = "four")] k: Positive,
+        /// The k of equation 9: the smaller, the nearer p is to inverse proportion to the rate.
+        #[serde(default = "four")] k: AboveZero,
         /// The m of equation 9: a flow without a profile has p = 1/m.
         #[serde(default = "two")] m: Positive,
         /// The `r_min` of equation 9.
@@ -54,8 +54,8 @@ red_params! {
     }
 }
 
-const fn four() -> Positive {
-    Positive::literal(4.0)
+const fn four() -> AboveZero {
+    AboveZero::literal(4.0)
 }
 
 const fn two() -> Positive {
@@ -190,6 +190,23 @@ mod tests {
         let levels = [ServiceLevel::NONE, level("0.1Mbps"), level("0.5Mbps"), level("1Mbps"), level("2Mbps")];
         let found = levels.map(|level| (law.probability(level) * 1e4).round() / 1e4);
         assert_eq!(found, [0.5, 0.4444, 0.3077, 0.2222, 0.1429]);
+    }
+
+    #[test]
+    fn a_small_k_makes_p_inversely_proportional_to_the_rate() {
+        // 0.5 / (2 * 0.5 + 1) at r_min; at k = 0.001, p(1 Mbit/s) / p(2 Mbit/s) is nearly 2.
+        let law = |k: f64| {
+            let table =
+                format!(r#"{{"in": "50/100/0.02", "total": "20/40/0.5", "limit": "200p", "k": {k}}}"#);
+            InverseRate::new(serde_json::from_str(&table).unwrap(), environment()).law
+        };
+        assert!((law(0.5).probability(level("0.1Mbps")) - 0.25).abs() < 1e-12);
+        let small = law(0.001);
+        let ratio = small.probability(level("1Mbps")) / small.probability(level("2Mbps"));
+        assert!((ratio - 2.0).abs() < 1e-3, "{ratio}");
+        let zero = r#"{"in": "50/100/0.02", "total": "20/40/0.5", "limit": "200p", "k": 0}"#;
+        let refused = serde_json::from_str::<InverseRateParams>(zero).unwrap_err().to_string();
+        assert!(refused.contains("a number above 0, not 0"), "{refused}");
     }
 
     fn drops(reading: &str, service: ServiceLevel, average: u32) -> f64 {
