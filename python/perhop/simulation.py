@@ -226,6 +226,18 @@ class Result:
         return pl.DataFrame(rows, schema=_LINK_CLASS_SCHEMA, orient="row")
 
     @cached_property
+    def delays(self) -> pl.DataFrame:
+        """How long packets waited, as a distribution function: one row for each run, link, class and bin.
+
+        Columns: `seed`, `link`, `class` (`all`, and the classes of packets that the queue tells apart),
+        `delay_s` (upper edge of a bin, at most 3.1 % or 1 µs wide), `packets` in the bin and `share` of
+        packets that waited no longer; of packets that came after the warm-up.
+        """
+        return pl.DataFrame(
+            [row for run in self.runs for row in _delay_rows(run)], schema=_DELAY_SCHEMA, orient="row"
+        )
+
+    @cached_property
     def drops(self) -> pl.DataFrame:
         """One row for each run, link, reason and color: packets dropped in the whole run."""
         rows = [
@@ -248,7 +260,8 @@ class Result:
     def series(self) -> pl.DataFrame:
         """One row for each run, probe time and flow: throughput (bit/s), cwnd (packets), RTT (s).
 
-        Empty unless the scenario sets `[probes] interval`.
+        `received_bytes` counts up from the start of the run. Empty unless the scenario sets
+        `[probes] interval`.
         """
         return pl.concat([_series_frame(run) for run in self.runs])
 
@@ -350,6 +363,15 @@ _LINK_CLASS_SCHEMA = {
     "delay_jitter_s": pl.Float64,
 }
 
+_DELAY_SCHEMA = {
+    "seed": pl.UInt64,
+    "link": pl.String,
+    "class": pl.String,
+    "delay_s": pl.Float64,
+    "packets": pl.Int64,
+    "share": pl.Float64,
+}
+
 _QUEUE_SCHEMA = {
     "seed": pl.UInt64,
     "time_s": pl.Float64,
@@ -405,6 +427,17 @@ def _link_rows(run: Run) -> list[tuple[object, ...]]:
     return rows
 
 
+def _delay_rows(run: Run) -> Iterator[tuple[object, ...]]:
+    for link in run.raw["links"]:
+        for books in ({**link, "name": "all"}, *link["classes"]):
+            counts = books["delay_s"]["counts"].sum(axis=1)
+            below = np.cumsum(counts)
+            for edge, packets, sum_ in zip(books["delay_s"]["edges"][1:], counts, below, strict=True):
+                if packets:
+                    share = float(sum_) / float(below[-1])
+                    yield (run.seed, str(link["name"]), str(books["name"]), float(edge), int(packets), share)
+
+
 def delay_quantiles(delay: Mapping[str, Any]) -> list[float | None]:
     """p50, p95 and p99 of waiting times as the engine reports them, in seconds; None without a packet."""
     edges = [float(edge) for edge in delay["edges"]]
@@ -438,6 +471,9 @@ def _series_frame(run: Run) -> pl.DataFrame:
     columns["time_s"] = pl.Series(np.repeat(times, flows), dtype=pl.Float64)
     for name in ("throughput_bps", "cwnd_packets", "rtt_s"):
         columns[name] = pl.Series(np.asarray(series[name]).reshape(-1), dtype=pl.Float64).fill_nan(None)
+    interval = times[0] if len(times) else 0.0
+    received = np.cumsum(np.asarray(series["throughput_bps"]), axis=0) * interval / 8.0
+    columns["received_bytes"] = pl.Series(np.rint(received).reshape(-1), dtype=pl.Int64)
     return pl.DataFrame(columns)
 
 

@@ -78,6 +78,27 @@ def test_the_books_of_the_services_add_up(run: Run) -> None:
         run.link_class(LINK, "red")
 
 
+def test_waits_as_a_distribution_function(run: Run) -> None:
+    result = perhop.run(SETTING.scenario("test", ABE, 10, 10, RAP))
+    delays = result.delays
+    assert delays["class"].unique(maintain_order=True).to_list() == ["all", BLUE, GREEN]
+    for (name,), frame in delays.group_by(["class"]):
+        assert frame["delay_s"].is_sorted()
+        assert frame["share"].is_sorted()
+        assert frame["share"][-1] == 1.0
+        books = run.link(LINK) if name == "all" else run.link_class(LINK, str(name))
+        assert frame["packets"].sum() == books["delay_s"]["counts"].sum()
+    green = delays.filter(delays["class"] == GREEN)
+    p99 = result.link_classes.row(1, named=True)["delay_p99_s"]
+    assert green.filter(green["share"] >= 0.99)["delay_s"][0] == pytest.approx(p99, rel=0.04)
+
+
+def test_received_bytes_count_up() -> None:
+    result = perhop.run(SETTING.scenario("test", ABE, 10, 10, RAP))
+    last = result.series.filter(result.series["time_s"] == 200.0)
+    assert last["received_bytes"].to_list() == result.flows["delivered_bytes"].to_list()
+
+
 def test_packets_received_end_where_the_flows_do(run: Run) -> None:
     last = {s.factors["service"]: s.value for s in common.cumulative({}, run, (200.0,))}
     for service in (BLUE, GREEN):

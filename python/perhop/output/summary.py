@@ -62,7 +62,7 @@ def summarize(result: Result) -> Summary:
         )
     )
     title = str(json.loads(result.scenario).get("title") or "Scenario")
-    plots = [_class_plot(result), *_series_plots(result)]
+    plots = [_class_plot(result), *_delay_plots(result), *_series_plots(result)]
     rows = list(result.classes().iter_rows(named=True))
     colors = [color for color in COLORS if any(row[f"dropped_{color}"] is not None for row in rows)]
     classes = [_class(row, colors) for row in rows]
@@ -177,6 +177,40 @@ def _class_plot(result: Result) -> tuple[Plot, list[Row]]:
 
 
 _SERIES = {"series": "measured"}
+
+
+def _delay_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
+    """How long packets of each class waited, runs together; where a queue tells classes of packets apart."""
+    apart = result.link_classes["link"].unique(maintain_order=True)
+    if apart.is_empty():
+        return []
+    chosen = result.delays.filter(pl.col("link").is_in(apart.implode()), pl.col("class") != "all")
+    counts = (
+        chosen.group_by(["link", "class", "delay_s"], maintain_order=True)
+        .agg(pl.col("packets").sum())
+        .sort("link", "class", "delay_s")
+        .with_columns(
+            share=pl.col("packets").cum_sum().over("link", "class")
+            / pl.col("packets").sum().over("link", "class")
+            / pl.col("packets").sum().over("link", "class")
+        )
+    )
+    rows = [
+        _point({"link": link, "class": name, "delay_ms": at * 1e3}, "share", "fraction", share)
+        for link, name, at, _, share in counts.iter_rows()
+    ]
+    names = {name: name for name in counts["class"].unique(maintain_order=True)}
+    plot = Plot(
+        id="delay",
+        title="How long packets wait: share that waits no longer",
+        kind="lines",
+        metric="share",
+        x=Axis("delay_ms", "Wait, ms"),
+        series=Axis("class", "Packets", names),
+        y_label="share of packets",
+        facet=Axis("link", "Link"),
+    )
+    return [(plot, rows)]
 
 
 def _series_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
