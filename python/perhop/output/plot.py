@@ -33,6 +33,8 @@ GRID = "#dcdee0"
 SERIES = ("#c2500a", "#0a6eb0", "#00805e", "#a34f86", "#8a6d00", "#3b8fb5")
 """Distinct to readers with any of the common colour blindnesses, in light and in print."""
 
+NAMED: Mapping[Factor, str] = {"blue": SERIES[1], "green": SERIES[2]}
+
 PANEL_INCHES = (4.5, 3.0)
 SMALL_PANEL_INCHES = (3.9, 2.9)
 DOTS_INCHES = (6.4, 1.2, 0.24)
@@ -232,6 +234,11 @@ def _panel(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None) ->
     _direct_labels(axes, labels)
 
 
+def _color(value: Factor, index: int) -> str:
+    """The colour of a series: its own where it is named after one, else the next of the palette."""
+    return NAMED.get(value, SERIES[index % len(SERIES)])
+
+
 Curves = dict["Factor", list["Row"]]
 Places = dict["Factor", float]
 
@@ -252,7 +259,7 @@ def _ends(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
 def _lines(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
     labels = []
     for index, (value, rows) in enumerate(curves.items()):
-        color = SERIES[index % len(SERIES)]
+        color = _color(value, index)
         x, y = _xy(plot, rows, place)
         lows, highs = _ends(rows)
         axes.fill_between(x, lows, highs, color=color, alpha=0.22, linewidth=0)
@@ -267,8 +274,8 @@ def _lines(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]
 
 
 def _points(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
-    for index, rows in enumerate(curves.values()):
-        color = SERIES[index % len(SERIES)]
+    for index, (value, rows) in enumerate(curves.items()):
+        color = _color(value, index)
         x, y = _xy(plot, rows, place)
         _error_bars(axes, x, y, rows, color)
         axes.plot(x, y, color=color, linestyle="none", marker="o", markersize=5)
@@ -281,7 +288,7 @@ def _points(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label
 def _dots(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
     """Categories below each other, for long names; the marks of all series in one line."""
     for index, (value, rows) in enumerate(curves.items()):
-        color = SERIES[index % len(SERIES)]
+        color = _color(value, index)
         y, x = _xy(plot, rows, place)
         _error_bars(axes, x, y, rows, color, sideways=True)
         mark = MARKS[index % len(MARKS)]
@@ -319,7 +326,7 @@ def _dots(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
 def _bars(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
     width = 0.76 / max(len(curves), 1)
     for index, (value, rows) in enumerate(curves.items()):
-        color = SERIES[index % len(SERIES)]
+        color = _color(value, index)
         shift = (index - (len(curves) - 1) / 2) * width
         x, y = _xy(plot, rows, place)
         x = [at + shift for at in x]

@@ -202,12 +202,12 @@ def _delay_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
     names = {name: name for name in counts["class"].unique(maintain_order=True)}
     plot = Plot(
         id="delay",
-        title="How long packets wait: share that waits no longer",
+        title="How long packets wait",
         kind="lines",
         metric="share",
         x=Axis("delay_ms", "Wait, ms"),
         series=Axis("class", "Packets", names),
-        y_label="share of packets",
+        y_label="share that waits no longer",
         facet=Axis("link", "Link"),
     )
     return [(plot, rows)]
