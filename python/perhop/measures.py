@@ -41,8 +41,18 @@ def targets(profiles: Sequence[float], capacity: float) -> list[float]:
 
 
 def subscription(profiles: Sequence[float], capacity: float) -> float:
-    """Sum of the profile rates over the capacity: 0.76 is 76 % subscribed."""
+    """Sum of the profile rates over the capacity: 0.76 is 76 % subscribed.
+
+    Raises:
+        ValueError: A capacity that is not positive.
+    """
+    _positive(capacity)
     return math.fsum(profiles) / capacity
+
+
+def _positive(capacity: float) -> None:
+    if not capacity > 0:
+        raise ValueError(f"a capacity is above 0, not {capacity:g}")
 
 
 def rmse(values: Sequence[float], wanted: Sequence[float], weights: Sequence[float] | None = None) -> float:
@@ -67,7 +77,12 @@ def rmse(values: Sequence[float], wanted: Sequence[float], weights: Sequence[flo
 
 
 def utilization(values: Sequence[float], capacity: float) -> float:
-    """Delivered rate of all flows over the capacity of the link they share, as a fraction."""
+    """Delivered rate of all flows over the capacity of the link they share, as a fraction.
+
+    Raises:
+        ValueError: A capacity that is not positive.
+    """
+    _positive(capacity)
     return math.fsum(values) / capacity
 
 

@@ -339,8 +339,7 @@ def test_run_writes_a_report(perhop: Perhop, small: Path, tmp_path: Path) -> Non
         "report.html",
         "manifest.json",
         "samples.parquet",
-        "plots/run-throughput.svg",
-        "plots/run-throughput.png",
+        *(f"plots/run-{name}.{kind}" for name in ("throughput", "network") for kind in ("svg", "png")),
     }
     frame = pl.read_parquet(out / "samples.parquet")
     assert frame.height == 8
@@ -358,7 +357,7 @@ def test_run_with_probes_draws_their_course(perhop: Perhop, small: Path, tmp_pat
     done = perhop("run", small, "--out", tmp_path / "out")
     assert done.code == 0, done.err
     names = {path.stem for path in (tmp_path / "out" / "plots").iterdir()}
-    assert names == {"run-throughput", "run-throughput-in-time", "run-queue-in-time"}
+    assert names == {"run-throughput", "run-throughput-in-time", "run-queue-in-time", "run-network"}
 
 
 def test_run_json_does_not_depend_on_threads(perhop: Perhop, small: Path) -> None:
@@ -385,7 +384,7 @@ def test_reproduce_leaves_everything(perhop: Perhop, tmp_path: Path) -> None:
     found = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     plots = {
         f"plots/kim-table1-{name}.{kind}"
-        for name in ("who-gets-what", "by-out-set")
+        for name in ("who-gets-what", "by-out-set", "network")
         for kind in ("svg", "png")
     }
     kept = {name for name in found if name.startswith("runs/")}
@@ -453,11 +452,15 @@ def test_plots_of_an_earlier_report_go_and_nothing_else(perhop: Perhop, tmp_path
     assert done.code == 0
     assert sorted(path.name for path in plots.iterdir()) == [
         "mine.svg",
+        "run-network.png",
+        "run-network.svg",
         "run-throughput.png",
         "run-throughput.svg",
     ]
     manifest = json.loads((tmp_path / "results" / "manifest.json").read_text())
-    assert manifest["plots"] == ["run-throughput.svg", "run-throughput.png"]
+    assert manifest["plots"] == [
+        f"run-{name}.{kind}" for name in ("throughput", "network") for kind in ("svg", "png")
+    ]
 
 
 def test_other_seeds_give_other_numbers(perhop: Perhop) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -23,6 +24,9 @@ from perhop.measures import (
     targets,
     utilization,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 profiles = st.lists(st.floats(0, 100), min_size=1, max_size=30)
 
@@ -234,3 +238,12 @@ def test_quantiles_rise(counts: list[int], p: float, q: float) -> None:
     assert high is not None
     assert edges[0] <= low <= high + 1e-12
     assert high <= edges[-1]
+
+
+@pytest.mark.parametrize("measure", [subscription, utilization])
+@pytest.mark.parametrize("capacity", [0.0, -1.0, float("nan")])
+def test_a_share_of_no_capacity_is_refused(
+    measure: Callable[[list[float], float], float], capacity: float
+) -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        measure([1.0], capacity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -58,6 +59,16 @@ def plot(kind: str) -> Plot:
     )
 
 
+NETWORK = json.dumps(
+    {
+        "links": {"only": {"from": "edge <1>", "to": "core", "rate": "1Mbps", "delay": "1ms"}},
+        "flows": [
+            {"name": "all", "count": 1, "from": "edge <1>", "to": "core", "transport": {"tcp": "reno"}}
+        ],
+    }
+)
+
+
 def outcome() -> Outcome:
     study = Study(
         id="made-up",
@@ -79,7 +90,7 @@ def outcome() -> Outcome:
         Verdict("first", "It rises.", holds=True, evidence="1 < 2"),
         Verdict("second", "It falls.", holds=False, evidence="1 < 2", tried="another seed"),
     ]
-    return Outcome(study, [Cell({}, "{}")], [1, 2], [], rows(), verdicts)
+    return Outcome(study, [Cell({}, NETWORK)], [1, 2], [], rows(), verdicts)
 
 
 class Reader(HTMLParser):

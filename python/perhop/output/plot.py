@@ -46,7 +46,7 @@ HEADROOM_STEPS = 20
 """How often a panel may grow by a twentieth to keep its legend off the marks."""
 MARKS = "osD^vP"
 """Told apart without colour where marks of all series share a line."""
-_STYLE: Any = {
+STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.5,
@@ -120,18 +120,18 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
 def pictures(plot: Plot, rows: Sequence[Row], study: str) -> Picture:
     """All panels of a plot in one figure, for a file."""
     panels = _panels(plot, rows)
-    with mpl.rc_context({**_STYLE, "svg.fonttype": "path"}):
+    with mpl.rc_context({**STYLE, "svg.fonttype": "path"}):
         figure = _figure(plot, rows, panels, footed=True)
         title = f"{plot.title} ({study})"
         figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
         figure.text(0.01, 0.005, caption(plot, rows), fontsize=8, color=MUTED, va="bottom")
-        return Picture(f"{study}-{plot.id}", title, _svg(figure), _png(figure))
+        return Picture(f"{study}-{plot.id}", title, to_svg(figure), to_png(figure))
 
 
 def inline_panels(plot: Plot, rows: Sequence[Row], study: str) -> list[str]:
     """Each panel as an SVG element for a page: text stays text, and ids are unique to the panel."""
     out = []
-    with mpl.rc_context({**_STYLE, "svg.fonttype": "none"}):
+    with mpl.rc_context({**STYLE, "svg.fonttype": "none"}):
         for index, panel in enumerate(_panels(plot, rows)):
             figure = _figure(plot, rows, [panel], footed=False)
             name = f"{study}-{plot.id}-{index}"
@@ -140,7 +140,7 @@ def inline_panels(plot: Plot, rows: Sequence[Row], study: str) -> list[str]:
                 if panel is None or plot.facet is None
                 else f"{plot.title}, {plot.facet.text(panel)}"
             )
-            out.append(_inline(_svg(figure), name, alt))
+            out.append(inline_svg(to_svg(figure), name, alt))
     return out
 
 
@@ -468,19 +468,21 @@ def _direct_labels(axes: Axes, labels: Sequence[Label]) -> None:
         )
 
 
-def _svg(figure: Figure) -> str:
+def to_svg(figure: Figure) -> str:
+    """A figure as an SVG document, the same bytes each time."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 
 
-def _png(figure: Figure) -> bytes:
+def to_png(figure: Figure) -> bytes:
+    """A figure as a PNG file, the same bytes each time."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=160, metadata={"Software": None})
     return buffer.getvalue()
 
 
-def _inline(svg: str, name: str, alt: str) -> str:
+def inline_svg(svg: str, name: str, alt: str) -> str:
     """An SVG document as an element: no prolog, unique ids, colours that follow the page."""
     element = svg[svg.index("<svg") :]
     element = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", element)

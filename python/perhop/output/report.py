@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
@@ -11,10 +12,11 @@ from markupsafe import Markup
 from perhop import _engine
 from perhop.output.plot import SERIES, caption, inline_panels
 from perhop.output.table import half_width, number, pivot, published_text, spans, spread_text
+from perhop.output.topology import inline_topology
 from perhop.study import STATES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from perhop.output.summary import Summary
     from perhop.output.table import Pivot
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a page: text, tables and panels that are ready to be placed.
+    """One part of a page: text, tables, panels and a picture of the network, ready to be placed.
 
     Attributes:
         heads: For each table, the lines of its head as (name, columns under it).
@@ -35,6 +37,7 @@ class Section:
     lead: str
     tables: Sequence[HtmlTable]
     plots: Sequence[HtmlPlot]
+    network: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,8 @@ def run_page(summary: Summary, command: str) -> str:
         command: What to type to get the same page again.
     """
     plots = [_html_plot(plot, rows, "run") for plot, rows in summary.plots]
-    return _render("run.html.j2", command=command, summary=summary, plots=plots)
+    network = _network(summary.scenario, "run")
+    return _render("run.html.j2", command=command, summary=summary, plots=plots, network=network)
 
 
 def _section(outcome: Outcome) -> Section:
@@ -117,7 +121,12 @@ def _section(outcome: Outcome) -> Section:
         study.source,
         [html_table(grid) for grid in grids if grid is not None],
         [_html_plot(plot, outcome.rows, study.id) for plot in study.plots],
+        _network(json.loads(outcome.cells[0].scenario), study.id),
     )
+
+
+def _network(scenario: Mapping[str, Any], name: str) -> Markup:
+    return Markup(inline_topology(scenario, name))  # noqa: S704 - the drawing library escapes names
 
 
 def _html_plot(plot: Plot, rows: Sequence[Row], name: str) -> HtmlPlot:

@@ -29,6 +29,7 @@ class Summary:
         links: The same for each link.
         link_classes: The same for each class of packets that a link's queue tells apart, if any does.
         plots: Plots with the rows they draw.
+        scenario: What was simulated.
     """
 
     title: str
@@ -36,6 +37,7 @@ class Summary:
     classes: Sequence[Mapping[str, str]]
     links: Sequence[Mapping[str, str]]
     plots: Sequence[tuple[Plot, Sequence[Row]]]
+    scenario: Mapping[str, Any]
     link_classes: Sequence[Mapping[str, str]] = ()
     counted: str = "Shares lost, drops and RTT are counted over the whole run, warm-up included."
 
@@ -68,7 +70,7 @@ def summarize(result: Result) -> Summary:
     classes = [_class(row, colors) for row in rows]
     links = [_link(row) for row in result.link_summary().iter_rows(named=True)]
     link_classes = [_link_class(row) for row in result.link_class_summary().iter_rows(named=True)]
-    return Summary(title, lead, classes, links, plots, link_classes)
+    return Summary(title, lead, classes, links, plots, json.loads(result.scenario), link_classes)
 
 
 def to_json(result: Result) -> str:

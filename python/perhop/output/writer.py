@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perhop.output.files import manifest, prepare_directory, remove_plots, write, write_parquet
 from perhop.output.plot import pictures
 from perhop.output.report import reproduction_page, run_page
+from perhop.output.topology import topology
 from perhop.reproduction import sample_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from perhop.output.summary import Summary
@@ -26,9 +28,9 @@ def write_reproduction(out: Path, outcomes: Sequence[Outcome], command: str) -> 
     Raises:
         PerhopError: A file cannot be written.
     """
-    drawn = _draw(
-        out, [(plot, outcome.rows, outcome.study.id) for outcome in outcomes for plot in outcome.study.plots]
-    )
+    plots = [(plot, outcome.rows, outcome.study.id) for outcome in outcomes for plot in outcome.study.plots]
+    networks = [(json.loads(outcome.cells[0].scenario), outcome.study.id) for outcome in outcomes]
+    drawn = _draw(out, plots, networks)
     write_parquet(out / "samples.parquet", sample_frame(outcomes))
     scenarios = [
         {
@@ -50,20 +52,25 @@ def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
     Raises:
         PerhopError: A file cannot be written.
     """
-    drawn = _draw(out, [(plot, rows, "run") for plot, rows in shown.plots])
+    plots = [(plot, rows, "run") for plot, rows in shown.plots]
+    drawn = _draw(out, plots, [(shown.scenario, "run")])
     write_parquet(out / "samples.parquet", result.flows)
     scenario = {"seeds": [entry.seed for entry in result.runs], "scenario": json.loads(result.scenario)}
     write(out / "manifest.json", manifest(command, [scenario], drawn))
     write(out / "report.html", run_page(shown, command))
 
 
-def _draw(out: Path, plots: Sequence[tuple[Plot, Sequence[Row], str]]) -> list[str]:
+def _draw(
+    out: Path,
+    plots: Sequence[tuple[Plot, Sequence[Row], str]],
+    networks: Sequence[tuple[Mapping[str, Any], str]],
+) -> list[str]:
     """Draw into `plots/`, instead of what an earlier report drew there; the names of the files."""
     directory = prepare_directory(out / "plots")
     remove_plots(out)
     names = []
-    for plot, rows, name in plots:
-        picture = pictures(plot, rows, name)
+    drawn = (pictures(plot, rows, name) for plot, rows, name in plots)
+    for picture in itertools.chain(drawn, (topology(scenario, name) for scenario, name in networks)):
         for ending, content in (("svg", picture.svg), ("png", picture.png)):
             write(directory / f"{picture.name}.{ending}", content)
             names.append(f"{picture.name}.{ending}")

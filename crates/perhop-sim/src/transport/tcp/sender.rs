@@ -11,6 +11,8 @@
 //!   recovery; its reserved window is the smoothed round-trip time, as the coarse clock sees it, times the reserved rate.
 //!   The paper does not say what a timeout does: here the threshold follows the same rule. Without a reserved rate it is
 //!   Reno, packet by packet.
+//! - Feedback of OUT packets (Yeom & Reddy 1999, section 3.1) lowers cwnd alone; what comes during a fast recovery is
+//!   forgotten at its end, when cwnd becomes ssthresh.
 //! - After a timeout the sender goes back to the first unacknowledged segment and sends on from there.
 
 use perhop_core::{Bitrate, Bytes, Color, Context, Instant};

@@ -1,0 +1,154 @@
+"""A picture of a scenario's network, drawn from the scenario itself: routers, links, queues, flows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from perhop.output.plot import GRID, INK, MUTED, SERIES, STYLE, Picture, inline_svg, to_png, to_svg
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+
+STEP_INCHES = 2.3
+LINE_INCHES = 0.17
+MOST_LINES = 8
+"""Groups of flows named at a router; the rest are counted."""
+
+
+def topology(scenario: Mapping[str, Any], name: str) -> Picture:
+    """The picture for a file.
+
+    Args:
+        scenario: As canonical JSON reads.
+        name: For the file's name.
+    """
+    with mpl.rc_context({**STYLE, "svg.fonttype": "path"}):
+        figure = _figure(scenario)
+        return Picture(f"{name}-network", "Network", to_svg(figure), to_png(figure))
+
+
+def inline_topology(scenario: Mapping[str, Any], name: str) -> str:
+    """The picture as an SVG element for a page."""
+    with mpl.rc_context({**STYLE, "svg.fonttype": "none"}):
+        return inline_svg(to_svg(_figure(scenario)), f"{name}-network", "Network")
+
+
+def places(scenario: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Column and row of each router: columns by hops from where most flows begin, rows by name."""
+    links = list(scenario["links"].values())
+    neighbours: dict[str, set[str]] = {}
+    for link in links:
+        neighbours.setdefault(link["from"], set()).add(link["to"])
+        neighbours.setdefault(link["to"], set()).add(link["from"])
+    found: dict[str, tuple[int, int]] = {}
+    column = 0
+    for start in _starts(scenario, neighbours):
+        layer = [start] if start not in found else []
+        while layer:
+            taken = sum(place[0] == column for place in found.values())
+            found |= {router: (column, taken + row) for row, router in enumerate(layer)}
+            layer = sorted({n for router in layer for n in neighbours[router]} - found.keys())
+            column += 1
+    return found
+
+
+def _starts(scenario: Mapping[str, Any], neighbours: Mapping[str, set[str]]) -> list[str]:
+    """Routers to lay out from: where most flows begin first, then whatever is not joined to it."""
+    begins: Counter[str] = Counter()
+    for flow in scenario["flows"]:
+        begins[_ends(scenario, flow)[0]] += int(flow["count"])
+    return [router for router, _ in begins.most_common()] + sorted(neighbours)
+
+
+def _ends(scenario: Mapping[str, Any], flow: Mapping[str, Any]) -> tuple[str, str]:
+    """The routers of a group's hosts; a path's where the group names one."""
+    via = scenario.get("paths", {}).get(flow.get("path"), {}).get("via", [flow.get("from"), flow.get("to")])
+    return str(flow.get("from") or via[0]), str(flow.get("to") or via[-1])
+
+
+def _figure(scenario: Mapping[str, Any]) -> Figure:
+    at = places(scenario)
+    texts = {router: _flow_texts(scenario, router) for router in at}
+    columns = max(column for column, _ in at.values()) + 1
+    rows = max(row for _, row in at.values()) + 1
+    deepest = max(map(len, texts.values()))
+    height = rows * (0.9 + LINE_INCHES * deepest)
+    figure = Figure(figsize=(STEP_INCHES * columns + 0.6, max(height, 1.3)))
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    axes.set_xlim(-0.45, columns - 0.55 + 0.25)
+    axes.set_ylim(-(rows - 1) - 1.0, 0.55)
+    for name, link in scenario["links"].items():
+        _draw_link(axes, name, link, at)
+    for router, (column, row) in at.items():
+        box = {"facecolor": SERIES[1], "edgecolor": SERIES[1], "boxstyle": "round,pad=0.45"}
+        axes.text(
+            column, -row, router, color="white", ha="center", va="center", fontsize=8, bbox=box, zorder=4
+        )
+        if texts[router]:
+            axes.text(
+                column,
+                -row - 0.27,
+                "\n".join(texts[router]),
+                ha="left" if column == 0 and columns > 1 else "center",
+                va="top",
+                fontsize=7.5,
+                color=INK,
+                linespacing=1.35,
+            )
+    return figure
+
+
+def _draw_link(axes: Axes, name: str, link: Mapping[str, Any], at: Mapping[str, tuple[int, int]]) -> None:
+    (x0, y0), (x1, y1) = ((at[link[end]][0], -at[link[end]][1]) for end in ("from", "to"))
+    axes.annotate(
+        "",
+        (x1, y1),
+        (x0, y0),
+        arrowprops={"arrowstyle": "-|>", "color": MUTED, "linewidth": 1.4, "shrinkA": 16, "shrinkB": 20},
+    )
+    middle = ((x0 + x1) / 2, (y0 + y1) / 2)
+    text = f"{name}\n{link['rate']}, {link['delay']}"
+    rule = queue_text(link.get("queue"))
+    small: dict[str, Any] = {"ha": "center", "fontsize": 7.5}
+    if y0 != y1:  # beside a slanting link there is room for one box only
+        box = {"facecolor": "white", "edgecolor": GRID, "boxstyle": "round,pad=0.25"}
+        axes.text(*middle, f"{text}\n{rule}".strip(), va="center", color=INK, bbox=box, zorder=3, **small)
+        return
+    axes.text(*middle, text, va="bottom", color=INK, linespacing=1.6, **small)
+    if rule:
+        box = {"facecolor": "white", "edgecolor": GRID, "boxstyle": "round,pad=0.25"}
+        axes.text(middle[0], middle[1] - 0.07, rule, va="top", color=MUTED, bbox=box, **small)
+
+
+def queue_text(queue: Mapping[str, Any] | None) -> str:
+    """A queue's rule in a few words: `rio`, `edf: abe`, `wfq: a red, b red`; empty without one."""
+    if queue is None:
+        return ""
+    if "scheduler" not in queue:
+        return str(queue["aqm"])
+    inner = queue.get("queues", [queue])
+    rules = [" ".join(filter(None, (one.get("name"), one["rule"]["aqm"]))) for one in inner]
+    return f"{queue['scheduler']}: {', '.join(rules)}"
+
+
+def _flow_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
+    """What begins at a router: one line for each group of flows."""
+    lines = []
+    for flow in scenario["flows"]:
+        begin, end = _ends(scenario, flow)
+        if begin != router:
+            continue
+        transport = flow["transport"]
+        kind = next(f"{key} {transport[key]}" for key in ("tcp", "udp", "rap", "tfrc") if key in transport)
+        lines.append(f"{flow['count']} × {flow['name']} ({kind}) → {end}")
+    if len(lines) > MOST_LINES:
+        rest = len(lines) - MOST_LINES + 1
+        lines[MOST_LINES - 1 :] = [f"and {rest} more"]
+    return lines

@@ -1,0 +1,62 @@
+"""The picture of a network follows from its scenario."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from perhop.output.topology import MOST_LINES, inline_topology, places, queue_text, topology
+from perhop.simulation import canonical
+from perhop.studies import STUDIES
+
+LINKS = {
+    name: {"from": name[0], "to": name[1], "rate": "1Mbps", "delay": "1ms"}
+    for name in ("ab", "bc", "db", "xy")
+}
+
+
+def scenario(groups: int = 1) -> dict[str, object]:
+    flow = {"from": "a", "to": "c", "transport": {"tcp": "reno"}}
+    return {
+        "duration": "1s",
+        "links": LINKS,
+        "flows": [{**flow, "name": f"group <{n}>", "count": 3} for n in range(groups)],
+    }
+
+
+def test_routers_stand_by_hops_from_where_flows_begin() -> None:
+    found = places(json.loads(canonical(scenario())))
+    assert found == {"a": (0, 0), "b": (1, 0), "c": (2, 0), "d": (2, 1), "x": (3, 0), "y": (4, 0)}
+
+
+@pytest.mark.parametrize(
+    ("queue", "text"),
+    [
+        (None, ""),
+        ({"aqm": "rio"}, "rio"),
+        ({"scheduler": "edf", "rule": {"aqm": "abe"}}, "edf: abe"),
+        (
+            {"scheduler": "wfq", "queues": [{"name": n, "rule": {"aqm": "red"}} for n in "ab"]},
+            "wfq: a red, b red",
+        ),
+    ],
+)
+def test_a_queue_in_a_few_words(queue: dict[str, object] | None, text: str) -> None:
+    assert queue_text(queue) == text
+
+
+def test_what_begins_at_a_router_is_named_and_the_rest_counted() -> None:
+    drawn = inline_topology(json.loads(canonical(scenario(MOST_LINES))), "test")
+    assert "3 × group &lt;7&gt; (tcp reno) → c" in drawn
+    assert "more" not in drawn
+    crowded = inline_topology(json.loads(canonical(scenario(MOST_LINES + 5))), "test")
+    assert "and 6 more" in crowded
+
+
+@pytest.mark.parametrize("name", ["kim-table1", "yeom-fig11", "hurley-fig2"])
+def test_every_paper_has_its_picture(name: str) -> None:
+    study = STUDIES[name]
+    picture = topology(json.loads(canonical(study.scenario(study.cells[0]))), name)
+    assert picture.name == f"{name}-network"
+    assert picture.png.startswith(b"\x89PNG")
