@@ -2,6 +2,7 @@
 //!
 //! Floyd & Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993, figure 2.
 
+use crate::units::UnitError;
 use crate::{Bitrate, Bytes, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
 
 /// An exponentially weighted moving average of a queue's length.
@@ -78,6 +79,18 @@ impl IdleClock {
         } else if self.since.is_some() {
             self.since = Some(now);
         }
+    }
+}
+
+/// Refuses threshold sets that measure the queue in different units, and a mean packet of no size.
+pub(super) fn check_red(mean_packet: Bytes, sets: &[Thresholds]) -> Result<(), UnitError> {
+    if mean_packet.get() == 0 {
+        return Err(UnitError::new("mean-packet is above 0B, such as 1000B"));
+    }
+    if sets.windows(2).all(|pair| pair[0].unit() == pair[1].unit()) {
+        Ok(())
+    } else {
+        Err(UnitError::new("all threshold sets of a queue are in packets, or all in bytes"))
     }
 }
 

@@ -11,9 +11,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, IdleClock, RedKnobs, Severity};
+use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
 use super::red::red_params;
-use super::rio::{Averages, Coupling, InOutAverages, check_red};
+use super::rio::{Averages, Coupling, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::{AboveZero, Positive, UnitError};
 use crate::{

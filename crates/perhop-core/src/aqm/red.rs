@@ -7,8 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs};
-use super::rio::check_red;
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{Block, Bytes, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight};

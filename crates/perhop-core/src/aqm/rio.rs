@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
 use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
@@ -114,18 +114,6 @@ impl InOutAverages {
 
     pub(super) fn begin_idle(&mut self, since: Instant) {
         self.idle.begin(since);
-    }
-}
-
-/// Refuses threshold sets that measure the queue in different units, and a mean packet of no size.
-pub(super) fn check_red(mean_packet: Bytes, sets: &[Thresholds]) -> Result<(), UnitError> {
-    if mean_packet.get() == 0 {
-        return Err(UnitError::new("mean-packet is above 0B, such as 1000B"));
-    }
-    if sets.windows(2).all(|pair| pair[0].unit() == pair[1].unit()) {
-        Ok(())
-    } else {
-        Err(UnitError::new("all threshold sets of a queue are in packets, or all in bytes"))
     }
 }
 

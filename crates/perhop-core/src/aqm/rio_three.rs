@@ -8,9 +8,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, IdleClock, RedKnobs};
+use super::early::{EarlyTest, IdleClock, RedKnobs, check_red};
 use super::red::red_params;
-use super::rio::{Averages, Coupling, InOutAverages, check_red};
+use super::rio::{Averages, Coupling, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{

@@ -2,6 +2,7 @@
 //! engine owns time, packets and routes.
 
 pub mod datagram;
+mod pacing;
 pub mod rap;
 pub mod tcp;
 pub mod tfrc;

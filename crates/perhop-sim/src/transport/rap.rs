@@ -19,9 +19,11 @@ use perhop_core::{Bitrate, Bytes, Context, Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::datagram::{MOST_PACKETS_PER_SECOND, Refusal, check_rate, check_size, jittered, packets};
+use super::pacing::{
+    Fraction, MOST_PACKETS_PER_SECOND, Refusal, check_rate, check_size, default_ack, default_jitter,
+    default_packet, jittered, packets,
+};
 use super::tcp::RtoEstimator;
-use super::udp::{Fraction, default_jitter, default_packet};
 use super::{SenderStatistics, Transmit};
 
 /// How the rate adapts.
@@ -58,12 +60,10 @@ pub struct RapParams {
     pub jitter: Fraction,
 }
 
-pub(super) const fn default_ack() -> Bytes {
-    Bytes::new(40)
-}
 const fn default_initial_rtt() -> Duration {
     Duration::from_secs(2)
 }
+
 const fn default_min_rto() -> Duration {
     Duration::from_millis(200)
 }

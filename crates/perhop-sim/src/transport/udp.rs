@@ -5,7 +5,9 @@ use perhop_core::{Bitrate, Bytes, Context, Duration, Instant, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::datagram::{Refusal, check_rate, check_size, jittered, packets};
+use super::pacing::{
+    Fraction, Refusal, check_rate, check_size, default_jitter, default_packet, jittered, packets,
+};
 use super::{SenderStatistics, Transmit};
 
 /// How a UDP source paces itself.
@@ -52,17 +54,6 @@ pub struct UdpParams {
     /// On-off: how these times are distributed; `exponential` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periods: Option<Periods>,
-}
-
-/// A fraction in [0, 1].
-pub type Fraction = perhop_core::Probability;
-
-pub(super) const fn default_packet() -> Bytes {
-    Bytes::new(1000)
-}
-
-pub(super) fn default_jitter() -> Fraction {
-    Fraction::new(0.01).expect("a fraction")
 }
 
 impl UdpParams {

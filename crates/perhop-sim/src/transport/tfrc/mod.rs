@@ -25,9 +25,7 @@ use perhop_core::{Bitrate, Bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::datagram::{Refusal, check_rate, check_size};
-use super::rap::default_ack;
-use super::udp::{Fraction, default_jitter, default_packet};
+use super::pacing::{Fraction, Refusal, check_rate, check_size, default_ack, default_jitter, default_packet};
 
 /// Which specification the source follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

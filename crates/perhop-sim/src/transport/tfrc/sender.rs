@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use perhop_core::{Bytes, Context, Duration, Instant};
 
 use super::{Report, TfrcParams, throughput};
-use crate::transport::datagram::{MOST_PACKETS_PER_SECOND, packets};
+use crate::transport::pacing::{MOST_PACKETS_PER_SECOND, packets};
 use crate::transport::{SenderStatistics, Transmit};
 
 /// The weights q and q2 of the old averages of the round-trip time and of its root.
