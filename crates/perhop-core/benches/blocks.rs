@@ -25,6 +25,18 @@ const SCHEDULERS: &[(&str, &str)] = &[
         "dsd late",
         r#"{"bound": "30ms", "green-drop": "late", "control": "1s", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}"#,
     ),
+    (
+        "priority",
+        r#"{"queues": [{"name": "green", "match": {"service": "green"}, "cap": "4Mbps", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}, {"name": "rest", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}]}"#,
+    ),
+    (
+        "drr",
+        r#"{"queues": [{"name": "green", "match": {"service": "green"}, "weight": 2, "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}, {"name": "rest", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}]}"#,
+    ),
+    (
+        "wfq",
+        r#"{"queues": [{"name": "green", "match": {"service": "green"}, "rate": "3Mbps", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}, {"name": "rest", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}]}"#,
+    ),
 ];
 const PACKETS: u64 = 10_000;
 

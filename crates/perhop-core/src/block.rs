@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::scheduler::PathName;
 use crate::units::UnitError;
 use crate::{Bitrate, Instant, Rng, aqm, meter, scheduler};
 
@@ -42,6 +43,19 @@ pub trait Block: Sized {
     /// What does not fit, and what would.
     fn check(_params: &Self::Params) -> Result<(), UnitError> {
         Ok(())
+    }
+
+    /// Checks what depends on the place it stands in.
+    ///
+    /// # Errors
+    /// What does not fit, and what would.
+    fn fits(_params: &Self::Params, _environment: Environment) -> Result<(), UnitError> {
+        Ok(())
+    }
+
+    /// The label-switched paths that the parameters name, for the driver to fill in their labels; each with its key.
+    fn paths(_params: &mut Self::Params) -> Vec<(String, &mut PathName)> {
+        Vec::new()
     }
 
     /// The block at the start of a run. `params` have passed [`check`](Self::check).

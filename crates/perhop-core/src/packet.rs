@@ -1,8 +1,11 @@
 //! What a block may know of a packet.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::units::UnitError;
 use crate::{Bitrate, Bytes, Instant};
 
 /// A flow's number within its scenario or router.
@@ -46,7 +49,8 @@ impl Color {
 }
 
 /// A Differentiated Services codepoint (RFC 2474): six bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "u8")]
 pub struct Dscp(u8);
 
 impl Dscp {
@@ -61,6 +65,29 @@ impl Dscp {
     /// The six-bit value.
     pub const fn get(self) -> u8 {
         self.0
+    }
+}
+
+impl TryFrom<i64> for Dscp {
+    type Error = UnitError;
+    fn try_from(value: i64) -> Result<Self, UnitError> {
+        let six_bits = u8::try_from(value).ok().and_then(Self::new);
+        six_bits.ok_or_else(|| UnitError::new(format!("a codepoint lies between 0 and 63, not {value}")))
+    }
+}
+
+impl From<Dscp> for u8 {
+    fn from(dscp: Dscp) -> Self {
+        dscp.0
+    }
+}
+
+impl JsonSchema for Dscp {
+    fn schema_name() -> Cow<'static, str> {
+        "Dscp".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 0, "maximum": 63 })
     }
 }
 

@@ -24,6 +24,17 @@ pub fn split_key(message: &str) -> (&str, &str) {
     message.strip_prefix(SEPARATOR).and_then(|rest| rest.split_once(SEPARATOR)).unwrap_or(("", message))
 }
 
+/// Why a name cannot stand in a table of results, if it cannot.
+pub fn bad_name(name: &str) -> Option<String> {
+    if name.trim().is_empty() {
+        Some("a name has at least one letter".into())
+    } else if name.chars().any(char::is_control) {
+        Some(format!("{name:?} has a control character; write a name that fits into a line"))
+    } else {
+        None
+    }
+}
+
 /// Reads an inner table with its own path tracking, and hands the inner path on in the error.
 pub fn nested<T, E: de::Error>(
     table: Value,

@@ -8,12 +8,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use perhop_core::abe::Service;
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
-use perhop_core::testing::{self, Bench, Operation, environment, fifo, meter_colors};
-use perhop_core::{Color, Header, Role, registry};
+use perhop_core::testing::{self, Bench, Observed, Operation, environment, fifo, meter_colors};
+use perhop_core::{Color, Dscp, FlowId, Header, Role, registry};
 use proptest::prelude::*;
 
 /// A table for each block: ordinary parameters, and ones at the edges of what is allowed.
@@ -73,6 +72,58 @@ const SCHEDULERS: &[(&str, &str)] = &[
         "dsd",
         r#"{"bound": "0s", "bias": 0, "control": "1ns", "step": 1, "rule": {"aqm": "drop-tail", "limit": "0p"}}"#,
     ),
+    (
+        "priority",
+        r#"{"queues": [
+            {"name": "ef", "match": {"dscp": 3}, "cap": "2Mbps", "rule": {"aqm": "drop-tail", "limit": "5p"}},
+            {"name": "path", "match": {"path": "gold"}, "rule": {"aqm": "rio", "in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}},
+            {"name": "rest", "cap": "3Mbps", "rule": {"aqm": "red", "thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}}
+        ]}"#,
+    ),
+    (
+        "priority",
+        r#"{"excess": "idle", "burst": "0B", "queues": [
+            {"name": "green", "match": {"service": "green", "color": "green"}, "cap": "1bps", "rule": {"aqm": "drop-tail", "limit": "5p"}},
+            {"name": "rest", "cap": "999Gbps", "rule": {"aqm": "drop-tail", "limit": "9p"}}
+        ]}"#,
+    ),
+    (
+        "priority",
+        r#"{"excess": "idle", "meter": "tsw", "window": "1ns", "queues": [
+            {"name": "green", "match": {"color": "green"}, "cap": "1bps", "rule": {"aqm": "drop-tail", "limit": "5p"}},
+            {"name": "rest", "cap": "1Mbps", "rule": {"aqm": "drop-tail", "limit": "9p"}}
+        ]}"#,
+    ),
+    (
+        "drr",
+        r#"{"queues": [
+            {"name": "gold", "match": {"path": "gold"}, "rate": "4Mbps", "rule": {"aqm": "red", "thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}},
+            {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "7p"}}
+        ]}"#,
+    ),
+    (
+        "drr",
+        r#"{"quantum": "1B", "queues": [
+            {"name": "a", "match": {"dscp": 0}, "weight": 4294967295, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "b", "match": {"service": "green", "color": "red"}, "weight": 1, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "c", "rate": "1bps", "rule": {"aqm": "drop-tail", "limit": "7p"}}
+        ]}"#,
+    ),
+    (
+        "wfq",
+        r#"{"queues": [
+            {"name": "gold", "match": {"path": "gold"}, "rate": "4Mbps", "rule": {"aqm": "red", "thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}},
+            {"name": "silver", "match": {"path": "silver", "dscp": 0}, "weight": 2, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "7p"}}
+        ]}"#,
+    ),
+    (
+        "wfq",
+        r#"{"queues": [
+            {"name": "a", "match": {"color": "red"}, "rate": "999Gbps", "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "b", "rate": "1bps", "rule": {"aqm": "drop-tail", "limit": "7p"}}
+        ]}"#,
+    ),
 ];
 const METERS: &[(&str, &str)] = &[
     ("token-bucket", r#"{"rate": "1Mbps", "burst": "5kB"}"#),
@@ -103,13 +154,26 @@ fn scheduler(name: &str, table: &str) -> AnyScheduler<Header> {
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let color = prop_oneof![Just(Color::Green), Just(Color::Yellow), Just(Color::Red)];
     let size = prop_oneof![Just(40_u16), Just(1000), 1_u16..9000, Just(u16::MAX)];
-    let service = prop_oneof![Just(Service::Blue), Just(Service::Green)];
+    let dscp = prop_oneof![Just(0_u8), Just(3), 0_u8..64].prop_map(|value| Dscp::new(value).unwrap());
     let operation = prop_oneof![
-        4 => (size, color, service).prop_map(|(size, color, service)| Operation::Enqueue { size, color, service }),
+        4 => (size, color, dscp, 0_u32..3)
+            .prop_map(|(size, color, dscp, label)| Operation::Enqueue { size, color, dscp, label }),
         3 => Just(Operation::Dequeue),
         2 => prop_oneof![0_u64..5_000_000, Just(u64::MAX)].prop_map(Operation::Advance),
     ];
     prop::collection::vec(operation, 0..400)
+}
+
+/// What a clock shows that was advanced beyond its end.
+const NEVER: perhop_core::Instant = perhop_core::Instant::NEVER;
+
+/// The packets that were sent, in order.
+fn sent(seen: &[Observed]) -> Vec<u64> {
+    let packet = |step: &Observed| match step {
+        Observed::Sent(packet) => Some(*packet),
+        _ => None,
+    };
+    seen.iter().filter_map(packet).collect()
 }
 
 #[test]
@@ -173,32 +237,57 @@ proptest! {
         for (name, table) in AQMS {
             let first = Bench::new(fifo(aqm(name, table)), seed).run(&operations);
             let seen = first.map_err(|imbalance| TestCaseError::fail(format!("{name}: {imbalance}")))?;
-            let sent: Vec<u64> = seen.iter().filter_map(|step| match step {
-                perhop_core::testing::Observed::Sent(packet) => *packet,
-                _ => None,
-            }).collect();
-            prop_assert!(sent.windows(2).all(|pair| pair[0] < pair[1]), "{name}: out of order");
+            prop_assert!(sent(&seen).is_sorted(), "{name}: out of order");
             prop_assert_eq!(&seen, &Bench::new(fifo(aqm(name, table)), seed).run(&operations).unwrap());
         }
     }
 
     #[test]
     fn schedulers_conserve_and_keep_the_order_of_each_class(seed: u64, operations in operations()) {
-        let services: Vec<Service> = operations.iter().filter_map(|step| match step {
-            Operation::Enqueue { service, .. } => Some(*service),
+        let packets: Vec<Header> = operations.iter().filter_map(|step| match *step {
+            Operation::Enqueue { size, color, dscp, label } =>
+                Some(Header { color, dscp, label, ..Header::new(FlowId(0), size) }),
             Operation::Dequeue | Operation::Advance(_) => None,
         }).collect();
         for (name, table) in SCHEDULERS {
             let first = Bench::new(scheduler(name, table), seed).run(&operations);
             let seen = first.map_err(|imbalance| TestCaseError::fail(format!("{name}: {imbalance}")))?;
-            for class in Service::ALL {
-                let sent: Vec<u64> = seen.iter().filter_map(|step| match step {
-                    perhop_core::testing::Observed::Sent(packet) => *packet,
-                    _ => None,
-                }).filter(|&packet| services[packet as usize] == class).collect();
-                prop_assert!(sent.windows(2).all(|pair| pair[0] < pair[1]), "{name}: out of order");
+            let classifier = scheduler(name, table);
+            for class in 0..classifier.ledgers().len() {
+                let of_class: Vec<u64> = sent(&seen)
+                    .into_iter()
+                    .filter(|&packet| classifier.class_of(&packets[packet as usize]) == class)
+                    .collect();
+                prop_assert!(of_class.is_sorted(), "{name}: out of order");
             }
             prop_assert_eq!(&seen, &Bench::new(scheduler(name, table), seed).run(&operations).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_single_queue_is_first_in_first_out(seed: u64, operations in operations()) {
+        for (name, table) in AQMS {
+            let rule = serde_json::to_string(&aqm(name, table)).unwrap();
+            let queues = format!(r#"{{"queues": [{{"name": "all", "rule": {rule}}}]}}"#);
+            let plain = Bench::new(fifo(aqm(name, table)), seed).run(&operations).unwrap();
+            for several in ["priority", "drr", "wfq"] {
+                let seen = Bench::new(scheduler(several, &queues), seed).run(&operations).unwrap();
+                prop_assert_eq!(&seen, &plain, "{} under {}", name, several);
+            }
+        }
+    }
+
+    #[test]
+    fn schedulers_wait_only_for_packets_or_for_a_later_time(seed: u64, operations in operations()) {
+        for (name, table) in SCHEDULERS {
+            let mut bench = Bench::new(scheduler(name, table), seed);
+            for &operation in &operations {
+                if let Observed::Waits { until, packets } = bench.step(operation).unwrap() {
+                    let idles = table.contains("idle");
+                    prop_assert!(until.is_none_or(|until| idles && until > bench.now() || bench.now() == NEVER));
+                    prop_assert!(packets == 0 || until.is_some(), "{name}: {packets} packets are never sent");
+                }
+            }
         }
     }
 
@@ -245,8 +334,9 @@ fn allocations(work: impl FnOnce()) -> usize {
 fn no_block_allocates_per_packet() {
     fn burst(bench: &mut Bench<impl Discipline<Header>>) {
         for n in 0..2000_u32 {
-            let (color, service) = (Color::ALL[n as usize % 3], Service::ALL[n as usize % 2]);
-            bench.step(Operation::Enqueue { size: 1000, color, service }).unwrap();
+            let (color, label) = (Color::ALL[n as usize % 3], n % 3);
+            let dscp = Dscp::new(if n % 2 == 0 { 0 } else { 3 }).unwrap();
+            bench.step(Operation::Enqueue { size: 1000, color, dscp, label }).unwrap();
             bench.step(Operation::Advance(900_000)).unwrap();
             if n % 8 != 0 {
                 bench.step(Operation::Dequeue).unwrap();

@@ -77,7 +77,7 @@ fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>
     books(py, &dict, &link.counters, link.waiting, &link.delays)?;
     let classes = link.classes.iter().map(|class| {
         let dict = PyDict::new(py);
-        dict.set_item("name", class.name)?;
+        dict.set_item("name", &class.name)?;
         books(py, &dict, &class.counters, class.waiting, &class.delays)?;
         Ok(dict)
     });
@@ -137,7 +137,7 @@ fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict
             {
                 dict.set_item(key, values.clone().into_pyarray(py))?;
             }
-            classes.set_item(class.name, dict)?;
+            classes.set_item(&class.name, dict)?;
         }
         samples.set_item("classes", classes)?;
         links.set_item(&queue.link, samples)?;

@@ -99,10 +99,12 @@ struct OnDemandPort {
 struct ByEventPort {
     queue: AnyScheduler<SimPacket>,
     statistics: PortStatistics,
-    /// Chance for the queue's rule, and for its scheduler.
-    rng: Rng,
+    /// Chance for each of the queue's rules, and for its scheduler.
+    rule_rngs: Vec<Rng>,
     scheduler_rng: Rng,
     idle: bool,
+    /// When it asked last to be served, having something that may not go before.
+    waits_until: Instant,
 }
 
 impl PortStatistics {
@@ -164,18 +166,32 @@ impl Link {
         service: Service,
     ) -> Self {
         let environment = Environment { rate };
-        let rng = Rng::stream(seed, &format!("{path}/aqm"));
+        let aqm = || Rng::stream(seed, &format!("{path}/aqm"));
         let port = match (service, queue) {
             (Service::OnDemand, SchedulerParams::Fifo(FifoParams { rule })) => {
                 let statistics = PortStatistics::new(window, 1);
                 let queue = ForeseenFifo::new(rule, environment);
-                Port::OnDemand(Box::new(OnDemandPort { queue, statistics, rng }))
+                Port::OnDemand(Box::new(OnDemandPort { queue, statistics, rng: aqm() }))
             }
             (_, queue) => {
                 let queue = queue.build(environment);
                 let statistics = PortStatistics::new(window, queue.ledgers().len());
-                let scheduler_rng = Rng::stream(seed, &format!("{path}/scheduler"));
-                Port::ByEvent(Box::new(ByEventPort { queue, statistics, rng, scheduler_rng, idle: true }))
+                let rule_rngs = match queue.rules() {
+                    1 => vec![aqm()],
+                    rules => (0..rules)
+                        .map(|rule| {
+                            Rng::stream(seed, &format!("{path}/queues/{}/aqm", queue.class_name(rule)))
+                        })
+                        .collect(),
+                };
+                Port::ByEvent(Box::new(ByEventPort {
+                    queue,
+                    statistics,
+                    rule_rngs,
+                    scheduler_rng: Rng::stream(seed, &format!("{path}/scheduler")),
+                    idle: true,
+                    waits_until: Instant::ZERO,
+                }))
             }
         };
         Self { port, ..Self::open(rate, delay) }
@@ -192,7 +208,11 @@ impl Link {
                 }
             }
             Port::ByEvent(port) => {
-                return match port.queue.enqueue(*packet, &mut Context { now, rng: &mut port.rng }) {
+                let rng = match &mut port.rule_rngs[..] {
+                    [rng] => rng,
+                    rngs => &mut rngs[port.queue.class_of(&packet.header)],
+                };
+                return match port.queue.enqueue(*packet, &mut Context { now, rng }) {
                     Err(_) => Offer::Dropped,
                     Ok(()) if port.idle => Offer::Serve,
                     Ok(()) => Offer::Held,
@@ -208,9 +228,12 @@ impl Link {
         self.serializer.transmit(size, now) + self.delay
     }
 
-    /// Serves the port at the end of a transmission; only [`Service::ByEvent`] asks for it.
+    /// Serves the port at the end of a transmission, or when it asked for it; only [`Service::ByEvent`] does.
     pub fn serve(&mut self, now: Instant) -> Served {
         let Port::ByEvent(port) = &mut self.port else { return Served::Wait(None) };
+        if now < self.serializer.busy_until() {
+            return Served::Wait(None); // It waited, but a packet that came meanwhile could go.
+        }
         match port.queue.dequeue(&mut Context { now, rng: &mut port.scheduler_rng }) {
             Dequeued::Sent(packet) => {
                 port.idle = false;
@@ -223,6 +246,8 @@ impl Link {
             Dequeued::Dropped(packet, _) => Served::Dropped(packet),
             Dequeued::Wait(until) => {
                 port.idle = true;
+                let until = until.filter(|&until| until != port.waits_until);
+                port.waits_until = until.unwrap_or(port.waits_until);
                 Served::Wait(until)
             }
         }
@@ -287,11 +312,11 @@ impl Link {
 #[derive(Clone, Debug)]
 pub struct PortView<'a> {
     /// The name and the books of each class of packets that the queue tells apart; at least one.
-    pub classes: Vec<(&'static str, &'a Ledger)>,
+    pub classes: Vec<(&'a str, &'a Ledger)>,
     /// Waiting times and bytes.
     pub statistics: &'a PortStatistics,
-    /// What the queue and its rule keep track of.
-    pub gauges: Vec<(&'static str, f64)>,
+    /// What the queue and its rules keep track of.
+    pub gauges: Vec<(String, f64)>,
 }
 
 impl PortView<'_> {

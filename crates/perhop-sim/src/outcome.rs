@@ -93,7 +93,7 @@ pub struct DelayOutcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassOutcome {
     /// The class's name.
-    pub name: &'static str,
+    pub name: String,
     /// Packets by color and reason, over the whole run.
     pub counters: Counters,
     /// Packets waiting at the end, by color.
@@ -121,9 +121,9 @@ impl LinkOutcome {
 }
 
 impl ClassOutcome {
-    fn of(name: &'static str, ledger: &Ledger, delays: &DelayHistogram) -> Self {
+    fn of(name: &str, ledger: &Ledger, delays: &DelayHistogram) -> Self {
         Self {
-            name,
+            name: name.into(),
             counters: ledger.counters.clone(),
             waiting: Color::ALL.map(|color| ledger.occupancy.packets_of(color)),
             delays: DelayOutcome::of(delays),

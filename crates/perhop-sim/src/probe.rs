@@ -26,8 +26,9 @@ pub struct QueueSeries {
     pub link: String,
     /// Packets waiting.
     pub packets: Vec<f64>,
-    /// What the queue and its rule keep track of, by name: averages, and whatever they steer by.
-    pub gauges: Vec<(&'static str, Vec<f64>)>,
+    /// What the queue and its rules keep track of, by name: averages, and whatever they steer by. With several queues, a
+    /// queue's name stands before.
+    pub gauges: Vec<(String, Vec<f64>)>,
     /// For a queue that tells classes of packets apart, one for each, in order; else empty.
     pub classes: Vec<ClassSeries>,
 }
@@ -36,7 +37,7 @@ pub struct QueueSeries {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClassSeries {
     /// The class's name.
-    pub name: &'static str,
+    pub name: String,
     /// Packets waiting.
     pub packets: Vec<f64>,
     /// Packets that came since the run began.
@@ -52,16 +53,17 @@ impl QueueSeries {
 
     pub(crate) fn record(&mut self, port: &PortView<'_>) {
         self.packets.push(port.waiting().iter().sum::<u64>() as f64);
-        for &(name, value) in &port.gauges {
-            match self.gauges.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, samples)) => samples.push(value),
-                None => self.gauges.push((name, vec![value])),
+        for (name, value) in &port.gauges {
+            match self.gauges.iter_mut().find(|(known, _)| known == name) {
+                Some((_, samples)) => samples.push(*value),
+                None => self.gauges.push((name.clone(), vec![*value])),
             }
         }
         if port.classes.len() > 1 {
-            let unnamed = |(name, _): &(&'static str, _)| ClassSeries { name, ..ClassSeries::default() };
+            let empty =
+                |(name, _): &(&str, _)| ClassSeries { name: (*name).into(), ..ClassSeries::default() };
             if self.classes.is_empty() {
-                self.classes = port.classes.iter().map(unnamed).collect();
+                self.classes = port.classes.iter().map(empty).collect();
             }
             self.classes
                 .iter_mut()

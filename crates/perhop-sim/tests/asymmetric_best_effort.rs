@@ -129,13 +129,13 @@ fn the_books_of_the_classes_are_seen_over_time() {
     let flows = vec![reno("blue", Service::Blue), cbr("green", Service::Green, "1Mbps")];
     let series = &run(abe(), flows).series;
     let queue = &series.queues[0];
-    assert_eq!(queue.classes.iter().map(|class| class.name).collect::<Vec<_>>(), ["blue", "green"]);
+    assert_eq!(queue.classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>(), ["blue", "green"]);
     for class in &queue.classes {
         assert_eq!(class.packets.len(), series.times.len());
         assert!(class.arrived.windows(2).all(|pair| pair[0] <= pair[1]));
         assert!(class.arrived.last() > Some(&100.0));
     }
-    let gauges: Vec<&str> = queue.gauges.iter().map(|(name, _)| *name).collect();
+    let gauges: Vec<&str> = queue.gauges.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(gauges, ["average total", "alpha", "alpha_m"]);
     assert_eq!(series.times[0], Instant::from_nanos(500_000_000));
 }

@@ -31,6 +31,18 @@ impl RateEstimator {
         self.rate = (self.rate * self.window + packet.size().bits() as f64) / (gap + self.window);
         self.rate
     }
+
+    /// The rate in bit/s if nothing more comes until then.
+    #[inline]
+    pub fn at(&self, now: Instant) -> f64 {
+        self.rate * self.window / (now.since(self.last).as_secs_f64() + self.window)
+    }
+
+    /// When the rate will have fallen to `rate` bit/s if nothing more comes; never earlier than the last packet.
+    pub fn falls_to(&self, rate: f64) -> Instant {
+        let gap = self.window * (self.rate / rate - 1.0).max(0.0);
+        self.last + Duration::from_nanos((gap * 1e9).ceil() as u64)
+    }
 }
 
 /// When a flow above its profile rate r sends OUT packets; R is the estimated rate.

@@ -306,7 +306,7 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
         &self.ledgers
     }
 
-    fn class_name(&self, class: usize) -> &'static str {
+    fn class_name(&self, class: usize) -> &str {
         Service::ALL[class].name()
     }
 
@@ -315,9 +315,9 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
         Service::of(packet.dscp).index()
     }
 
-    fn gauges(&self) -> Vec<(&'static str, f64)> {
+    fn gauges(&self) -> Vec<(String, f64)> {
         let mut gauges = self.flat.gauges();
-        gauges.push(("bias", self.bias));
+        gauges.push(("bias".into(), self.bias));
         gauges
     }
 

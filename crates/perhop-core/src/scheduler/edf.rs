@@ -156,7 +156,7 @@ impl<P: Packet> Discipline<P> for Edf<P> {
         &self.ledgers
     }
 
-    fn class_name(&self, class: usize) -> &'static str {
+    fn class_name(&self, class: usize) -> &str {
         Service::ALL[class].name()
     }
 
@@ -165,8 +165,8 @@ impl<P: Packet> Discipline<P> for Edf<P> {
         Service::of(packet.dscp).index()
     }
 
-    fn gauges(&self) -> Vec<(&'static str, f64)> {
-        self.rule.gauges().collect()
+    fn gauges(&self) -> Vec<(String, f64)> {
+        self.rule.gauges().map(|(name, value)| (name.into(), value)).collect()
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

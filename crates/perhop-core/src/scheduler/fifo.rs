@@ -69,8 +69,8 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
         std::slice::from_ref(&self.ledger)
     }
 
-    fn gauges(&self) -> Vec<(&'static str, f64)> {
-        self.rule.gauges().collect()
+    fn gauges(&self) -> Vec<(String, f64)> {
+        self.rule.gauges().map(|(name, value)| (name.into(), value)).collect()
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

@@ -95,8 +95,8 @@ impl ForeseenFifo {
     }
 
     /// What the rule keeps track of.
-    pub fn gauges(&self) -> Vec<(&'static str, f64)> {
-        self.rule.gauges().collect()
+    pub fn gauges(&self) -> Vec<(String, f64)> {
+        self.rule.gauges().map(|(name, value)| (name.into(), value)).collect()
     }
 
     /// The packets that wait, first to last.

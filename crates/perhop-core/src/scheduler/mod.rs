@@ -1,16 +1,25 @@
 //! Schedulers: who is sent next. A discipline owns its packets; both drivers drive it by the same three calls.
 
+mod drr;
 mod dsd;
 mod edf;
 mod fifo;
 mod foreseen;
+mod priority;
+mod queues;
+mod wfq;
 
+pub use drr::{Drr, DrrParams, DrrQueue};
 pub use dsd::{Dsd, DsdParams, GreenDrop, RefusedGreen};
 pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
 pub use foreseen::{Foreseen, ForeseenFifo};
+pub use priority::{CapMeter, Excess, Priority, PriorityParams, PriorityQueue};
+pub use queues::{Match, PathName};
+pub use wfq::{Wfq, WfqParams, WfqQueue};
 
 use crate::aqm::{AqmParams, Reason};
+use crate::units::UnitError;
 use crate::{Block, Context, Counters, Environment, Header, Instant, Ledger, Occupancy, Packet};
 
 /// What a discipline did when asked for a packet.
@@ -26,7 +35,7 @@ pub enum Dequeued<P> {
 
 /// A queue with its rules: owns packets between `enqueue` and `dequeue`.
 pub trait Discipline<P> {
-    /// Takes a packet, or gives it back with the reason for its loss. The random stream is that of the queue's rule.
+    /// Takes a packet, or gives it back with the reason for its loss. The random stream is that of the rule that judges it.
     ///
     /// # Errors
     /// The packet and why it was dropped.
@@ -43,7 +52,8 @@ pub trait Discipline<P> {
     fn ledgers(&self) -> &[Ledger];
 
     /// The name of a class, in tables and files.
-    fn class_name(&self, _class: usize) -> &'static str {
+    #[expect(clippy::unnecessary_literal_bound, reason = "others name classes as the user does")]
+    fn class_name(&self, _class: usize) -> &str {
         "all"
     }
 
@@ -52,8 +62,13 @@ pub trait Discipline<P> {
         0
     }
 
-    /// What it and its rule keep track of, by name, for probes: averages, and whatever they steer by.
-    fn gauges(&self) -> Vec<(&'static str, f64)>;
+    /// How many rules it has: one for all, or one for each class, which then draws from a random stream of its own.
+    fn rules(&self) -> usize {
+        1
+    }
+
+    /// What it and its rules keep track of, by name, for probes: averages, and whatever they steer by.
+    fn gauges(&self) -> Vec<(String, f64)>;
 
     /// Shows every packet that waits.
     fn inspect(&self, show: &mut dyn FnMut(&P));
@@ -84,6 +99,19 @@ macro_rules! register_schedulers {
             pub fn build<P: Packet>(self, environment: Environment) -> AnyScheduler<P> {
                 match self { $(Self::$variant(params) => AnyScheduler::$variant($block::new(params, environment)),)+ }
             }
+
+            /// Checks what depends on the link that it serves.
+            ///
+            /// # Errors
+            /// What does not fit, and what would.
+            pub fn fits(&self, environment: Environment) -> Result<(), UnitError> {
+                match self { $(Self::$variant(params) => $block::<Header>::fits(params, environment),)+ }
+            }
+
+            /// The label-switched paths that it names, for the driver to fill in their labels; each with its key.
+            pub fn paths(&mut self) -> Vec<(String, &mut PathName)> {
+                match self { $(Self::$variant(params) => $block::<Header>::paths(params),)+ }
+            }
         }
 
         impl<P: Packet> Discipline<P> for AnyScheduler<P> {
@@ -101,14 +129,17 @@ macro_rules! register_schedulers {
             fn ledgers(&self) -> &[Ledger] {
                 match self { $(Self::$variant(queue) => queue.ledgers(),)+ }
             }
-            fn class_name(&self, class: usize) -> &'static str {
+            fn class_name(&self, class: usize) -> &str {
                 match self { $(Self::$variant(queue) => queue.class_name(class),)+ }
             }
             #[inline]
             fn class_of(&self, packet: &Header) -> usize {
                 match self { $(Self::$variant(queue) => queue.class_of(packet),)+ }
             }
-            fn gauges(&self) -> Vec<(&'static str, f64)> {
+            fn rules(&self) -> usize {
+                match self { $(Self::$variant(queue) => queue.rules(),)+ }
+            }
+            fn gauges(&self) -> Vec<(String, f64)> {
                 match self { $(Self::$variant(queue) => queue.gauges(),)+ }
             }
             fn inspect(&self, show: &mut dyn FnMut(&P)) {
@@ -122,6 +153,9 @@ register_schedulers! {
     Fifo(Fifo),
     Edf(Edf),
     Dsd(Dsd),
+    Priority(Priority),
+    Drr(Drr),
+    Wfq(Wfq),
 }
 
 impl From<AqmParams> for SchedulerParams {

@@ -2,11 +2,10 @@
 //!
 //! A block's author calls nothing: the harness in `tests/conformance.rs` runs these checks over every registered block.
 
-use crate::abe::Service;
 use crate::aqm::{AqmParams, Verdict};
 use crate::meter::{AnyMeter, Meter};
 use crate::scheduler::{AnyScheduler, Dequeued, Discipline, Fifo, FifoParams, SchedulerParams};
-use crate::{Bitrate, Block, Color, Context, Environment, FlowId, Header, Imbalance, Instant, Rng};
+use crate::{Bitrate, Block, Color, Context, Dscp, Environment, FlowId, Header, Imbalance, Instant, Rng};
 
 /// One step of an arbitrary driver.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,8 +16,10 @@ pub enum Operation {
         size: u16,
         /// Its color.
         color: Color,
-        /// The service that it asks for.
-        service: Service,
+        /// Its codepoint.
+        dscp: Dscp,
+        /// The label-switched path that it follows.
+        label: u32,
     },
     /// The link asks for a packet.
     Dequeue,
@@ -31,8 +32,17 @@ pub enum Operation {
 pub enum Observed {
     /// The packet was taken, or dropped for this verdict's reason.
     Judged(Verdict),
-    /// The packet with this sequence was sent, or none was.
-    Sent(Option<u64>),
+    /// The packet with this sequence was sent.
+    Sent(u64),
+    /// A packet that waited was dropped.
+    Dropped,
+    /// Nothing was sent; until when the discipline waits, and for how many packets.
+    Waits {
+        /// When to ask again; `None` for the next arrival.
+        until: Option<Instant>,
+        /// Packets that it holds.
+        packets: u64,
+    },
     /// Time passed.
     Advanced,
 }
@@ -57,6 +67,16 @@ impl<D: Discipline<Header>> Bench<D> {
         Self { discipline, now: Instant::ZERO, rng: Rng::stream(seed, "harness"), sequence: 0 }
     }
 
+    /// The driver's time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What is driven.
+    pub fn discipline(&self) -> &D {
+        &self.discipline
+    }
+
     /// Performs one step and checks conservation after it.
     ///
     /// # Errors
@@ -64,19 +84,21 @@ impl<D: Discipline<Header>> Bench<D> {
     pub fn step(&mut self, operation: Operation) -> Result<Observed, Imbalance> {
         let mut cx = Context { now: self.now, rng: &mut self.rng };
         let observed = match operation {
-            Operation::Enqueue { size, color, service } => {
-                let dscp = service.dscp();
-                let packet = Header { color, dscp, label: self.sequence, ..Header::new(FlowId(0), size) };
+            Operation::Enqueue { size, color, dscp, label } => {
+                let packet = Header { label, dscp, color, ..Header::new(FlowId(self.sequence), size) };
                 self.sequence += 1;
                 Observed::Judged(match self.discipline.enqueue(packet, &mut cx) {
                     Ok(()) => Verdict::Pass,
                     Err((_, reason)) => Verdict::Drop(reason),
                 })
             }
-            Operation::Dequeue => Observed::Sent(match self.discipline.dequeue(&mut cx) {
-                Dequeued::Sent(packet) => Some(u64::from(packet.label)),
-                Dequeued::Dropped(..) | Dequeued::Wait(_) => None,
-            }),
+            Operation::Dequeue => match self.discipline.dequeue(&mut cx) {
+                Dequeued::Sent(packet) => Observed::Sent(u64::from(packet.flow.0)),
+                Dequeued::Dropped(..) => Observed::Dropped,
+                Dequeued::Wait(until) => {
+                    Observed::Waits { until, packets: self.discipline.occupancy().packets() }
+                }
+            },
             Operation::Advance(nanos) => {
                 self.now += crate::Duration::from_nanos(nanos);
                 Observed::Advanced
@@ -103,8 +125,9 @@ pub fn fifo(rule: AqmParams) -> Fifo<Header> {
     Fifo::new(FifoParams { rule }, environment())
 }
 
-/// The scheduler of these parameters, in the harness's environment.
-pub fn scheduler(params: SchedulerParams) -> AnyScheduler<Header> {
+/// The scheduler of these parameters, in the harness's environment; the paths that it names have the labels 1, 2, ….
+pub fn scheduler(mut params: SchedulerParams) -> AnyScheduler<Header> {
+    (1..).zip(params.paths()).for_each(|(label, (_, path))| path.set_label(label));
     params.build(environment())
 }
 

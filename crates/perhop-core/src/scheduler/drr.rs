@@ -1,0 +1,263 @@
+//! Deficit round robin: Shreedhar & Varghese, "Efficient Fair Queuing Using Deficit Round-Robin", SIGCOMM 1995, figures 2 and 3.
+//!
+//! Queues with packets take turns. A turn adds the queue's quantum to its deficit counter, which pays for the packets that
+//! it sends; what is left is kept for the next turn, unless the queue empties.
+//!
+//! ## Deviations
+//! The paper asks for a quantum of at least the largest packet, so that each turn sends something. Smaller ones are allowed:
+//! rounds in which nobody could send are skipped at once (`rounds_without_a_packet_are_skipped`).
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::queues::{
+    Claim, Queues, books_of_queues, check_claims, check_guarantees, check_queues, paths_of, queue_params,
+    shares,
+};
+use super::{Dequeued, Discipline, Match, PathName};
+use crate::aqm::{AqmParams, Reason};
+use crate::table::at_key;
+use crate::units::UnitError;
+use crate::{Bitrate, Block, Bytes, Context, Environment, Header, Ledger, Occupancy, Packet};
+
+queue_params! {
+    /// One queue of a port served by deficit round robin.
+    DrrQueue {
+        /// The rate that it is guaranteed; its rule counts idle time by it.
+        rate: Option<Bitrate>,
+        /// Without a rate: its part, beside the others without one, of what the guaranteed rates leave; 1 unless given.
+        weight: Option<NonZeroU32>,
+    }
+}
+
+impl Claim for DrrQueue {
+    fn rate(&self) -> Option<Bitrate> {
+        self.rate
+    }
+    fn weight(&self) -> Option<NonZeroU32> {
+        self.weight
+    }
+}
+
+/// Parameters of [`Drr`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DrrParams {
+    /// The queues, in the order of their first turns.
+    pub queues: Vec<DrrQueue>,
+    /// What a turn gives to the queue with the smallest share; the others' quanta are in proportion.
+    #[serde(default = "one_packet")]
+    pub quantum: Bytes,
+}
+
+const fn one_packet() -> Bytes {
+    Bytes::new(1500)
+}
+
+/// Queues that take turns.
+#[derive(Clone, Debug)]
+pub struct Drr<P> {
+    queues: Queues<P>,
+    accounts: Vec<Account>,
+    /// Queues with packets; the first has its turn.
+    active: VecDeque<usize>,
+    /// The first of them has been given its quantum.
+    granted: bool,
+}
+
+/// In bytes.
+#[derive(Clone, Debug)]
+struct Account {
+    quantum: u64,
+    deficit: u64,
+}
+
+impl<P: Packet> Block for Drr<P> {
+    type Params = DrrParams;
+    const NAME: &'static str = "drr";
+    const SUMMARY: &'static str = "queues take turns; what a turn leaves of its quantum counts in the next";
+    const SOURCE: &'static str = "deficit round robin, Shreedhar & Varghese 1995";
+
+    fn check(params: &DrrParams) -> Result<(), UnitError> {
+        if params.quantum.get() == 0 {
+            return Err(UnitError::new(at_key("quantum", "a quantum is above 0B, such as 1500B")));
+        }
+        check_claims(&params.queues)?;
+        check_queues(&params.queues)
+    }
+
+    fn fits(params: &DrrParams, environment: Environment) -> Result<(), UnitError> {
+        check_guarantees(&params.queues, environment.rate)
+    }
+
+    fn paths(params: &mut DrrParams) -> Vec<(String, &mut PathName)> {
+        paths_of(&mut params.queues)
+    }
+
+    fn new(params: DrrParams, environment: Environment) -> Self {
+        let shares = shares(&params.queues, environment.rate);
+        let smallest = shares.iter().min().map_or(1, |share| share.as_bps());
+        let quantum = |share: &Bitrate| {
+            let bytes = u128::from(params.quantum.get()) * u128::from(share.as_bps()) / u128::from(smallest);
+            u64::try_from(bytes).unwrap_or(u64::MAX)
+        };
+        Self {
+            accounts: shares.iter().map(|share| Account { quantum: quantum(share), deficit: 0 }).collect(),
+            active: VecDeque::with_capacity(shares.len()),
+            queues: Queues::new(&params.queues, shares),
+            granted: false,
+        }
+    }
+}
+
+impl<P: Packet> Drr<P> {
+    #[inline]
+    fn head_size(&self, queue: usize) -> u64 {
+        self.queues.head(queue).map_or(0, |head| u64::from(head.size))
+    }
+
+    /// Gives every queue at once the quanta of the rounds in which nobody can send.
+    #[cold]
+    fn skip_rounds(&mut self) {
+        let missing = |&queue: &usize| {
+            let Account { quantum, deficit } = self.accounts[queue];
+            (self.head_size(queue).saturating_sub(deficit)).div_ceil(quantum)
+        };
+        let rounds = self.active.iter().map(missing).min().unwrap_or(0).saturating_sub(1);
+        for &queue in &self.active {
+            let account = &mut self.accounts[queue];
+            account.deficit = account.deficit.saturating_add(account.quantum.saturating_mul(rounds));
+        }
+    }
+}
+
+impl<P: Packet> Discipline<P> for Drr<P> {
+    #[inline]
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)> {
+        let queue = self.queues.enqueue(packet, cx)?;
+        if self.queues.len(queue) == 1 {
+            self.active.push_back(queue);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P> {
+        self.queues.sent(cx.now);
+        let mut passed = 0;
+        while let Some(&queue) = self.active.front() {
+            let size = self.head_size(queue);
+            let account = &mut self.accounts[queue];
+            if !self.granted {
+                account.deficit = account.deficit.saturating_add(account.quantum);
+                self.granted = true;
+            }
+            if size <= account.deficit {
+                account.deficit -= size;
+                if self.queues.len(queue) == 1 {
+                    account.deficit = 0;
+                    self.active.pop_front();
+                    self.granted = false;
+                }
+                return Dequeued::Sent(self.queues.pop(queue));
+            }
+            self.active.rotate_left(1);
+            self.granted = false;
+            passed += 1;
+            if passed == self.active.len() {
+                self.skip_rounds();
+            }
+        }
+        Dequeued::Wait(None)
+    }
+
+    books_of_queues!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::queues::tests::{drain, packet, put};
+    use super::*;
+
+    /// Queues for codepoints 1, 2 and all others.
+    fn drr(weights: [u32; 3], quantum: u64) -> Drr<Header> {
+        let rule = r#""rule": {"aqm": "drop-tail", "limit": "999p"}"#;
+        let [a, b, c] = weights;
+        let table = format!(
+            r#"{{"quantum": "{quantum}B", "queues": [
+                {{"name": "a", "match": {{"dscp": 1}}, "weight": {a}, {rule}}},
+                {{"name": "b", "match": {{"dscp": 2}}, "weight": {b}, {rule}}},
+                {{"name": "c", "weight": {c}, {rule}}}]}}"#
+        );
+        let params: DrrParams = serde_json::from_str(&table).unwrap();
+        Drr::<Header>::check(&params).unwrap();
+        Drr::new(params, crate::testing::environment())
+    }
+
+    /// Packets of this size: numbers 0.. in the first queue, 100.. in the second, 200.. in the third.
+    fn fill(drr: &mut Drr<Header>, packets: u32, sizes: [u16; 3]) {
+        for n in 0..packets {
+            for (queue, size) in (0_u8..).zip(sizes) {
+                put(drr, 0, packet(queue + 1, u32::from(queue) * 100 + n, size));
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_turn_leaves_counts_in_the_next() {
+        // As in the paper's figures 2 and 3, the quantum is 500, and the first queue holds 200, 750 and 20 bytes: it sends
+        // 200 in its first turn, and 300 are left for the second. The others hold 500 and 500, and 600 and 300.
+        let mut drr = drr([1, 1, 1], 500);
+        for (number, dscp, size) in
+            [(0, 1, 200), (1, 1, 750), (2, 1, 20), (100, 2, 500), (101, 2, 500), (200, 3, 600), (201, 3, 300)]
+        {
+            put(&mut drr, 0, packet(dscp, number, size));
+        }
+        // Round 1: a sends 200 (300 left), b 500 (0), c nothing (500). Round 2: a has 800 and sends 750 and 20 and empties;
+        // b 500 and empties; c has 1000 and sends 600 and 300.
+        assert_eq!(drain(&mut drr, 0, 9), [0, 100, 1, 2, 101, 200, 201]);
+    }
+
+    #[test]
+    fn weights_by_hand() {
+        // Quanta of 1000, 2000 and 3000 bytes.
+        let mut drr = drr([1, 2, 3], 1000);
+        fill(&mut drr, 6, [1000; 3]);
+        assert_eq!(drain(&mut drr, 0, 12), [0, 100, 101, 200, 201, 202, 1, 102, 103, 203, 204, 205]);
+    }
+
+    #[test]
+    fn a_queue_that_empties_loses_its_deficit() {
+        let mut drr = drr([1, 1, 1], 1500);
+        put(&mut drr, 0, packet(1, 0, 100));
+        assert_eq!(drain(&mut drr, 0, 1), [0]);
+        // Had it kept 1400 bytes, it could send two packets of 1400 in its next turn.
+        (1..3).for_each(|n| put(&mut drr, 1, packet(1, n, 1400)));
+        (100..102).for_each(|n| put(&mut drr, 1, packet(2, n, 1400)));
+        assert_eq!(drain(&mut drr, 1, 9), [1, 100, 2, 101]);
+    }
+
+    #[test]
+    fn rounds_without_a_packet_are_skipped() {
+        // Quanta of 1, 2 and 3 bytes: a packet of 1000 goes in round 1000, 500 and 334 (with 2 bytes left, then every 333
+        // or 334 rounds): c at 334, b at 500, c at 667, then at 1000 a, b and c by turns.
+        let mut drr = drr([1, 2, 3], 1);
+        fill(&mut drr, 6, [1000; 3]);
+        assert_eq!(drain(&mut drr, 0, 8), [200, 100, 201, 0, 101, 202, 203, 102]);
+    }
+
+    #[test]
+    fn guaranteed_rates_become_quanta() {
+        let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
+        let table = format!(
+            r#"{{"queues": [{{"name": "gold", "match": {{"dscp": 1}}, "rate": "5Mbps", {rule}}}, {{"name": "rest", {rule}}}]}}"#
+        );
+        let params: DrrParams = serde_json::from_str(&table).unwrap();
+        let drr = Drr::<Header>::new(params, crate::testing::environment());
+        // 5 of 8 Mbit/s leave 3, which earn 1500 bytes a turn.
+        assert_eq!(drr.accounts.iter().map(|account| account.quantum).collect::<Vec<_>>(), [2500, 1500]);
+    }
+}

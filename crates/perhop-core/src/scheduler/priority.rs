@@ -1,0 +1,343 @@
+//! Strict priority, non-pre-emptive, each queue optionally with a cap on its rate: the Expedited Forwarding queue of Bouras &
+//! Sevasti 2004, section 5.3 ("absolute non-pre-emptive priority and a rate up to 10 Mbps"), as ns-2's DiffServ module has
+//! it (`dsREDQueue::selectQueueToDeque`, mode PRI).
+//!
+//! Whenever the link is free, the first queue goes that has a packet and is within its cap.
+//!
+//! ## Deviations
+//! - The paper does not say how the cap is measured. The default is a token bucket, whose result does not depend on a window;
+//!   `meter = "tsw"` is ns-2's estimator of what the queue has sent.
+//! - ns-2 lets this estimate fall only when the queue itself sends, so that a queue that was once above its cap waits until
+//!   all others are empty. Here it falls as time passes: `a_queue_above_its_cap_is_not_shut_out`.
+//! - A packet that goes above its queue's cap, because no other queue has one, takes no tokens: the excess is free, and the
+//!   queue is within its cap again as soon as the bucket says so (`what_goes_above_the_cap_is_free`).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::queues::{Queues, books_of_queues, check_queues, paths_of, queue_params};
+use super::{Dequeued, Discipline, Match, PathName};
+use crate::aqm::{AqmParams, Reason};
+use crate::meter::RateEstimator;
+use crate::table::at_key;
+use crate::units::UnitError;
+use crate::{
+    Bitrate, Block, Bytes, Context, Duration, Environment, Header, Instant, Ledger, Occupancy, Packet,
+};
+
+/// How a queue's rate is held against its cap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapMeter {
+    /// A token bucket that holds `burst`.
+    #[default]
+    TokenBucket,
+    /// A time sliding window of `window` over what the queue has sent (ns-2).
+    Tsw,
+}
+
+/// What happens when every queue with a packet is above its cap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Excess {
+    /// The first of them goes all the same (ns-2).
+    #[default]
+    Highest,
+    /// The link idles until one is within its cap.
+    Idle,
+}
+
+queue_params! {
+    /// One queue of a port served by strict priority.
+    PriorityQueue {
+        /// The most that it may send while a later queue has packets; unlimited unless given.
+        cap: Option<Bitrate>,
+    }
+}
+
+/// Parameters of [`Priority`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PriorityParams {
+    /// The queues, highest priority first.
+    pub queues: Vec<PriorityQueue>,
+    /// How a queue's rate is held against its cap.
+    #[serde(default)]
+    pub meter: CapMeter,
+    /// How much a capped queue may send at once (token bucket): by default two packets of 1500 bytes.
+    #[serde(default = "two_packets")]
+    pub burst: Bytes,
+    /// The window over which a capped queue's rate is smoothed (time sliding window).
+    #[serde(default = "one_second")]
+    pub window: Duration,
+    /// What happens when every queue with a packet is above its cap.
+    #[serde(default)]
+    pub excess: Excess,
+}
+
+const fn two_packets() -> Bytes {
+    Bytes::new(3000)
+}
+
+const fn one_second() -> Duration {
+    Duration::from_secs(1)
+}
+
+/// Queues in the order in which they are served.
+#[derive(Clone, Debug)]
+pub struct Priority<P> {
+    queues: Queues<P>,
+    caps: Vec<Option<Cap>>,
+    excess: Excess,
+}
+
+#[derive(Clone, Debug)]
+enum Cap {
+    TokenBucket(Bucket),
+    Tsw(Window),
+}
+
+/// Tokens in bits × 10⁹, so that no rounding accumulates; below zero after a packet larger than the bucket.
+#[derive(Clone, Debug)]
+struct Bucket {
+    rate: i128,
+    depth: i128,
+    tokens: i128,
+    filled: Instant,
+}
+
+#[derive(Clone, Debug)]
+struct Window {
+    cap: f64,
+    sent: RateEstimator,
+}
+
+impl<P: Packet> Block for Priority<P> {
+    type Params = PriorityParams;
+    const NAME: &'static str = "priority";
+    const SUMMARY: &'static str = "the first queue that has a packet and is within its cap";
+    const SOURCE: &'static str = "Bouras & Sevasti 2004, section 5.3; ns-2's DiffServ module, mode PRI";
+
+    fn check(params: &PriorityParams) -> Result<(), UnitError> {
+        if params.window.is_zero() {
+            return Err(UnitError::new(at_key("window", "a window is longer than 0s, such as 1s")));
+        }
+        check_queues(&params.queues)
+    }
+
+    fn paths(params: &mut PriorityParams) -> Vec<(String, &mut PathName)> {
+        paths_of(&mut params.queues)
+    }
+
+    fn new(params: PriorityParams, environment: Environment) -> Self {
+        let rates = std::iter::repeat(environment.rate);
+        Self {
+            queues: Queues::new(&params.queues, rates),
+            caps: params.queues.iter().map(|queue| Some(Cap::new(queue.cap?, &params))).collect(),
+            excess: params.excess,
+        }
+    }
+}
+
+impl<P: Packet> Priority<P> {
+    #[inline]
+    fn send(&mut self, queue: usize) -> Dequeued<P> {
+        Dequeued::Sent(self.queues.pop(queue))
+    }
+}
+
+impl<P: Packet> Discipline<P> for Priority<P> {
+    #[inline]
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)> {
+        self.queues.enqueue(packet, cx).map(|_| ())
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P> {
+        self.queues.sent(cx.now);
+        let mut above = None;
+        let mut soonest = Instant::NEVER;
+        for (number, cap) in self.caps.iter_mut().enumerate() {
+            let Some(head) = self.queues.head(number) else { continue };
+            match cap.as_mut().map_or(Ok(()), |cap| cap.admit(head, cx.now)) {
+                Ok(()) => return self.send(number),
+                Err(until) => {
+                    above.get_or_insert(number);
+                    soonest = soonest.min(until);
+                }
+            }
+        }
+        let Some(highest) = above else { return Dequeued::Wait(None) };
+        match self.excess {
+            Excess::Idle => Dequeued::Wait(Some(soonest)),
+            Excess::Highest => {
+                if let (Some(Cap::Tsw(window)), Some(head)) =
+                    (&mut self.caps[highest], self.queues.head(highest))
+                {
+                    window.sent.update(head, cx.now);
+                }
+                self.send(highest)
+            }
+        }
+    }
+
+    books_of_queues!();
+}
+
+impl Cap {
+    fn new(rate: Bitrate, params: &PriorityParams) -> Self {
+        match params.meter {
+            CapMeter::TokenBucket => {
+                let depth = i128::from(params.burst.get()) * 8 * SCALE;
+                let rate = i128::from(rate.as_bps());
+                Self::TokenBucket(Bucket { rate, depth, tokens: depth, filled: Instant::ZERO })
+            }
+            CapMeter::Tsw => {
+                let sent = RateEstimator::new(params.window, 0.0);
+                Self::Tsw(Window { cap: rate.as_bps() as f64, sent })
+            }
+        }
+    }
+
+    /// Counts a packet that is within the cap; one that is not may ask again then.
+    #[inline]
+    fn admit(&mut self, packet: &Header, now: Instant) -> Result<(), Instant> {
+        match self {
+            Self::TokenBucket(bucket) => bucket.take(packet, now),
+            Self::Tsw(Window { cap, sent }) if sent.at(now) > *cap => {
+                Err(sent.falls_to(*cap).max(now + Duration::from_nanos(1)))
+            }
+            Self::Tsw(window) => {
+                window.sent.update(packet, now);
+                Ok(())
+            }
+        }
+    }
+}
+
+const SCALE: i128 = 1_000_000_000;
+
+impl Bucket {
+    /// Takes a packet's tokens if they are there, or, for a packet larger than the bucket, if it is full.
+    #[inline]
+    fn take(&mut self, packet: &Header, now: Instant) -> Result<(), Instant> {
+        let elapsed = i128::from(now.since(self.filled).as_nanos());
+        self.filled = now;
+        self.tokens = (self.tokens + elapsed * self.rate).min(self.depth);
+        let price = i128::from(packet.size) * 8 * SCALE;
+        let missing = price.min(self.depth) - self.tokens;
+        if missing <= 0 {
+            self.tokens -= price;
+            return Ok(());
+        }
+        let wait = (missing + self.rate - 1) / self.rate;
+        Err(now + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::queues::tests::{drain, packet, put, take};
+    use super::*;
+
+    const RULE: &str = r#"{"aqm": "drop-tail", "limit": "999p"}"#;
+    const EF: u8 = 46;
+
+    /// Expedited forwarding above everything else, on a link of 8 Mbit/s: 1000 bytes take a millisecond.
+    fn priority(cap: &str, extra: &str) -> Priority<Header> {
+        let table = format!(
+            r#"{{"queues": [{{"name": "ef", "match": {{"dscp": {EF}}} {cap}, "rule": {RULE}}}, {{"name": "rest", "rule": {RULE}}}] {extra}}}"#
+        );
+        let params: PriorityParams = serde_json::from_str(&table).unwrap();
+        Priority::<Header>::check(&params).unwrap();
+        Priority::new(params, crate::testing::environment())
+    }
+
+    /// Numbers 0.. in the first queue, 100.. in the second.
+    fn fill(queue: &mut Priority<Header>, ef: u32, rest: u32) {
+        (0..ef).for_each(|n| put(queue, 0, packet(EF, n, 1000)));
+        (0..rest).for_each(|n| put(queue, 0, packet(0, 100 + n, 1000)));
+    }
+
+    #[test]
+    fn without_caps_the_first_queue_empties_first() {
+        let mut queue = priority("", "");
+        fill(&mut queue, 3, 3);
+        assert_eq!(drain(&mut queue, 0, 2), [0, 1]);
+        put(&mut queue, 2_000_000, packet(EF, 3, 1000));
+        assert_eq!(drain(&mut queue, 2_000_000, 9), [2, 3, 100, 101, 102]);
+        assert_eq!(take(&mut queue, 9_000_000), Dequeued::Wait(None));
+    }
+
+    #[test]
+    fn a_capped_queue_sends_its_burst_and_then_its_rate_while_others_wait() {
+        // 2 Mbit/s earn 1000 bytes in 4 ms, and the bucket holds two packets. It starts full; at 0 and 1 ms two go, which
+        // leaves 250 bytes at 1 ms and 1000 at 4 ms, from then on one every 4 ms.
+        let mut queue = priority(r#", "cap": "2Mbps""#, r#", "burst": "2kB""#);
+        fill(&mut queue, 6, 20);
+        let order = drain(&mut queue, 0, 14);
+        assert_eq!(order, [0, 1, 100, 101, 2, 102, 103, 104, 3, 105, 106, 107, 4, 108]);
+    }
+
+    #[test]
+    fn above_its_cap_the_highest_goes_if_nobody_else_has_a_packet() {
+        let mut queue = priority(r#", "cap": "2Mbps""#, r#", "burst": "2kB""#);
+        fill(&mut queue, 6, 1);
+        assert_eq!(drain(&mut queue, 0, 9), [0, 1, 100, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn what_goes_above_the_cap_is_free() {
+        // Alone for 8 ms the queue sends four times its cap; then it still has its rate: a packet every 4 ms. At 8 ms it
+        // has earned 2000 bytes beside the 2000 it began with, and spent them on four packets.
+        let mut queue = priority(r#", "cap": "2Mbps""#, r#", "burst": "2kB""#);
+        fill(&mut queue, 20, 0);
+        assert_eq!(drain(&mut queue, 0, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        (0..20).for_each(|n| put(&mut queue, 8_000_000, packet(0, 100 + n, 1000)));
+        assert_eq!(drain(&mut queue, 8_000_000, 9), [8, 100, 101, 102, 9, 103, 104, 105, 10]);
+    }
+
+    #[test]
+    fn an_idling_link_waits_for_the_exact_time() {
+        let mut queue = priority(r#", "cap": "2Mbps""#, r#", "burst": "2kB", "excess": "idle""#);
+        fill(&mut queue, 3, 0);
+        assert_eq!(drain(&mut queue, 0, 9), [0, 1]);
+        let until = Instant::from_nanos(4_000_000);
+        assert_eq!(take(&mut queue, 2_000_000), Dequeued::Wait(Some(until)));
+        assert_eq!(take(&mut queue, 3_999_999), Dequeued::Wait(Some(until)));
+        assert_eq!(drain(&mut queue, 4_000_000, 9), [2]);
+        assert_eq!(take(&mut queue, 5_000_000), Dequeued::Wait(None));
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_bucket_goes_when_it_is_full_and_leaves_a_debt() {
+        let mut queue = priority(r#", "cap": "2Mbps""#, r#", "burst": "500B", "excess": "idle""#);
+        fill(&mut queue, 2, 0);
+        assert_eq!(drain(&mut queue, 0, 9), [0]);
+        // 500 bytes of debt and 500 to fill it: 4 ms.
+        assert_eq!(take(&mut queue, 1_000_000), Dequeued::Wait(Some(Instant::from_nanos(4_000_000))));
+        assert_eq!(drain(&mut queue, 4_000_000, 9), [1]);
+    }
+
+    #[test]
+    fn the_window_of_ns_2_lets_a_queue_above_its_cap_wait() {
+        // A window of 1 ms and a cap of 4 Mbit/s. The first packet makes 8000 bit / 1 ms = 8 Mbit/s, which has fallen to 4
+        // at 1 ms, within the cap; the second then makes (4 x 1 + 8) / (1 + 1) = 8 again, at 2 ms.
+        let mut queue =
+            priority(r#", "cap": "4Mbps""#, r#", "meter": "tsw", "window": "1ms", "excess": "idle""#);
+        fill(&mut queue, 2, 0);
+        assert_eq!(drain(&mut queue, 0, 1), [0]);
+        assert_eq!(take(&mut queue, 500_000), Dequeued::Wait(Some(Instant::from_nanos(1_000_000))));
+        assert_eq!(drain(&mut queue, 1_000_000, 1), [1]);
+    }
+
+    #[test]
+    fn a_queue_above_its_cap_is_not_shut_out() {
+        let mut queue = priority(r#", "cap": "1Mbps""#, r#", "meter": "tsw", "window": "10ms""#);
+        fill(&mut queue, 100, 800);
+        let order = drain(&mut queue, 0, 800);
+        let ef = order.iter().filter(|&&number| number < 100).count();
+        // 800 ms at 1 Mbit/s are 100 packets; the estimate lags behind by up to its window.
+        assert!((80..=100).contains(&ef), "{ef}");
+    }
+}

@@ -1,0 +1,437 @@
+//! What schedulers over several queues share: which packets a queue takes, what each is entitled to, and the books.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::abe::Service;
+use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
+use crate::table::{at_key, bad_name};
+use crate::units::UnitError;
+use crate::{Bitrate, Color, Context, Dscp, Environment, Header, Instant, Ledger, Occupancy, Packet};
+
+/// Which packets a queue takes: those that agree with every key given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Match {
+    /// The label-switched path that they follow, by name; acknowledgements follow it, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub path: Option<PathName>,
+    /// Their codepoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<Dscp>,
+    /// The Alternative Best-Effort service that they ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Service>,
+    /// Their color.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<Color>,
+}
+
+/// A label-switched path as a user names it. Packets carry its label, which the driver fills in; until then no packet
+/// follows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct PathName {
+    name: String,
+    label: Option<u32>,
+}
+
+impl PathName {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The packets of the path carry this label.
+    pub fn set_label(&mut self, label: u32) {
+        self.label = Some(label);
+    }
+}
+
+impl From<String> for PathName {
+    fn from(name: String) -> Self {
+        Self { name, label: None }
+    }
+}
+
+impl From<PathName> for String {
+    fn from(path: PathName) -> Self {
+        path.name
+    }
+}
+
+impl Match {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    #[inline]
+    fn takes(&self, packet: &Header) -> bool {
+        self.path.as_ref().is_none_or(|path| path.label == Some(packet.label))
+            && self.dscp.is_none_or(|dscp| dscp == packet.dscp)
+            && self.service.is_none_or(|service| service == Service::of(packet.dscp))
+            && self.color.is_none_or(|color| color == packet.color)
+    }
+}
+
+/// The parameters that the queues of all schedulers have.
+pub(super) trait QueueParams {
+    fn name(&self) -> &str;
+    fn selector(&self) -> Option<&Match>;
+    fn selector_mut(&mut self) -> Option<&mut Match>;
+    fn rule(&self) -> &AqmParams;
+}
+
+/// Adds to a scheduler's queue the parameters that all of them have.
+macro_rules! queue_params {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        pub struct $name {
+            /// Its name, in tables and files.
+            pub name: String,
+            /// The packets that it takes, if no earlier queue does; the last queue takes all that are left, and has none.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub r#match: Option<Match>,
+            $($(#[$field_doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: $type,)+
+            /// Who is dropped; it sees this queue alone.
+            pub rule: AqmParams,
+        }
+
+        impl $crate::scheduler::queues::QueueParams for $name {
+            fn name(&self) -> &str {
+                &self.name
+            }
+            fn selector(&self) -> Option<&Match> {
+                self.r#match.as_ref()
+            }
+            fn selector_mut(&mut self) -> Option<&mut Match> {
+                self.r#match.as_mut()
+            }
+            fn rule(&self) -> &AqmParams {
+                &self.rule
+            }
+        }
+    };
+}
+pub(super) use queue_params;
+
+/// Checks names, and that every packet has a queue: the last takes what no other does.
+pub(super) fn check_queues(queues: &[impl QueueParams]) -> Result<(), UnitError> {
+    let refuse =
+        |n: usize, key: &str, text: &str| Err(UnitError::new(at_key(&format!("queues[{n}].{key}"), text)));
+    let Some(last) = queues.len().checked_sub(1) else {
+        return Err(UnitError::new(at_key("queues", "there are none; add one for all packets")));
+    };
+    for (n, queue) in queues.iter().enumerate() {
+        if let Some(problem) = bad_name(queue.name()) {
+            return refuse(n, "name", &problem);
+        }
+        if queues[..n].iter().any(|other| other.name() == queue.name()) {
+            let text = format!("`{}` names an earlier queue; give each its own name", queue.name());
+            return refuse(n, "name", &text);
+        }
+        match queue.selector() {
+            Some(_) if n == last => {
+                let text = "the last queue takes every packet that no other takes; leave `match` out, or add such a queue";
+                return refuse(n, "match", text);
+            }
+            None if n != last => {
+                let text = "only the last queue takes every packet; name some, such as { dscp = 46 }";
+                return refuse(n, "match", text);
+            }
+            Some(selector) if selector.is_empty() => {
+                return refuse(n, "match", "it names no packets; write { dscp = 46 }, or a path");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The paths that the queues name, each with the key at which it stands.
+pub(super) fn paths_of(queues: &mut [impl QueueParams]) -> Vec<(String, &mut PathName)> {
+    let named = queues.iter_mut().enumerate().filter_map(|(n, queue)| {
+        let path = queue.selector_mut()?.path.as_mut()?;
+        Some((format!("queues[{n}].match.path"), path))
+    });
+    named.collect()
+}
+
+/// What a queue is entitled to.
+pub(super) trait Claim {
+    fn rate(&self) -> Option<Bitrate>;
+    fn weight(&self) -> Option<NonZeroU32>;
+}
+
+/// A queue has a rate or a weight.
+pub(super) fn check_claims(queues: &[impl Claim]) -> Result<(), UnitError> {
+    let both = queues.iter().position(|queue| queue.rate().is_some() && queue.weight().is_some());
+    both.map_or(Ok(()), |n| {
+        let text = "a queue is guaranteed a `rate`, or has a `weight` in what is left; leave one out";
+        Err(UnitError::new(at_key(&format!("queues[{n}].weight"), text)))
+    })
+}
+
+/// The link can keep what the queues are promised, and leaves something to the others.
+pub(super) fn check_guarantees(queues: &[impl Claim], link: Bitrate) -> Result<(), UnitError> {
+    let sum = promised(queues);
+    let refuse = |text: String| Err(UnitError::new(at_key("queues", text)));
+    let total = |sum: u128| {
+        let sum = Bitrate::from_bps(u64::try_from(sum).unwrap_or(u64::MAX));
+        sum.map_or_else(|_| String::new(), |sum| sum.to_string())
+    };
+    if sum > u128::from(link.as_bps()) {
+        return refuse(format!("the rates add up to {}, but the link has {link}; lower them", total(sum)));
+    }
+    if sum == u128::from(link.as_bps()) && queues.iter().any(|queue| queue.rate().is_none()) {
+        return refuse(format!(
+            "the rates add up to the link's {link}, so nothing is left for a queue without one; lower them"
+        ));
+    }
+    Ok(())
+}
+
+fn promised(queues: &[impl Claim]) -> u128 {
+    queues.iter().filter_map(Claim::rate).map(|rate| u128::from(rate.as_bps())).sum()
+}
+
+/// What each queue is guaranteed of a link: its rate, or its part of what is left, by weight (1 unless given).
+pub(super) fn shares(queues: &[impl Claim], link: Bitrate) -> Vec<Bitrate> {
+    let weight = |queue: &_| u128::from(Claim::weight(queue).map_or(1, NonZeroU32::get));
+    let left = u128::from(link.as_bps()).saturating_sub(promised(queues));
+    let weights: u128 = queues.iter().filter(|queue| queue.rate().is_none()).map(weight).sum();
+    let share = |queue| {
+        let bps = u64::try_from(left * weight(queue) / weights.max(1)).unwrap_or(u64::MAX);
+        Bitrate::from_bps(bps.max(1)).expect("above zero")
+    };
+    queues.iter().map(|queue| queue.rate().unwrap_or_else(|| share(queue))).collect()
+}
+
+/// The queues of a port, each under its own rule, with their books.
+#[derive(Clone, Debug)]
+pub(super) struct Queues<P> {
+    all: Vec<Queue<P>>,
+    ledgers: Vec<Ledger>,
+    total: Occupancy,
+    /// The queue whose packet is in transmission.
+    serving: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Queue<P> {
+    name: String,
+    takes: Match,
+    packets: VecDeque<P>,
+    rule: AnyAqm,
+}
+
+impl<P: Packet> Queues<P> {
+    /// Empty queues; `rates` are those at which they are served, which their rules go by.
+    pub(super) fn new<Q: QueueParams>(params: &[Q], rates: impl IntoIterator<Item = Bitrate>) -> Self {
+        let queue = |(params, rate): (&Q, Bitrate)| Queue {
+            name: params.name().into(),
+            takes: params.selector().cloned().unwrap_or_default(),
+            packets: VecDeque::new(),
+            rule: params.rule().clone().build(Environment { rate }),
+        };
+        Self {
+            all: params.iter().zip(rates).map(queue).collect(),
+            ledgers: vec![Ledger::default(); params.len()],
+            total: Occupancy::EMPTY,
+            serving: None,
+        }
+    }
+
+    /// Which queue takes a packet.
+    #[inline]
+    pub(super) fn of(&self, packet: &Header) -> usize {
+        let last = self.all.len() - 1;
+        self.all[..last].iter().position(|queue| queue.takes.takes(packet)).unwrap_or(last)
+    }
+
+    /// Puts a packet into its queue, which it names, or gives it back with the reason for its loss.
+    #[inline]
+    pub(super) fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_>) -> Result<usize, (P, Reason)> {
+        let number = self.of(packet.header());
+        let (queue, ledger) = (&mut self.all[number], &mut self.ledgers[number]);
+        let header = packet.header_mut();
+        header.arrived = cx.now;
+        ledger.counters.arrive(header.color);
+        if let Verdict::Drop(reason) = queue.rule.on_arrival(header, &ledger.occupancy, cx) {
+            ledger.counters.drop(header.color, reason);
+            return Err((packet, reason));
+        }
+        self.total.add(header.color, header.size);
+        ledger.admit(header);
+        queue.packets.push_back(packet);
+        Ok(number)
+    }
+
+    /// The transmission under way has ended: a queue that it left empty is idle from now on.
+    #[inline]
+    pub(super) fn sent(&mut self, now: Instant) {
+        if let Some(number) = self.serving.take()
+            && self.all[number].packets.is_empty()
+        {
+            self.all[number].rule.on_idle(now);
+        }
+    }
+
+    /// Takes the head of a queue that has one.
+    #[inline]
+    pub(super) fn pop(&mut self, number: usize) -> P {
+        let packet = self.all[number].packets.pop_front().expect("the scheduler looked at its head");
+        let header = packet.header();
+        self.ledgers[number].send(header);
+        self.total.remove(header.color, header.size);
+        self.serving = Some(number);
+        packet
+    }
+
+    /// The head of a queue.
+    #[inline]
+    pub(super) fn head(&self, number: usize) -> Option<&Header> {
+        self.all[number].packets.front().map(P::header)
+    }
+
+    /// Packets waiting in a queue.
+    #[inline]
+    pub(super) fn len(&self, number: usize) -> usize {
+        self.all[number].packets.len()
+    }
+
+    pub(super) fn occupancy(&self) -> &Occupancy {
+        &self.total
+    }
+
+    pub(super) fn ledgers(&self) -> &[Ledger] {
+        &self.ledgers
+    }
+
+    pub(super) fn name(&self, number: usize) -> &str {
+        &self.all[number].name
+    }
+
+    /// What the rules keep track of, under their queues' names.
+    pub(super) fn gauges(&self) -> Vec<(String, f64)> {
+        let of = |queue: &Queue<P>| {
+            let named = queue.rule.gauges().map(|(name, value)| (format!("{} {name}", queue.name), value));
+            named.collect::<Vec<_>>()
+        };
+        self.all.iter().flat_map(of).collect()
+    }
+
+    pub(super) fn inspect(&self, show: &mut dyn FnMut(&P)) {
+        self.all.iter().flat_map(|queue| &queue.packets).for_each(show);
+    }
+}
+
+/// The part of a discipline over [`Queues`] that does not depend on their order.
+macro_rules! books_of_queues {
+    () => {
+        fn occupancy(&self) -> &Occupancy {
+            self.queues.occupancy()
+        }
+        fn ledgers(&self) -> &[Ledger] {
+            self.queues.ledgers()
+        }
+        fn class_name(&self, class: usize) -> &str {
+            self.queues.name(class)
+        }
+        #[inline]
+        fn class_of(&self, packet: &Header) -> usize {
+            self.queues.of(packet)
+        }
+        fn rules(&self) -> usize {
+            self.queues.ledgers().len()
+        }
+        fn gauges(&self) -> Vec<(String, f64)> {
+            self.queues.gauges()
+        }
+        fn inspect(&self, show: &mut dyn FnMut(&P)) {
+            self.queues.inspect(show);
+        }
+    };
+}
+pub(super) use books_of_queues;
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::scheduler::{Dequeued, Discipline};
+    use crate::{FlowId, Rng};
+
+    /// A packet of the queue that takes this codepoint; its flow tells it from others.
+    pub(crate) fn packet(dscp: u8, number: u32, size: u16) -> Header {
+        Header { dscp: Dscp::new(dscp).unwrap(), ..Header::new(FlowId(number), size) }
+    }
+
+    pub(crate) fn put(queue: &mut impl Discipline<Header>, at: u64, packet: Header) {
+        let now = Instant::from_nanos(at);
+        queue.enqueue(packet, &mut Context { now, rng: &mut Rng::stream(1, "aqm") }).unwrap();
+    }
+
+    pub(crate) fn take(queue: &mut impl Discipline<Header>, at: u64) -> Dequeued<Header> {
+        let now = Instant::from_nanos(at);
+        queue.dequeue(&mut Context { now, rng: &mut Rng::stream(1, "scheduler") })
+    }
+
+    /// Takes this many packets from a queue one after the other, on a link of 8 Mbit/s: 1000 bytes a millisecond.
+    pub(crate) fn drain(queue: &mut impl Discipline<Header>, mut at: u64, packets: usize) -> Vec<u32> {
+        let mut order = Vec::new();
+        while order.len() < packets {
+            let Dequeued::Sent(packet) = take(queue, at) else { return order };
+            order.push(packet.flow.0);
+            at += u64::from(packet.size) * 1000;
+        }
+        order
+    }
+
+    #[test]
+    fn a_match_takes_what_agrees_with_every_key() {
+        let read = |table: &str| serde_json::from_str::<Match>(table).unwrap();
+        let labelled = Header { label: 7, ..packet(46, 0, 40) };
+        let mut path = read(r#"{"path": "gold"}"#);
+        assert!(!path.takes(&labelled), "its label is not known yet");
+        path.path.as_mut().unwrap().set_label(7);
+        assert!(path.takes(&labelled) && !path.takes(&packet(46, 0, 40)));
+        assert_eq!(serde_json::to_string(&path).unwrap(), r#"{"path":"gold"}"#);
+        assert!(read(r#"{"dscp": 46}"#).takes(&labelled) && !read(r#"{"dscp": 0}"#).takes(&labelled));
+        assert!(read(r#"{"service": "green"}"#).takes(&packet(3, 0, 40)));
+        assert!(read(r#"{"color": "yellow", "dscp": 46}"#).takes(&labelled));
+        assert!(!read(r#"{"color": "green", "dscp": 46}"#).takes(&labelled));
+    }
+
+    #[derive(Clone, Copy)]
+    struct Asks(Option<&'static str>, Option<u32>);
+
+    impl Claim for Asks {
+        fn rate(&self) -> Option<Bitrate> {
+            self.0.map(|rate| rate.parse().unwrap())
+        }
+        fn weight(&self) -> Option<NonZeroU32> {
+            self.1.map(|weight| NonZeroU32::new(weight).unwrap())
+        }
+    }
+
+    #[test]
+    fn rates_come_first_and_weights_share_the_rest() {
+        let link: Bitrate = "10Mbps".parse().unwrap();
+        let bps = |asks: &[Asks]| shares(asks, link).iter().map(|share| share.as_bps()).collect::<Vec<_>>();
+        assert_eq!(bps(&[Asks(None, None)]), [10_000_000]);
+        assert_eq!(bps(&[Asks(None, Some(1)), Asks(None, Some(4))]), [2_000_000, 8_000_000]);
+        let mixed = [Asks(Some("4Mbps"), None), Asks(None, Some(2)), Asks(None, None)];
+        assert_eq!(bps(&mixed), [4_000_000, 4_000_000, 2_000_000]);
+        let problem = |asks: &[Asks]| check_guarantees(asks, link).unwrap_err().to_string();
+        assert!(problem(&[Asks(Some("4Mbps"), None), Asks(Some("7Mbps"), None)]).contains("11Mbps"));
+        assert!(problem(&[Asks(Some("10Mbps"), None), Asks(None, None)]).contains("nothing is left"));
+        assert!(check_guarantees(&[Asks(Some("10Mbps"), None)], link).is_ok());
+        assert!(check_claims(&[Asks(Some("1Mbps"), Some(1))]).is_err());
+    }
+}

@@ -1,0 +1,236 @@
+//! Weighted fair queueing by start times: Goyal, Vin & Cheng, "Start-Time Fair Queueing: A Scheduling Algorithm for Integrated
+//! Services Packet Switching Networks", IEEE/ACM Transactions on Networking 5(5), 1997, section 2.
+//!
+//! A packet that comes to queue f has the start tag S = max(v, F), where F is the finish tag of the one before it, and the
+//! finish tag S + l / r_f; the smallest start tag goes first, and v is that of the packet in transmission. Among the fair
+//! queues that need no fluid model this one is as fair as self-clocked fair queueing (Golestani 1994), for a smaller delay
+//! of queues with a small share, and it stays fair where the rate of the link varies. Every queue with packets gets at
+//! least its rate, up to one packet of each queue.
+//!
+//! Tags are whole nanoseconds of virtual time; each queue carries the remainder of its divisions, so that no rounding
+//! accumulates, and virtual time begins anew whenever nothing waits.
+
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::queues::{
+    Claim, Queues, books_of_queues, check_claims, check_guarantees, check_queues, paths_of, queue_params,
+    shares,
+};
+use super::{Dequeued, Discipline, Match, PathName};
+use crate::aqm::{AqmParams, Reason};
+use crate::units::UnitError;
+use crate::{Bitrate, Block, Context, Environment, Header, Ledger, Occupancy, Packet};
+
+queue_params! {
+    /// One queue of a port served by weighted fair queueing.
+    WfqQueue {
+        /// The rate that it is guaranteed (C_AF of Bouras & Sevasti 2004); its rule counts idle time by it.
+        rate: Option<Bitrate>,
+        /// Without a rate: its part, beside the others without one, of what the guaranteed rates leave; 1 unless given.
+        weight: Option<NonZeroU32>,
+    }
+}
+
+impl Claim for WfqQueue {
+    fn rate(&self) -> Option<Bitrate> {
+        self.rate
+    }
+    fn weight(&self) -> Option<NonZeroU32> {
+        self.weight
+    }
+}
+
+/// Parameters of [`Wfq`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WfqParams {
+    /// The queues; of equal start tags the first goes first.
+    pub queues: Vec<WfqQueue>,
+}
+
+/// Queues with their places in virtual time.
+#[derive(Clone, Debug)]
+pub struct Wfq<P> {
+    queues: Queues<P>,
+    clocks: Vec<Clock>,
+    /// The start tag of the packet in transmission (v).
+    virtual_time: u128,
+}
+
+#[derive(Clone, Debug)]
+struct Clock {
+    /// The queue's share of the link in bit/s (r_f).
+    share: u64,
+    /// The start tag of its head; where it has none, the finish tag of the last packet that it sent.
+    tag: u128,
+    /// What the divisions so far have left, in bit × 10⁹ below one share.
+    remainder: u64,
+}
+
+impl<P: Packet> Block for Wfq<P> {
+    type Params = WfqParams;
+    const NAME: &'static str = "wfq";
+    const SUMMARY: &'static str =
+        "every queue gets at least its guaranteed rate, and its part of what is left";
+    const SOURCE: &'static str = "start-time fair queueing, Goyal, Vin & Cheng 1997";
+
+    fn check(params: &WfqParams) -> Result<(), UnitError> {
+        check_claims(&params.queues)?;
+        check_queues(&params.queues)
+    }
+
+    fn fits(params: &WfqParams, environment: Environment) -> Result<(), UnitError> {
+        check_guarantees(&params.queues, environment.rate)
+    }
+
+    fn paths(params: &mut WfqParams) -> Vec<(String, &mut PathName)> {
+        paths_of(&mut params.queues)
+    }
+
+    fn new(params: WfqParams, environment: Environment) -> Self {
+        let shares = shares(&params.queues, environment.rate);
+        Self {
+            clocks: shares
+                .iter()
+                .map(|share| Clock { share: share.as_bps(), tag: 0, remainder: 0 })
+                .collect(),
+            queues: Queues::new(&params.queues, shares),
+            virtual_time: 0,
+        }
+    }
+}
+
+impl Clock {
+    /// Its queue, which was empty, has a head.
+    #[inline]
+    fn join(&mut self, virtual_time: u128) {
+        if self.tag < virtual_time {
+            (self.tag, self.remainder) = (virtual_time, 0);
+        }
+    }
+
+    /// Its head is sent: l / r_f later.
+    #[inline]
+    fn advance(&mut self, size: u16) {
+        let price = u64::from(size) * 8_000_000_000 + self.remainder;
+        self.tag += u128::from(price / self.share);
+        self.remainder = price % self.share;
+    }
+}
+
+impl<P: Packet> Discipline<P> for Wfq<P> {
+    #[inline]
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)> {
+        let queue = self.queues.enqueue(packet, cx)?;
+        if self.queues.len(queue) == 1 {
+            self.clocks[queue].join(self.virtual_time);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P> {
+        self.queues.sent(cx.now);
+        let waiting = (0..self.clocks.len()).filter(|&queue| self.queues.len(queue) > 0);
+        let Some(queue) = waiting.min_by_key(|&queue| self.clocks[queue].tag) else {
+            self.virtual_time = 0;
+            self.clocks.iter_mut().for_each(|clock| (clock.tag, clock.remainder) = (0, 0));
+            return Dequeued::Wait(None);
+        };
+        let packet = self.queues.pop(queue);
+        self.virtual_time = self.clocks[queue].tag;
+        self.clocks[queue].advance(packet.header().size);
+        Dequeued::Sent(packet)
+    }
+
+    books_of_queues!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::queues::tests::{drain, packet, put, take};
+    use super::*;
+
+    /// Queues for codepoints 1, 2 and all others.
+    fn wfq(weights: [u32; 3]) -> Wfq<Header> {
+        let rule = r#""rule": {"aqm": "drop-tail", "limit": "9999p"}"#;
+        let [a, b, c] = weights;
+        let table = format!(
+            r#"{{"queues": [
+                {{"name": "a", "match": {{"dscp": 1}}, "weight": {a}, {rule}}},
+                {{"name": "b", "match": {{"dscp": 2}}, "weight": {b}, {rule}}},
+                {{"name": "c", "weight": {c}, {rule}}}]}}"#
+        );
+        let params: WfqParams = serde_json::from_str(&table).unwrap();
+        Wfq::<Header>::check(&params).unwrap();
+        // 6 Mbit/s, so that weights of 1, 2 and 3 are 1, 2 and 3 Mbit/s: 1000 bytes take 8, 4 and 8/3 ms of virtual time.
+        Wfq::new(params, Environment { rate: "6Mbps".parse().unwrap() })
+    }
+
+    fn fill(wfq: &mut Wfq<Header>, packets: u32, sizes: [u16; 3]) {
+        for n in 0..packets {
+            for (queue, size) in (0_u8..).zip(sizes) {
+                put(wfq, 0, packet(queue + 1, u32::from(queue) * 1000 + n, size));
+            }
+        }
+    }
+
+    #[test]
+    fn weights_by_hand() {
+        // Start tags in units of 8/6 ms: a 0 6 12, b 0 3 6 9, c 0 2 4 6 8 10; equal ones in the order of the queues. That
+        // nothing is lost to rounding shows at 6, where three thirds of a packet meet.
+        let mut wfq = wfq([1, 2, 3]);
+        fill(&mut wfq, 9, [1000; 3]);
+        let order = drain(&mut wfq, 0, 12);
+        assert_eq!(order, [0, 1000, 2000, 2001, 1001, 2002, 1, 1002, 2003, 2004, 1003, 2005]);
+    }
+
+    #[test]
+    fn unequal_sizes_by_hand() {
+        // Equal weights, sizes 1500, 500 and 1000: start tags a 0 3 6, b 0 1 2 3 4 5 6, c 0 2 4 6 (in 500 bytes).
+        let mut wfq = wfq([1, 1, 1]);
+        fill(&mut wfq, 9, [1500, 500, 1000]);
+        let order = drain(&mut wfq, 0, 11);
+        assert_eq!(order, [0, 1000, 2000, 1001, 1002, 2001, 1, 1003, 1004, 2002, 1005]);
+    }
+
+    #[test]
+    fn a_queue_that_was_idle_gets_no_credit() {
+        let mut wfq = wfq([1, 1, 1]);
+        (0..6).for_each(|n| put(&mut wfq, 0, packet(1, n, 1000)));
+        assert_eq!(drain(&mut wfq, 0, 3), [0, 1, 2]);
+        // The third packet is in transmission: v is its start tag, 2. b joins at 2, and a goes on at 3.
+        (0..3).for_each(|n| put(&mut wfq, 1, packet(2, 1000 + n, 1000)));
+        assert_eq!(drain(&mut wfq, 3, 6), [1000, 3, 1001, 4, 1002, 5]);
+    }
+
+    #[test]
+    fn virtual_time_begins_anew_when_nothing_waits() {
+        let mut wfq = wfq([1, 2, 3]);
+        fill(&mut wfq, 2, [40, 1000, 1500]);
+        drain(&mut wfq, 0, 6);
+        assert!(wfq.virtual_time > 0);
+        assert_eq!(take(&mut wfq, 9_000_000), Dequeued::Wait(None));
+        assert!(
+            wfq.virtual_time == 0 && wfq.clocks.iter().all(|clock| (clock.tag, clock.remainder) == (0, 0))
+        );
+    }
+
+    #[test]
+    fn shares_do_not_drift() {
+        // A third of the link each way: 8000 bit / 7 share have no whole number of nanoseconds.
+        let mut wfq = wfq([1, 3, 3]);
+        let mut sent = [0_u64; 3];
+        fill(&mut wfq, 9, [1000; 3]);
+        for n in 0..700_000_u32 {
+            let Dequeued::Sent(header) = take(&mut wfq, 0) else { panic!("it is never empty") };
+            let queue = usize::from(header.dscp.get() - 1);
+            sent[queue] += 1;
+            put(&mut wfq, 0, packet(header.dscp.get(), n, 1000));
+        }
+        assert_eq!(sent, [100_000, 300_000, 300_000]);
+    }
+}
