@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,10 @@ ROLES = {
     "aqm": "Queue managers decide who is dropped.",
     "scheduler": "Schedulers decide who is sent next; the queue manager that is their rule, who is dropped.",
 }
+# The name of a scenario's table in the type of a block's parameter.
+TABLES = re.compile(r"`(\w+)`(?= tables)")
+# The types of JSON that are written as bare numbers.
+NUMBERS = ("number", "integer")
 
 Schema = dict[str, Any]
 
@@ -47,7 +52,7 @@ def block_section(block: dict[str, Any]) -> str:
     rows = [
         [
             f"`{name}`",
-            parameter["type"],
+            TABLES.sub(lambda match: f"[{match[1]}](scenario.md#{match[1].lower()})", parameter["type"]),
             shown(parameter["default"], "required" if parameter["required"] else "none"),
             parameter["description"],
         ]
@@ -111,15 +116,18 @@ def kind(value: Schema, named: dict[str, Schema]) -> str:
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         part = named[name]
-        place = "values" if "pattern" in part or part.get("type") == "number" else name.lower()
+        place = "values" if "pattern" in part or part.get("type") in NUMBERS else name.lower()
         return f"[{name}](#{place})"
     if "anyOf" in value:
         return " or ".join(kind(option, named) for option in value["anyOf"] if option != {"type": "null"})
-    if value.get("type") == "array":
-        return f"list of {kind(value['items'], named)}"
     if isinstance(value.get("additionalProperties"), dict):
         return f"by name, {kind(value['additionalProperties'], named)}"
-    return str(value["type"])
+    types = value["type"] if isinstance(value["type"], list) else [value["type"]]
+    return " or ".join(
+        f"list of {kind(value['items'], named)}" if one == "array" else str(one)
+        for one in types
+        if one != "null"
+    )
 
 
 def written(part: Schema) -> str:
@@ -129,7 +137,8 @@ def written(part: Schema) -> str:
         return f"text such as {examples}: `{part['pattern']}`"
     above, least, most = part.get("exclusiveMinimum"), part.get("minimum"), part.get("maximum")
     lower = f"above {above}" if least is None else f"from {least}"
-    return f"a number {lower}{'' if most is None else f' to {most}'}"
+    number = "a number" if part["type"] == "number" else "a whole number"
+    return f"{number} {lower}{'' if most is None else f' to {most}'}"
 
 
 def shown(default: object, otherwise: str) -> str:

@@ -26,13 +26,19 @@ __all__ = [
     "Access",
     "Aqm",
     "DropTail",
+    "Drr",
+    "DrrQueue",
     "Dsd",
     "Edf",
     "Fifo",
     "Flow",
     "FlowProfile",
     "InverseRate",
+    "LabelSwitchedPath",
     "Link",
+    "Match",
+    "Priority",
+    "PriorityQueue",
     "Probes",
     "Profile",
     "Queue",
@@ -51,6 +57,8 @@ __all__ = [
     "Transport",
     "Tsw",
     "Udp",
+    "Wfq",
+    "WfqQueue",
 ]
 
 
@@ -358,7 +366,143 @@ class Dsd(Table):
     base_rtt: str | None = None
 
 
-Scheduler: TypeAlias = Fifo | Edf | Dsd
+@dataclass(frozen=True, kw_only=True)
+class Match(Table):
+    """Which packets a queue takes: those that agree with every key given.
+
+    Attributes:
+        path: The label-switched path that they follow, by name; acknowledgements follow it, too.
+        dscp: Their codepoint.
+        service: The Alternative Best-Effort service that they ask for.
+        color: Their color.
+    """
+
+    path: str | None = None
+    dscp: int | None = None
+    service: Literal["blue", "green"] | None = None
+    color: Literal["green", "yellow", "red"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorityQueue(Table):
+    """One queue of a port served by strict priority.
+
+    Attributes:
+        name: Its name, in tables and files.
+        match: The packets that it takes, if no earlier queue does; the last queue takes all that are
+            left, and has none.
+        cap: The most that it may send while a later queue has packets; unlimited unless given.
+        rule: Who is dropped; it sees this queue alone.
+    """
+
+    name: str
+    rule: Aqm
+    match: Match | None = None
+    cap: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priority(Table):
+    """The first queue that has a packet and is within its cap.
+
+    Source: Bouras & Sevasti 2004, section 5.3; ns-2's DiffServ module, mode PRI.
+
+    Attributes:
+        queues: The queues, highest priority first.
+        meter: How a queue's rate is held against its cap. Default: "token-bucket".
+        burst: How much a capped queue may send at once (token bucket): by default two packets of 1500
+            bytes. Default: "3kB".
+        window: The window over which a capped queue's rate is smoothed (time sliding window). Default:
+            "1s".
+        excess: What happens when every queue with a packet is above its cap. Default: "highest".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "priority")
+
+    queues: Sequence[PriorityQueue]
+    meter: Literal["token-bucket", "tsw"] | None = None
+    burst: str | None = None
+    window: str | None = None
+    excess: Literal["highest", "idle"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrrQueue(Table):
+    """One queue of a port served by deficit round robin.
+
+    Attributes:
+        name: Its name, in tables and files.
+        match: The packets that it takes, if no earlier queue does; the last queue takes all that are
+            left, and has none.
+        rate: The rate that it is guaranteed; its rule counts idle time by it.
+        weight: Without a rate: its part, beside the others without one, of what the guaranteed rates
+            leave; 1 unless given.
+        rule: Who is dropped; it sees this queue alone.
+    """
+
+    name: str
+    rule: Aqm
+    match: Match | None = None
+    rate: str | None = None
+    weight: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drr(Table):
+    """Queues take turns; what a turn leaves of its quantum counts in the next.
+
+    Source: deficit round robin, Shreedhar & Varghese 1995.
+
+    Attributes:
+        queues: The queues, in the order of their first turns.
+        quantum: What a turn gives to the queue with the smallest share; the others' quanta are in
+            proportion. Default: "1.5kB".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "drr")
+
+    queues: Sequence[DrrQueue]
+    quantum: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WfqQueue(Table):
+    """One queue of a port served by weighted fair queueing.
+
+    Attributes:
+        name: Its name, in tables and files.
+        match: The packets that it takes, if no earlier queue does; the last queue takes all that are
+            left, and has none.
+        rate: The rate that it is guaranteed (C_AF of Bouras & Sevasti 2004); its rule counts idle time
+            by it.
+        weight: Without a rate: its part, beside the others without one, of what the guaranteed rates
+            leave; 1 unless given.
+        rule: Who is dropped; it sees this queue alone.
+    """
+
+    name: str
+    rule: Aqm
+    match: Match | None = None
+    rate: str | None = None
+    weight: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wfq(Table):
+    """Every queue gets at least its guaranteed rate, and its part of what is left.
+
+    Source: start-time fair queueing, Goyal, Vin & Cheng 1997.
+
+    Attributes:
+        queues: The queues; of equal start tags the first goes first.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "wfq")
+
+    queues: Sequence[WfqQueue]
+
+
+Scheduler: TypeAlias = Fifo | Edf | Dsd | Priority | Drr | Wfq
 """Any scheduler."""
 
 
@@ -400,6 +544,21 @@ class Link(Table):
     delay: str
     queue: Queue | None = None
     reverse: Reverse | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelSwitchedPath(Table):
+    """A route that flows are pinned to; their packets, also acknowledgements, carry its label.
+
+    Attributes:
+        via: Its routers, from the ingress to the egress. Where several links join two of them, it takes
+            the first by name.
+        back: The routers of the way back, from the egress to the ingress; the same ones in reverse
+            unless given.
+    """
+
+    via: Sequence[str]
+    back: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -615,8 +774,10 @@ class Flow(Table):
     Attributes:
         name: The group's name in tables.
         count: How many flows it has. Default: 1.
-        from_: The router of the sending hosts.
-        to: The router of the receiving hosts.
+        from_: The router of the sending hosts; the ingress of `path` unless given.
+        to: The router of the receiving hosts; the egress of `path` unless given.
+        path: The label-switched path that the flows' packets and their acknowledgements take; a
+            shortest route unless given.
         access: The private link of each host, at both ends; hosts sit at the routers unless given.
         egress: The private link of each receiving host, where it differs from `access`.
         transport: How the flows send.
@@ -625,6 +786,8 @@ class Flow(Table):
         color: The color of the flows' packets where they have no profile. Default: "yellow".
         service: The Asymmetric Best-Effort service that the flows' packets ask for; only best effort,
             without a profile, can be green. Default: "blue".
+        dscp: The codepoint of the flows' data packets, such as 46 for Expedited Forwarding; a profile's
+            marker writes its own, and `service` stands for one.
         out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
             then lowers its window by one (No-OUT); it does not unless given.
         start: When each flow begins: a time (`2s`), or a range from which each draws its own
@@ -634,15 +797,17 @@ class Flow(Table):
     """
 
     name: str
-    from_: str
-    to: str
     transport: Transport
     count: int | None = None
+    from_: str | None = None
+    to: str | None = None
+    path: str | None = None
     access: Access | None = None
     egress: Access | None = None
     profile: FlowProfile | None = None
     color: Literal["green", "yellow", "red"] | None = None
     service: Literal["blue", "green"] | None = None
+    dscp: int | None = None
     out_feedback: str | None = None
     start: str | None = None
     stop: str | None = None
@@ -670,6 +835,8 @@ class Scenario(Table):
         duration: Simulated time of one run.
         warmup: Throughput, queue lengths and delays are measured after this. Default: "0s".
         links: Links between routers, by name. A router exists by being named in a link.
+        paths: Label-switched paths, by name: routes that flows are pinned to, whatever the shortest one
+            is.
         profiles: Profiles that several flows share, by name: one meter for all of them, at their first
             router.
         flows: Groups of flows.
@@ -681,5 +848,6 @@ class Scenario(Table):
     flows: Sequence[Flow]
     title: str | None = None
     warmup: str | None = None
+    paths: Mapping[str, LabelSwitchedPath] | None = None
     profiles: Mapping[str, Profile] | None = None
     probes: Probes | None = None

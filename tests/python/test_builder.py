@@ -70,6 +70,79 @@ def test_builder_and_file_say_the_same() -> None:
     assert _engine.scenario_from_json(BUILT.to_json(), "built") == from_file
 
 
+QUEUES = """
+duration = "5s"
+paths.gold.via = ["a", "b", "c"]
+paths.silver = { via = ["a", "b", "c"], back = ["c", "d", "a"] }
+links.a-b = { from = "a", to = "b", rate = "20Mbps", delay = "5ms" }
+links.c-d = { from = "c", to = "d", rate = "20Mbps", delay = "5ms" }
+links.d-a = { from = "d", to = "a", rate = "20Mbps", delay = "5ms" }
+
+[links.b-c]
+from = "b"
+to = "c"
+rate = "10Mbps"
+delay = "5ms"
+queue.scheduler = "wfq"
+queue.queues = [
+  { name = "ef", match = { dscp = 46 }, rate = "1Mbps", rule = { aqm = "drop-tail", limit = "50p" } },
+  { name = "gold", match = { path = "gold" }, weight = 2, rule = { aqm = "drop-tail", limit = "99p" } },
+  { name = "rest", rule = { aqm = "red", thresholds = "5/50/0.1", limit = "99p" } },
+]
+
+[[flows]]
+name = "gold"
+path = "gold"
+transport = { tcp = "newreno" }
+
+[[flows]]
+name = "silver"
+path = "silver"
+transport = { tcp = "newreno" }
+
+[[flows]]
+name = "voice"
+from = "b"
+to = "c"
+dscp = 46
+transport = { udp = "cbr", rate = "64kbps" }
+"""
+
+
+def test_paths_and_queues_can_be_built() -> None:
+    def plain(a: str, b: str) -> perhop.Link:
+        return perhop.Link(from_=a, to=b, rate="20Mbps", delay="5ms")
+
+    queues = [
+        perhop.WfqQueue(
+            name="ef", match=perhop.Match(dscp=46), rate="1Mbps", rule=perhop.DropTail(limit="50p")
+        ),
+        perhop.WfqQueue(
+            name="gold", match=perhop.Match(path="gold"), weight=2, rule=perhop.DropTail(limit="99p")
+        ),
+        perhop.WfqQueue(name="rest", rule=perhop.Red(thresholds="5/50/0.1", limit="99p")),
+    ]
+    port = perhop.Link(from_="b", to="c", rate="10Mbps", delay="5ms", queue=perhop.Wfq(queues=queues))
+    tcp = Tcp(tcp="newreno")
+    built = Scenario(
+        duration="5s",
+        paths={
+            "gold": perhop.LabelSwitchedPath(via=["a", "b", "c"]),
+            "silver": perhop.LabelSwitchedPath(via=["a", "b", "c"], back=["c", "d", "a"]),
+        },
+        links={"a-b": plain("a", "b"), "c-d": plain("c", "d"), "d-a": plain("d", "a"), "b-c": port},
+        flows=[
+            Flow(name="gold", path="gold", transport=tcp),
+            Flow(name="silver", path="silver", transport=tcp),
+            Flow(name="voice", from_="b", to="c", dscp=46, transport=perhop.Udp(udp="cbr", rate="64kbps")),
+        ],
+    )
+    assert built.to_dict() == tomllib.loads(QUEUES)
+    canonical = _engine.scenario_from_toml(QUEUES, "file")
+    assert _engine.scenario_from_json(built.to_json(), "built") == canonical
+    assert _engine.scenario_from_json(canonical, "again") == canonical
+
+
 def test_canonical_form_is_its_own_canonical_form() -> None:
     canonical = _engine.scenario_from_json(BUILT.to_json(), "built")
     assert _engine.scenario_from_json(canonical, "again") == canonical
@@ -102,9 +175,13 @@ def test_the_schema_accepts_what_the_engine_accepts() -> None:
     validator = jsonschema.Draft202012Validator(published)
     validator.check_schema(published)
     validator.validate(tomllib.loads(FILE))
+    validator.validate(tomllib.loads(QUEUES))
     for broken in (
         FILE.replace("20Mbps", "20mbps"),
         FILE.replace("limit", "limti"),
         FILE.replace("newreno", "x"),
+        QUEUES.replace("46", "64"),
+        QUEUES.replace("weight = 2", "weight = 0"),
+        QUEUES.replace("path =", "pth ="),
     ):
         assert not validator.is_valid(tomllib.loads(broken))

@@ -44,6 +44,15 @@ pub(crate) enum Step {
     Index(usize),
 }
 
+/// The steps of an inner path as blocks write it: `queues[1].match.path`.
+pub(crate) fn steps(path: &str) -> impl Iterator<Item = Step> {
+    let parts = path.split(['.', '[']).filter(|part| !part.is_empty());
+    parts.map(|part| match part.strip_suffix(']').and_then(|index| index.parse().ok()) {
+        Some(index) => Step::Index(index),
+        None => Step::Key(part.into()),
+    })
+}
+
 impl Problem {
     pub(crate) fn at(path: impl IntoIterator<Item = Step>, text: impl Into<String>) -> Self {
         Self { path: path.into_iter().collect(), text: text.into() }

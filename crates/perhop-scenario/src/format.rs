@@ -11,7 +11,7 @@ use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{at_key, nested};
 use perhop_core::units::UnitError;
-use perhop_core::{Bitrate, Bytes, Color, Duration};
+use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::tfrc::TfrcParams;
@@ -35,6 +35,9 @@ pub struct Scenario {
     pub warmup: Duration,
     /// Links between routers, by name. A router exists by being named in a link.
     pub links: BTreeMap<String, Link>,
+    /// Label-switched paths, by name: routes that flows are pinned to, whatever the shortest one is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub paths: BTreeMap<String, LabelSwitchedPath>,
     /// Profiles that several flows share, by name: one meter for all of them, at their first router.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, Profile>,
@@ -80,7 +83,19 @@ pub struct Reverse {
     pub queue: Option<Queue>,
 }
 
-/// A queue: an AQM by name, with its parameters, over packets in order of arrival; or a scheduler by name, with its own.
+/// A route that flows are pinned to; their packets, also acknowledgements, carry its label.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LabelSwitchedPath {
+    /// Its routers, from the ingress to the egress. Where several links join two of them, it takes the first by name.
+    pub via: Vec<String>,
+    /// The routers of the way back, from the egress to the ingress; the same ones in reverse unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Vec<String>>,
+}
+
+/// A queue: an AQM by name, with its parameters, over packets in order of arrival; or a scheduler by name, with its own,
+/// over one queue or several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue(pub SchedulerParams);
 
@@ -108,10 +123,15 @@ pub struct Flow {
     /// How many flows it has.
     #[serde(default = "one")]
     pub count: u32,
-    /// The router of the sending hosts.
-    pub from: String,
-    /// The router of the receiving hosts.
-    pub to: String,
+    /// The router of the sending hosts; the ingress of `path` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The router of the receiving hosts; the egress of `path` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The label-switched path that the flows' packets and their acknowledgements take; a shortest route unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// The private link of each host, at both ends; hosts sit at the routers unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
@@ -130,6 +150,10 @@ pub struct Flow {
     /// green.
     #[serde(default)]
     pub service: Service,
+    /// The codepoint of the flows' data packets, such as 46 for Expedited Forwarding; a profile's marker writes its own,
+    /// and `service` stands for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<Dscp>,
     /// The marker tells the sender of each OUT packet after this delay, and the sender then lowers its window by one
     /// (No-OUT); it does not unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -65,7 +65,7 @@ fn number_range(definition: &Value) -> String {
 }
 
 /// `boolean`, a range of numbers, a quantity with an example (`Thresholds, such as 30/90/0.05`), the words that may stand
-/// there, or, for a block inside this one, the key that names it.
+/// there, or, for a block inside this one, the key that names it; for a list, the name of its tables in the scenario format.
 fn type_name(property: &Value, definitions: &Value) -> String {
     // What may be left out is this or null.
     if let Some(either) = property["anyOf"].as_array() {
@@ -73,6 +73,9 @@ fn type_name(property: &Value, definitions: &Value) -> String {
             .iter()
             .find(|one| one["type"] != "null")
             .map_or_else(String::new, |one| type_name(one, definitions));
+    }
+    if property["type"] == "array" {
+        return format!("list of {} tables", type_name(&property["items"], definitions));
     }
     let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else {
         return property["type"].as_str().unwrap_or("any").into();
@@ -87,6 +90,9 @@ fn type_name(property: &Value, definitions: &Value) -> String {
     }
     if ["number", "integer"].map(Value::from).contains(&definition["type"]) {
         return number_range(definition);
+    }
+    if definition["properties"].is_object() {
+        return format!("`{name}`");
     }
     let example = definition["examples"][0].as_str();
     example.map_or_else(

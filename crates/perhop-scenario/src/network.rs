@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 
 use perhop_core::abe::Service;
-use perhop_core::{Bitrate, Instant};
-use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
+use perhop_core::table::{bad_name, split_key};
+use perhop_core::{Bitrate, Environment, Instant};
+use perhop_sim::{
+    AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, PathSpec, SharedMeter, TransportSpec,
+};
 
-use crate::error::{Problem, Step, did_you_mean};
-use crate::format::{Access, Flow, FlowProfile, Scenario, Transport};
+use crate::error::{Problem, Step, did_you_mean, steps};
+use crate::format::{Access, Flow, FlowProfile, LabelSwitchedPath, Queue, Scenario, Transport};
 
 /// More flows than this are refused: a slip of the keyboard, or a machine out of memory.
 const MOST_FLOWS: u64 = 1_000_000;
@@ -17,17 +20,6 @@ const MOST_SAMPLES: u64 = 50_000_000;
 
 /// What a link's reverse direction is called.
 const REVERSE: &str = " (reverse)";
-
-/// Why a name cannot stand in a table, if it cannot.
-fn bad_name(name: &str) -> Option<String> {
-    if name.trim().is_empty() {
-        Some("a name has at least one letter".into())
-    } else if name.chars().any(char::is_control) {
-        Some(format!("{name:?} has a control character; write a name that fits into a line"))
-    } else {
-        None
-    }
-}
 
 impl Scenario {
     /// Checks how the parts fit together.
@@ -66,6 +58,8 @@ impl Scenario {
                 return at(vec![key("links"), key(name), key("to")], text);
             }
         }
+        self.check_paths()?;
+        self.check_queues()?;
         if self.flows.is_empty() {
             return at(vec![key("flows")], "there are none; add a [[flows]] table".into());
         }
@@ -90,7 +84,7 @@ impl Scenario {
                 );
             }
             self.check_route(flow, under)?;
-            self.check_profile(flow, under)?;
+            self.check_marking(flow, under)?;
             if flow.volume.is_some_and(|volume| volume.get() == 0) {
                 return at(
                     under("volume"),
@@ -111,31 +105,159 @@ impl Scenario {
         Ok(())
     }
 
-    fn check_route(&self, flow: &Flow, under: impl Fn(&str) -> Vec<Step>) -> Result<(), Problem> {
-        let nodes = self.nodes();
-        for (key, node) in [("from", &flow.from), ("to", &flow.to)] {
-            if !nodes.contains(node.as_str()) {
-                let hint = did_you_mean(node, nodes.iter().copied());
-                let known = nodes.iter().copied().collect::<Vec<_>>().join(", ");
-                return Err(Problem::at(
-                    under(key),
-                    format!("unknown node `{node}`{hint} (the links name: {known})"),
-                ));
+    /// Every path leads over links, from a router to another, and passes none twice.
+    fn check_paths(&self) -> Result<(), Problem> {
+        for (name, path) in &self.paths {
+            let under = |rest: &[Step]| {
+                [Step::Key("paths".into()), Step::Key(name.clone())].into_iter().chain(rest.to_vec())
+            };
+            if let Some(problem) = bad_name(name) {
+                return Err(Problem::at(under(&[]), problem));
             }
-        }
-        if flow.from == flow.to {
-            let text = format!("the flow begins and ends at `{}`; it needs a link to cross", flow.to);
-            return Err(Problem::at(under("to"), text));
-        }
-        if !self.reachable(&flow.from).contains(flow.to.as_str()) {
-            let text =
-                format!("`{}` cannot be reached from `{}`; add a link between them", flow.to, flow.from);
-            return Err(Problem::at(under("to"), text));
+            for (key, routers) in [("via", Some(&path.via)), ("back", path.back.as_ref())] {
+                let Some(routers) = routers else { continue };
+                let key = Step::Key(key.into());
+                if routers.len() < 2 {
+                    let text = "a path names two routers at least, its ingress first";
+                    return Err(Problem::at(under(&[key]), text));
+                }
+                for (index, router) in routers.iter().enumerate() {
+                    self.check_hop(&routers[..index], router)
+                        .map_err(|text| Problem::at(under(&[key.clone(), Step::Index(index)]), text))?;
+                }
+            }
+            if let Some(back) = &path.back
+                && let (Some(first), Some(last)) = (back.first(), back.last())
+                && (first.as_str(), last.as_str()) != (path.egress(), path.ingress())
+            {
+                let text = format!(
+                    "the way back leads from `{}` to `{}`, not from `{first}` to `{last}`",
+                    path.egress(),
+                    path.ingress()
+                );
+                return Err(Problem::at(under(&[Step::Key("back".into())]), text));
+            }
         }
         Ok(())
     }
 
-    fn check_profile(&self, flow: &Flow, under: impl Fn(&str) -> Vec<Step>) -> Result<(), Problem> {
+    /// Why a path that has come past these routers cannot go on to the next, if it cannot.
+    fn check_hop(&self, before: &[String], router: &str) -> Result<(), String> {
+        self.check_node(router)?;
+        let Some(last) = before.last() else { return Ok(()) };
+        if before.iter().any(|passed| passed == router) {
+            return Err(format!("the path has passed `{router}` before; name each router once"));
+        }
+        let beside = self.links.values().filter_map(|link| match (&link.from, &link.to) {
+            (from, to) if from == last => Some(to.as_str()),
+            (to, from) if from == last => Some(to.as_str()),
+            _ => None,
+        });
+        let beside: BTreeSet<&str> = beside.collect();
+        if beside.contains(router) {
+            return Ok(());
+        }
+        let beside = beside.into_iter().collect::<Vec<_>>().join(", ");
+        Err(format!("no link joins `{last}` and `{router}` (from `{last}` links lead to: {beside})"))
+    }
+
+    /// Queues name paths that there are, and promise no more than their links can keep.
+    fn check_queues(&self) -> Result<(), Problem> {
+        for (name, link) in &self.links {
+            let reverse = link.reverse.as_ref();
+            let directions = [
+                (&["queue"][..], link.queue.as_ref(), link.rate),
+                (
+                    &["reverse", "queue"][..],
+                    reverse.and_then(|reverse| reverse.queue.as_ref()),
+                    reverse.and_then(|reverse| reverse.rate).unwrap_or(link.rate),
+                ),
+            ];
+            for (keys, queue, rate) in directions {
+                let Some(queue) = queue else { continue };
+                let at = |inner: &str, text: String| {
+                    let under = ["links", name].into_iter().chain(keys.iter().copied());
+                    Problem::at(under.map(|key| Step::Key(key.into())).chain(steps(inner)), text)
+                };
+                queue.0.fits(Environment { rate }).map_err(|problem| {
+                    let text = problem.to_string();
+                    let (inner, message) = split_key(&text);
+                    at(inner, message.into())
+                })?;
+                for (key, path) in queue.0.clone().paths() {
+                    self.check_path(path.name()).map_err(|text| at(&key, text))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Why there is no such path, if there is none.
+    fn check_path(&self, name: &str) -> Result<&LabelSwitchedPath, String> {
+        self.paths.get(name).ok_or_else(|| {
+            let hint = did_you_mean(name, self.paths.keys().map(String::as_str));
+            let known = self.paths.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            if known.is_empty() {
+                return format!("unknown path `{name}`; add a table such as [paths.{name}]");
+            }
+            format!("unknown path `{name}`{hint} (the paths are: {known})")
+        })
+    }
+
+    /// Why there is no such router, if there is none.
+    fn check_node(&self, node: &str) -> Result<(), String> {
+        let nodes = self.nodes();
+        if nodes.contains(node) {
+            return Ok(());
+        }
+        let hint = did_you_mean(node, nodes.iter().copied());
+        let known = nodes.into_iter().collect::<Vec<_>>().join(", ");
+        Err(format!("unknown node `{node}`{hint} (the links name: {known})"))
+    }
+
+    fn check_route(&self, flow: &Flow, under: impl Fn(&str) -> Vec<Step>) -> Result<(), Problem> {
+        let at = |key: &str, text: String| Err(Problem::at(under(key), text));
+        if let Some(name) = &flow.path {
+            let path = self.check_path(name).map_err(|text| Problem::at(under("path"), text))?;
+            for (key, node, end) in [("from", &flow.from, path.ingress()), ("to", &flow.to, path.egress())] {
+                if let Some(node) = node.as_deref().filter(|node| *node != end) {
+                    let which = if key == "from" { "begins" } else { "ends" };
+                    return at(
+                        key,
+                        format!("the path `{name}` {which} at `{end}`, not at `{node}`; leave this key out"),
+                    );
+                }
+            }
+            return Ok(());
+        }
+        for (key, node) in [("from", &flow.from), ("to", &flow.to)] {
+            let Some(node) = node else {
+                let mut place = under(key);
+                place.pop();
+                return Err(Problem::at(place, format!("key `{key}` is missing; or name a `path`")));
+            };
+            self.check_node(node).map_err(|text| Problem::at(under(key), text))?;
+        }
+        let (from, to) = self.ends(flow);
+        if from == to {
+            return at("to", format!("the flow begins and ends at `{to}`; it needs a link to cross"));
+        }
+        if !self.reachable(from).contains(to) {
+            return at("to", format!("`{to}` cannot be reached from `{from}`; add a link between them"));
+        }
+        Ok(())
+    }
+
+    /// Where a group's flows begin and where they end.
+    fn ends<'a>(&'a self, flow: &'a Flow) -> (&'a str, &'a str) {
+        let path = flow.path.as_ref().and_then(|name| self.paths.get(name));
+        let end = |given: &'a Option<String>, of_path: fn(&LabelSwitchedPath) -> &str| {
+            given.as_deref().or_else(|| path.map(of_path)).expect("checked: there is a path or the key")
+        };
+        (end(&flow.from, LabelSwitchedPath::ingress), end(&flow.to, LabelSwitchedPath::egress))
+    }
+
+    fn check_marking(&self, flow: &Flow, under: impl Fn(&str) -> Vec<Step>) -> Result<(), Problem> {
         if flow.out_feedback.is_some() && flow.profile.is_none() {
             let text =
                 "there is no profile, so no marker to tell of OUT packets; add one or leave the key out";
@@ -150,6 +272,14 @@ impl Scenario {
             let text = "the profile's marker would overwrite the codepoint of green packets; leave out this key or `profile`";
             return Err(Problem::at(under("service"), text));
         }
+        if flow.dscp.is_some() && flow.profile.is_some() {
+            let text = "the profile's marker would overwrite this codepoint with one of Assured Forwarding; leave out this key or `profile`";
+            return Err(Problem::at(under("dscp"), text));
+        }
+        if flow.dscp.is_some_and(|dscp| dscp != flow.service.dscp()) && flow.service == Service::Green {
+            let text = "green packets have a codepoint of their own; leave out this key or `service`";
+            return Err(Problem::at(under("dscp"), text));
+        }
         let Some(FlowProfile::Shared(name)) = &flow.profile else { return Ok(()) };
         if !self.profiles.contains_key(name) {
             let hint = did_you_mean(name, self.profiles.keys().map(String::as_str));
@@ -159,9 +289,10 @@ impl Scenario {
         }
         // One meter stands at one router.
         let first = self.flows.iter().find(|other| other.profile == flow.profile).unwrap_or(flow);
-        if first.from != flow.from {
-            let text = format!("flows that share `{name}` begin at `{}`, not at `{}`", first.from, flow.from);
-            return Err(Problem::at(under("from"), text));
+        let (theirs, ours) = (self.ends(first).0, self.ends(flow).0);
+        if theirs != ours {
+            let text = format!("flows that share `{name}` begin at `{theirs}`, not at `{ours}`");
+            return Err(Problem::at(under(if flow.from.is_some() { "from" } else { "path" }), text));
         }
         Ok(())
     }
@@ -207,6 +338,13 @@ impl Scenario {
     pub fn network(&self) -> Network {
         let nodes: Vec<&str> = self.nodes().into_iter().collect();
         let node = |name: &str| NodeId(nodes.binary_search(&name).expect("checked") as u32);
+        let queue = |queue: Option<&Queue>| {
+            let mut queue = queue?.0.clone();
+            for (_, path) in queue.paths() {
+                path.set_label(self.label(path.name()));
+            }
+            Some(queue)
+        };
         let mut links = Vec::new();
         for (name, link) in &self.links {
             let reverse = link.reverse.as_ref();
@@ -216,7 +354,7 @@ impl Scenario {
                 to: node(&link.to),
                 rate: link.rate,
                 delay: link.delay,
-                queue: link.queue.as_ref().map(|queue| queue.0.clone()),
+                queue: queue(link.queue.as_ref()),
             });
             links.push(LinkSpec {
                 name: format!("{name}{REVERSE}"),
@@ -224,15 +362,16 @@ impl Scenario {
                 to: node(&link.from),
                 rate: reverse.and_then(|reverse| reverse.rate).unwrap_or(link.rate),
                 delay: reverse.and_then(|reverse| reverse.delay).unwrap_or(link.delay),
-                queue: reverse.and_then(|reverse| reverse.queue.as_ref()).map(|queue| queue.0.clone()),
+                queue: queue(reverse.and_then(|reverse| reverse.queue.as_ref())),
             });
         }
         let access = |access: &Access| AccessSpec { rate: access.rate, delay: access.delay };
         let flows = self.flows.iter().flat_map(|group| {
             (0..group.count).map(move |member| FlowSpec {
                 name: format!("{}/{member}", group.name),
-                from: node(&group.from),
-                to: node(&group.to),
+                from: node(self.ends(group).0),
+                to: node(self.ends(group).1),
+                path: group.path.as_ref().and_then(|name| self.paths.keys().position(|known| known == name)),
                 access: group.access.as_ref().map(access),
                 egress: group.egress.as_ref().or(group.access.as_ref()).map(access),
                 transport: match &group.transport {
@@ -249,7 +388,7 @@ impl Scenario {
                     }
                 },
                 color: group.color,
-                dscp: group.service.dscp(),
+                dscp: group.dscp.unwrap_or(group.service.dscp()),
                 service: self.sold(group),
                 reserved: self.reserved(group),
                 out_feedback: group.out_feedback,
@@ -259,18 +398,53 @@ impl Scenario {
             })
         });
         let flows = flows.collect();
-        Network {
+        let network = Network {
             duration: self.duration,
             warmup: self.warmup,
             probe_interval: self.probes.interval,
             nodes: nodes.len() as u32,
             links,
+            paths: Vec::new(),
             shared_meters: self
                 .profiles
                 .iter()
                 .map(|(name, profile)| SharedMeter { name: name.clone(), params: profile.0.clone() })
                 .collect(),
             flows,
-        }
+        };
+        let route = |routers: &[String]| {
+            let hops = routers.windows(2).map(|hop| network.link_between(node(&hop[0]), node(&hop[1])));
+            hops.collect::<Option<Vec<_>>>().expect("checked: links join them")
+        };
+        let paths = self.paths.iter().map(|(name, path)| PathSpec {
+            name: name.clone(),
+            label: self.label(name),
+            forward: route(&path.via),
+            backward: route(&path.way_back()),
+        });
+        let paths = paths.collect();
+        Network { paths, ..network }
+    }
+
+    /// The label of a path: from 1, in the order of the names.
+    fn label(&self, path: &str) -> u32 {
+        self.paths.keys().take_while(|name| name.as_str() <= path).count() as u32
+    }
+}
+
+impl LabelSwitchedPath {
+    /// The router where it begins.
+    fn ingress(&self) -> &str {
+        self.via.first().map_or("", String::as_str)
+    }
+
+    /// The router where it ends.
+    fn egress(&self) -> &str {
+        self.via.last().map_or("", String::as_str)
+    }
+
+    /// The routers that acknowledgements pass.
+    fn way_back(&self) -> Vec<String> {
+        self.back.clone().unwrap_or_else(|| self.via.iter().rev().cloned().collect())
     }
 }

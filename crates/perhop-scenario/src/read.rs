@@ -4,7 +4,7 @@ use perhop_core::table::split_key;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::{Problem, ScenarioError, Step, did_you_mean};
+use crate::error::{Problem, ScenarioError, Step, did_you_mean, steps};
 use crate::format::Scenario;
 
 impl Scenario {
@@ -99,7 +99,7 @@ fn problem_of(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem 
         .collect();
     let message = error.inner().to_string();
     let (inner, text) = split_key(&message);
-    path.extend(inner.split('.').filter(|key| !key.is_empty()).map(|key| Step::Key(key.into())));
+    path.extend(steps(inner));
     if let Some((key, text)) = unknown_key(text) {
         // serde's path already ends with an unknown key where it tracks it itself.
         if path.last() != Some(&Step::Key(key.clone())) {
@@ -137,7 +137,9 @@ fn plainer(text: &str) -> String {
     let theirs_and_ours = [
         (" map", " table"),
         ("struct ", "table "),
+        ("expected a nonzero u32", "expected a whole number from 1"),
         ("expected u32", "expected a whole number"),
+        ("expected i64", "expected a whole number"),
         ("expected f64", "expected a number"),
     ];
     theirs_and_ours.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours))

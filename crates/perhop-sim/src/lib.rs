@@ -26,7 +26,7 @@ pub use events::{EventQueue, SourceId};
 pub use histogram::DelayHistogram;
 pub use link::Service;
 pub use network::{
-    AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, SharedMeter, TransportSpec,
+    AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec, SharedMeter, TransportSpec,
 };
 pub use outcome::{ClassOutcome, DelayOutcome, FlowOutcome, LinkOutcome, Outcome};
 pub use probe::{ClassSeries, QueueSeries, Series};

@@ -31,8 +31,24 @@ pub struct Network {
     pub links: Vec<LinkSpec>,
     /// Meters that several flows share, each at the first router of its flows.
     pub shared_meters: Vec<SharedMeter>,
+    /// Label-switched paths.
+    pub paths: Vec<PathSpec>,
     /// Flows, in the order of their numbers.
     pub flows: Vec<FlowSpec>,
+}
+
+/// A label-switched path: a route through certain routers, whatever the shortest one is. It leads from its ingress to its
+/// egress; acknowledgements have their own way back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathSpec {
+    /// Its name.
+    pub name: String,
+    /// What its packets carry, data and acknowledgements alike; 0 is no label.
+    pub label: u32,
+    /// The numbers of its links, in order.
+    pub forward: Vec<usize>,
+    /// Those of the way back.
+    pub backward: Vec<usize>,
 }
 
 /// A meter that several flows share.
@@ -91,6 +107,9 @@ pub struct FlowSpec {
     pub from: NodeId,
     /// The router of the receiving host.
     pub to: NodeId,
+    /// The number of the path that its packets follow, which leads from the one router to the other; `None` for a shortest
+    /// one.
+    pub path: Option<usize>,
     /// The private link of the sending host; `None` if it sits at the router.
     pub access: Option<AccessSpec>,
     /// The private link of the receiving host.
@@ -130,7 +149,7 @@ pub enum TransportSpec {
     Tfrc(TfrcParams),
 }
 
-/// A flow's endpoints are not connected.
+/// A flow's endpoints are not connected, or not by its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoRoute {
     /// The flow's number.
@@ -159,8 +178,27 @@ impl Network {
             nodes: 0,
             links: Vec::new(),
             shared_meters: Vec::new(),
+            paths: Vec::new(),
             flows: Vec::new(),
         }
+    }
+
+    /// The route of a flow's data, or of its acknowledgements: its path if it has one, else one with the fewest hops.
+    pub(crate) fn route_of(&self, flow: &FlowSpec, acknowledges: bool) -> Option<Vec<usize>> {
+        let (from, to) = if acknowledges { (flow.to, flow.from) } else { (flow.from, flow.to) };
+        let Some(path) = flow.path else { return self.route(from, to) };
+        let PathSpec { forward, backward, .. } = self.paths.get(path)?;
+        let links = if acknowledges { backward } else { forward };
+        let end = links.iter().try_fold(from, |at, &link| {
+            let link = self.links.get(link)?;
+            (link.from == at).then_some(link.to)
+        });
+        (end? == to).then(|| links.clone())
+    }
+
+    /// The link from one router straight to another, the first named where there are several.
+    pub fn link_between(&self, from: NodeId, to: NodeId) -> Option<usize> {
+        self.links.iter().position(|link| (link.from, link.to) == (from, to))
     }
 
     /// The links of a path with the fewest hops, `None` if there is none. Among equals, the links named first win.

@@ -77,6 +77,8 @@ struct Flow {
     edge_meter: Option<usize>,
     color: Color,
     dscp: Dscp,
+    /// The label of its path, which acknowledgements carry, too.
+    label: u32,
     service: ServiceLevel,
     out_feedback: Option<Duration>,
     /// When the sender hears of each OUT packet that it does not know of yet.
@@ -127,7 +129,7 @@ impl Simulation {
     /// The network at time zero.
     ///
     /// # Errors
-    /// A flow's endpoints are not connected.
+    /// A flow's endpoints are not connected, or not by its path.
     pub fn new(network: &Network, seed: u64) -> Result<Self, NoRoute> {
         Self::with_service(network, seed, Service::OnDemand)
     }
@@ -135,7 +137,7 @@ impl Simulation {
     /// As [`new`](Self::new), with a choice of how ports are served. The result is the same.
     ///
     /// # Errors
-    /// A flow's endpoints are not connected.
+    /// A flow's endpoints are not connected, or not by its path.
     pub fn with_service(network: &Network, seed: u64, service: Service) -> Result<Self, NoRoute> {
         let end = Instant::ZERO + network.duration;
         let warmup = Instant::ZERO + network.warmup;
@@ -154,36 +156,36 @@ impl Simulation {
         let mut steps = Vec::new();
         let mut flows = Vec::new();
         for (number, spec) in network.flows.iter().enumerate() {
-            let mut route =
-                |from, to, first: &Option<AccessSpec>, last: &Option<AccessSpec>, end_step: Step| {
-                    let no_route = NoRoute { flow: number, from, to };
-                    let begin = steps.len() as u32;
-                    let mut private = |access: &Option<AccessSpec>, steps: &mut Vec<Step>| {
-                        if let Some(access) = access {
-                            steps.push(Step::Private(links.len() as u32));
-                            links.push(Link::open(access.rate, access.delay));
-                        }
-                    };
-                    private(first, &mut steps);
-                    let shared = network.route(from, to).ok_or(no_route)?;
-                    let metered =
-                        matches!(end_step, Step::Receiver) && matches!(spec.marking, Marking::Edge(_));
-                    steps.extend(shared.into_iter().enumerate().map(|(hop, link)| match hop {
-                        0 if metered => Step::Metered(link as u32),
-                        _ => Step::Shared(link as u32),
-                    }));
-                    private(last, &mut steps);
-                    steps.push(end_step);
-                    Ok(begin)
+            let mut route = |first: &Option<AccessSpec>, last: &Option<AccessSpec>, end_step: Step| {
+                let acknowledges = matches!(end_step, Step::Sender);
+                let no_route = NoRoute { flow: number, from: spec.from, to: spec.to };
+                let begin = steps.len() as u32;
+                let mut private = |access: &Option<AccessSpec>, steps: &mut Vec<Step>| {
+                    if let Some(access) = access {
+                        steps.push(Step::Private(links.len() as u32));
+                        links.push(Link::open(access.rate, access.delay));
+                    }
                 };
-            let forward = route(spec.from, spec.to, &spec.access, &spec.egress, Step::Receiver)?;
+                private(first, &mut steps);
+                let shared = network.route_of(spec, acknowledges).ok_or(no_route)?;
+                let metered = !acknowledges && matches!(spec.marking, Marking::Edge(_));
+                steps.extend(shared.into_iter().enumerate().map(|(hop, link)| match hop {
+                    0 if metered => Step::Metered(link as u32),
+                    _ => Step::Shared(link as u32),
+                }));
+                private(last, &mut steps);
+                steps.push(end_step);
+                Ok(begin)
+            };
+            let forward = route(&spec.access, &spec.egress, Step::Receiver)?;
             let backward = match spec.transport {
                 TransportSpec::Tcp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => {
-                    route(spec.to, spec.from, &spec.egress, &spec.access, Step::Sender)?
+                    route(&spec.egress, &spec.access, Step::Sender)?
                 }
                 TransportSpec::Udp(_) => steps.len() as u32,
             };
-            flows.push(Flow::new(spec, seed, forward, backward, (warmup, end)));
+            let label = spec.path.map_or(0, |path| network.paths[path].label);
+            flows.push(Flow::new(spec, label, seed, (forward, backward), (warmup, end)));
         }
         let mut simulation = Self {
             now: Instant::ZERO,
@@ -533,7 +535,13 @@ fn build_shared(shared: &SharedMeter, seed: u64) -> (AnyMeter, Rng) {
 }
 
 impl Flow {
-    fn new(spec: &FlowSpec, seed: u64, forward: u32, backward: u32, measured: (Instant, Instant)) -> Self {
+    fn new(
+        spec: &FlowSpec,
+        label: u32,
+        seed: u64,
+        (forward, backward): (u32, u32),
+        measured: (Instant, Instant),
+    ) -> Self {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
         let (first, last) = spec.start;
         let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
@@ -579,6 +587,7 @@ impl Flow {
             },
             color: spec.color,
             dscp: spec.dscp,
+            label,
             service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
             out_feedback: spec.out_feedback,
             feedback: VecDeque::new(),
@@ -615,8 +624,8 @@ impl Flow {
         let mut cx = Context { now, rng: &mut self.rng };
         let Transmit { sequence, size } = self.sender.transmit(&mut cx, &mut self.datagrams)?;
         let flow = FlowId(number as u32);
-        let mut header =
-            Header { color: self.color, dscp: self.dscp, service: self.service, ..Header::new(flow, size) };
+        let Self { color, dscp, service, label, .. } = *self;
+        let mut header = Header { color, dscp, service, label, ..Header::new(flow, size) };
         if let Some((meter, rng)) = &mut self.meter {
             let color = meter.color(&header, &mut Context { now, rng });
             self.mark(&mut header, sequence, color, now);
@@ -672,7 +681,8 @@ impl Flow {
     }
 
     fn ack(&self, flow: FlowId, expected: u32) -> SimPacket {
-        SimPacket { header: Header::new(flow, self.ack_size), step: self.backward, sequence: expected }
+        let header = Header { label: self.label, ..Header::new(flow, self.ack_size) };
+        SimPacket { header, step: self.backward, sequence: expected }
     }
 
     /// Looks up when the next thing happens besides the sender's timers. A time that has moved away since is found out

@@ -67,6 +67,7 @@ fn flow(number: usize) -> FlowSpec {
         name: number.to_string(),
         from: NodeId(0),
         to: NodeId(1),
+        path: None,
         access: access.clone(),
         egress: access,
         transport: TransportSpec::Tcp(TcpParams {

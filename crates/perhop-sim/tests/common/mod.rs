@@ -77,6 +77,7 @@ pub fn flow(
         name,
         from: NodeId(from),
         to: NodeId(to),
+        path: None,
         access: access.clone(),
         egress: access,
         transport,
