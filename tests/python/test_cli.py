@@ -329,6 +329,22 @@ def test_run_prints_classes_and_links(perhop: Perhop, small: Path) -> None:
     assert "\x1b" not in done.out + done.err
 
 
+def test_run_prints_the_queues_of_a_port(perhop: Perhop) -> None:
+    done = perhop("run", Path("examples/queues.toml").resolve())
+    assert done.code == 0
+    queues = {tuple(line.split()[:2]) for line in done.out.splitlines()}
+    assert {("R2-R3", name) for name in ("ef", "near", "far", "rest")} <= queues
+
+
+def test_a_path_that_leads_nowhere_is_refused(perhop: Perhop, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.toml"
+    text = Path("examples/queues.toml").read_text(encoding="utf-8")
+    broken.write_text(text.replace('["R4", "R2", "R3"]', '["R4", "R3"]'), encoding="utf-8")
+    done = perhop("run", broken)
+    assert done.code == 2
+    assert "broken.toml:8: paths.far.via[1]: no link joins `R4` and `R3`" in done.err
+
+
 def test_run_writes_a_report(perhop: Perhop, small: Path, tmp_path: Path) -> None:
     out = tmp_path / "a" / "b"
     done = perhop("run", small, "--runs", "2", "--seed", "5", "--out", out)

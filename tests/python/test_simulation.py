@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,8 +17,6 @@ from perhop import _engine
 from perhop.simulation import canonical
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from perhop.scenario import Transport
 
 
@@ -90,6 +89,23 @@ def test_every_transport_and_what_is_measured_of_it() -> None:
         else:
             assert 0.03 < row["mean_transit_s"] < 0.5
             assert 0 < row["jitter_s"] < row["mean_transit_s"]
+
+
+def test_each_queue_of_a_port_is_shown() -> None:
+    text = Path("examples/queues.toml").read_text(encoding="utf-8")
+    result = perhop.run(text + '[probes]\ninterval = "1s"\n', runs=2)
+    names = ["ef", "near", "far", "rest"]
+    assert result.link_classes["class"].to_list() == names * 2
+    books = {row["class"]: row for row in result.link_class_summary().iter_rows(named=True)}
+    assert books["ef"]["loss"] == 0
+    assert books["rest"]["arrived_packets"] == 0
+    assert {"near average total", "far average total", "ef packets", "rest dropped"} <= set(
+        result.queues["quantity"].unique()
+    )
+    means = {row["class"]: row["throughput_bps"] for row in result.classes().iter_rows(named=True)}
+    # Each path has at least its 7 Mbit/s, for all that the one round trip is six times the other.
+    assert 5 * means["near"] > 6.9e6
+    assert 5 * means["far"] > 6.9e6
 
 
 def test_one_run_has_no_interval(small: Path) -> None:

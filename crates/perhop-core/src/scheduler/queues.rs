@@ -23,7 +23,7 @@ pub struct Match {
     /// Their codepoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Dscp>,
-    /// The Alternative Best-Effort service that they ask for.
+    /// The Asymmetric Best-Effort service that they ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Service>,
     /// Their color.
