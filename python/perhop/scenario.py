@@ -373,7 +373,7 @@ class Match(Table):
     Attributes:
         path: The label-switched path that they follow, by name; acknowledgements follow it, too.
         dscp: Their codepoint.
-        service: The Alternative Best-Effort service that they ask for.
+        service: The Asymmetric Best-Effort service that they ask for.
         color: Their color.
     """
 
