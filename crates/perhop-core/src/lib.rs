@@ -10,6 +10,7 @@
 pub mod abe;
 pub mod aqm;
 mod block;
+pub mod control;
 mod counters;
 pub mod marker;
 pub mod meter;

@@ -55,6 +55,11 @@ const AQMS: &[(&str, &str)] = &[
         "abe",
         r#"{"thresholds": "0B/6kB/1", "limit": "9kB", "weight": 1, "law": "integral", "root": 1000, "interval": "1ns", "gain": 1, "losses": "red", "largest": 9, "alpha": 1}"#,
     ),
+    ("wred", r#"{"green": "4/7/0.02", "yellow": "1/5/0.1", "limit": "9p", "weight": 0.2}"#),
+    ("wred", r#"{"red": "0B/0B/1", "limit": "9kB", "weight": 1}"#),
+    ("wred", r#"{"limit": "0p"}"#),
+    ("dwred", r#"{"out": "1/5/0.1", "limit": "9p", "weight": 0.2}"#),
+    ("dwred", r#"{"out": "0/0/0", "limit": "9p", "share": 1, "least": 3, "green": "above"}"#),
 ];
 const SCHEDULERS: &[(&str, &str)] = &[
     ("fifo", r#"{"rule": {"aqm": "drop-tail", "limit": "7p"}}"#),
@@ -131,6 +136,7 @@ const METERS: &[(&str, &str)] = &[
     ("tsw", r#"{"rate": "1bps", "window": "1ns", "rule": "four-thirds", "initial": "zero"}"#),
     ("three-precedence", r#"{"rate": "1Mbps", "split": "proportional"}"#),
     ("three-precedence", r#"{"rate": "999Gbps", "rule": "deterministic", "long-window": "1ns"}"#),
+    ("twam", r#"{"rate": "1Mbps"}"#),
     ("token-bucket", r#"{"rate": "1bps", "burst": "0B"}"#),
     ("token-bucket", r#"{"rate": "999Gbps", "burst": "9GB"}"#),
 ];

@@ -117,7 +117,10 @@ pub struct RedKnobs {
 /// One threshold set with its own count of packets since the last drop.
 #[derive(Clone, Debug)]
 pub struct EarlyTest {
-    set: Thresholds,
+    min: f64,
+    max: f64,
+    max_p: f64,
+    unit: Unit,
     knobs: RedKnobs,
     /// Packets since the last drop, or -1 below min.
     count: i64,
@@ -126,18 +129,23 @@ pub struct EarlyTest {
 impl EarlyTest {
     /// The test before its first packet.
     pub fn new(set: Thresholds, knobs: RedKnobs) -> Self {
-        Self { set, knobs, count: -1 }
+        Self { min: set.min(), max: set.max(), max_p: set.max_p(), unit: set.unit(), knobs, count: -1 }
     }
 
     /// The set's own max_p.
     pub fn max_p(&self) -> f64 {
-        self.set.max_p()
+        self.max_p
+    }
+
+    /// Moves the thresholds, in the set's own unit; the count goes on.
+    pub fn retune(&mut self, min: f64, max: f64) {
+        (self.min, self.max) = (min, max);
     }
 
     /// Judges one packet against the `average`; `None` lets it pass.
     #[inline]
     pub fn judge(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
-        self.judge_with(self.set.max_p(), 1.0, average, packet, rng)
+        self.judge_with(self.max_p, 1.0, average, packet, rng)
     }
 
     /// As [`judge`](Self::judge), with another max_p for this packet, which may be above 1, and a chance of at most `most`.
@@ -150,7 +158,7 @@ impl EarlyTest {
         packet: &Header,
         rng: &mut Rng,
     ) -> Option<Severity> {
-        let (min, max) = (self.set.min(), self.set.max());
+        let Self { min, max, .. } = *self;
         let p_b = if average < min {
             self.count = -1;
             return None;
@@ -164,7 +172,7 @@ impl EarlyTest {
         };
         self.count += 1;
         let mut p_a = spread(p_b, self.count as f64, self.knobs.wait);
-        if self.set.unit() == Unit::Bytes && p_a < 1.0 {
+        if self.unit == Unit::Bytes && p_a < 1.0 {
             p_a = (p_a * f64::from(packet.size) / self.knobs.mean_packet.get() as f64).min(1.0);
         }
         if rng.chance(p_a.min(most)) {

@@ -8,6 +8,7 @@ mod red;
 mod rio;
 mod rio_plus_out;
 mod rio_three;
+mod wred;
 
 pub use abe::{Abe, AbeParams, Law, Losses, Root};
 pub use drop_tail::{DropTail, DropTailParams};
@@ -17,7 +18,9 @@ pub use red::{Red, RedParams};
 pub use rio::{Averages, Coupling, Rio, RioParams};
 pub use rio_plus_out::{RioPlusOut, RioPlusOutParams};
 pub use rio_three::{RioThree, RioThreeParams};
+pub use wred::{Dwred, DwredParams, GreenRule, Wred, WredParams};
 
+use crate::control::Message;
 use crate::{Context, Header, Instant, Occupancy};
 
 /// Why a packet was dropped.
@@ -95,6 +98,9 @@ pub trait Aqm {
     /// Told that the server has had nothing to send since `since`.
     fn on_idle(&mut self, _since: Instant) {}
 
+    /// Another block tells it something; most have no use for it.
+    fn on_message(&mut self, _message: &Message) {}
+
     /// What it keeps track of, by name, for probes: averages, and whatever it steers by.
     fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
         std::iter::empty()
@@ -114,6 +120,9 @@ macro_rules! register_aqms {
             fn on_idle(&mut self, since: Instant) {
                 match self { $(Self::$variant(aqm) => aqm.on_idle(since),)+ }
             }
+            fn on_message(&mut self, message: &Message) {
+                match self { $(Self::$variant(aqm) => aqm.on_message(message),)+ }
+            }
             fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
                 let named: Vec<_> = match self { $(Self::$variant(aqm) => aqm.gauges().collect(),)+ };
                 named.into_iter()
@@ -130,4 +139,6 @@ register_aqms! {
     RioThree(RioThree),
     InverseRate(InverseRate),
     Abe(Abe),
+    Wred(Wred),
+    Dwred(Dwred),
 }

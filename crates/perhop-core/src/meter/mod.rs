@@ -2,18 +2,25 @@
 
 mod token_bucket;
 mod tsw;
+pub mod twam;
 
 pub use token_bucket::{TokenBucket, TokenBucketParams};
 pub use tsw::{
     InitialRate, OutRule, RateEstimator, Split, ThreePrecedence, ThreePrecedenceParams, Tsw, TswParams,
 };
 
+pub use twam::{Twam, TwamParams};
+
+use crate::control::Message;
 use crate::{Bitrate, Color, Context, Header};
 
 /// Measures a flow against its profile.
 pub trait Meter {
     /// The color of the next packet of the flow.
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color;
+
+    /// Another block tells it something; most have no use for it.
+    fn on_message(&mut self, _message: &Message) {}
 }
 
 macro_rules! register_meters {
@@ -32,6 +39,9 @@ macro_rules! register_meters {
             fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
                 match self { $(Self::$variant(meter) => meter.color(packet, cx),)+ }
             }
+            fn on_message(&mut self, message: &Message) {
+                match self { $(Self::$variant(meter) => meter.on_message(message),)+ }
+            }
         }
     };
 }
@@ -40,4 +50,5 @@ register_meters! {
     TokenBucket(TokenBucket),
     Tsw(Tsw),
     ThreePrecedence(ThreePrecedence),
+    Twam(Twam),
 }

@@ -1,0 +1,325 @@
+//! WRED: one average over all packets, a threshold set for each color (Cisco IOS; Makkar et al. 2000).
+//!
+//! Dynamic WRED (Bouras & Sevasti, section 4) moves the set of out-of-profile packets with the sum of the windows of the
+//! path that the queue serves: `max_th` is the sum, `min_th` 0.15 of it.
+//!
+//! ## Deviations
+//! The paper gives one set and does not say for which color; with one for both, marking would mean nothing. Here it is that
+//! of yellow and red packets, and green ones are dropped on overflow only, or by a set above it (`green = "above"`).
+//! `in_profile_packets_are_spared` shows both.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs};
+use super::red::red_params;
+use super::rio::check_red;
+use super::{Aqm, Reason, Verdict};
+use crate::control::Message;
+use crate::units::{Positive, UnitError};
+use crate::{
+    Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Probability, Thresholds,
+    Unit, Weight,
+};
+
+red_params! {
+    /// Parameters of [`Wred`].
+    WredParams {
+        /// `min/max/max_p` for green packets; they are dropped on overflow only unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")] green: Option<Thresholds>,
+        /// `min/max/max_p` for yellow packets; they are dropped on overflow only unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")] yellow: Option<Thresholds>,
+        /// `min/max/max_p` for red packets; yellow's unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")] red: Option<Thresholds>,
+    }
+}
+
+/// RED with one average and a threshold set for each color.
+#[derive(Clone, Debug)]
+pub struct Wred {
+    queue: OneAverage,
+    /// By color.
+    tests: [Option<EarlyTest>; 3],
+}
+
+/// The average over all packets, kept in one unit.
+#[derive(Clone, Debug)]
+struct OneAverage {
+    limit: Depth,
+    weight: Weight,
+    unit: Unit,
+    average: Ewma,
+    idle: IdleClock,
+}
+
+impl OneAverage {
+    fn new(limit: Depth, weight: Weight, unit: Unit, idle: IdleClock) -> Self {
+        Self { limit, weight, unit, average: Ewma::default(), idle }
+    }
+
+    /// Updates the average, and asks the packet's test if it has one.
+    #[inline]
+    fn judge(
+        &mut self,
+        test: Option<&mut EarlyTest>,
+        packet: &Header,
+        queue: &Occupancy,
+        cx: &mut Context<'_>,
+    ) -> Verdict {
+        self.average.decay(self.weight, self.idle.missed(cx.now));
+        self.average.update(self.weight, queue.total(self.unit));
+        let full = queue.is_full_for(packet, self.limit);
+        let verdict = match test {
+            Some(test) if full => {
+                test.lost();
+                Verdict::Drop(Reason::Overflow)
+            }
+            None if full => Verdict::Drop(Reason::Overflow),
+            Some(test) => Verdict::of(test.judge(self.average.get(), packet, cx.rng)),
+            None => Verdict::Pass,
+        };
+        self.idle.settle(verdict == Verdict::Pass, cx.now);
+        verdict
+    }
+}
+
+impl Block for Wred {
+    type Params = WredParams;
+    const NAME: &'static str = "wred";
+    const SUMMARY: &'static str = "RED with one average over all packets and a threshold set for each color";
+    const SOURCE: &'static str = "Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5";
+
+    fn check(params: &WredParams) -> Result<(), UnitError> {
+        let sets: Vec<Thresholds> = [params.green, params.yellow, params.red].into_iter().flatten().collect();
+        check_red(params.mean_packet, &sets)
+    }
+
+    fn new(params: WredParams, environment: Environment) -> Self {
+        let sets = [params.green, params.yellow, params.red.or(params.yellow)];
+        let unit = sets.iter().flatten().next().map_or(Unit::Packets, Thresholds::unit);
+        let idle = IdleClock::new(params.mean_packet, environment.rate);
+        Self {
+            queue: OneAverage::new(params.limit, params.weight, unit, idle),
+            tests: sets.map(|set| set.map(|set| EarlyTest::new(set, params.knobs()))),
+        }
+    }
+}
+
+impl Aqm for Wred {
+    #[inline]
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        self.queue.judge(self.tests[packet.color.index()].as_mut(), packet, queue, cx)
+    }
+
+    fn on_idle(&mut self, since: Instant) {
+        self.queue.idle.begin(since);
+    }
+
+    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        std::iter::once(("average total", self.queue.average.get()))
+    }
+}
+
+/// What happens to in-profile packets under dynamic WRED.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GreenRule {
+    /// They are dropped on overflow only.
+    #[default]
+    Overflow,
+    /// They have a set above that of the others: from `max_th` to twice `max_th`, with a `max_p` of 0.02.
+    Above,
+}
+
+red_params! {
+    /// Parameters of [`Dwred`].
+    DwredParams {
+        /// `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout.
+        out: Thresholds,
+        /// `min_th` as a share of `max_th`, which is the sum of the windows.
+        #[serde(default = "share")] share: Probability,
+        /// `max_th` is at least this many packets, however small the windows.
+        #[serde(default = "least")] least: Positive,
+        /// What happens to green packets.
+        #[serde(default)] green: GreenRule,
+    }
+}
+
+fn share() -> Probability {
+    Probability::new(0.15).expect("a probability")
+}
+
+const fn least() -> Positive {
+    Positive::literal(1.0)
+}
+
+/// WRED whose thresholds follow the sum of the windows of the flows that it serves.
+#[derive(Clone, Debug)]
+pub struct Dwred {
+    queue: OneAverage,
+    out: EarlyTest,
+    green: Option<EarlyTest>,
+    share: f64,
+    least: f64,
+    /// `max_th`, and the number of the message that set it.
+    max: f64,
+    newest: Option<u64>,
+}
+
+impl Block for Dwred {
+    type Params = DwredParams;
+    const NAME: &'static str = "dwred";
+    const SUMMARY: &'static str = "WRED whose thresholds follow the sum of the windows of its path's flows";
+    const SOURCE: &'static str = "Bouras & Sevasti, section 4";
+
+    fn check(params: &DwredParams) -> Result<(), UnitError> {
+        if params.out.unit() == Unit::Bytes {
+            return Err(UnitError::new("thresholds that follow windows are in packets, such as 40/160/0.1"));
+        }
+        check_red(params.mean_packet, &[params.out])
+    }
+
+    fn new(params: DwredParams, environment: Environment) -> Self {
+        let idle = IdleClock::new(params.mean_packet, environment.rate);
+        let above = Thresholds::new(0, 0, Unit::Packets, Probability::new(0.02).expect("a probability"));
+        let mut dwred = Self {
+            queue: OneAverage::new(params.limit, params.weight, Unit::Packets, idle),
+            out: EarlyTest::new(params.out, params.knobs()),
+            green: match params.green {
+                GreenRule::Overflow => None,
+                GreenRule::Above => {
+                    Some(EarlyTest::new(above.expect("min is not above max"), params.knobs()))
+                }
+            },
+            share: params.share.get(),
+            least: params.least.get(),
+            max: params.out.max(),
+            newest: None,
+        };
+        dwred.spread_above();
+        dwred
+    }
+}
+
+impl Dwred {
+    /// Green's set lies above the other one.
+    fn spread_above(&mut self) {
+        if let Some(green) = &mut self.green {
+            green.retune(self.max, 2.0 * self.max);
+        }
+    }
+}
+
+impl Aqm for Dwred {
+    #[inline]
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        let test = if packet.color == Color::Green { self.green.as_mut() } else { Some(&mut self.out) };
+        self.queue.judge(test, packet, queue, cx)
+    }
+
+    fn on_idle(&mut self, since: Instant) {
+        self.queue.idle.begin(since);
+    }
+
+    fn on_message(&mut self, message: &Message) {
+        if let Message::Windows { number, packets } = *message
+            && self.newest.is_none_or(|newest| newest < number)
+        {
+            self.newest = Some(number);
+            self.max = packets.max(self.least);
+            self.out.retune(self.share * self.max, self.max);
+            self.spread_above();
+        }
+    }
+
+    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        [("average total", self.queue.average.get()), ("max_th", self.max)].into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bitrate, FlowId, Rng};
+
+    fn environment() -> Environment {
+        Environment { rate: Bitrate::from_bps(8_000_000).unwrap() }
+    }
+
+    fn wred(table: &str) -> Wred {
+        let params: WredParams = serde_json::from_str(table).unwrap();
+        Wred::check(&params).unwrap();
+        Wred::new(params, environment())
+    }
+
+    fn dwred(extra: &str) -> Dwred {
+        let table =
+            format!(r#"{{"out": "40/160/0.1", "limit": "400p", "weight": 1, "wait": false {extra}}}"#);
+        let params: DwredParams = serde_json::from_str(&table).unwrap();
+        Dwred::check(&params).unwrap();
+        Dwred::new(params, environment())
+    }
+
+    /// The share of 20 000 packets of this color that is dropped at a queue of this length.
+    fn share(aqm: &mut impl Aqm, color: Color, waiting: u32) -> f64 {
+        let mut queue = Occupancy::EMPTY;
+        (0..waiting).for_each(|_| queue.add(Color::Yellow, 1000));
+        let mut rng = Rng::stream(3, "wred");
+        let packet = Header { color, ..Header::new(FlowId(0), 1000) };
+        let mut dropped = 0;
+        for _ in 0..20_000 {
+            let cx = &mut Context { now: Instant::from_nanos(1), rng: &mut rng };
+            dropped += u32::from(aqm.on_arrival(&packet, &queue, cx) != Verdict::Pass);
+        }
+        f64::from(dropped) / 20_000.0
+    }
+
+    /// Spread evenly without wait, the gaps between drops are uniform on 1..1/p: their mean is half of 1/p.
+    fn of(p: f64) -> f64 {
+        2.0 * p
+    }
+
+    #[test]
+    fn one_average_and_a_set_for_each_color() {
+        let table = r#"{"green": "120/160/0.1", "yellow": "40/160/0.1", "limit": "400p", "weight": 1, "wait": false}"#;
+        let mut aqm = wred(table);
+        assert_eq!(share(&mut aqm, Color::Green, 100), 0.0);
+        assert!((share(&mut aqm, Color::Yellow, 100) - of(0.05)).abs() < 0.003);
+        assert!((share(&mut aqm, Color::Red, 100) - of(0.05)).abs() < 0.003, "yellow's set");
+        assert!((share(&mut aqm, Color::Green, 140) - of(0.05)).abs() < 0.003);
+        assert_eq!(share(&mut aqm, Color::Yellow, 160), 1.0);
+        let mut spared = wred(r#"{"yellow": "40/160/0.1", "limit": "400p", "weight": 1}"#);
+        assert_eq!(share(&mut spared, Color::Green, 399), 0.0);
+        assert_eq!(share(&mut spared, Color::Green, 400), 1.0);
+    }
+
+    #[test]
+    fn thresholds_follow_the_windows() {
+        let mut aqm = dwred("");
+        assert!((share(&mut aqm, Color::Yellow, 100) - of(0.05)).abs() < 0.003, "before the first message");
+        // S = 200: from 30 to 200, p = 0.1 * 70 / 170 at 100.
+        aqm.on_message(&Message::Windows { number: 5, packets: 200.0 });
+        assert!((share(&mut aqm, Color::Yellow, 100) - of(0.1 * 70.0 / 170.0)).abs() < 0.003);
+        assert_eq!(share(&mut aqm, Color::Yellow, 29), 0.0);
+        assert_eq!(share(&mut aqm, Color::Yellow, 200), 1.0);
+        // What is late, or no news for a queue, changes nothing.
+        aqm.on_message(&Message::Windows { number: 4, packets: 20.0 });
+        aqm.on_message(&Message::Share(0.5));
+        assert_eq!(aqm.max, 200.0);
+        aqm.on_message(&Message::Windows { number: 6, packets: 0.0 });
+        assert_eq!(aqm.max, 1.0);
+    }
+
+    #[test]
+    fn in_profile_packets_are_spared() {
+        let windows = Message::Windows { number: 1, packets: 100.0 };
+        let mut spared = dwred("");
+        spared.on_message(&windows);
+        assert_eq!(share(&mut spared, Color::Green, 399), 0.0);
+        let mut above = dwred(r#", "green": "above""#);
+        above.on_message(&windows);
+        assert_eq!(share(&mut above, Color::Green, 100), 0.0);
+        assert!((share(&mut above, Color::Green, 150) - of(0.01)).abs() < 0.002);
+        assert_eq!(share(&mut above, Color::Green, 200), 1.0);
+    }
+}

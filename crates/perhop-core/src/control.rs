@@ -1,0 +1,19 @@
+//! Control messages: what blocks on different nodes tell each other.
+//!
+//! A driver carries them: the simulator with the propagation delay between the two nodes, a router in a packet. A message
+//! that is lost or late changes nothing: its receiver goes on with what it heard last.
+
+/// What a block is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Message {
+    /// To a marker: mark packets IN with this probability (Bouras & Sevasti, equation 3).
+    Share(f64),
+    /// To the queues of a path: the sum of its flows' windows, in packets (Bouras & Sevasti, section 4). Of two messages the
+    /// one with the higher number is the newer.
+    Windows {
+        /// Number of the message on its path.
+        number: u64,
+        /// Sum of the windows, in packets.
+        packets: f64,
+    },
+}
