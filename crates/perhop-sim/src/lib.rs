@@ -21,6 +21,7 @@ mod packet;
 mod probe;
 mod simulation;
 pub mod transport;
+mod windows;
 
 pub use events::{EventQueue, SourceId};
 pub use histogram::DelayHistogram;
@@ -31,3 +32,4 @@ pub use network::{
 pub use outcome::{ClassOutcome, DelayOutcome, FlowOutcome, LinkOutcome, Outcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
 pub use simulation::Simulation;
+pub use windows::{WindowControlSpec, WindowSource};

@@ -1,0 +1,206 @@
+//! Window control of a label-switched path: each interval, the windows of its flows decide how their markers at the
+//! ingress mark, and the queues along the path hear of their sum (Bouras & Sevasti, sections 3 and 4).
+
+use perhop_core::control::Message;
+use perhop_core::meter::twam::{Reading, shares};
+use perhop_core::{Bitrate, Duration, Instant, Probability, Rng};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where the ingress knows the flows' windows from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowSource {
+    /// The sender's own congestion window: what the paper assumes, and no real router can see.
+    #[default]
+    Sender,
+    /// The ingress's own estimate: one past the highest segment it has seen, less what acknowledgements that it has seen ask
+    /// for next.
+    InFlight,
+    /// The packets of the flow that passed the ingress in the last interval.
+    Passed,
+}
+
+/// How a path's flows are controlled by their windows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WindowControlSpec {
+    /// How often the windows are looked at: a small number of the path's round-trip times.
+    pub interval: Duration,
+    /// Where the windows are known from.
+    #[serde(default)]
+    pub window: WindowSource,
+    /// How the denominator of the marking rule is read.
+    #[serde(default)]
+    pub reading: Reading,
+    /// The probability that a message to a queue is lost on its way; the queue then goes on with what it heard last.
+    #[serde(default)]
+    pub loss: Probability,
+}
+
+/// The window control of one path at work.
+#[derive(Clone, Debug)]
+pub(crate) struct WindowControl {
+    spec: WindowControlSpec,
+    /// When it next looks.
+    next: Instant,
+    members: Vec<Member>,
+    /// Looks so far.
+    looks: u64,
+    rng: Rng,
+}
+
+/// A flow of the path, as the ingress sees it.
+#[derive(Clone, Debug)]
+struct Member {
+    flow: usize,
+    rate: f64,
+    /// One past the highest segment seen, and the segment that acknowledgements ask for next.
+    sent: u32,
+    acked: u32,
+    /// Packets seen since the last look.
+    passed: u32,
+    /// The window by the last look, in packets.
+    window: f64,
+}
+
+/// What one look decides.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decision {
+    /// For each flow, what its marker is told.
+    pub(crate) shares: Vec<(usize, Message)>,
+    /// What the queues along the path are told.
+    pub(crate) windows: Message,
+}
+
+impl WindowControl {
+    /// Nothing seen yet; `members` are the flows and their contracted rates.
+    pub(crate) fn new(
+        spec: WindowControlSpec,
+        members: impl IntoIterator<Item = (usize, Bitrate)>,
+        rng: Rng,
+    ) -> Self {
+        let next = Instant::ZERO + spec.interval;
+        let member = |(flow, rate): (usize, Bitrate)| Member {
+            flow,
+            rate: rate.as_bps() as f64,
+            sent: 0,
+            acked: 0,
+            passed: 0,
+            window: 0.0,
+        };
+        Self { spec, next, members: members.into_iter().map(member).collect(), looks: 0, rng }
+    }
+
+    /// When it next looks.
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Where the windows are known from.
+    pub(crate) fn source(&self) -> WindowSource {
+        self.spec.window
+    }
+
+    /// The ingress sees a data packet.
+    pub(crate) fn on_data(&mut self, member: usize, sequence: u32) {
+        let member = &mut self.members[member];
+        member.sent = member.sent.max(sequence + 1);
+        member.passed += 1;
+    }
+
+    /// The ingress sees an acknowledgement that asks for the segment `expected` next.
+    pub(crate) fn on_ack(&mut self, member: usize, expected: u32) {
+        let member = &mut self.members[member];
+        member.acked = member.acked.max(expected);
+    }
+
+    /// The window of each flow by the last look, in packets.
+    pub(crate) fn estimates(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.members.iter().map(|member| (member.flow, member.window))
+    }
+
+    /// Looks at the windows; `senders` knows the congestion windows of those flows that send.
+    pub(crate) fn look(&mut self, now: Instant, senders: impl Fn(usize) -> Option<f64>) -> Decision {
+        for member in &mut self.members {
+            let passed = std::mem::take(&mut member.passed);
+            let sending = senders(member.flow);
+            member.window = match self.spec.window {
+                WindowSource::Sender => sending.unwrap_or(0.0),
+                WindowSource::InFlight => f64::from(member.sent.saturating_sub(member.acked)),
+                WindowSource::Passed => f64::from(passed),
+            };
+        }
+        let rates: Vec<f64> = self.members.iter().map(|member| member.rate).collect();
+        let windows: Vec<f64> = self.members.iter().map(|member| member.window).collect();
+        let told = shares(&rates, &windows, self.spec.reading).into_iter().map(Message::Share);
+        self.looks += 1;
+        self.next = now + self.spec.interval;
+        Decision {
+            shares: self.members.iter().map(|member| member.flow).zip(told).collect(),
+            windows: Message::Windows { number: self.looks, packets: windows.iter().sum() },
+        }
+    }
+
+    /// Whether the next message to a queue is lost.
+    pub(crate) fn loses(&mut self) -> bool {
+        self.rng.chance(self.spec.loss.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control(window: &str) -> WindowControl {
+        let spec = format!(r#"{{"interval": "40ms", "window": "{window}"}}"#);
+        let rates = ["1Mbps", "3Mbps", "5Mbps"].map(|rate| rate.parse().unwrap());
+        let members = rates.into_iter().enumerate().map(|(n, rate)| (10 + n, rate));
+        WindowControl::new(serde_json::from_str(&spec).unwrap(), members, Rng::stream(1, "control"))
+    }
+
+    fn told(decision: &Decision) -> Vec<f64> {
+        let share = |message: &Message| match message {
+            Message::Share(share) => (share * 1000.0).round() / 1000.0,
+            Message::Windows { .. } => f64::NAN,
+        };
+        decision.shares.iter().map(|(_, message)| share(message)).collect()
+    }
+
+    #[test]
+    fn equation_3_from_the_senders_windows() {
+        let mut control = control("sender");
+        let at = control.next();
+        assert_eq!(at, Instant::from_nanos(40_000_000));
+        let decision = control.look(at, |flow| Some([5.0, 10.0, 20.0][flow - 10]));
+        assert_eq!(told(&decision), [0.778, 1.0, 0.972]);
+        assert_eq!(decision.windows, Message::Windows { number: 1, packets: 35.0 });
+        assert_eq!(control.next(), Instant::from_nanos(80_000_000));
+        let decision = control.look(control.next(), |flow| (flow != 12).then_some(6.0));
+        assert_eq!(told(&decision), [0.5, 1.0, 1.0], "who does not send has no part");
+        assert_eq!(decision.windows, Message::Windows { number: 2, packets: 12.0 });
+    }
+
+    #[test]
+    fn the_ingress_counts_what_is_in_flight() {
+        let mut control = control("in-flight");
+        (0..8).for_each(|sequence| control.on_data(0, sequence));
+        control.on_ack(0, 5);
+        control.on_data(0, 5); // sent again
+        control.on_ack(0, 4); // overtaken
+        control.on_data(2, 0);
+        control.on_ack(1, 7); // of segments that passed before anybody looked
+        control.look(Instant::ZERO, |_| None);
+        assert_eq!(control.estimates().collect::<Vec<_>>(), [(10, 3.0), (11, 0.0), (12, 1.0)]);
+    }
+
+    #[test]
+    fn the_ingress_counts_what_passed() {
+        let mut control = control("passed");
+        (0..8).for_each(|sequence| control.on_data(0, sequence));
+        control.look(Instant::ZERO, |_| None);
+        assert_eq!(control.estimates().next(), Some((10, 8.0)));
+        control.look(Instant::ZERO, |_| None);
+        assert_eq!(control.estimates().next(), Some((10, 0.0)));
+    }
+}
