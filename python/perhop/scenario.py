@@ -29,6 +29,7 @@ __all__ = [
     "Drr",
     "DrrQueue",
     "Dsd",
+    "Dwred",
     "Edf",
     "Fifo",
     "Flow",
@@ -56,9 +57,12 @@ __all__ = [
     "TokenBucket",
     "Transport",
     "Tsw",
+    "Twam",
     "Udp",
     "Wfq",
     "WfqQueue",
+    "WindowControl",
+    "Wred",
 ]
 
 
@@ -296,7 +300,71 @@ class Abe(Table):
     mean_packet: str | None = None
 
 
-Aqm: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate | Abe
+@dataclass(frozen=True, kw_only=True)
+class Wred(Table):
+    """RED with one average over all packets and a threshold set for each color.
+
+    Source: Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5.
+
+    Attributes:
+        green: `min/max/max_p` for green packets; they are dropped on overflow only unless given.
+        yellow: `min/max/max_p` for yellow packets; they are dropped on overflow only unless given.
+        red: `min/max/max_p` for red packets; yellow's unless given.
+        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
+        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
+            True.
+        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
+            (Floyd 2000). Default: False.
+        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "wred")
+
+    limit: str
+    green: str | None = None
+    yellow: str | None = None
+    red: str | None = None
+    weight: float | None = None
+    wait: bool | None = None
+    gentle: bool | None = None
+    mean_packet: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dwred(Table):
+    """WRED whose thresholds follow the sum of the windows of its path's flows.
+
+    Source: Bouras & Sevasti, section 4.
+
+    Attributes:
+        out: `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout.
+        share: `min_th` as a share of `max_th`, which is the sum of the windows. Default: 0.15.
+        least: `max_th` is at least this many packets, however small the windows. Default: 1.0.
+        green: What happens to green packets. Default: "overflow".
+        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
+        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
+            True.
+        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
+            (Floyd 2000). Default: False.
+        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "dwred")
+
+    out: str
+    limit: str
+    share: float | None = None
+    least: float | None = None
+    green: Literal["overflow", "above"] | None = None
+    weight: float | None = None
+    wait: bool | None = None
+    gentle: bool | None = None
+    mean_packet: str | None = None
+
+
+Aqm: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate | Abe | Wred | Dwred
 """Any aqm."""
 
 
@@ -547,6 +615,24 @@ class Link(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WindowControl(Table):
+    """How a path's flows are controlled by their windows.
+
+    Attributes:
+        interval: How often the windows are looked at: a small number of the path's round-trip times.
+        window: Where the windows are known from. Default: "sender".
+        reading: How the denominator of the marking rule is read. Default: "own-window".
+        loss: The probability that a message to a queue is lost on its way; the queue then goes on with
+            what it heard last. Default: 0.0.
+    """
+
+    interval: str
+    window: Literal["sender", "in-flight", "passed"] | None = None
+    reading: Literal["own-window", "all-windows"] | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabelSwitchedPath(Table):
     """A route that flows are pinned to; their packets, also acknowledgements, carry its label.
 
@@ -555,10 +641,13 @@ class LabelSwitchedPath(Table):
             the first by name.
         back: The routers of the way back, from the egress to the ingress; the same ones in reverse
             unless given.
+        control: The windows of its TCP flows steer their markers (`marker = "twam"`) and the queues
+            along it (`aqm = "dwred"`); they do not unless given.
     """
 
     via: Sequence[str]
     back: Sequence[str] | None = None
+    control: WindowControl | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -624,7 +713,22 @@ class ThreePrecedence(Table):
     split: Literal["threshold", "proportional"] | None = None
 
 
-Profile: TypeAlias = TokenBucket | Tsw | ThreePrecedence
+@dataclass(frozen=True, kw_only=True)
+class Twam(Table):
+    """Marks IN with a probability that keeps a path's window in proportion to contracted rates.
+
+    Source: Bouras & Sevasti, section 3, equation 3.
+
+    Attributes:
+        rate: The contracted rate (`r_i`).
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "twam")
+
+    rate: str
+
+
+Profile: TypeAlias = TokenBucket | Tsw | ThreePrecedence | Twam
 """Any profile."""
 
 
@@ -781,8 +885,8 @@ class Flow(Table):
         access: The private link of each host, at both ends; hosts sit at the routers unless given.
         egress: The private link of each receiving host, where it differs from `access`.
         transport: How the flows send.
-        profile: What each flow was sold, metered at its host; or the name of a shared profile. Best
-            effort unless given.
+        profile: What each flow was sold, metered at its host or, on a path, at the ingress; or the name
+            of a shared profile. Best effort unless given.
         color: The color of the flows' packets where they have no profile. Default: "yellow".
         service: The Asymmetric Best-Effort service that the flows' packets ask for; only best effort,
             without a profile, can be green. Default: "blue".

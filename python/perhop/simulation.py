@@ -260,8 +260,8 @@ class Result:
     def series(self) -> pl.DataFrame:
         """One row for each run, probe time and flow: throughput (bit/s), cwnd (packets), RTT (s).
 
-        `received_bytes` counts up from the start of the run. Empty unless the scenario sets
-        `[probes] interval`.
+        `received_bytes` counts up from the start of the run; `seen_packets` is the window as the control of the
+        flow's path last saw it, null without one. Empty unless the scenario sets `[probes] interval`.
         """
         return pl.concat([_series_frame(run) for run in self.runs])
 
@@ -469,7 +469,7 @@ def _series_frame(run: Run) -> pl.DataFrame:
         for name, values in identity.items()
     }
     columns["time_s"] = pl.Series(np.repeat(times, flows), dtype=pl.Float64)
-    for name in ("throughput_bps", "cwnd_packets", "rtt_s"):
+    for name in ("throughput_bps", "cwnd_packets", "rtt_s", "seen_packets"):
         columns[name] = pl.Series(np.asarray(series[name]).reshape(-1), dtype=pl.Float64).fill_nan(None)
     interval = times[0] if len(times) else 0.0
     received = np.cumsum(np.asarray(series["throughput_bps"]), axis=0) * interval / 8.0

@@ -120,6 +120,7 @@ fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict
     dict.set_item("throughput_bps", table(&series.throughput_bps)?)?;
     dict.set_item("cwnd_packets", table(&series.window_packets)?)?;
     dict.set_item("rtt_s", table(&series.rtt_s)?)?;
+    dict.set_item("seen_packets", table(&series.seen_packets)?)?;
     let links = PyDict::new(py);
     for queue in &series.queues {
         let samples = PyDict::new(py);

@@ -12,6 +12,7 @@ use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{at_key, nested};
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration};
+use perhop_sim::WindowControl;
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::tfrc::TfrcParams;
@@ -92,6 +93,10 @@ pub struct LabelSwitchedPath {
     /// The routers of the way back, from the egress to the ingress; the same ones in reverse unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Vec<String>>,
+    /// The windows of its TCP flows steer their markers (`marker = "twam"`) and the queues along it (`aqm = "dwred"`); they
+    /// do not unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<WindowControl>,
 }
 
 /// A queue: an AQM by name, with its parameters, over packets in order of arrival; or a scheduler by name, with its own,
@@ -140,7 +145,8 @@ pub struct Flow {
     pub egress: Option<Access>,
     /// How the flows send.
     pub transport: Transport,
-    /// What each flow was sold, metered at its host; or the name of a shared profile. Best effort unless given.
+    /// What each flow was sold, metered at its host or, on a path, at the ingress; or the name of a shared profile. Best
+    /// effort unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<FlowProfile>,
     /// The color of the flows' packets where they have no profile.

@@ -3,20 +3,24 @@
 use std::collections::BTreeSet;
 
 use perhop_core::abe::Service;
+use perhop_core::meter::MeterParams;
 use perhop_core::table::{bad_name, split_key};
-use perhop_core::{Bitrate, Environment, Instant};
+use perhop_core::{Bitrate, Duration, Environment, Instant};
 use perhop_sim::{
     AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, PathSpec, SharedMeter, TransportSpec,
 };
 
 use crate::error::{Problem, Step, did_you_mean, steps};
-use crate::format::{Access, Flow, FlowProfile, LabelSwitchedPath, Queue, Scenario, Transport};
+use crate::format::{Access, Flow, FlowProfile, LabelSwitchedPath, Profile, Queue, Scenario, Transport};
 
 /// More flows than this are refused: a slip of the keyboard, or a machine out of memory.
 const MOST_FLOWS: u64 = 1_000_000;
 
 /// Samples of flows over a run; more would not fit into memory.
 const MOST_SAMPLES: u64 = 50_000_000;
+
+/// Windows that are looked at more often would only cost time.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What a link's reverse direction is called.
 const REVERSE: &str = " (reverse)";
@@ -113,6 +117,13 @@ impl Scenario {
             };
             if let Some(problem) = bad_name(name) {
                 return Err(Problem::at(under(&[]), problem));
+            }
+            if path.control.as_ref().is_some_and(|control| control.interval < SHORTEST_INTERVAL) {
+                let text = "windows are looked at every 1ms at most; a round-trip time is usual";
+                return Err(Problem::at(
+                    under(&["control", "interval"].map(|key| Step::Key(key.into()))),
+                    text,
+                ));
             }
             for (key, routers) in [("via", Some(&path.via)), ("back", path.back.as_ref())] {
                 let Some(routers) = routers else { continue };
@@ -268,6 +279,24 @@ impl Scenario {
                 "a UDP source has no window to lower when it is told of OUT packets; leave the key out";
             return Err(Problem::at(under("out-feedback"), text));
         }
+        if let Some(FlowProfile::Own(Profile(MeterParams::Twam(_)))) = &flow.profile {
+            let controlled = flow.path.as_ref().and_then(|name| self.paths.get(name)?.control.as_ref());
+            if controlled.is_none() {
+                let text = "a window-aware marker follows the control of the flows' path; name a `path` that has \
+                            a `control`";
+                return Err(Problem::at(under("profile"), text));
+            }
+            if !matches!(flow.transport, Transport::Tcp(_)) {
+                let text = "only TCP has the window that this marker follows; take another marker";
+                return Err(Problem::at(under("profile"), text));
+            }
+        }
+        if let Some(FlowProfile::Shared(name)) = &flow.profile
+            && let Some(Profile(MeterParams::Twam(_))) = self.profiles.get(name)
+        {
+            let text = "a window-aware marker is each flow's own; write its table here instead of a name";
+            return Err(Problem::at(under("profile"), text));
+        }
         if flow.service == Service::Green && flow.profile.is_some() {
             let text = "the profile's marker would overwrite the codepoint of green packets; leave out this key or `profile`";
             return Err(Problem::at(under("service"), text));
@@ -382,6 +411,9 @@ impl Scenario {
                 },
                 marking: match &group.profile {
                     None => Marking::None,
+                    Some(FlowProfile::Own(profile)) if group.path.is_some() => {
+                        Marking::Ingress(profile.0.clone())
+                    }
                     Some(FlowProfile::Own(profile)) => Marking::Host(profile.0.clone()),
                     Some(FlowProfile::Shared(name)) => {
                         Marking::Edge(self.profiles.keys().position(|known| known == name).expect("checked"))
@@ -421,6 +453,7 @@ impl Scenario {
             label: self.label(name),
             forward: route(&path.via),
             backward: route(&path.way_back()),
+            control: path.control.clone(),
         });
         let paths = paths.collect();
         Network { paths, ..network }

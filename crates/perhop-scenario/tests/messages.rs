@@ -483,6 +483,21 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
             "s.toml:56: flows[2].dscp: green packets have a codepoint of their own",
         ),
         (
+            "back = [\"R3\", \"R2\", \"R1\"]\n",
+            "control = { interval = \"0s\" }\n",
+            "s.toml:6: paths.gold.control.interval: windows are looked at every 1ms at most",
+        ),
+        (
+            "back = [\"R3\", \"R2\", \"R1\"]\n",
+            "control = { interval = \"40ms\", windows = \"sender\" }\n",
+            "s.toml:6: paths.gold.control.windows: unknown key `windows`; did you mean `window`?",
+        ),
+        (
+            "path = \"gold\"\ntransport",
+            "path = \"gold\"\nprofile = { marker = \"twam\", rate = \"1Mbps\" }\ntransport",
+            "s.toml:44: flows[0].profile: a window-aware marker follows the control of the flows' path",
+        ),
+        (
             "dscp = 46\n",
             "dscp = 46\nprofile = { marker = \"tsw\", rate = \"1Mbps\" }\n",
             "s.toml:56: flows[2].dscp: the profile's marker would overwrite this codepoint",
@@ -495,6 +510,31 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         assert!(message.starts_with(expected), "expected {expected}\n     got {message}");
         assert!(!message.contains('\n') && !message.contains('\u{1f}'), "{message}");
     }
+}
+
+#[test]
+fn a_path_with_control_marks_at_its_ingress() {
+    let control =
+        "control = { interval = \"40ms\", window = \"in-flight\", reading = \"all-windows\", loss = 0.1 }\n";
+    let marked = "path = \"gold\"\nprofile = { marker = \"twam\", rate = \"1Mbps\" }\ntransport";
+    let text = PATHS.replacen("back = [\"R3\", \"R2\", \"R1\"]\n", control, 1).replacen(
+        "path = \"gold\"\ntransport",
+        marked,
+        1,
+    );
+    let scenario = Scenario::from_toml(&text, "s.toml").unwrap();
+    let network = scenario.network();
+    assert!(network.paths[0].control.is_some() && network.paths[1].control.is_none());
+    assert!(matches!(network.flows[0].marking, perhop_sim::Marking::Ingress(_)));
+    let again = Scenario::from_json(&serde_json::to_string(&scenario).unwrap(), "s.json").unwrap();
+    assert_eq!(again, scenario);
+    let udp = text.replacen(
+        "transport = { tcp = \"newreno\" }",
+        "transport = { udp = \"cbr\", rate = \"1Mbps\" }",
+        1,
+    );
+    let message = Scenario::from_toml(&udp, "s.toml").unwrap_err().to_string();
+    assert!(message.contains("flows[0].profile: only TCP has the window"), "{message}");
 }
 
 #[test]

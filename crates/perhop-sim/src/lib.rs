@@ -32,4 +32,4 @@ pub use network::{
 pub use outcome::{ClassOutcome, DelayOutcome, FlowOutcome, LinkOutcome, Outcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
 pub use simulation::Simulation;
-pub use windows::{WindowControlSpec, WindowSource};
+pub use windows::{WindowControl, WindowSource};

@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 
+use perhop_core::control::Message;
 use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenFifo, SchedulerParams};
 use perhop_core::{
     Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Rng, Serializer,
@@ -250,6 +251,15 @@ impl Link {
                 port.waits_until = until.unwrap_or(port.waits_until);
                 Served::Wait(until)
             }
+        }
+    }
+
+    /// Another block tells something to the rule that the packets of this path meet here.
+    pub fn on_message(&mut self, label: u32, message: &Message) {
+        match &mut self.port {
+            Port::Open => {}
+            Port::OnDemand(port) => port.queue.on_message(message),
+            Port::ByEvent(port) => port.queue.on_message(label, message),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::transport::rap::RapParams;
 use crate::transport::tcp::TcpParams;
 use crate::transport::tfrc::TfrcParams;
 use crate::transport::udp::UdpParams;
+use crate::windows::WindowControl;
 
 /// A router's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +40,7 @@ pub struct Network {
 
 /// A label-switched path: a route through certain routers, whatever the shortest one is. It leads from its ingress to its
 /// egress; acknowledgements have their own way back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PathSpec {
     /// Its name.
     pub name: String,
@@ -49,6 +50,8 @@ pub struct PathSpec {
     pub forward: Vec<usize>,
     /// Those of the way back.
     pub backward: Vec<usize>,
+    /// How the windows of its flows steer markers and queues; they do not unless given.
+    pub control: Option<WindowControl>,
 }
 
 /// A meter that several flows share.
@@ -68,6 +71,8 @@ pub enum Marking {
     None,
     /// A meter of its own, at the sending host.
     Host(MeterParams),
+    /// A meter of its own, at the first router: the ingress of a path.
+    Ingress(MeterParams),
     /// The shared meter of this number, at the first router.
     Edge(usize),
 }

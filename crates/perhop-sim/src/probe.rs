@@ -15,6 +15,8 @@ pub struct Series {
     pub window_packets: Vec<f64>,
     /// Smoothed round-trip times in seconds; NaN before the first.
     pub rtt_s: Vec<f64>,
+    /// Windows in packets as the control of the flow's path last saw them; NaN for a flow without one.
+    pub seen_packets: Vec<f64>,
     /// One for each link with a ruled queue, in order.
     pub queues: Vec<QueueSeries>,
 }

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use perhop_core::control::Message;
 use perhop_core::marker::AfClass;
 use perhop_core::meter::{AnyMeter, Meter};
 use perhop_core::{
@@ -29,6 +30,7 @@ use crate::transport::tcp::{TcpReceiver, TcpSender};
 use crate::transport::tfrc::{TfrcReceiver, TfrcSender};
 use crate::transport::udp::UdpSender;
 use crate::transport::{Received, Receiver, Sender, Transmit};
+use crate::windows::Steering;
 
 /// A run in progress.
 #[derive(Clone, Debug)]
@@ -46,8 +48,11 @@ pub struct Simulation {
     handled: u64,
     hops: u64,
     observed: Vec<Observed>,
+    /// Window controls of paths, and what each source of events behind the flows stands for.
+    controls: Vec<PathControl>,
+    control_sources: Vec<ControlSource>,
     probe: Probe,
-    /// When the probe next looks at flows.
+    /// When the probe or a control next looks at flows.
     looks_at: Instant,
     warmup: Instant,
 }
@@ -57,8 +62,10 @@ pub struct Simulation {
 enum Step {
     /// Onto a link that flows share.
     Shared(u32),
-    /// Onto a link that flows share, past the meter that they share.
+    /// Onto a link that flows share, past what stands at the flow's first router: a meter, the control of its path.
     Metered(u32),
+    /// Past the control of its path, to which the ingress shows acknowledgements.
+    Observed,
     /// Onto a link between a host and its router.
     Private(u32),
     /// To the host that receives data.
@@ -75,6 +82,10 @@ struct Flow {
     datagrams: Box<Datagrams>,
     meter: Option<(AnyMeter, Rng)>,
     edge_meter: Option<usize>,
+    /// Its own meter stands at the first router.
+    marks_at_ingress: bool,
+    /// The control of its path, and its place there.
+    watched: Option<(usize, usize)>,
     color: Color,
     dscp: Dscp,
     /// The label of its path, which acknowledgements carry, too.
@@ -117,10 +128,38 @@ struct Observed {
     rate: Bitrate,
 }
 
+/// The window control of one path, and the queues that hear from it.
+#[derive(Clone, Debug)]
+struct PathControl {
+    label: u32,
+    windows: Steering,
+    queues: Vec<Mailbox>,
+}
+
+/// A queue of a path, and the messages on their way to it.
+#[derive(Clone, Debug)]
+struct Mailbox {
+    link: usize,
+    /// Propagation delay from the ingress.
+    away: Duration,
+    mail: VecDeque<(Instant, Message)>,
+}
+
+/// What a control's event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ControlSource {
+    /// A control looks at windows.
+    Look(usize),
+    /// A message of a control reaches one of its queues.
+    Mail(usize, usize),
+}
+
 #[derive(Clone, Debug)]
 struct Probe {
     interval: Option<Duration>,
     next: Instant,
+    /// The next look, of whatever kind.
+    looks_at: Instant,
     warmup_taken: bool,
     series: Series,
 }
@@ -168,11 +207,16 @@ impl Simulation {
                 };
                 private(first, &mut steps);
                 let shared = network.route_of(spec, acknowledges).ok_or(no_route)?;
-                let metered = !acknowledges && matches!(spec.marking, Marking::Edge(_));
+                let controlled = spec.path.is_some_and(|path| network.paths[path].control.is_some());
+                let metered = !acknowledges
+                    && (controlled || matches!(spec.marking, Marking::Edge(_) | Marking::Ingress(_)));
                 steps.extend(shared.into_iter().enumerate().map(|(hop, link)| match hop {
                     0 if metered => Step::Metered(link as u32),
                     _ => Step::Shared(link as u32),
                 }));
+                if controlled && acknowledges {
+                    steps.push(Step::Observed);
+                }
                 private(last, &mut steps);
                 steps.push(end_step);
                 Ok(begin)
@@ -198,6 +242,8 @@ impl Simulation {
             steps,
             handled: 0,
             hops: 0,
+            controls: Vec::new(),
+            control_sources: Vec::new(),
             probe: Probe::new(network, &observed),
             looks_at: Instant::NEVER,
             observed,
@@ -207,6 +253,7 @@ impl Simulation {
             simulation.flows[flow].look_ahead();
             simulation.schedule_flow(flow);
         }
+        simulation.add_controls(network, seed);
         simulation.schedule_probe();
         Ok(simulation)
     }
@@ -249,7 +296,11 @@ impl Simulation {
         } else if source < 2 * links + self.flows.len() {
             self.wake_flow(source - 2 * links);
         } else {
-            self.look();
+            match self.control_sources.get(source - 2 * links - self.flows.len()) {
+                Some(&ControlSource::Look(control)) => self.steer(control),
+                Some(&ControlSource::Mail(control, queue)) => self.deliver_mail(control, queue),
+                None => self.look(),
+            }
         }
     }
 
@@ -264,19 +315,125 @@ impl Simulation {
                 let packet = self.meter(packet);
                 self.offer(link, packet);
             }
+            Step::Observed => self.pass_observer(packet),
         }
     }
 
-    /// The meter at the edge, shared by several flows, colors a packet.
-    fn meter(&mut self, mut packet: SimPacket) -> SimPacket {
-        let flow = &mut self.flows[packet.header.flow.0 as usize];
-        if let Some(number) = flow.edge_meter {
-            let (meter, rng) = &mut self.shared_meters[number];
-            let color = meter.color(&packet.header, &mut Context { now: self.now, rng });
-            flow.mark(&mut packet.header, packet.sequence, color, self.now);
-            self.schedule_flow(packet.header.flow.0 as usize);
+    fn pass_observer(&mut self, mut packet: SimPacket) {
+        self.observe(&packet);
+        packet.step += 1;
+        match self.steps[packet.step as usize] {
+            Step::Shared(link) | Step::Private(link) => self.offer(link, packet),
+            _ => self.acknowledge(packet),
         }
+    }
+
+    /// At its first router a packet passes the control of its path, and the meter that stands there: one that several flows
+    /// share, or the flow's own.
+    fn meter(&mut self, mut packet: SimPacket) -> SimPacket {
+        let number = packet.header.flow.0 as usize;
+        let flow = &mut self.flows[number];
+        if let Some((control, member)) = flow.watched {
+            self.controls[control].windows.on_data(member, packet.sequence);
+        }
+        let color = match (flow.edge_meter, &mut flow.meter) {
+            (Some(shared), _) => {
+                let (meter, rng) = &mut self.shared_meters[shared];
+                meter.color(&packet.header, &mut Context { now: self.now, rng })
+            }
+            (None, Some((meter, rng))) if flow.marks_at_ingress => {
+                meter.color(&packet.header, &mut Context { now: self.now, rng })
+            }
+            _ => return packet,
+        };
+        flow.mark(&mut packet.header, packet.sequence, color, self.now);
+        self.schedule_flow(number);
         packet
+    }
+
+    /// The ingress shows an acknowledgement to the control of its path.
+    fn observe(&mut self, packet: &SimPacket) {
+        if let Some((control, member)) = self.flows[packet.header.flow.0 as usize].watched {
+            self.controls[control].windows.on_ack(member, packet.sequence);
+        }
+    }
+
+    /// Puts a control at the ingress of each path that has one.
+    fn add_controls(&mut self, network: &Network, seed: u64) {
+        for (path, spec) in network.paths.iter().enumerate() {
+            let Some(control) = &spec.control else { continue };
+            let number = self.controls.len();
+            let members: Vec<usize> = (0..self.flows.len())
+                .filter(|&flow| network.flows[flow].path == Some(path))
+                .filter(|&flow| matches!(network.flows[flow].transport, TransportSpec::Tcp(_)))
+                .collect();
+            for (member, &flow) in members.iter().enumerate() {
+                self.flows[flow].watched = Some((number, member));
+            }
+            let rates = members.iter().map(|&flow| (flow, network.flows[flow].reserved));
+            let rng = Rng::stream(seed, &format!("paths/{}/control", spec.name));
+            let windows = Steering::new(control.clone(), rates, rng);
+            self.control_sources.push(ControlSource::Look(number));
+            let mut away = Duration::ZERO;
+            let mut queues = Vec::new();
+            for &link in &spec.forward {
+                self.control_sources.push(ControlSource::Mail(number, queues.len()));
+                queues.push(Mailbox { link, away, mail: VecDeque::new() });
+                away = away + network.links[link].delay;
+            }
+            self.events.push(windows.next(), self.control_source(ControlSource::Look(number)));
+            self.controls.push(PathControl { label: spec.label, windows, queues });
+        }
+    }
+
+    fn control_source(&self, wanted: ControlSource) -> SourceId {
+        let place = self
+            .control_sources
+            .iter()
+            .position(|&source| source == wanted)
+            .expect("every source has a place");
+        SourceId((2 * self.links.len() + self.flows.len() + place) as u32)
+    }
+
+    /// The control of a path looks at its flows' windows, tells their markers, and sends word to the path's queues.
+    fn steer(&mut self, number: usize) {
+        let flows = &self.flows;
+        let control = &mut self.controls[number];
+        let decision = control.windows.look(self.now, |flow| flows[flow].sender.sending_window());
+        for (flow, message) in &decision.shares {
+            if let Some((meter, _)) = &mut self.flows[*flow].meter {
+                meter.on_message(message);
+            }
+        }
+        for queue in 0..control.queues.len() {
+            if control.windows.loses() {
+                continue;
+            }
+            let Mailbox { link, away, mail } = &mut control.queues[queue];
+            if away.is_zero() {
+                self.links[*link].on_message(control.label, &decision.windows);
+            } else {
+                let at = self.now + *away;
+                mail.push_back((at, decision.windows));
+                let place =
+                    self.control_sources.iter().position(|&s| s == ControlSource::Mail(number, queue));
+                let base = 2 * self.links.len() + self.flows.len();
+                self.events.push(at, SourceId((base + place.expect("every source has a place")) as u32));
+            }
+        }
+        let next = control.windows.next();
+        let source = self.control_source(ControlSource::Look(number));
+        self.events.push(next, source);
+        self.guard_looks();
+    }
+
+    /// Word of the windows reaches a queue of the path.
+    fn deliver_mail(&mut self, number: usize, queue: usize) {
+        let control = &mut self.controls[number];
+        let Mailbox { link, mail, .. } = &mut control.queues[queue];
+        if let Some((_, message)) = mail.pop_front() {
+            self.links[*link].on_message(control.label, &message);
+        }
     }
 
     /// A host puts a packet on the first link of its route.
@@ -284,7 +441,7 @@ impl Simulation {
     fn enter(&mut self, packet: SimPacket) {
         match self.steps[packet.step as usize] {
             Step::Shared(link) | Step::Private(link) => self.offer(link, packet),
-            Step::Metered(_) | Step::Receiver | Step::Sender => self.advance(packet),
+            Step::Metered(_) | Step::Observed | Step::Receiver | Step::Sender => self.advance(packet),
         }
     }
 
@@ -465,12 +622,19 @@ impl Simulation {
     }
 
     fn schedule_probe(&mut self) {
-        let source = SourceId((2 * self.links.len() + self.flows.len()) as u32);
+        let source = SourceId((2 * self.links.len() + self.flows.len() + self.control_sources.len()) as u32);
         let warmup = if self.probe.warmup_taken { Instant::NEVER } else { self.warmup };
-        self.looks_at = self.probe.next.min(warmup);
-        if self.looks_at != Instant::NEVER {
-            self.events.push(self.looks_at, source);
+        self.probe.looks_at = self.probe.next.min(warmup);
+        if self.probe.looks_at != Instant::NEVER {
+            self.events.push(self.probe.looks_at, source);
         }
+        self.guard_looks();
+    }
+
+    /// Nothing happens ahead of time beyond the next look at flows.
+    fn guard_looks(&mut self) {
+        let controls = self.controls.iter().map(|control| control.windows.next());
+        self.looks_at = controls.fold(self.probe.looks_at, Instant::min);
     }
 
     fn look(&mut self) {
@@ -495,6 +659,8 @@ impl Simulation {
                 series.throughput_bps.push(new as f64 * 8.0 / interval.as_secs_f64());
                 series.window_packets.push(flow.sender.window().unwrap_or(f64::NAN));
                 series.rtt_s.push(flow.sender.smoothed_rtt().unwrap_or(f64::NAN));
+                let seen = flow.watched.map(|(control, member)| self.controls[control].windows.seen(member));
+                series.seen_packets.push(seen.unwrap_or(f64::NAN));
             }
             for (observed, samples) in self.observed.iter().zip(&mut series.queues) {
                 let link = &mut self.links[observed.link];
@@ -579,12 +745,17 @@ impl Flow {
             datagrams: Box::new(Datagrams::new(measured)),
             meter: match &spec.marking {
                 Marking::Host(params) => Some((params.clone().build(Environment { rate }), stream("marker"))),
+                Marking::Ingress(params) => {
+                    Some((params.clone().build(Environment { rate: Bitrate::MAX }), stream("marker")))
+                }
                 Marking::None | Marking::Edge(_) => None,
             },
             edge_meter: match spec.marking {
                 Marking::Edge(number) => Some(number),
-                Marking::None | Marking::Host(_) => None,
+                Marking::None | Marking::Host(_) | Marking::Ingress(_) => None,
             },
+            marks_at_ingress: matches!(spec.marking, Marking::Ingress(_)),
+            watched: None,
             color: spec.color,
             dscp: spec.dscp,
             label,
@@ -593,7 +764,8 @@ impl Flow {
             feedback: VecDeque::new(),
             // News from a meter at the edge may reach the sender before an acknowledgement does.
             acts_ahead: spec.access.is_some()
-                && (spec.out_feedback.is_none() || !matches!(spec.marking, Marking::Edge(_))),
+                && (spec.out_feedback.is_none()
+                    || !matches!(spec.marking, Marking::Edge(_) | Marking::Ingress(_))),
             due: Instant::ZERO,
             rng: stream("transport"),
             forward,
@@ -626,11 +798,13 @@ impl Flow {
         let flow = FlowId(number as u32);
         let Self { color, dscp, service, label, .. } = *self;
         let mut header = Header { color, dscp, service, label, ..Header::new(flow, size) };
-        if let Some((meter, rng)) = &mut self.meter {
-            let color = meter.color(&header, &mut Context { now, rng });
-            self.mark(&mut header, sequence, color, now);
-        } else if self.edge_meter.is_none() {
-            self.outcome.marked[header.color.index()] += 1;
+        match &mut self.meter {
+            Some((meter, rng)) if !self.marks_at_ingress => {
+                let color = meter.color(&header, &mut Context { now, rng });
+                self.mark(&mut header, sequence, color, now);
+            }
+            None if self.edge_meter.is_none() => self.outcome.marked[header.color.index()] += 1,
+            _ => {} // the first router marks
         }
         Some(SimPacket { header, step: self.forward, sequence })
     }
@@ -722,6 +896,7 @@ impl Probe {
         Self {
             interval: network.probe_interval,
             next: network.probe_interval.map_or(Instant::NEVER, |interval| Instant::ZERO + interval),
+            looks_at: Instant::NEVER,
             warmup_taken: false,
             series: Series { queues, ..Series::default() },
         }

@@ -24,7 +24,7 @@ pub enum WindowSource {
 /// How a path's flows are controlled by their windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct WindowControlSpec {
+pub struct WindowControl {
     /// How often the windows are looked at: a small number of the path's round-trip times.
     pub interval: Duration,
     /// Where the windows are known from.
@@ -40,8 +40,8 @@ pub struct WindowControlSpec {
 
 /// The window control of one path at work.
 #[derive(Clone, Debug)]
-pub(crate) struct WindowControl {
-    spec: WindowControlSpec,
+pub(crate) struct Steering {
+    spec: WindowControl,
     /// When it next looks.
     next: Instant,
     members: Vec<Member>,
@@ -73,17 +73,17 @@ pub(crate) struct Decision {
     pub(crate) windows: Message,
 }
 
-impl WindowControl {
-    /// Nothing seen yet; `members` are the flows and their contracted rates.
+impl Steering {
+    /// Nothing seen yet; `members` are the flows and their contracted rates, if they have one.
     pub(crate) fn new(
-        spec: WindowControlSpec,
-        members: impl IntoIterator<Item = (usize, Bitrate)>,
+        spec: WindowControl,
+        members: impl IntoIterator<Item = (usize, Option<Bitrate>)>,
         rng: Rng,
     ) -> Self {
         let next = Instant::ZERO + spec.interval;
-        let member = |(flow, rate): (usize, Bitrate)| Member {
+        let member = |(flow, rate): (usize, Option<Bitrate>)| Member {
             flow,
-            rate: rate.as_bps() as f64,
+            rate: rate.map_or(0.0, |rate| rate.as_bps() as f64),
             sent: 0,
             acked: 0,
             passed: 0,
@@ -95,11 +95,6 @@ impl WindowControl {
     /// When it next looks.
     pub(crate) fn next(&self) -> Instant {
         self.next
-    }
-
-    /// Where the windows are known from.
-    pub(crate) fn source(&self) -> WindowSource {
-        self.spec.window
     }
 
     /// The ingress sees a data packet.
@@ -115,9 +110,9 @@ impl WindowControl {
         member.acked = member.acked.max(expected);
     }
 
-    /// The window of each flow by the last look, in packets.
-    pub(crate) fn estimates(&self) -> impl Iterator<Item = (usize, f64)> {
-        self.members.iter().map(|member| (member.flow, member.window))
+    /// The window of a flow by the last look, in packets.
+    pub(crate) fn seen(&self, member: usize) -> f64 {
+        self.members[member].window
     }
 
     /// Looks at the windows; `senders` knows the congestion windows of those flows that send.
@@ -152,11 +147,11 @@ impl WindowControl {
 mod tests {
     use super::*;
 
-    fn control(window: &str) -> WindowControl {
+    fn control(window: &str) -> Steering {
         let spec = format!(r#"{{"interval": "40ms", "window": "{window}"}}"#);
         let rates = ["1Mbps", "3Mbps", "5Mbps"].map(|rate| rate.parse().unwrap());
-        let members = rates.into_iter().enumerate().map(|(n, rate)| (10 + n, rate));
-        WindowControl::new(serde_json::from_str(&spec).unwrap(), members, Rng::stream(1, "control"))
+        let members = rates.into_iter().enumerate().map(|(n, rate)| (10 + n, Some(rate)));
+        Steering::new(serde_json::from_str(&spec).unwrap(), members, Rng::stream(1, "control"))
     }
 
     fn told(decision: &Decision) -> Vec<f64> {
@@ -191,7 +186,7 @@ mod tests {
         control.on_data(2, 0);
         control.on_ack(1, 7); // of segments that passed before anybody looked
         control.look(Instant::ZERO, |_| None);
-        assert_eq!(control.estimates().collect::<Vec<_>>(), [(10, 3.0), (11, 0.0), (12, 1.0)]);
+        assert_eq!([0, 1, 2].map(|member| control.seen(member)), [3.0, 0.0, 1.0]);
     }
 
     #[test]
@@ -199,8 +194,8 @@ mod tests {
         let mut control = control("passed");
         (0..8).for_each(|sequence| control.on_data(0, sequence));
         control.look(Instant::ZERO, |_| None);
-        assert_eq!(control.estimates().next(), Some((10, 8.0)));
+        assert_eq!(control.seen(0), 8.0);
         control.look(Instant::ZERO, |_| None);
-        assert_eq!(control.estimates().next(), Some((10, 0.0)));
+        assert_eq!(control.seen(0), 0.0);
     }
 }

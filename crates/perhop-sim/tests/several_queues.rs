@@ -51,8 +51,13 @@ fn diamond() -> Network {
         links[1].queue = Some(aqm("rio", RIO).into());
         links
     });
-    let path =
-        |name: &str, label, forward, backward| PathSpec { name: name.into(), label, forward, backward };
+    let path = |name: &str, label, forward, backward| PathSpec {
+        name: name.into(),
+        label,
+        forward,
+        backward,
+        control: None,
+    };
     Network {
         nodes: 4,
         links: links.collect(),
@@ -126,8 +131,13 @@ fn unequal(queue: SchedulerParams) -> [f64; 2] {
     links.extend(duplex("near", 1, 3, "100Mbps", "5ms", aqm("drop-tail", r#"{"limit": "999p"}"#)));
     links.extend(duplex("far", 1, 2, "100Mbps", "30ms", aqm("drop-tail", r#"{"limit": "999p"}"#)));
     links.extend(duplex("farther", 2, 3, "100Mbps", "10ms", aqm("drop-tail", r#"{"limit": "999p"}"#)));
-    let path =
-        |name: &str, label, forward, backward| PathSpec { name: name.into(), label, forward, backward };
+    let path = |name: &str, label, forward, backward| PathSpec {
+        name: name.into(),
+        label,
+        forward,
+        backward,
+        control: None,
+    };
     let flows = (0..2)
         .flat_map(|path| (0..5).map(move |n| on_path(&format!("{path} {n}"), path, r#"{"tcp": "newreno"}"#)));
     let network = Network {

@@ -11,9 +11,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
 use super::red::red_params;
-use super::rio::check_red;
 use super::{Aqm, Reason, Verdict};
 use crate::control::Message;
 use crate::units::{Positive, UnitError};

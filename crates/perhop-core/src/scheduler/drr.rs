@@ -19,6 +19,7 @@ use super::queues::{
 };
 use super::{Dequeued, Discipline, Match, PathName};
 use crate::aqm::{AqmParams, Reason};
+use crate::control::Message;
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Bytes, Context, Environment, Header, Ledger, Occupancy, Packet};

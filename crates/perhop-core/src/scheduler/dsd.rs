@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::{Dequeued, Discipline, ForeseenFifo};
 use crate::abe::Service;
 use crate::aqm::{AqmParams, Reason};
+use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
     Block, Context, Duration, Environment, Header, Instant, Ledger, Occupancy, Packet, Probability,
@@ -319,6 +320,10 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
         let mut gauges = self.flat.gauges();
         gauges.push(("bias".into(), self.bias));
         gauges
+    }
+
+    fn on_message(&mut self, _label: u32, message: &Message) {
+        self.flat.on_message(message);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

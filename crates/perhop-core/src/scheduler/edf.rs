@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Dequeued, Discipline};
 use crate::abe::Service;
 use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
+use crate::control::Message;
 use crate::{Block, Context, Duration, Environment, Header, Instant, Ledger, Occupancy, Packet};
 
 /// Parameters of [`Edf`].
@@ -167,6 +168,10 @@ impl<P: Packet> Discipline<P> for Edf<P> {
 
     fn gauges(&self) -> Vec<(String, f64)> {
         self.rule.gauges().map(|(name, value)| (name.into(), value)).collect()
+    }
+
+    fn on_message(&mut self, _label: u32, message: &Message) {
+        self.rule.on_message(message);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Dequeued, Discipline};
 use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
+use crate::control::Message;
 use crate::{Block, Context, Environment, Ledger, Occupancy, Packet};
 
 /// Parameters of [`Fifo`].
@@ -71,6 +72,10 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
 
     fn gauges(&self) -> Vec<(String, f64)> {
         self.rule.gauges().map(|(name, value)| (name.into(), value)).collect()
+    }
+
+    fn on_message(&mut self, _label: u32, message: &Message) {
+        self.rule.on_message(message);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

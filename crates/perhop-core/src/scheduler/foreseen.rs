@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
+use crate::control::Message;
 use crate::{Color, Context, Environment, Header, Instant, Ledger};
 
 /// The books of a FIFO whose departures follow from its arrivals.
@@ -92,6 +93,11 @@ impl ForeseenFifo {
     /// What waits and what went through.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Another block tells the rule something.
+    pub fn on_message(&mut self, message: &Message) {
+        self.rule.on_message(message);
     }
 
     /// What the rule keeps track of.

@@ -19,6 +19,7 @@ pub use queues::{Match, PathName};
 pub use wfq::{Wfq, WfqParams, WfqQueue};
 
 use crate::aqm::{AqmParams, Reason};
+use crate::control::Message;
 use crate::units::UnitError;
 use crate::{Block, Context, Counters, Environment, Header, Instant, Ledger, Occupancy, Packet};
 
@@ -69,6 +70,9 @@ pub trait Discipline<P> {
 
     /// What it and its rules keep track of, by name, for probes: averages, and whatever they steer by.
     fn gauges(&self) -> Vec<(String, f64)>;
+
+    /// Another block tells something to the rule that the packets of this label-switched path meet.
+    fn on_message(&mut self, label: u32, message: &Message);
 
     /// Shows every packet that waits.
     fn inspect(&self, show: &mut dyn FnMut(&P));
@@ -141,6 +145,9 @@ macro_rules! register_schedulers {
             }
             fn gauges(&self) -> Vec<(String, f64)> {
                 match self { $(Self::$variant(queue) => queue.gauges(),)+ }
+            }
+            fn on_message(&mut self, label: u32, message: &Message) {
+                match self { $(Self::$variant(queue) => queue.on_message(label, message),)+ }
             }
             fn inspect(&self, show: &mut dyn FnMut(&P)) {
                 match self { $(Self::$variant(queue) => queue.inspect(show),)+ }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::queues::{Queues, books_of_queues, check_queues, paths_of, queue_params};
 use super::{Dequeued, Discipline, Match, PathName};
 use crate::aqm::{AqmParams, Reason};
+use crate::control::Message;
 use crate::meter::RateEstimator;
 use crate::table::at_key;
 use crate::units::UnitError;

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::abe::Service;
 use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
+use crate::control::Message;
 use crate::table::{at_key, bad_name};
 use crate::units::UnitError;
-use crate::{Bitrate, Color, Context, Dscp, Environment, Header, Instant, Ledger, Occupancy, Packet};
+use crate::{Bitrate, Color, Context, Dscp, Environment, FlowId, Header, Instant, Ledger, Occupancy, Packet};
 
 /// Which packets a queue takes: those that agree with every key given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -327,6 +328,12 @@ impl<P: Packet> Queues<P> {
         self.all.iter().flat_map(of).collect()
     }
 
+    /// The rule of the queue that takes the packets of this path is told something.
+    pub(super) fn on_message(&mut self, label: u32, message: &Message) {
+        let queue = self.of(&Header { label, ..Header::new(FlowId(0), 0) });
+        self.all[queue].rule.on_message(message);
+    }
+
     pub(super) fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.all.iter().flat_map(|queue| &queue.packets).for_each(show);
     }
@@ -354,6 +361,9 @@ macro_rules! books_of_queues {
         fn gauges(&self) -> Vec<(String, f64)> {
             self.queues.gauges()
         }
+        fn on_message(&mut self, label: u32, message: &Message) {
+            self.queues.on_message(label, message);
+        }
         fn inspect(&self, show: &mut dyn FnMut(&P)) {
             self.queues.inspect(show);
         }
@@ -364,8 +374,8 @@ pub(super) use books_of_queues;
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::Rng;
     use crate::scheduler::{Dequeued, Discipline};
-    use crate::{FlowId, Rng};
 
     /// A packet of the queue that takes this codepoint; its flow tells it from others.
     pub(crate) fn packet(dscp: u8, number: u32, size: u16) -> Header {

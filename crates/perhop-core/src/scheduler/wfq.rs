@@ -21,6 +21,7 @@ use super::queues::{
 };
 use super::{Dequeued, Discipline, Match, PathName};
 use crate::aqm::{AqmParams, Reason};
+use crate::control::Message;
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Context, Environment, Header, Ledger, Occupancy, Packet};
 

@@ -126,6 +126,14 @@ impl Sender {
         }
     }
 
+    /// Congestion window in packets, if the sender has one and something to send.
+    pub fn sending_window(&self) -> Option<f64> {
+        match self {
+            Self::Tcp(tcp) => tcp.is_sending().then(|| tcp.window()),
+            Self::Datagram(_) => None,
+        }
+    }
+
     /// The smoothed round-trip time in seconds, if the sender has one yet.
     pub fn smoothed_rtt(&self) -> Option<f64> {
         match self {

@@ -113,6 +113,11 @@ impl TcpSender {
         self.cwnd
     }
 
+    /// It has begun, and not everything that it has is acknowledged.
+    pub(in crate::transport) fn is_sending(&self) -> bool {
+        self.started && self.acked < self.end
+    }
+
     pub(in crate::transport) fn smoothed_rtt(&self) -> Option<f64> {
         self.rto.smoothed()
     }
