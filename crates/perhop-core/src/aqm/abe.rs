@@ -12,7 +12,7 @@
 //! - The paper counts N, the packets with a deadline before now; here those with a deadline at this very instant count, too:
 //!   they go first, and a burst at one instant would otherwise pass the limit. `a_burst_at_one_instant_is_limited` shows it.
 //! - The paper does not say how the two loss ratios are measured: here over each interval, smoothed, over all causes. All
-//!   of it can be set. A ratio without packets, or blue without losses, leaves alpha as it is.
+//!   of it can be set. A ratio without packets, or one service without losses so far, leaves alpha as it is.
 //! - The paper's law, alpha = `alpha_t`^2 / `alpha_m`, does not lead to `alpha_t` (`the_published_law_by_hand`); with the law
 //!   `integral` alpha is multiplied by a root of `alpha_t` / `alpha_m` instead, which does.
 
@@ -322,8 +322,14 @@ impl Control {
 
 /// The n-th root of a positive number by Newton's method: the same bits on every machine.
 fn nth_root(x: f64, n: u32) -> f64 {
+    if x > 1.0 {
+        return 1.0 / nth_root(1.0 / x, n); // From 1 down to a root between 0 and 1 it is not far, whatever n is.
+    }
+    if x == 0.0 {
+        return 0.0;
+    }
     let power = |base: f64| (1..n).fold(1.0, |product, _| product * base);
-    let mut root = x.max(1.0);
+    let mut root = 1.0;
     for _ in 0..2000 {
         let next = root - (root - x / power(root)) / f64::from(n);
         if next >= root {
@@ -364,7 +370,24 @@ mod tests {
         {
             assert!((nth_root(x, n) - root).abs() < 1e-12, "{x} {n}: {}", nth_root(x, n));
         }
-        assert!(nth_root(1e-300, 1000) > 0.0 && nth_root(f64::MAX, 1000).is_finite());
+        for x in [100.0, 1e10, 1e300, 0.01, 1e-10, 1e-300] {
+            let root = nth_root(x, 1000);
+            let power: f64 = (0..1000).map(|_| root).product();
+            assert!((power / x - 1.0).abs() < 1e-9, "{x}: {root}");
+        }
+        assert_eq!([1, 2, 10, 1000].map(|n| nth_root(f64::INFINITY, n)), [f64::INFINITY; 4]);
+    }
+
+    #[test]
+    fn alpha_is_a_number_however_long_green_loses_nothing() {
+        // Halved each time, green's ratio comes so near to zero that alpha_t / alpha_m is infinite.
+        let mut control = abe(r#", "law": "integral", "gain": 0.5"#).control;
+        interval(&mut control, 20, 100);
+        for _ in 0..1100 {
+            interval(&mut control, 20, 0);
+        }
+        assert_eq!(control.alpha, 100.0);
+        assert!(interval(&mut control, 20, 1000) < 100.0);
     }
 
     #[test]
