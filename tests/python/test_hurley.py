@@ -99,6 +99,10 @@ def test_received_bytes_count_up() -> None:
     assert last["received_bytes"].to_list() == result.flows["delivered_bytes"].to_list()
 
 
+def test_links_of_the_sweep_are_named_with_their_unit() -> None:
+    assert sweep.RATE_AXIS.text(1.0) == "1 Mbit/s"
+
+
 def test_packets_received_end_where_the_flows_do(run: Run) -> None:
     last = {s.factors["service"]: s.value for s in common.cumulative({}, run, (200.0,))}
     for service in (BLUE, GREEN):

@@ -77,7 +77,7 @@ GRID = {
 }
 
 CHANGED = Axis("change", "Change", {name: name for name in POINTS})
-RATE_AXIS = Axis("rate_mbps", "Link, Mbit/s")
+RATE_AXIS = Axis("rate_mbps", "Link", {rate: f"{rate:g} Mbit/s" for rate in RATES})
 GREEN_AXIS = Axis("green_flows", "Green flows of 20")
 ROUTER_AXIS = Axis("scheme", "Router", {s: SCHEME_NAMES[s] for s in (ABE, DSD)})
 
