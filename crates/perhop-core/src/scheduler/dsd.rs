@@ -335,7 +335,8 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
 }
 
 impl<P: Packet> Blue<P> {
-    /// Bytes of the packets due before then. The count moves with time, one step a packet.
+    /// Bytes of the packets due before then. The count moves with time, one step a packet; where green packets of several
+    /// sizes ask, also back and forth by the packets that are sent in the difference of their times.
     #[inline]
     fn due_bytes_before(&mut self, deadline: Instant) -> u64 {
         let size = |held: &Held<P>| u64::from(held.packet.header().size);
