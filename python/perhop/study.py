@@ -282,6 +282,10 @@ class Evidence:
             raise KeyError(name)
         return self._values[name]
 
+    def measured(self, metric: str, factors: Factors) -> bool:
+        """Whether any run has a value."""
+        return _name(metric, factors) in self._values
+
     def estimate(self, metric: str, factors: Factors) -> Estimate:
         """Mean over runs and its interval."""
         return estimate([value for _, value in sorted(self.by_seed(metric, factors).items())])

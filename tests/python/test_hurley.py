@@ -155,6 +155,8 @@ JUDGED_FROM_ONE_RUN = {
     "fig4": {"reverts-to-flat"},
     "fig5": {"bounded"},
     "alpha": {"smoothed-rests-at-root", "integral-converges"},
+    # On this seed green gets no packet through on 1 Mbit/s after the warm-up, but enough before it.
+    "sweep": {"slow-links-cut-green-off", "limit-idle"},
 }
 """The claims that are read by means or counts; all others are read by intervals."""
 
