@@ -75,8 +75,8 @@ def simulate(scenario: str, seed: int, cancel: Cancel | None = None) -> dict[str
         f64[b + 1], `counts` i64[b, 3] and `max` f64[3]; `classes`: where the queue tells classes of packets
         apart, for each `name` and the same counts and `delay_s`; else empty.
 
-        `series`: `time_s` f64[k]; `throughput_bps`, `cwnd_packets`, `rtt_s`, `seen_packets` (windows as the control of
-        a flow's path last saw them) f64[k, n]; `links`: for each link
+        `series`: `time_s` f64[k]; `throughput_bps`, `cwnd_packets`, `rtt_s`, `seen_packets`
+        (windows as the control of a flow's path last saw them) f64[k, n]; `links`: for each link
         `queue_packets` f64[k], `gauges` by name, f64[k]: what the queue's rule keeps track of, and `classes`
         by name: `packets` that wait, `arrived` and `dropped` since the run began, f64[k]. k is 0 unless the
         scenario sets `probes.interval`.

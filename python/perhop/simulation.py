@@ -260,8 +260,8 @@ class Result:
     def series(self) -> pl.DataFrame:
         """One row for each run, probe time and flow: throughput (bit/s), cwnd (packets), RTT (s).
 
-        `received_bytes` counts up from the start of the run; `seen_packets` is the window as the control of the
-        flow's path last saw it, null without one. Empty unless the scenario sets `[probes] interval`.
+        `received_bytes` counts up from the start of the run; `seen_packets` is the window as the control of
+        the flow's path last saw it, null without one. Empty unless the scenario sets `[probes] interval`.
         """
         return pl.concat([_series_frame(run) for run in self.runs])
 

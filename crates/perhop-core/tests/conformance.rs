@@ -66,7 +66,7 @@ const SCHEDULERS: &[(&str, &str)] = &[
     ("edf", r#"{"blue": "5ms", "rule": {"aqm": "drop-tail", "limit": "7p"}}"#),
     (
         "edf",
-        r#"{"blue": "0s", "green": "1ns", "rule": {"aqm": "abe", "thresholds": "0/6/0.2", "limit": "9p", "green-limit": "0p"}}"#,
+        r#"{"blue": "1ns", "green": "1ns", "rule": {"aqm": "abe", "thresholds": "0/6/0.2", "limit": "9p", "green-limit": "0p"}}"#,
     ),
     ("dsd", r#"{"bound": "5ms", "rule": {"aqm": "drop-tail", "limit": "7p"}}"#),
     (

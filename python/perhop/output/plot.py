@@ -33,7 +33,7 @@ GRID = "#dcdee0"
 SERIES = ("#c2500a", "#0a6eb0", "#00805e", "#a34f86", "#8a6d00", "#3b8fb5")
 """Distinct to readers with any of the common colour blindnesses, in light and in print."""
 
-NAMED: Mapping[Factor, str] = {"blue": SERIES[1], "green": SERIES[2]}
+NAMED = {"blue": SERIES[1], "green": SERIES[2]}
 
 PANEL_INCHES = (4.5, 3.0)
 SMALL_PANEL_INCHES = (3.9, 2.9)
@@ -235,8 +235,8 @@ def _panel(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None) ->
 
 
 def _color(value: Factor, index: int) -> str:
-    """The colour of a series: its own where it is named after one, else the next of the palette."""
-    return NAMED.get(value, SERIES[index % len(SERIES)])
+    """The colour of a series: its own where its first word is one, else the next of the palette."""
+    return NAMED.get(str(value).partition(" ")[0], SERIES[index % len(SERIES)])
 
 
 Curves = dict["Factor", list["Row"]]

@@ -14,6 +14,7 @@ use super::{Dequeued, Discipline};
 use crate::abe::Service;
 use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
 use crate::control::Message;
+use crate::units::UnitError;
 use crate::{Block, Context, Duration, Environment, Header, Instant, Ledger, Occupancy, Packet};
 
 /// Parameters of [`Edf`].
@@ -68,6 +69,15 @@ impl<P: Packet> Block for Edf<P> {
     const SUMMARY: &'static str =
         "earliest deadline first: green packets before blue ones, unless these are overdue";
     const SOURCE: &'static str = "Hurley & Le Boudec 1999, section 2";
+
+    fn check(params: &EdfParams) -> Result<(), UnitError> {
+        if params.green > params.blue {
+            return Err(UnitError::new(
+                "green packets are due no later than blue ones: `green` is at most `blue`",
+            ));
+        }
+        Ok(())
+    }
 
     fn new(params: EdfParams, environment: Environment) -> Self {
         Self {
