@@ -221,7 +221,8 @@ def test_study_ids_and_claims_are_unique_and_named_like_the_paper() -> None:
     kim = ["table1", "fig2", "fig3", "variants"]
     yeom = ["fig3", "table1", "fig9", "fig10", "table2", "table3", "fig11", "fig12", "setting", "sensitivity"]
     hurley = ["fig2", "fig3", "fig4", "fig5", "alpha", "sweep"]
-    items = {"kim": kim, "yeom": yeom, "hurley": hurley}
+    bouras = ["fig2", "fig3", "fig4", "fig5", "ablation"]
+    items = {"kim": kim, "yeom": yeom, "hurley": hurley, "bouras": bouras}
     assert list(STUDIES) == [f"{paper}-{item}" for paper, names in items.items() for item in names]
     for entry in STUDIES.values():
         names = [claim.id for claim in entry.claims]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from perhop.output.topology import MOST_LINES, inline_topology, places, queue_text, topology
+from perhop.output.topology import MOST_LINES, _staggered, inline_topology, places, queue_text, topology
 from perhop.simulation import canonical
 from perhop.studies import STUDIES
 
@@ -16,12 +16,15 @@ LINKS = {
 }
 
 
-def scenario(groups: int = 1) -> dict[str, object]:
-    flow = {"from": "a", "to": "c", "transport": {"tcp": "reno"}}
+def scenario(groups: int = 1, variants: tuple[str, ...] = ("reno",)) -> dict[str, object]:
+    flow = {"from": "a", "to": "c"}
     return {
         "duration": "1s",
         "links": LINKS,
-        "flows": [{**flow, "name": f"group <{n}>", "count": 3} for n in range(groups)],
+        "flows": [
+            {**flow, "name": f"group <{n}>", "count": 3, "transport": {"tcp": variants[n % len(variants)]}}
+            for n in range(groups)
+        ],
     }
 
 
@@ -46,15 +49,29 @@ def test_a_queue_in_a_few_words(queue: dict[str, object] | None, text: str) -> N
     assert queue_text(queue) == text
 
 
+def drawn(found: dict[str, object]) -> str:
+    return inline_topology(json.loads(canonical(found)), "test")
+
+
 def test_what_begins_at_a_router_is_named_and_the_rest_counted() -> None:
-    drawn = inline_topology(json.loads(canonical(scenario(MOST_LINES))), "test")
-    assert "3 × group &lt;7&gt; (tcp reno) → c" in drawn
-    assert "more" not in drawn
-    crowded = inline_topology(json.loads(canonical(scenario(MOST_LINES + 5))), "test")
+    some = drawn(scenario(MOST_LINES))
+    assert "3 × group &lt;7&gt; (tcp reno) → c" in some
+    assert "more" not in some
+    crowded = drawn(scenario(MOST_LINES + 5, ("reno", "newreno")))
     assert "and 6 more" in crowded
 
 
-@pytest.mark.parametrize("name", ["kim-table1", "yeom-fig11", "hurley-fig2"])
+def test_many_groups_that_are_alike_share_a_line() -> None:
+    assert "27 × group &lt;0&gt; … group &lt;8&gt; (tcp reno) → c" in drawn(scenario(MOST_LINES + 1))
+
+
+def test_lines_of_routers_in_a_row_do_not_meet() -> None:
+    at = {"a": (0, 0), "b": (1, 0), "c": (2, 1), "d": (3, 0)}
+    texts = {"a": ["1", "2"], "b": [], "c": ["3"], "d": ["4"]}
+    assert _staggered(texts, at) == {"a": ["1", "2"], "b": [], "c": ["3"], "d": ["", "", "4"]}
+
+
+@pytest.mark.parametrize("name", ["kim-table1", "yeom-fig11", "hurley-fig2", "bouras-fig5"])
 def test_every_paper_has_its_picture(name: str) -> None:
     study = STUDIES[name]
     picture = topology(json.loads(canonical(study.scenario(study.cells[0]))), name)

@@ -195,8 +195,7 @@ def _covers_a_mark(axes: Axes) -> bool:
     if legend is None:
         return False
     box = legend.get_window_extent()
-    marks = (line for line in axes.get_lines() if line.get_marker() not in ("", "None", None))
-    places = (axes.transData.transform(line.get_xydata()) for line in marks)
+    places = (line.get_transform().transform(line.get_xydata()) for line in axes.get_lines())
     return any(box.contains(float(x), float(y)) for points in places for x, y in points)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STEP_INCHES = 2.3
-LINE_INCHES = 0.17
+LINE_INCHES = 0.145
+ABOVE_INCHES, BELOW_INCHES = 0.6, 0.45
+"""Room of a row of routers over and under it, without the flows' lines."""
+FLOWS_INCHES = 0.25
+RULE_INCHES = 0.08
 MOST_LINES = 8
-"""Groups of flows named at a router; the rest are counted."""
+"""Lines on flows at a router; what does not fit is counted."""
 
 
 def topology(scenario: Mapping[str, Any], name: str) -> Picture:
@@ -74,18 +79,18 @@ def _ends(scenario: Mapping[str, Any], flow: Mapping[str, Any]) -> tuple[str, st
 
 def _figure(scenario: Mapping[str, Any]) -> Figure:
     at = places(scenario)
-    texts = {router: _flow_texts(scenario, router) for router in at}
+    texts = _staggered({router: _flow_texts(scenario, router) for router in at}, at)
     columns = max(column for column, _ in at.values()) + 1
     rows = max(row for _, row in at.values()) + 1
-    deepest = max(map(len, texts.values()))
-    height = rows * (0.9 + LINE_INCHES * deepest)
-    figure = Figure(figsize=(STEP_INCHES * columns + 0.6, max(height, 1.3)))
+    below = BELOW_INCHES + LINE_INCHES * max(map(len, texts.values()))
+    row_inches = ABOVE_INCHES + below
+    figure = Figure(figsize=(STEP_INCHES * columns + 0.6, rows * row_inches))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.set_xlim(-0.45, columns - 0.55 + 0.25)
-    axes.set_ylim(-(rows - 1) - 1.0, 0.55)
+    axes.set_ylim(-(rows - 1) - below / row_inches, ABOVE_INCHES / row_inches)
     for name, link in scenario["links"].items():
-        _draw_link(axes, name, link, at)
+        _draw_link(axes, name, link, at, RULE_INCHES / row_inches)
     for router, (column, row) in at.items():
         box = {"facecolor": SERIES[1], "edgecolor": SERIES[1], "boxstyle": "round,pad=0.45"}
         axes.text(
@@ -94,7 +99,7 @@ def _figure(scenario: Mapping[str, Any]) -> Figure:
         if texts[router]:
             axes.text(
                 column,
-                -row - 0.27,
+                -row - FLOWS_INCHES / row_inches,
                 "\n".join(texts[router]),
                 ha="left" if column == 0 and columns > 1 else "center",
                 va="top",
@@ -105,7 +110,23 @@ def _figure(scenario: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _draw_link(axes: Axes, name: str, link: Mapping[str, Any], at: Mapping[str, tuple[int, int]]) -> None:
+def _staggered(
+    texts: Mapping[str, Sequence[str]], at: Mapping[str, tuple[int, int]]
+) -> dict[str, Sequence[str]]:
+    """Lines of the routers of one row, each below those of the columns before it: long ones would overlap."""
+    used: Counter[int] = Counter()
+    found: dict[str, Sequence[str]] = {}
+    for router in sorted(at, key=at.__getitem__):
+        row = at[router][1]
+        found[router] = [""] * used[row] + list(texts[router]) if texts[router] else []
+        used[row] += len(texts[router])
+    return found
+
+
+def _draw_link(
+    axes: Axes, name: str, link: Mapping[str, Any], at: Mapping[str, tuple[int, int]], drop: float
+) -> None:
+    """An arrow with its name, rate and delay; the queue's rule `drop` below it."""
     (x0, y0), (x1, y1) = ((at[link[end]][0], -at[link[end]][1]) for end in ("from", "to"))
     axes.annotate(
         "",
@@ -124,7 +145,7 @@ def _draw_link(axes: Axes, name: str, link: Mapping[str, Any], at: Mapping[str, 
     axes.text(*middle, text, va="bottom", color=INK, linespacing=1.6, **small)
     if rule:
         box = {"facecolor": "white", "edgecolor": GRID, "boxstyle": "round,pad=0.25"}
-        axes.text(middle[0], middle[1] - 0.07, rule, va="top", color=MUTED, bbox=box, **small)
+        axes.text(middle[0], middle[1] - drop, rule, va="top", color=MUTED, bbox=box, **small)
 
 
 def queue_text(queue: Mapping[str, Any] | None) -> str:
@@ -139,16 +160,27 @@ def queue_text(queue: Mapping[str, Any] | None) -> str:
 
 
 def _flow_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
-    """What begins at a router: one line for each group of flows."""
-    lines = []
+    """What begins at a router: a line for each group of flows; one for neighbours alike, if they are many."""
+    lines: list[tuple[str, str, int]] = []
     for flow in scenario["flows"]:
         begin, end = _ends(scenario, flow)
         if begin != router:
             continue
         transport = flow["transport"]
         kind = next(f"{key} {transport[key]}" for key in ("tcp", "udp", "rap", "tfrc") if key in transport)
-        lines.append(f"{flow['count']} × {flow['name']} ({kind}) → {end}")
+        way = f" on {flow['path']}" if flow.get("path") else ""
+        lines.append((flow["name"], f"({kind}) → {end}{way}", int(flow["count"])))
     if len(lines) > MOST_LINES:
-        rest = len(lines) - MOST_LINES + 1
-        lines[MOST_LINES - 1 :] = [f"and {rest} more"]
-    return lines
+        lines = [_together(list(alike)) for _, alike in groupby(lines, key=lambda line: line[1])]
+    texts = [f"{count} × {name} {what}" for name, what, count in lines]
+    if len(texts) > MOST_LINES:
+        rest = len(texts) - MOST_LINES + 1
+        texts[MOST_LINES - 1 :] = [f"and {rest} more"]
+    return texts
+
+
+def _together(alike: Sequence[tuple[str, str, int]]) -> tuple[str, str, int]:
+    """One line for groups that differ by name: `flow 1 … flow 10`."""
+    names = [name for name, _, _ in alike]
+    name = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
+    return name, alike[0][1], sum(count for _, _, count in alike)
