@@ -473,7 +473,7 @@ class PriorityQueue(Table):
 class Priority(Table):
     """The first queue that has a packet and is within its cap.
 
-    Source: Bouras & Sevasti 2004, section 5.3; ns-2's DiffServ module, mode PRI.
+    Source: Bouras & Sevasti, section 5.3; ns-2's DiffServ module, mode PRI.
 
     Attributes:
         queues: The queues, highest priority first.
@@ -541,8 +541,8 @@ class WfqQueue(Table):
         name: Its name, in tables and files.
         match: The packets that it takes, if no earlier queue does; the last queue takes all that are
             left, and has none.
-        rate: The rate that it is guaranteed (C_AF of Bouras & Sevasti 2004); its rule counts idle time
-            by it.
+        rate: The rate that it is guaranteed (C_AF of Bouras & Sevasti); its rule counts idle time by
+            it.
         weight: Without a rate: its part, beside the others without one, of what the guaranteed rates
             leave; 1 unless given.
         rule: Who is dropped; it sees this queue alone.

@@ -60,7 +60,7 @@ fn sizes() -> impl Strategy<Value = Vec<u16>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Goyal, Vin & Cheng 1997, theorem 1: two queues with packets differ by at most one packet of each, by weight.
+    /// Goyal, Vin & Cheng 1997 prove it: by weight, two queues with packets differ by at most one packet of each.
     #[test]
     fn start_time_fair_queueing_is_fair(weights in prop::array::uniform3(1_u64..20), sizes in sizes()) {
         let [first, second, _] = weights.map(|weight| weight as f64);
@@ -70,8 +70,7 @@ proptest! {
         }
     }
 
-    /// The same paper, theorem 3, on a link of constant rate: a queue with packets gets its rate, up to one packet of each
-    /// queue.
+    /// They prove this, too, of a link of constant rate: a queue with packets gets its rate, up to one packet of each queue.
     #[test]
     fn start_time_fair_queueing_keeps_its_guarantees(
         rates in prop::array::uniform3(100_000_u64..2_600_000),
@@ -86,7 +85,7 @@ proptest! {
         }
     }
 
-    /// Shreedhar & Varghese 1995, theorem 2: by weight, two queues with packets differ by at most a quantum and two packets.
+    /// Shreedhar & Varghese 1995 prove it: by weight, two queues with packets differ by at most a quantum and two packets.
     #[test]
     fn deficit_round_robin_is_fair(weights in prop::array::uniform3(1_u64..20), sizes in sizes()) {
         let smallest = weights.iter().copied().min().unwrap();

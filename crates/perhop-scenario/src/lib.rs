@@ -6,6 +6,7 @@
 mod error;
 pub mod format;
 mod network;
+mod paths;
 mod read;
 
 pub use error::ScenarioError;

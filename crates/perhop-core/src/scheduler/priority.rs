@@ -1,5 +1,5 @@
 //! Strict priority, non-pre-emptive, each queue optionally with a cap on its rate: the Expedited Forwarding queue of Bouras &
-//! Sevasti 2004, section 5.3 ("absolute non-pre-emptive priority and a rate up to 10 Mbps"), as ns-2's DiffServ module has
+//! Sevasti, section 5.3 ("absolute non-pre-emptive priority and a rate up to 10 Mbps"), as ns-2's DiffServ module has
 //! it (`dsREDQueue::selectQueueToDeque`, mode PRI).
 //!
 //! Whenever the link is free, the first queue goes that has a packet and is within its cap.
@@ -117,7 +117,7 @@ impl<P: Packet> Block for Priority<P> {
     type Params = PriorityParams;
     const NAME: &'static str = "priority";
     const SUMMARY: &'static str = "the first queue that has a packet and is within its cap";
-    const SOURCE: &'static str = "Bouras & Sevasti 2004, section 5.3; ns-2's DiffServ module, mode PRI";
+    const SOURCE: &'static str = "Bouras & Sevasti, section 5.3; ns-2's DiffServ module, mode PRI";
 
     fn check(params: &PriorityParams) -> Result<(), UnitError> {
         if params.window.is_zero() {

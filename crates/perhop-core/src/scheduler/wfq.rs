@@ -28,7 +28,7 @@ use crate::{Bitrate, Block, Context, Environment, Header, Ledger, Occupancy, Pac
 queue_params! {
     /// One queue of a port served by weighted fair queueing.
     WfqQueue {
-        /// The rate that it is guaranteed (C_AF of Bouras & Sevasti 2004); its rule counts idle time by it.
+        /// The rate that it is guaranteed (C_AF of Bouras & Sevasti); its rule counts idle time by it.
         rate: Option<Bitrate>,
         /// Without a rate: its part, beside the others without one, of what the guaranteed rates leave; 1 unless given.
         weight: Option<NonZeroU32>,

@@ -1,0 +1,128 @@
+//! Label-switched paths: where they lead, and the labels of their packets.
+
+use std::collections::BTreeSet;
+
+use perhop_core::Duration;
+use perhop_core::table::bad_name;
+use perhop_sim::{Network, NodeId, PathSpec};
+
+use crate::error::{Problem, Step, did_you_mean};
+use crate::format::{LabelSwitchedPath, Scenario};
+
+/// Windows that are looked at more often would only cost time.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+
+impl Scenario {
+    /// Every path leads over links, from a router to another, and passes none twice.
+    pub(crate) fn check_paths(&self) -> Result<(), Problem> {
+        for (name, path) in &self.paths {
+            let under = |rest: &[Step]| {
+                [Step::Key("paths".into()), Step::Key(name.clone())].into_iter().chain(rest.to_vec())
+            };
+            if let Some(problem) = bad_name(name) {
+                return Err(Problem::at(under(&[]), problem));
+            }
+            if path.control.as_ref().is_some_and(|control| control.interval < SHORTEST_INTERVAL) {
+                let text = "windows are looked at every 1ms at most; a round-trip time is usual";
+                return Err(Problem::at(
+                    under(&["control", "interval"].map(|key| Step::Key(key.into()))),
+                    text,
+                ));
+            }
+            for (key, routers) in [("via", Some(&path.via)), ("back", path.back.as_ref())] {
+                let Some(routers) = routers else { continue };
+                let key = Step::Key(key.into());
+                if routers.len() < 2 {
+                    let text = "a path names two routers at least, its ingress first";
+                    return Err(Problem::at(under(&[key]), text));
+                }
+                for (index, router) in routers.iter().enumerate() {
+                    self.check_hop(&routers[..index], router)
+                        .map_err(|text| Problem::at(under(&[key.clone(), Step::Index(index)]), text))?;
+                }
+            }
+            if let Some(back) = &path.back
+                && let (Some(first), Some(last)) = (back.first(), back.last())
+                && (first.as_str(), last.as_str()) != (path.egress(), path.ingress())
+            {
+                let text = format!(
+                    "the way back leads from `{}` to `{}`, not from `{first}` to `{last}`",
+                    path.egress(),
+                    path.ingress()
+                );
+                return Err(Problem::at(under(&[Step::Key("back".into())]), text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a path that has come past these routers cannot go on to the next, if it cannot.
+    fn check_hop(&self, before: &[String], router: &str) -> Result<(), String> {
+        self.check_node(router)?;
+        let Some(last) = before.last() else { return Ok(()) };
+        if before.iter().any(|passed| passed == router) {
+            return Err(format!("the path has passed `{router}` before; name each router once"));
+        }
+        let beside = self.links.values().filter_map(|link| match (&link.from, &link.to) {
+            (from, to) if from == last => Some(to.as_str()),
+            (to, from) if from == last => Some(to.as_str()),
+            _ => None,
+        });
+        let beside: BTreeSet<&str> = beside.collect();
+        if beside.contains(router) {
+            return Ok(());
+        }
+        let beside = beside.into_iter().collect::<Vec<_>>().join(", ");
+        Err(format!("no link joins `{last}` and `{router}` (from `{last}` links lead to: {beside})"))
+    }
+
+    /// Why there is no such path, if there is none.
+    pub(crate) fn check_path(&self, name: &str) -> Result<&LabelSwitchedPath, String> {
+        self.paths.get(name).ok_or_else(|| {
+            let hint = did_you_mean(name, self.paths.keys().map(String::as_str));
+            let known = self.paths.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            if known.is_empty() {
+                return format!("unknown path `{name}`; add a table such as [paths.{name}]");
+            }
+            format!("unknown path `{name}`{hint} (the paths are: {known})")
+        })
+    }
+
+    /// The paths as the simulator takes them; what is checked cannot fail here.
+    pub(crate) fn routes(&self, network: &Network, node: impl Fn(&str) -> NodeId) -> Vec<PathSpec> {
+        let route = |routers: &[String]| {
+            let hops = routers.windows(2).map(|hop| network.link_between(node(&hop[0]), node(&hop[1])));
+            hops.collect::<Option<Vec<_>>>().expect("checked: links join them")
+        };
+        let paths = self.paths.iter().map(|(name, path)| PathSpec {
+            name: name.clone(),
+            label: self.label(name),
+            forward: route(&path.via),
+            backward: route(&path.way_back()),
+            control: path.control.clone(),
+        });
+        paths.collect()
+    }
+
+    /// The label of a path: from 1, in the order of the names.
+    pub(crate) fn label(&self, path: &str) -> u32 {
+        self.paths.keys().take_while(|name| name.as_str() <= path).count() as u32
+    }
+}
+
+impl LabelSwitchedPath {
+    /// The router where it begins.
+    pub(crate) fn ingress(&self) -> &str {
+        self.via.first().map_or("", String::as_str)
+    }
+
+    /// The router where it ends.
+    pub(crate) fn egress(&self) -> &str {
+        self.via.last().map_or("", String::as_str)
+    }
+
+    /// The routers that acknowledgements pass.
+    fn way_back(&self) -> Vec<String> {
+        self.back.clone().unwrap_or_else(|| self.via.iter().rev().cloned().collect())
+    }
+}
