@@ -208,10 +208,10 @@ def large_fail(scenario: int) -> Callable[[Evidence], Judgement]:
 def through_bursts(evidence: Evidence) -> Judgement:
     """Scenario 4: the spread of rate over contract with bursts on and off, proposed − baseline."""
 
-    def differences(baseline: str) -> dict[tuple[str, str], Estimate]:
+    def differences(proposed: str, baseline: str) -> dict[tuple[str, str], Estimate]:
         return {
             (s, name): evidence.difference(
-                "spread", {**cell(4, PROPOSED, s), "bursts": name}, {**cell(4, baseline, s), "bursts": name}
+                "spread", {**cell(4, proposed, s), "bursts": name}, {**cell(4, baseline, s), "bursts": name}
             )
             for s in SETS
             for name in ("on", "off")
@@ -220,11 +220,12 @@ def through_bursts(evidence: Evidence) -> Judgement:
     def told(found: Mapping[tuple[str, str], Estimate]) -> str:
         return "; ".join(f"set {s}, bursts {name}: {e.text(3, sign=True)}" for (s, name), e in found.items())
 
-    found = differences(BASELINE)
+    found = differences(PROPOSED, BASELINE)
     return by_interval(
         found.values(),
         f"Spread of rate over contract, proposed − baseline: {told(found)}. "
-        f"With the baseline's colors alike: {told(differences(ALIKE))}.",
+        f"With windows seen at the edge: {told(differences(EDGE, BASELINE))}. "
+        f"With the baseline's colors alike: {told(differences(PROPOSED, ALIKE))}.",
         holds=all(e.high < 0 for e in found.values()),
     )
 
