@@ -12,6 +12,7 @@
 //! assert_eq!(outcome.flows.len(), 0);
 //! ```
 
+mod control;
 mod events;
 mod histogram;
 mod link;

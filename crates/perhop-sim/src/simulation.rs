@@ -1,7 +1,8 @@
 //! The event loop.
 //!
 //! At most one event a hop: a packet's arrival at the far end of a link. Sources of events are, in the order in which they act at
-//! one time: ports (those served by event), links, flows (their timers), the probe.
+//! one time: ports (those served by event), links, channels of control messages, flows (their timers), window controls, the
+//! probe.
 
 #![expect(
     clippy::inline_always,
@@ -18,6 +19,7 @@ use perhop_core::{
     ServiceLevel,
 };
 
+use crate::control::{Channels, Hearer, Post};
 use crate::events::{EventQueue, SourceId};
 use crate::link::{Link, Offer, Served, Service};
 use crate::network::{AccessSpec, FlowSpec, Marking, Network, NoRoute, SharedMeter, TransportSpec};
@@ -48,9 +50,10 @@ pub struct Simulation {
     handled: u64,
     hops: u64,
     observed: Vec<Observed>,
-    /// Window controls of paths, and what each source of events behind the flows stands for.
+    /// The ways of control messages.
+    channels: Channels,
+    /// Window controls of paths.
     controls: Vec<PathControl>,
-    control_sources: Vec<ControlSource>,
     probe: Probe,
     /// When the probe or a control next looks at flows.
     looks_at: Instant,
@@ -91,9 +94,8 @@ struct Flow {
     /// The label of its path, which acknowledgements carry, too.
     label: u32,
     service: ServiceLevel,
-    out_feedback: Option<Duration>,
-    /// When the sender hears of each OUT packet that it does not know of yet.
-    feedback: VecDeque<Instant>,
+    /// The channel on which its marker tells its sender of OUT packets, if it does.
+    news: Option<usize>,
     /// Nothing but its own acknowledgements and timers reaches the sender, and what it sends goes onto its own link.
     acts_ahead: bool,
     /// No later than the next thing that happens to this flow besides its sender's timers.
@@ -128,30 +130,11 @@ struct Observed {
     rate: Bitrate,
 }
 
-/// The window control of one path, and the queues that hear from it.
+/// The window control of one path, and the channels to the path's queues.
 #[derive(Clone, Debug)]
 struct PathControl {
-    label: u32,
     windows: Steering,
-    queues: Vec<Mailbox>,
-}
-
-/// A queue of a path, and the messages on their way to it.
-#[derive(Clone, Debug)]
-struct Mailbox {
-    link: usize,
-    /// Propagation delay from the ingress.
-    away: Duration,
-    mail: VecDeque<(Instant, Message)>,
-}
-
-/// What a control's event is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ControlSource {
-    /// A control looks at windows.
-    Look(usize),
-    /// A message of a control reaches one of its queues.
-    Mail(usize, usize),
+    queues: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -235,6 +218,7 @@ impl Simulation {
             now: Instant::ZERO,
             end,
             events: EventQueue::default(),
+            channels: Channels::new(2 * links.len()),
             links,
             service,
             flows,
@@ -243,17 +227,21 @@ impl Simulation {
             handled: 0,
             hops: 0,
             controls: Vec::new(),
-            control_sources: Vec::new(),
             probe: Probe::new(network, &observed),
             looks_at: Instant::NEVER,
             observed,
             warmup,
         };
+        // All channels stand before the first event: their number is part of the sources' numbers.
+        simulation.add_news(network);
+        simulation.add_controls(network, seed);
         for flow in 0..simulation.flows.len() {
             simulation.flows[flow].look_ahead();
             simulation.schedule_flow(flow);
         }
-        simulation.add_controls(network, seed);
+        for control in 0..simulation.controls.len() {
+            simulation.schedule_control(control);
+        }
         simulation.schedule_probe();
         Ok(simulation)
     }
@@ -293,14 +281,36 @@ impl Simulation {
             let link = source - links;
             let packet = self.links[link].deliver();
             self.advance(packet);
-        } else if source < 2 * links + self.flows.len() {
-            self.wake_flow(source - 2 * links);
+        } else if source < self.first_flow() {
+            let channel = source - 2 * links;
+            let message = self.channels.receive(channel);
+            self.deliver(channel, &message);
+        } else if source < self.first_control() {
+            self.wake_flow(source - self.first_flow());
+        } else if source < self.first_control() + self.controls.len() {
+            self.steer(source - self.first_control());
         } else {
-            match self.control_sources.get(source - 2 * links - self.flows.len()) {
-                Some(&ControlSource::Look(control)) => self.steer(control),
-                Some(&ControlSource::Mail(control, queue)) => self.deliver_mail(control, queue),
-                None => self.look(),
-            }
+            self.look();
+        }
+    }
+
+    /// The number of the source that is the first flow's timers.
+    #[inline]
+    fn first_flow(&self) -> usize {
+        2 * self.links.len() + self.channels.len()
+    }
+
+    /// The number of the source that is the first window control.
+    #[inline]
+    fn first_control(&self) -> usize {
+        self.first_flow() + self.flows.len()
+    }
+
+    /// A control message reaches the end of its channel.
+    fn deliver(&mut self, channel: usize, message: &Message) {
+        match self.channels.hearer(channel) {
+            Hearer::Sender(flow) => self.flows[flow].sender.on_message(message),
+            Hearer::Queue { link, label } => self.links[link].on_message(label, message),
         }
     }
 
@@ -346,8 +356,8 @@ impl Simulation {
             }
             _ => return packet,
         };
-        flow.mark(&mut packet.header, packet.sequence, color, self.now);
-        self.schedule_flow(number);
+        let post = Post { channels: &mut self.channels, events: &mut self.events };
+        flow.mark(&mut packet.header, packet.sequence, color, self.now, post);
         packet
     }
 
@@ -355,6 +365,14 @@ impl Simulation {
     fn observe(&mut self, packet: &SimPacket) {
         if let Some((control, member)) = self.flows[packet.header.flow.0 as usize].watched {
             self.controls[control].windows.on_ack(member, packet.sequence);
+        }
+    }
+
+    /// Opens the channels on which markers tell senders of OUT packets.
+    fn add_news(&mut self, network: &Network) {
+        for (number, spec) in network.flows.iter().enumerate() {
+            let open = |delay| self.channels.open(Hearer::Sender(number), delay);
+            self.flows[number].news = spec.out_feedback.map(open);
         }
     }
 
@@ -373,26 +391,20 @@ impl Simulation {
             let rates = members.iter().map(|&flow| (flow, network.flows[flow].reserved));
             let rng = Rng::stream(seed, &format!("paths/{}/control", spec.name));
             let windows = Steering::new(control.clone(), rates, rng);
-            self.control_sources.push(ControlSource::Look(number));
+            // A queue hears after the propagation delay from the ingress.
             let mut away = Duration::ZERO;
             let mut queues = Vec::new();
             for &link in &spec.forward {
-                self.control_sources.push(ControlSource::Mail(number, queues.len()));
-                queues.push(Mailbox { link, away, mail: VecDeque::new() });
+                queues.push(self.channels.open(Hearer::Queue { link, label: spec.label }, away));
                 away = away + network.links[link].delay;
             }
-            self.events.push(windows.next(), self.control_source(ControlSource::Look(number)));
-            self.controls.push(PathControl { label: spec.label, windows, queues });
+            self.controls.push(PathControl { windows, queues });
         }
     }
 
-    fn control_source(&self, wanted: ControlSource) -> SourceId {
-        let place = self
-            .control_sources
-            .iter()
-            .position(|&source| source == wanted)
-            .expect("every source has a place");
-        SourceId((2 * self.links.len() + self.flows.len() + place) as u32)
+    fn schedule_control(&mut self, number: usize) {
+        let source = SourceId((self.first_control() + number) as u32);
+        self.events.push(self.controls[number].windows.next(), source);
     }
 
     /// The control of a path looks at its flows' windows, tells their markers, and sends word to the path's queues.
@@ -405,35 +417,19 @@ impl Simulation {
                 meter.on_message(message);
             }
         }
-        for queue in 0..control.queues.len() {
-            if control.windows.loses() {
+        for queue in 0..self.controls[number].queues.len() {
+            let PathControl { windows, queues } = &mut self.controls[number];
+            let channel = queues[queue];
+            if windows.loses() {
                 continue;
             }
-            let Mailbox { link, away, mail } = &mut control.queues[queue];
-            if away.is_zero() {
-                self.links[*link].on_message(control.label, &decision.windows);
-            } else {
-                let at = self.now + *away;
-                mail.push_back((at, decision.windows));
-                let place =
-                    self.control_sources.iter().position(|&s| s == ControlSource::Mail(number, queue));
-                let base = 2 * self.links.len() + self.flows.len();
-                self.events.push(at, SourceId((base + place.expect("every source has a place")) as u32));
+            let post = Post { channels: &mut self.channels, events: &mut self.events };
+            if let Some(message) = post.send(channel, decision.windows, self.now) {
+                self.deliver(channel, &message);
             }
         }
-        let next = control.windows.next();
-        let source = self.control_source(ControlSource::Look(number));
-        self.events.push(next, source);
+        self.schedule_control(number);
         self.guard_looks();
-    }
-
-    /// Word of the windows reaches a queue of the path.
-    fn deliver_mail(&mut self, number: usize, queue: usize) {
-        let control = &mut self.controls[number];
-        let Mailbox { link, mail, .. } = &mut control.queues[queue];
-        if let Some((_, message)) = mail.pop_front() {
-            self.links[*link].on_message(control.label, &message);
-        }
     }
 
     /// A host puts a packet on the first link of its route.
@@ -502,6 +498,7 @@ impl Simulation {
         flow.acts_ahead
             && flow.acks_due == 0
             && arrival < flow.wake()
+            && flow.news.is_none_or(|channel| arrival < self.channels.next(channel))
             && arrival < self.looks_at
             && arrival <= self.end
     }
@@ -509,7 +506,7 @@ impl Simulation {
     fn act_ahead(&mut self, number: usize, expected: u32, at: Instant) {
         let flow = &mut self.flows[number];
         flow.sender.on_ack(expected, at, &mut flow.datagrams);
-        while let Some(mut packet) = self.flows[number].transmit(number, at) {
+        while let Some(mut packet) = self.next_packet(number, at) {
             if let Step::Private(link) = self.steps[packet.step as usize] {
                 packet.step += 1;
                 self.hops += 1;
@@ -571,9 +568,15 @@ impl Simulation {
     /// Puts on the first link whatever the flow's sender wants on the wire.
     #[inline]
     fn transmit(&mut self, number: usize) {
-        while let Some(packet) = self.flows[number].transmit(number, self.now) {
+        while let Some(packet) = self.next_packet(number, self.now) {
             self.enter(packet);
         }
+    }
+
+    #[inline(always)]
+    fn next_packet(&mut self, number: usize, now: Instant) -> Option<SimPacket> {
+        let post = Post { channels: &mut self.channels, events: &mut self.events };
+        self.flows[number].transmit(number, now, post)
     }
 
     fn wake_flow(&mut self, number: usize) {
@@ -596,7 +599,6 @@ impl Simulation {
             flow.stop = Instant::NEVER;
             flow.sender.stop();
         }
-        flow.hear_feedback(now);
         flow.sender.on_wake(now);
         let late_ack = flow.receiver.on_wake(now, &mut flow.datagrams);
         let late_ack = late_ack.map(|expected| flow.ack(FlowId(number as u32), expected));
@@ -612,17 +614,16 @@ impl Simulation {
     /// find out for itself.
     #[inline(always)]
     fn schedule_flow(&mut self, number: usize) {
-        let source = SourceId((2 * self.links.len() + number) as u32);
         let flow = &mut self.flows[number];
         let wake = flow.wake();
         if wake < flow.scheduled {
             flow.scheduled = wake;
-            self.events.push(wake, source);
+            self.events.push(wake, SourceId((self.first_flow() + number) as u32));
         }
     }
 
     fn schedule_probe(&mut self) {
-        let source = SourceId((2 * self.links.len() + self.flows.len() + self.control_sources.len()) as u32);
+        let source = SourceId((self.first_control() + self.controls.len()) as u32);
         let warmup = if self.probe.warmup_taken { Instant::NEVER } else { self.warmup };
         self.probe.looks_at = self.probe.next.min(warmup);
         if self.probe.looks_at != Instant::NEVER {
@@ -760,8 +761,7 @@ impl Flow {
             dscp: spec.dscp,
             label,
             service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
-            out_feedback: spec.out_feedback,
-            feedback: VecDeque::new(),
+            news: None,
             // News from a meter at the edge may reach the sender before an acknowledgement does.
             acts_ahead: spec.access.is_some()
                 && (spec.out_feedback.is_none()
@@ -792,7 +792,7 @@ impl Flow {
 
     /// The next packet that the sending host wants on the wire, marked.
     #[inline(always)]
-    fn transmit(&mut self, number: usize, now: Instant) -> Option<SimPacket> {
+    fn transmit(&mut self, number: usize, now: Instant, post: Post<'_>) -> Option<SimPacket> {
         let mut cx = Context { now, rng: &mut self.rng };
         let Transmit { sequence, size } = self.sender.transmit(&mut cx, &mut self.datagrams)?;
         let flow = FlowId(number as u32);
@@ -801,7 +801,7 @@ impl Flow {
         match &mut self.meter {
             Some((meter, rng)) if !self.marks_at_ingress => {
                 let color = meter.color(&header, &mut Context { now, rng });
-                self.mark(&mut header, sequence, color, now);
+                self.mark(&mut header, sequence, color, now, post);
             }
             None if self.edge_meter.is_none() => self.outcome.marked[header.color.index()] += 1,
             _ => {} // the first router marks
@@ -811,25 +811,15 @@ impl Flow {
 
     /// Writes a meter's verdict into a packet, and lets the sender know what it may know.
     #[inline]
-    fn mark(&mut self, header: &mut Header, sequence: u32, color: Color, now: Instant) {
+    fn mark(&mut self, header: &mut Header, sequence: u32, color: Color, now: Instant, post: Post<'_>) {
         AfClass::ONE.mark(header, color);
         self.outcome.marked[color.index()] += 1;
         self.sender.on_marked(sequence, color);
-        match self.out_feedback {
-            Some(Duration::ZERO) if color != Color::Green => self.sender.on_out_feedback(),
-            Some(delay) if color != Color::Green => {
-                self.feedback.push_back(now + delay);
-                self.look_ahead();
-            }
-            _ => {}
-        }
-    }
-
-    /// The sender hears of the OUT packets whose news has arrived.
-    fn hear_feedback(&mut self, now: Instant) {
-        while self.feedback.front().is_some_and(|&at| at <= now) {
-            self.feedback.pop_front();
-            self.sender.on_out_feedback();
+        if let Some(channel) = self.news
+            && color != Color::Green
+            && let Some(message) = post.send(channel, Message::MarkedOut, now)
+        {
+            self.sender.on_message(&message);
         }
     }
 
@@ -862,8 +852,7 @@ impl Flow {
     /// Looks up when the next thing happens besides the sender's timers. A time that has moved away since is found out
     /// when it comes.
     fn look_ahead(&mut self) {
-        let feedback = self.feedback.front().map_or(Instant::NEVER, |&at| at);
-        self.due = self.receiver.wake().min(self.start).min(self.stop).min(feedback);
+        self.due = self.receiver.wake().min(self.start).min(self.stop);
     }
 
     #[inline]

@@ -101,6 +101,21 @@ fn feedback_keeps_senders_from_sending_out_packets() {
 }
 
 #[test]
+fn feedback_in_integers() {
+    // A snapshot: news of OUT packets reach each sender at its time, from its own meter and from one at the edge.
+    let mut network = yeom("12Mbps", aqm("rio", RIO), "reno", tsw);
+    for (number, flow) in network.flows.iter_mut().enumerate().filter(|(_, flow)| flow.service.is_some()) {
+        flow.out_feedback = Some(Duration::from_millis(7 * number as u64));
+    }
+    let host = delivered(&outcome(&network));
+    network.shared_meters = vec![SharedMeter { name: "house".into(), params: tsw("3Mbps") }];
+    network.flows.iter_mut().step_by(3).for_each(|flow| flow.marking = Marking::Edge(0));
+    let edge = delivered(&outcome(&network));
+    assert_eq!(host, [5485, 5880, 1297, 1238, 2395, 2496, 4210, 4208, 7863, 7894]);
+    assert_eq!(edge, [9271, 7060, 1224, 2528, 2714, 3091, 2217, 4208, 7931, 2314]);
+}
+
+#[test]
 fn flows_that_share_a_profile_share_its_rate() {
     // Three greedy flows and one profile of 3 Mbit/s on an idle 12 Mbit/s link: together they send 3 Mbit/s IN.
     let mut network = yeom("12Mbps", aqm("rio", RIO), "reno", tsw);

@@ -10,6 +10,7 @@ pub mod transit;
 pub mod udp;
 
 use datagram::{DatagramReceiver, DatagramSender, Datagrams};
+use perhop_core::control::Message;
 use perhop_core::{Color, Context, Instant};
 
 /// What a sender wants on the wire.
@@ -94,9 +95,9 @@ impl Sender {
         }
     }
 
-    /// The marker tells that a packet was marked OUT.
-    pub fn on_out_feedback(&mut self) {
-        if let Self::Tcp(tcp) = self {
+    /// A control message came; one that it has no use for changes nothing.
+    pub fn on_message(&mut self, message: &Message) {
+        if let (Self::Tcp(tcp), Message::MarkedOut) = (self, message) {
             tcp.on_out_feedback();
         }
     }
