@@ -10,9 +10,11 @@ pub enum Message {
     Share(f64),
     /// To a sender: the marker has marked one of its packets OUT (Yeom & Reddy 1999, section 3.1).
     MarkedOut,
-    /// To the queues of a path: the sum of its flows' windows, in packets (Bouras & Sevasti, section 4). Of two messages the
-    /// one with the higher number is the newer.
+    /// To the queues of a path: the sum of its flows' windows, in packets (Bouras & Sevasti, section 4). Of two messages of a
+    /// path the one with the higher number is the newer.
     Windows {
+        /// Label of the path.
+        path: u32,
         /// Number of the message on its path.
         number: u64,
         /// Sum of the windows, in packets.

@@ -390,7 +390,7 @@ impl Simulation {
             }
             let rates = members.iter().map(|&flow| (flow, network.flows[flow].reserved));
             let rng = Rng::stream(seed, &format!("paths/{}/control", spec.name));
-            let windows = Steering::new(control.clone(), rates, rng);
+            let windows = Steering::new(control.clone(), spec.label, rates, rng);
             // A queue hears after the propagation delay from the ingress.
             let mut away = Duration::ZERO;
             let mut queues = Vec::new();

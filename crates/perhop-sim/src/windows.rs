@@ -42,6 +42,8 @@ pub struct WindowControl {
 #[derive(Clone, Debug)]
 pub(crate) struct Steering {
     spec: WindowControl,
+    /// The label of the path.
+    label: u32,
     /// When it next looks.
     next: Instant,
     members: Vec<Member>,
@@ -77,6 +79,7 @@ impl Steering {
     /// Nothing seen yet; `members` are the flows and their contracted rates, if they have one.
     pub(crate) fn new(
         spec: WindowControl,
+        label: u32,
         members: impl IntoIterator<Item = (usize, Option<Bitrate>)>,
         rng: Rng,
     ) -> Self {
@@ -89,7 +92,7 @@ impl Steering {
             passed: 0,
             window: 0.0,
         };
-        Self { spec, next, members: members.into_iter().map(member).collect(), looks: 0, rng }
+        Self { spec, label, next, members: members.into_iter().map(member).collect(), looks: 0, rng }
     }
 
     /// When it next looks.
@@ -133,7 +136,7 @@ impl Steering {
         self.next = now + self.spec.interval;
         Decision {
             shares: self.members.iter().map(|member| member.flow).zip(told).collect(),
-            windows: Message::Windows { number: self.looks, packets: windows.iter().sum() },
+            windows: Message::Windows { path: self.label, number: self.looks, packets: windows.iter().sum() },
         }
     }
 
@@ -151,7 +154,7 @@ mod tests {
         let spec = format!(r#"{{"interval": "40ms", "window": "{window}"}}"#);
         let rates = ["1Mbps", "3Mbps", "5Mbps"].map(|rate| rate.parse().unwrap());
         let members = rates.into_iter().enumerate().map(|(n, rate)| (10 + n, Some(rate)));
-        Steering::new(serde_json::from_str(&spec).unwrap(), members, Rng::stream(1, "control"))
+        Steering::new(serde_json::from_str(&spec).unwrap(), 7, members, Rng::stream(1, "control"))
     }
 
     fn told(decision: &Decision) -> Vec<f64> {
@@ -169,11 +172,11 @@ mod tests {
         assert_eq!(at, Instant::from_nanos(40_000_000));
         let decision = control.look(at, |flow| Some([5.0, 10.0, 20.0][flow - 10]));
         assert_eq!(told(&decision), [0.778, 1.0, 0.972]);
-        assert_eq!(decision.windows, Message::Windows { number: 1, packets: 35.0 });
+        assert_eq!(decision.windows, Message::Windows { path: 7, number: 1, packets: 35.0 });
         assert_eq!(control.next(), Instant::from_nanos(80_000_000));
         let decision = control.look(control.next(), |flow| (flow != 12).then_some(6.0));
         assert_eq!(told(&decision), [0.5, 1.0, 1.0], "who does not send has no part");
-        assert_eq!(decision.windows, Message::Windows { number: 2, packets: 12.0 });
+        assert_eq!(decision.windows, Message::Windows { path: 7, number: 2, packets: 12.0 });
     }
 
     #[test]

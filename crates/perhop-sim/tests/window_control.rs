@@ -4,7 +4,7 @@ mod common;
 
 use common::{aqm, duplex, flow, meter, tcp};
 use perhop_core::{Color, Duration, Instant};
-use perhop_sim::{FlowSpec, Marking, Network, Outcome, PathSpec, Service, Simulation, WindowControl};
+use perhop_sim::{FlowSpec, Marking, Network, NodeId, Outcome, PathSpec, Service, Simulation, WindowControl};
 
 const DWRED: &str = r#"{"out": "40/160/0.1", "limit": "400p"}"#;
 
@@ -78,6 +78,32 @@ fn queues_hear_of_the_windows_after_their_distance_from_the_ingress() {
         assert_eq!(max_th(&outcome, 0)[look], sum(look), "the ingress hears at once");
         assert_eq!(max_th(&outcome, 1)[look], sum(look - 1), "the next router a link later");
         assert_eq!(max_th(&outcome, 2)[look], sum(look - 1));
+    }
+}
+
+#[test]
+fn a_queue_that_two_paths_share_hears_of_both() {
+    // The other path comes from further away, so its words are always older than the near one's of the same number.
+    let mut network = path(r#"{"interval": "40ms"}"#, "twam");
+    network.nodes = 5;
+    network.links.extend(duplex("far", 4, 1, "30Mbps", "60ms", aqm("dwred", DWRED)));
+    let near = network.paths[0].clone();
+    network.paths.push(PathSpec {
+        name: "far".into(),
+        label: 2,
+        forward: vec![6, 2, 4],
+        backward: vec![5, 3, 7],
+        ..near
+    });
+    for flow in &mut network.flows[5..] {
+        (flow.path, flow.from) = (Some(1), NodeId(4));
+    }
+    let outcome = run(&network, Service::OnDemand);
+    let row = |look: usize| &outcome.series.seen_packets[look * 10..(look + 1) * 10];
+    for look in 3..outcome.series.times.len() {
+        // At 40 ms × look: the near path's last word is of the look before, the far one's of two before.
+        let (near, far): (f64, f64) = (row(look - 1)[..5].iter().sum(), row(look - 2)[5..].iter().sum());
+        assert_eq!(max_th(&outcome, 1)[look], (near + far).max(1.0));
     }
 }
 

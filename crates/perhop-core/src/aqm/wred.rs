@@ -2,6 +2,7 @@
 //!
 //! Dynamic WRED (Bouras & Sevasti, section 4) moves the set of out-of-profile packets with the sum of the windows of the
 //! path that the queue serves: `max_th` is the sum, `min_th` 0.15 of it.
+//! Where several paths share the queue, it is the sum of what each last said (`paths_in_one_queue_are_added`).
 //!
 //! ## Deviations
 //! The paper gives one set and does not say for which color; with one for both, marking would mean nothing. Here it is that
@@ -15,6 +16,7 @@ use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
 use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
 use crate::control::Message;
+use crate::table::at_key;
 use crate::units::{Positive, UnitError};
 use crate::{
     Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Probability, Thresholds,
@@ -160,9 +162,18 @@ pub struct Dwred {
     green: Option<EarlyTest>,
     share: f64,
     least: f64,
-    /// `max_th`, and the number of the message that set it.
+    /// `max_th`.
     max: f64,
-    newest: Option<u64>,
+    /// The newest message of each path, in the order in which they were first heard of.
+    heard: Vec<Heard>,
+}
+
+/// What a path last said of its windows.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    path: u32,
+    number: u64,
+    packets: f64,
 }
 
 impl Block for Dwred {
@@ -173,7 +184,8 @@ impl Block for Dwred {
 
     fn check(params: &DwredParams) -> Result<(), UnitError> {
         if params.out.unit() == Unit::Bytes {
-            return Err(UnitError::new("thresholds that follow windows are in packets, such as 40/160/0.1"));
+            let text = "thresholds that follow windows are in packets, such as 40/160/0.1";
+            return Err(UnitError::new(at_key("out", text)));
         }
         check_red(params.mean_packet, &[params.out])
     }
@@ -193,7 +205,7 @@ impl Block for Dwred {
             share: params.share.get(),
             least: params.least.get(),
             max: params.out.max(),
-            newest: None,
+            heard: Vec::new(),
         };
         dwred.spread_above();
         dwred
@@ -221,14 +233,15 @@ impl Aqm for Dwred {
     }
 
     fn on_message(&mut self, message: &Message) {
-        if let Message::Windows { number, packets } = *message
-            && self.newest.is_none_or(|newest| newest < number)
-        {
-            self.newest = Some(number);
-            self.max = packets.max(self.least);
-            self.out.retune(self.share * self.max, self.max);
-            self.spread_above();
+        let Message::Windows { path, number, packets } = *message else { return };
+        match self.heard.iter_mut().find(|heard| heard.path == path) {
+            Some(heard) if heard.number >= number => return,
+            Some(heard) => *heard = Heard { path, number, packets },
+            None => self.heard.push(Heard { path, number, packets }),
         }
+        self.max = self.heard.iter().map(|heard| heard.packets).sum::<f64>().max(self.least);
+        self.out.retune(self.share * self.max, self.max);
+        self.spread_above();
     }
 
     fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
@@ -297,21 +310,34 @@ mod tests {
         let mut aqm = dwred("");
         assert!((share(&mut aqm, Color::Yellow, 100) - of(0.05)).abs() < 0.003, "before the first message");
         // S = 200: from 30 to 200, p = 0.1 * 70 / 170 at 100.
-        aqm.on_message(&Message::Windows { number: 5, packets: 200.0 });
+        aqm.on_message(&Message::Windows { path: 1, number: 5, packets: 200.0 });
         assert!((share(&mut aqm, Color::Yellow, 100) - of(0.1 * 70.0 / 170.0)).abs() < 0.003);
         assert_eq!(share(&mut aqm, Color::Yellow, 29), 0.0);
         assert_eq!(share(&mut aqm, Color::Yellow, 200), 1.0);
         // What is late, or no news for a queue, changes nothing.
-        aqm.on_message(&Message::Windows { number: 4, packets: 20.0 });
+        aqm.on_message(&Message::Windows { path: 1, number: 4, packets: 20.0 });
         aqm.on_message(&Message::Share(0.5));
         assert_eq!(aqm.max, 200.0);
-        aqm.on_message(&Message::Windows { number: 6, packets: 0.0 });
+        aqm.on_message(&Message::Windows { path: 1, number: 6, packets: 0.0 });
         assert_eq!(aqm.max, 1.0);
     }
 
     #[test]
+    fn paths_in_one_queue_are_added() {
+        let mut aqm = dwred("");
+        aqm.on_message(&Message::Windows { path: 1, number: 5, packets: 200.0 });
+        // Each path numbers its own messages: this one is no older than the first.
+        aqm.on_message(&Message::Windows { path: 2, number: 4, packets: 30.0 });
+        assert_eq!(aqm.max, 230.0);
+        aqm.on_message(&Message::Windows { path: 1, number: 6, packets: 100.0 });
+        assert_eq!(aqm.max, 130.0);
+        aqm.on_message(&Message::Windows { path: 2, number: 3, packets: 90.0 });
+        assert_eq!(aqm.max, 130.0, "what is late changes nothing");
+    }
+
+    #[test]
     fn in_profile_packets_are_spared() {
-        let windows = Message::Windows { number: 1, packets: 100.0 };
+        let windows = Message::Windows { path: 1, number: 1, packets: 100.0 };
         let mut spared = dwred("");
         spared.on_message(&windows);
         assert_eq!(share(&mut spared, Color::Green, 399), 0.0);

@@ -134,7 +134,7 @@ mod tests {
         };
         assert_eq!(green(&mut twam), 10_000, "before the first interval");
         twam.on_message(&Message::Share(0.3));
-        twam.on_message(&Message::Windows { number: 1, packets: 9.0 });
+        twam.on_message(&Message::Windows { path: 1, number: 1, packets: 9.0 });
         assert!((2850..3150).contains(&green(&mut twam)));
     }
 }
