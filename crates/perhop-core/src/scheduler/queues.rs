@@ -11,7 +11,7 @@ use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
 use crate::control::Message;
 use crate::table::{at_key, bad_name};
 use crate::units::UnitError;
-use crate::{Bitrate, Color, Context, Dscp, Environment, FlowId, Header, Instant, Ledger, Occupancy, Packet};
+use crate::{Bitrate, Color, Context, Dscp, Environment, Header, Instant, Ledger, Occupancy, Packet};
 
 /// Which packets a queue takes: those that agree with every key given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -70,9 +70,19 @@ impl Match {
         *self == Self::default()
     }
 
+    /// Whether packets of the path with this label may be among them.
+    fn may_follow(&self, label: u32) -> bool {
+        self.path.as_ref().is_none_or(|path| path.label == Some(label))
+    }
+
+    /// Whether it takes all packets of its path, or of every path.
+    fn by_path_alone(&self) -> bool {
+        *self == Self { path: self.path.clone(), ..Self::default() }
+    }
+
     #[inline]
     fn takes(&self, packet: &Header) -> bool {
-        self.path.as_ref().is_none_or(|path| path.label == Some(packet.label))
+        self.may_follow(packet.label)
             && self.dscp.is_none_or(|dscp| dscp == packet.dscp)
             && self.service.is_none_or(|service| service == Service::of(packet.dscp))
             && self.color.is_none_or(|color| color == packet.color)
@@ -328,10 +338,16 @@ impl<P: Packet> Queues<P> {
         self.all.iter().flat_map(of).collect()
     }
 
-    /// The rule of the queue that takes the packets of this path is told something.
+    /// The rules of all queues that may take packets of this path, whatever their codepoint and color, are told something.
     pub(super) fn on_message(&mut self, label: u32, message: &Message) {
-        let queue = self.of(&Header { label, ..Header::new(FlowId(0), 0) });
-        self.all[queue].rule.on_message(message);
+        for queue in &mut self.all {
+            if queue.takes.may_follow(label) {
+                queue.rule.on_message(message);
+                if queue.takes.by_path_alone() {
+                    return;
+                }
+            }
+        }
     }
 
     pub(super) fn inspect(&self, show: &mut dyn FnMut(&P)) {
@@ -374,8 +390,8 @@ pub(super) use books_of_queues;
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::Rng;
     use crate::scheduler::{Dequeued, Discipline};
+    use crate::{FlowId, Rng};
 
     /// A packet of the queue that takes this codepoint; its flow tells it from others.
     pub(crate) fn packet(dscp: u8, number: u32, size: u16) -> Header {
@@ -401,6 +417,35 @@ pub(super) mod tests {
             at += u64::from(packet.size) * 1000;
         }
         order
+    }
+
+    #[test]
+    fn all_queues_that_a_path_may_meet_hear_of_it() {
+        // Codepoint 0 and yellow are what a header has by default; a message has neither.
+        let params = |name: &str, selector: &str| {
+            let rule = r#""rule": {"aqm": "dwred", "out": "40/160/0.1", "limit": "400p"}"#;
+            format!(r#"{{"name": "{name}" {selector}, {rule}}}"#)
+        };
+        let table = [
+            params("other", r#", "match": {"path": "other"}"#),
+            params("rest", r#", "match": {"dscp": 0}"#),
+            params("in", r#", "match": {"path": "gold", "color": "green"}"#),
+            params("gold", r#", "match": {"path": "gold"}"#),
+            params("last", ""),
+        ];
+        let mut read: Vec<crate::scheduler::wfq::WfqQueue> =
+            serde_json::from_str(&format!("[{}]", table.join(","))).unwrap();
+        paths_of(&mut read).into_iter().for_each(|(_, path)| {
+            let label = if path.name() == "gold" { 7 } else { 8 };
+            path.set_label(label);
+        });
+        let mut queues: Queues<Header> =
+            Queues::new(&read, std::iter::repeat("8Mbps".parse::<Bitrate>().unwrap()));
+        queues.on_message(7, &Message::Windows { path: 7, number: 1, packets: 99.0 });
+        let heard =
+            queues.gauges().into_iter().filter(|(name, value)| name.ends_with("max_th") && *value == 99.0);
+        let names: Vec<String> = heard.map(|(name, _)| name).collect();
+        assert_eq!(names, ["rest max_th", "in max_th", "gold max_th"]);
     }
 
     #[test]
