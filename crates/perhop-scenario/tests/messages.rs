@@ -452,6 +452,11 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
             "s.toml:24: links.R2-R3.queue.queues: the rates add up to the link's 50Mbps, so nothing is left",
         ),
         (
+            "match = { path = \"gold\" }",
+            "match = { dscp = 46, path = \"gold\" }",
+            "s.toml:32: links.R2-R3.queue.queues[1].match: the earlier queue `ef` takes all these packets",
+        ),
+        (
             "limit = \"400p\"",
             "limti = \"400p\"",
             "s.toml:34: links.R2-R3.queue.queues[1].rule.limti: unknown key `limti`; did you mean `limit`?",

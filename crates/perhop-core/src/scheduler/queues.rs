@@ -70,6 +70,14 @@ impl Match {
         *self == Self::default()
     }
 
+    /// Whether it takes everything that the other one takes.
+    fn covers(&self, other: &Self) -> bool {
+        self.path.as_ref().is_none_or(|path| other.path.as_ref().is_some_and(|named| named.name == path.name))
+            && (self.dscp.is_none() || self.dscp == other.dscp)
+            && (self.service.is_none() || self.service == other.service)
+            && (self.color.is_none() || self.color == other.color)
+    }
+
     /// Whether packets of the path with this label may be among them.
     fn may_follow(&self, label: u32) -> bool {
         self.path.as_ref().is_none_or(|path| path.label == Some(label))
@@ -159,7 +167,17 @@ pub(super) fn check_queues(queues: &[impl QueueParams]) -> Result<(), UnitError>
             Some(selector) if selector.is_empty() => {
                 return refuse(n, "match", "it names no packets; write { dscp = 46 }, or a path");
             }
-            _ => {}
+            Some(selector) => {
+                let mut before = queues[..n].iter();
+                if let Some(first) = before.find(|q| q.selector().is_some_and(|m| m.covers(selector))) {
+                    let text = format!(
+                        "the earlier queue `{}` takes all these packets; put this one before it",
+                        first.name()
+                    );
+                    return refuse(n, "match", &text);
+                }
+            }
+            None => {}
         }
     }
     Ok(())
