@@ -338,7 +338,8 @@ class Dwred(Table):
     Source: Bouras & Sevasti, section 4.
 
     Attributes:
-        out: `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout.
+        out: `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. A
+            queue that no path with a `control` passes hears no message and keeps them.
         share: `min_th` as a share of `max_th`, which is the sum of the windows. Default: 0.15.
         least: `max_th` is at least this many packets, however small the windows. Default: 1.0.
         green: What happens to green packets. Default: "overflow".

@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from perhop.output.topology import MOST_LINES, _staggered, inline_topology, places, queue_text, topology
+from perhop.output.topology import (
+    MOST_LINES,
+    _staggered,
+    distinct,
+    inline_topology,
+    places,
+    queue_text,
+    topology,
+)
 from perhop.simulation import canonical
 from perhop.studies import STUDIES
 
@@ -69,6 +77,12 @@ def test_lines_of_routers_in_a_row_do_not_meet() -> None:
     at = {"a": (0, 0), "b": (1, 0), "c": (2, 1), "d": (3, 0)}
     texts = {"a": ["1", "2"], "b": [], "c": ["3"], "d": ["4"]}
     assert _staggered(texts, at) == {"a": ["1", "2"], "b": [], "c": ["3"], "d": ["", "", "4"]}
+
+
+def test_each_graph_of_routers_is_drawn_once() -> None:
+    first, other = scenario(), {**scenario(2), "title": "other flows"}
+    smaller = {**scenario(), "links": {"ab": LINKS["ab"], "bc": LINKS["bc"]}}
+    assert distinct([first, other, smaller], "x") == [(first, "x"), (smaller, "x-2")]
 
 
 @pytest.mark.parametrize("name", ["kim-table1", "yeom-fig11", "hurley-fig2", "bouras-fig5"])

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from perhop import _engine
 from perhop.output.plot import SERIES, caption, inline_panels
 from perhop.output.table import half_width, number, pivot, published_text, spans, spread_text
-from perhop.output.topology import inline_topology
+from perhop.output.topology import distinct, inline_topology
 from perhop.study import STATES
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a page: text, tables, panels and a picture of the network, ready to be placed.
+    """One part of a page: text, tables, panels and pictures of the networks, ready to be placed.
 
     Attributes:
         heads: For each table, the lines of its head as (name, columns under it).
@@ -37,7 +37,7 @@ class Section:
     lead: str
     tables: Sequence[HtmlTable]
     plots: Sequence[HtmlPlot]
-    network: Markup
+    networks: Sequence[Markup]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _section(outcome: Outcome) -> Section:
         study.source,
         [html_table(grid) for grid in grids if grid is not None],
         [_html_plot(plot, outcome.rows, study.id) for plot in study.plots],
-        _network(json.loads(outcome.cells[0].scenario), study.id),
+        [_network(*one) for one in distinct((json.loads(c.scenario) for c in outcome.cells), study.id)],
     )
 
 

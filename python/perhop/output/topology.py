@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from perhop.output.plot import GRID, INK, MUTED, SERIES, STYLE, Picture, inline_svg, to_png, to_svg
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
@@ -42,6 +42,15 @@ def inline_topology(scenario: Mapping[str, Any], name: str) -> str:
     """The picture as an SVG element for a page."""
     with mpl.rc_context({**STYLE, "svg.fonttype": "none"}):
         return inline_svg(to_svg(_figure(scenario)), f"{name}-network", "Network")
+
+
+def distinct(scenarios: Iterable[Mapping[str, Any]], name: str) -> list[tuple[Mapping[str, Any], str]]:
+    """The first scenario on each graph of routers, with its picture's name; others differ in queues."""
+    found: dict[frozenset[tuple[str, str, str]], Mapping[str, Any]] = {}
+    for scenario in scenarios:
+        graph = frozenset((link, at["from"], at["to"]) for link, at in scenario["links"].items())
+        found.setdefault(graph, scenario)
+    return [(one, f"{name}-{n}" if n > 1 else name) for n, one in enumerate(found.values(), start=1)]
 
 
 def places(scenario: Mapping[str, Any]) -> dict[str, tuple[int, int]]:

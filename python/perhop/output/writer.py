@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from perhop.output.files import manifest, prepare_directory, remove_plots, write, write_parquet
 from perhop.output.plot import pictures
 from perhop.output.report import reproduction_page, run_page
-from perhop.output.topology import topology
+from perhop.output.topology import distinct, topology
 from perhop.reproduction import sample_frame
 
 if TYPE_CHECKING:
@@ -29,7 +29,11 @@ def write_reproduction(out: Path, outcomes: Sequence[Outcome], command: str) -> 
         PerhopError: A file cannot be written.
     """
     plots = [(plot, outcome.rows, outcome.study.id) for outcome in outcomes for plot in outcome.study.plots]
-    networks = [(json.loads(outcome.cells[0].scenario), outcome.study.id) for outcome in outcomes]
+    networks = [
+        network
+        for outcome in outcomes
+        for network in distinct((json.loads(cell.scenario) for cell in outcome.cells), outcome.study.id)
+    ]
     drawn = _draw(out, plots, networks)
     write_parquet(out / "samples.parquet", sample_frame(outcomes))
     scenarios = [

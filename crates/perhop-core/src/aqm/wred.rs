@@ -135,7 +135,8 @@ pub enum GreenRule {
 red_params! {
     /// Parameters of [`Dwred`].
     DwredParams {
-        /// `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout.
+        /// `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. A queue that no path with a
+        /// `control` passes hears no message and keeps them.
         out: Thresholds,
         /// `min_th` as a share of `max_th`, which is the sum of the windows.
         #[serde(default = "share")] share: Probability,

@@ -176,7 +176,7 @@ def rule_spares_timeouts(evidence: Evidence) -> Judgement:
 
 
 def rule_fills_queues(evidence: Evidence) -> Judgement:
-    """Dynamic WRED's queue is longer than 0.30 of the bandwidth-delay product; its inventors quote 0.20 to 0.25."""
+    """Dynamic WRED's queue is longer than 0.30 of the bandwidth-delay product; they quote 0.20 to 0.25."""
     key = {(n, s): {**cell(n, PROPOSED, s), "link": "R1-R2"} for n in CAPACITY for s in SETS}
     found = {k: evidence.estimate("queue", factors) for k, factors in key.items()}
     text = "; ".join(f"{CAPACITY[n]:g} Mbit/s, set {s}: {e.text(2)}" for (n, s), e in found.items())
@@ -211,8 +211,8 @@ ABLATION = Study(
     source=f"{TITLE}: combinations that it does not separate",
     summary="TSW2CM or TWAM, with WRED or dynamic WRED, on 30 and 50 Mbit/s; unequal round trips",
     cells=[
-        *(cell(n, scheme, s) for n in CAPACITY for scheme in COMBINED for s in SETS),
-        *(trips(q) for q in (ONE, TWO)),
+        *(cell(n, scheme, s) for n in CAPACITY for scheme in reversed(COMBINED) for s in SETS),
+        *(trips(q) for q in (TWO, ONE)),
     ],
     scenario=build,
     samples=samples,
