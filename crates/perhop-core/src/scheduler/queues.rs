@@ -453,10 +453,10 @@ pub(super) mod tests {
         ];
         let mut read: Vec<crate::scheduler::wfq::WfqQueue> =
             serde_json::from_str(&format!("[{}]", table.join(","))).unwrap();
-        paths_of(&mut read).into_iter().for_each(|(_, path)| {
+        for (_, path) in paths_of(&mut read) {
             let label = if path.name() == "gold" { 7 } else { 8 };
             path.set_label(label);
-        });
+        }
         let mut queues: Queues<Header> =
             Queues::new(&read, std::iter::repeat("8Mbps".parse::<Bitrate>().unwrap()));
         queues.on_message(7, &Message::Windows { path: 7, number: 1, packets: 99.0 });
