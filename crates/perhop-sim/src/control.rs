@@ -2,14 +2,14 @@
 //!
 //! A channel leads from one block to one other, such as from a marker to a sender. Its messages arrive after its delay, in
 //! the order in which they were sent. Each channel is a source of events, and each message that takes time is one event:
-//! at one time, messages arrive after packets and before timers.
+//! at one time, messages arrive after packets and timers.
 
 use std::collections::VecDeque;
 
 use perhop_core::control::Message;
 use perhop_core::{Duration, Instant};
 
-use crate::events::{EventQueue, SourceId};
+use crate::events::{Event, EventQueue, SourceId};
 
 /// Who hears what a channel carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Post<'_> {
         }
         let at = now + *delay;
         under_way.push_back((at, message));
-        self.events.push(at, SourceId((*first + channel) as u32));
+        self.events.push(Event { at, source: SourceId((*first + channel) as u32) });
         None
     }
 }
@@ -108,7 +108,7 @@ mod tests {
             assert_eq!(post.send(channel, Message::Share(share), at(sent)), None);
         }
         let mut heard = Vec::new();
-        while let Some((now, source)) = events.pop(at(100)) {
+        while let Some(Event { at: now, source }) = events.pop(at(100)) {
             let channel = source.0 as usize - 7;
             assert_eq!(channels.next(channel), now);
             heard.push((now, channels.hearer(channel), channels.receive(channel)));

@@ -12,8 +12,10 @@
 //! assert_eq!(outcome.flows.len(), 0);
 //! ```
 
+mod calendar;
 mod control;
 mod events;
+mod flow;
 mod histogram;
 mod link;
 mod network;
@@ -24,7 +26,6 @@ mod simulation;
 pub mod transport;
 mod windows;
 
-pub use events::{EventQueue, SourceId};
 pub use histogram::DelayHistogram;
 pub use link::Service;
 pub use network::{

@@ -1,4 +1,5 @@
-//! Links: a port with its queue, a serializer and a delay line.
+//! Links: those that flows share, each with what comes to it, a port with its queue, a serializer and a delay; and wires,
+//! the private links between a host and its router.
 //!
 //! A queue that decides at its tail needs no event per departure: when a packet is accepted, its service start and its
 //! arrival at the far end are already known. Such a port keeps a ring of service starts and lets packets "leave" when
@@ -7,7 +8,8 @@
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use perhop_core::control::Message;
 use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenFifo, SchedulerParams};
@@ -15,16 +17,19 @@ use perhop_core::{
     Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Rng, Serializer,
 };
 
+use crate::calendar::Calendar;
 use crate::histogram::DelayHistogram;
 use crate::packet::SimPacket;
 
-/// How ports are served.
+/// How a run is driven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Service {
-    /// Departures are worked out on arrival, without events, where the queue decides at its tail: the fast path.
+    /// Departures are worked out on arrival, without events, where the queue decides at its tail; what nobody else can
+    /// change is done at once; links run ahead of one another as far as they may: the fast path.
     #[default]
     OnDemand,
-    /// One event at the end of each transmission asks the discipline for the next packet.
+    /// One event at the end of each transmission asks the discipline for the next packet, each hop is an event, and all
+    /// happen in the order of time: the plain way, against which the other is tested.
     ByEvent,
 }
 
@@ -59,18 +64,41 @@ pub enum Served {
     Wait(Option<Instant>),
 }
 
-/// One direction of a link.
+/// One direction of a link that flows share.
 #[derive(Clone, Debug)]
 pub struct Link {
+    /// Packets on their way to its queue.
+    pub inbox: Calendar<SimPacket>,
+    /// When it is to be served.
+    serves: BinaryHeap<Reverse<Instant>>,
+    wire: Wire,
+    port: Port,
+}
+
+/// One direction of a link between a host and its router: endless and unobserved.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub struct Wire {
     serializer: Serializer,
     delay: Duration,
-    line: VecDeque<SimPacket>,
-    port: Port,
+}
+
+impl Wire {
+    /// An idle one.
+    pub fn new(rate: Bitrate, delay: Duration) -> Self {
+        Self { serializer: Serializer::new(rate), delay }
+    }
+
+    /// Puts `size` bytes on the wire as soon as it is free, and says when they reach the far end.
+    #[inline(always)]
+    pub fn pass(&mut self, size: u16, now: Instant) -> Instant {
+        self.serializer.transmit(size, now) + self.delay
+    }
 }
 
 #[derive(Clone, Debug)]
 enum Port {
-    /// Endless and unobserved: private access links and uncongested reverse paths.
+    /// Endless and unobserved: an uncongested reverse path.
     Open,
     OnDemand(Box<OnDemandPort>),
     ByEvent(Box<ByEventPort>),
@@ -154,7 +182,12 @@ impl PortStatistics {
 impl Link {
     /// A link without a limit to its queue.
     pub fn open(rate: Bitrate, delay: Duration) -> Self {
-        Self { serializer: Serializer::new(rate), delay, line: VecDeque::new(), port: Port::Open }
+        Self {
+            inbox: Calendar::default(),
+            serves: BinaryHeap::new(),
+            wire: Wire::new(rate, delay),
+            port: Port::Open,
+        }
     }
 
     /// A link with a ruled queue, whose random streams lie under `path`; statistics cover the given window.
@@ -204,7 +237,7 @@ impl Link {
         match &mut self.port {
             Port::Open => {}
             Port::OnDemand(port) => {
-                if !port.admit(&mut packet.header, self.serializer.busy_until(), now) {
+                if !port.admit(&mut packet.header, self.wire.serializer.busy_until(), now) {
                     return Offer::Dropped;
                 }
             }
@@ -220,19 +253,40 @@ impl Link {
                 };
             }
         }
-        Offer::Onward(self.pass(packet.header.size, now))
+        Offer::Onward(self.wire.pass(packet.header.size, now))
     }
 
-    /// Puts `size` bytes on the link as soon as it is free, and says when they reach the far end.
-    #[inline(always)]
-    pub fn pass(&mut self, size: u16, now: Instant) -> Instant {
-        self.serializer.transmit(size, now) + self.delay
+    /// No packet comes, and nothing is to be served, before this.
+    #[inline]
+    pub fn next(&self) -> Instant {
+        self.inbox.next().min(self.next_serve())
+    }
+
+    /// Whether packets go on as soon as they are let in: nothing has to be served.
+    #[inline]
+    pub fn goes_straight_on(&self) -> bool {
+        !matches!(self.port, Port::ByEvent(_))
+    }
+
+    /// When it is next to be served.
+    pub fn next_serve(&self) -> Instant {
+        self.serves.peek().map_or(Instant::NEVER, |&Reverse(at)| at)
+    }
+
+    /// Serving it is due.
+    pub fn take_serve(&mut self) {
+        self.serves.pop();
+    }
+
+    /// Asks to be served then.
+    pub fn serve_at(&mut self, at: Instant) {
+        self.serves.push(Reverse(at));
     }
 
     /// Serves the port at the end of a transmission, or when it asked for it; only [`Service::ByEvent`] does.
     pub fn serve(&mut self, now: Instant) -> Served {
         let Port::ByEvent(port) = &mut self.port else { return Served::Wait(None) };
-        if now < self.serializer.busy_until() {
+        if now < self.wire.serializer.busy_until() {
             return Served::Wait(None); // It waited, but a packet that came meanwhile could go.
         }
         match port.queue.dequeue(&mut Context { now, rng: &mut port.scheduler_rng }) {
@@ -241,8 +295,8 @@ impl Link {
                 let Header { arrived, size, color, .. } = packet.header;
                 let class = port.queue.class_of(&packet.header);
                 port.statistics.serve(class, arrived, now, size, color);
-                let arrival = self.pass(size, now);
-                Served::Onward { packet, arrival, free: self.serializer.busy_until() }
+                let arrival = self.wire.pass(size, now);
+                Served::Onward { packet, arrival, free: self.wire.serializer.busy_until() }
             }
             Dequeued::Dropped(packet, _) => Served::Dropped(packet),
             Dequeued::Wait(until) => {
@@ -261,18 +315,6 @@ impl Link {
             Port::OnDemand(port) => port.queue.on_message(message),
             Port::ByEvent(port) => port.queue.on_message(label, message),
         }
-    }
-
-    /// Takes a packet whose arrival at the far end is known.
-    #[inline]
-    pub fn carry(&mut self, packet: SimPacket) {
-        self.line.push_back(packet);
-    }
-
-    /// Takes the packet that reaches the far end now: packets on a link keep their order.
-    #[inline]
-    pub fn deliver(&mut self) -> SimPacket {
-        self.line.pop_front().expect("each arrival's event has its packet")
     }
 
     /// Brings the port's counts up to `now`.
@@ -374,13 +416,7 @@ mod tests {
     fn packets_arrive_after_waiting_serialization_and_delay() {
         let mut link = Link::open(Bitrate::from_bps(8_000_000).unwrap(), Duration::from_millis(5));
         let mut packet = SimPacket { header: Header::new(FlowId(0), 1000), step: 0, sequence: 0 };
-        let arrivals = [0, 1].map(|sequence| {
-            packet.sequence = sequence;
-            let offer = link.offer(&mut packet, Instant::ZERO);
-            link.carry(packet);
-            offer
-        });
+        let arrivals = [0, 1].map(|_| link.offer(&mut packet, Instant::ZERO));
         assert_eq!(arrivals, [6_000_000, 7_000_000].map(|nanos| Offer::Onward(Instant::from_nanos(nanos))));
-        assert_eq!([link.deliver().sequence, link.deliver().sequence], [0, 1]);
     }
 }

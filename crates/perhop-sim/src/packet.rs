@@ -1,6 +1,8 @@
 //! A packet in the simulator.
 
-use perhop_core::{Header, Packet};
+use perhop_core::{Header, Instant, Packet};
+
+use crate::calendar::Timed;
 
 /// A header, where the packet is on its route, and the one number its transport needs. Small and `Copy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,19 @@ impl Packet for SimPacket {
     }
     fn header_mut(&mut self) -> &mut Header {
         &mut self.header
+    }
+}
+
+/// A packet on its way comes to the next step of its route at its header's `arrived`; of packets that come at one time, the
+/// one whose step has the lower number is first.
+impl Timed for SimPacket {
+    #[inline]
+    fn at(&self) -> Instant {
+        self.header.arrived
+    }
+    #[inline]
+    fn rank(&self) -> u32 {
+        self.step
     }
 }
 

@@ -1,8 +1,9 @@
 //! Probes: what is looked at in regular intervals. They read and never change.
 
-use perhop_core::{Color, Instant, Ledger};
+use perhop_core::{Color, Duration, Instant, Ledger};
 
 use crate::link::PortView;
+use crate::network::Network;
 
 /// Samples of every flow and every ruled queue. Row k of a flow table is the state at `times[k]`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,6 +49,18 @@ pub struct ClassSeries {
     pub dropped: Vec<f64>,
 }
 
+impl Series {
+    /// Forgets what was left for looks that never came.
+    pub(crate) fn end(&mut self, flows: usize) {
+        let values = self.times.len() * flows;
+        for table in
+            [&mut self.throughput_bps, &mut self.window_packets, &mut self.rtt_s, &mut self.seen_packets]
+        {
+            table.truncate(values);
+        }
+    }
+}
+
 impl QueueSeries {
     pub(crate) fn of(link: &str) -> Self {
         Self { link: link.into(), ..Self::default() }
@@ -81,5 +94,83 @@ impl ClassSeries {
         self.packets.push(ledger.occupancy.packets() as f64);
         self.arrived.push(ledger.counters.arrived.iter().sum::<u64>() as f64);
         self.dropped.push(dropped as f64);
+    }
+}
+
+/// When somebody looks at flows: the probes, in regular intervals, and once the end of the warm-up.
+#[derive(Clone, Debug)]
+pub(crate) struct Looks {
+    interval: Option<Duration>,
+    warmup: Instant,
+    end: Instant,
+    flows: usize,
+    /// The clock's last look.
+    now: Instant,
+}
+
+impl Looks {
+    pub(crate) fn new(network: &Network) -> Self {
+        Self {
+            interval: network.probe_interval,
+            warmup: Instant::ZERO + network.warmup,
+            end: Instant::ZERO + network.duration,
+            flows: network.flows.len(),
+            now: Instant::ZERO,
+        }
+    }
+
+    /// The end of the run.
+    pub(crate) fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// What is measured lies between these times.
+    pub(crate) fn measured(&self) -> (Instant, Instant) {
+        (self.warmup, self.end)
+    }
+
+    /// The first look. Nothing has happened by time zero, so nobody looks then.
+    pub(crate) fn first(&self) -> Instant {
+        self.after(Instant::ZERO)
+    }
+
+    /// The first look after that time.
+    pub(crate) fn after(&self, last: Instant) -> Instant {
+        let probe = self.interval.map_or(Instant::NEVER, |interval| {
+            let looks = last.as_nanos() / interval.as_nanos();
+            Instant::ZERO + interval.saturating_mul(looks + 1)
+        });
+        if self.warmup > last { probe.min(self.warmup) } else { probe }
+    }
+
+    /// The clock has come to a look.
+    pub(crate) fn come_to(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    /// Whether a look lies before that time; with `None`, whether the clock has come to it.
+    pub(crate) fn is_passed(&self, look: Instant, before: Option<Instant>) -> bool {
+        before.map_or(look <= self.now, |before| look < before)
+    }
+
+    /// Whether this look ends the warm-up.
+    pub(crate) fn ends_warmup(&self, look: Instant) -> bool {
+        look == self.warmup
+    }
+
+    /// If this look is the probes', its row in the series, and their interval.
+    pub(crate) fn row(&self, look: Instant) -> Option<(usize, Duration)> {
+        let interval = self.interval?;
+        let (looks, rest) = (look.as_nanos() / interval.as_nanos(), look.as_nanos() % interval.as_nanos());
+        (rest == 0).then(|| (looks as usize - 1, interval))
+    }
+
+    /// Writes a flow's value of a row, which may be one that the clock has not come to.
+    pub(crate) fn write(&self, table: &mut Vec<f64>, row: usize, flow: u32, value: f64) {
+        let rows = (row + 1) * self.flows;
+        if table.len() < rows {
+            table.resize(rows, f64::NAN);
+        }
+        table[row * self.flows + flow as usize] = value;
     }
 }

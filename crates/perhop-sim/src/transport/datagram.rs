@@ -107,32 +107,47 @@ pub struct Envelope {
     pub rtt: Option<Duration>,
 }
 
-/// What the packets of one flow carry while they are on their way, and how long they took. Unused by TCP.
+/// What the packets of one flow carry while they are on their way, and how long they took. Nothing, if it is TCP.
 #[derive(Clone, Debug)]
-pub struct Datagrams {
+pub struct Datagrams(Option<Box<Carried>>);
+
+#[derive(Clone, Debug)]
+struct Carried {
     data: InFlight<Envelope>,
     reports: InFlight<Report>,
     reported: u32,
     /// How long packets took.
-    pub transit: TransitMeter,
+    transit: TransitMeter,
 }
 
 impl Datagrams {
+    /// For TCP, whose packets carry nothing besides their number.
+    pub const NONE: Self = Self(None);
+
     /// Nothing on its way. Transit times are measured over the packets that arrive within `window`.
     pub fn new(window: (Instant, Instant)) -> Self {
-        Self {
+        Self(Some(Box::new(Carried {
             data: InFlight::default(),
             reports: InFlight::default(),
             reported: 0,
             transit: TransitMeter::new(window),
-        }
+        })))
+    }
+
+    fn carried(&mut self) -> &mut Carried {
+        self.0.as_mut().expect("flows of datagrams have it")
+    }
+
+    /// How long packets took, unless the flow is TCP.
+    pub fn transit(&self) -> Option<&TransitMeter> {
+        self.0.as_ref().map(|carried| &carried.transit)
     }
 
     /// The next packet of this sender, if it wants one on the wire now.
     #[inline(never)]
     pub(super) fn transmit(&mut self, sender: &mut DatagramSender, cx: &mut Context<'_>) -> Option<Transmit> {
         let transmit = sender.transmit(cx)?;
-        self.data.put(transmit.sequence, Envelope { sent: cx.now, rtt: sender.rtt() });
+        self.carried().data.put(transmit.sequence, Envelope { sent: cx.now, rtt: sender.rtt() });
         Some(transmit)
     }
 
@@ -144,13 +159,14 @@ impl Datagrams {
         sequence: u32,
         arrival: Instant,
     ) -> Option<u32> {
-        let envelope = self.data.take(sequence)?;
-        self.transit.record(envelope.sent, arrival);
+        let carried = self.carried();
+        let envelope = carried.data.take(sequence)?;
+        carried.transit.record(envelope.sent, arrival);
         match receiver {
             DatagramReceiver::Sink => None,
             DatagramReceiver::Echo => Some(sequence),
             DatagramReceiver::Tfrc(tfrc) => {
-                tfrc.on_data(sequence, envelope, arrival).map(|report| self.post(report))
+                tfrc.on_data(sequence, envelope, arrival).map(|report| carried.post(report))
             }
         }
     }
@@ -159,7 +175,7 @@ impl Datagrams {
     pub(super) fn wake(&mut self, receiver: &mut DatagramReceiver, now: Instant) -> Option<u32> {
         match receiver {
             DatagramReceiver::Sink | DatagramReceiver::Echo => None,
-            DatagramReceiver::Tfrc(tfrc) => tfrc.on_wake(now).map(|report| self.post(report)),
+            DatagramReceiver::Tfrc(tfrc) => tfrc.on_wake(now).map(|report| self.carried().post(report)),
         }
     }
 
@@ -170,7 +186,7 @@ impl Datagrams {
             DatagramSender::Udp(_) => {}
             DatagramSender::Rap(rap) => rap.on_ack(number, now),
             DatagramSender::Tfrc(tfrc) => {
-                if let Some(report) = self.reports.take(number) {
+                if let Some(report) = self.carried().reports.take(number) {
                     tfrc.on_report(&report, now);
                 }
             }
@@ -179,13 +195,15 @@ impl Datagrams {
 
     /// A packet was dropped on its way.
     pub fn lose(&mut self, sequence: u32, is_data: bool) {
-        if is_data {
-            self.data.lose(sequence);
-        } else {
-            self.reports.lose(sequence);
+        match &mut self.0 {
+            Some(carried) if is_data => carried.data.lose(sequence),
+            Some(carried) => carried.reports.lose(sequence),
+            None => {}
         }
     }
+}
 
+impl Carried {
     fn post(&mut self, report: Report) -> u32 {
         let number = self.reported;
         self.reported = number.wrapping_add(1);

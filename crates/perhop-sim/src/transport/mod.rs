@@ -152,10 +152,10 @@ impl Sender {
     }
 
     /// What was counted.
-    pub fn statistics(&self) -> &SenderStatistics {
+    pub fn statistics(&self) -> SenderStatistics {
         match self {
             Self::Tcp(tcp) => tcp.statistics(),
-            Self::Datagram(source) => source.statistics(),
+            Self::Datagram(source) => source.statistics().clone(),
         }
     }
 }

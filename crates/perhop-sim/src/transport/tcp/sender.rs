@@ -15,15 +15,18 @@
 //!   forgotten at its end, when cwnd becomes ssthresh.
 //! - After a timeout the sender goes back to the first unacknowledged segment and sends on from there.
 
-use perhop_core::{Bitrate, Bytes, Color, Context, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Context, Duration, Instant};
 
 use super::{RtoEstimator, TcpParams, Variant};
 use crate::transport::{SenderStatistics, Transmit};
 
 /// One connection's sending side.
+///
+/// What every acknowledgement touches stands together; the rest has a place of its own, so that thousands of connections
+/// stay in the cache.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct TcpSender {
-    // What every acknowledgement touches comes first.
     acked: u32,
     next: u32,
     /// One past the highest segment ever sent.
@@ -31,22 +34,41 @@ pub struct TcpSender {
     duplicates: u32,
     cwnd: f64,
     ssthresh: f64,
+    expiry: Instant,
+    /// The retransmission timeout now in force.
+    timeout: Duration,
+    /// The segment whose round trip is being measured, and when it was sent.
+    timed: Option<u32>,
+    timed_at: Instant,
     /// Segments known to have left the network during fast recovery.
     inflation: u32,
-    recovering: Option<Recovery>,
-    /// What had been sent when the last recovery or timeout began.
-    recover: u32,
-    timed: Option<(u32, Instant)>,
-    expiry: Instant,
-    rto: RtoEstimator,
+    /// The receiver's window in segments.
+    window: u32,
     /// A segment to send whatever the window says: a retransmission, or a new one by limited transmit.
     urgent: Option<u32>,
     /// One past the last segment that the application has.
     end: u32,
+    /// What had been sent when the last recovery or timeout began.
+    recover: u32,
     jitter: Instant,
+    sent: u64,
+    /// Size of a full segment.
+    packet: u16,
+    variant: Variant,
+    recovering: Option<Recovery>,
+    started: bool,
     /// The random time is over: send while the window is open.
     released: bool,
-    started: bool,
+    /// New data waits for a random time.
+    jitters: bool,
+    handshake: bool,
+    rare: Box<Rare>,
+}
+
+/// What a sender touches once a round trip or less.
+#[derive(Clone, Debug)]
+struct Rare {
+    rto: RtoEstimator,
     /// Reserved rate in bit/s, and the color of each segment sent (two-windows TCP).
     reserved: f64,
     colors: Vec<Color>,
@@ -68,6 +90,7 @@ impl TcpSender {
         let end =
             segments.map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(handshake));
         let cwnd = if params.handshake { 1.0 } else { params.initial_window.get() as f64 };
+        let rto = RtoEstimator::new(&params);
         Self {
             acked: 0,
             next: 0,
@@ -75,24 +98,34 @@ impl TcpSender {
             duplicates: 0,
             cwnd,
             ssthresh: params.initial_ssthresh.unwrap_or(params.window).get() as f64,
-            inflation: 0,
-            recovering: None,
-            recover: 0,
-            timed: None,
             expiry: Instant::NEVER,
-            rto: RtoEstimator::new(&params),
+            timeout: rto.timeout(),
+            timed: None,
+            timed_at: Instant::ZERO,
+            inflation: 0,
+            window: params.window.get() as u32,
             urgent: None,
             end,
+            recover: 0,
             jitter: Instant::NEVER,
-            released: false,
+            sent: 0,
+            packet: params.packet.get() as u16,
+            variant: params.tcp,
+            recovering: None,
             started: false,
-            reserved: reserved.map_or(0.0, |rate| rate.as_bps() as f64),
-            colors: match params.tcp {
-                Variant::TwoWindows => vec![Color::Yellow; (params.window.get() + 2) as usize],
-                Variant::Reno | Variant::NewReno => Vec::new(),
-            },
-            params,
-            statistics: SenderStatistics::default(),
+            released: false,
+            jitters: !params.send_jitter.is_zero(),
+            handshake: params.handshake,
+            rare: Box::new(Rare {
+                rto,
+                reserved: reserved.map_or(0.0, |rate| rate.as_bps() as f64),
+                colors: match params.tcp {
+                    Variant::TwoWindows => vec![Color::Yellow; (params.window.get() + 2) as usize],
+                    Variant::Reno | Variant::NewReno => Vec::new(),
+                },
+                params,
+                statistics: SenderStatistics::default(),
+            }),
         }
     }
 
@@ -119,22 +152,22 @@ impl TcpSender {
     }
 
     pub(in crate::transport) fn smoothed_rtt(&self) -> Option<f64> {
-        self.rto.smoothed()
+        self.rare.rto.smoothed()
     }
 
     pub(in crate::transport) fn acknowledged(&self) -> u64 {
-        u64::from(self.acked.saturating_sub(u32::from(self.params.handshake)))
+        u64::from(self.acked.saturating_sub(u32::from(self.handshake)))
     }
 
-    pub(in crate::transport) fn statistics(&self) -> &SenderStatistics {
-        &self.statistics
+    pub(in crate::transport) fn statistics(&self) -> SenderStatistics {
+        SenderStatistics { sent: self.sent, ..self.rare.statistics.clone() }
     }
 
     #[inline]
     pub(in crate::transport) fn on_ack(&mut self, expected: u32, now: Instant) {
         if expected > self.acked {
             match self.recovering {
-                Some(_) if self.params.tcp == Variant::NewReno && expected < self.recover => {
+                Some(_) if self.variant == Variant::NewReno && expected < self.recover => {
                     self.on_partial_ack(expected, now);
                 }
                 _ => self.on_new_ack(expected, now),
@@ -149,15 +182,15 @@ impl TcpSender {
             self.inflation = 0;
             self.cwnd = self.ssthresh;
         }
-        let opens = self.params.handshake && self.acked == 0;
+        let opens = self.handshake && self.acked == 0;
         self.duplicates = 0;
         self.advance(expected, now);
-        self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.rto.timeout() };
+        self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
         if opens {
-            self.cwnd = self.params.initial_window.get() as f64;
+            self.cwnd = self.rare.params.initial_window.get() as f64;
         } else {
             let gain = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
-            self.cwnd = (self.cwnd + gain).min(self.params.window.get() as f64);
+            self.cwnd = (self.cwnd + gain).min(f64::from(self.window));
         }
     }
 
@@ -174,7 +207,7 @@ impl TcpSender {
         if let Some(recovery) = &mut self.recovering
             && !std::mem::replace(&mut recovery.partial, true)
         {
-            self.expiry = now + self.rto.timeout();
+            self.expiry = now + self.timeout;
         }
         self.urgent = Some(self.acked);
     }
@@ -183,15 +216,20 @@ impl TcpSender {
     fn advance(&mut self, expected: u32, now: Instant) {
         self.acked = expected;
         self.next = self.next.max(expected);
-        if let Some((sequence, sent)) = self.timed
-            && expected > sequence
-        {
-            self.timed = None;
-            self.rto.sample(sent, now);
-            let (samples, sum) = &mut self.statistics.rtt_samples;
-            *samples += 1;
-            *sum += u128::from(now.since(sent).as_nanos());
+        if self.timed.is_some_and(|sequence| expected > sequence) {
+            self.sample(now);
         }
+    }
+
+    #[inline(never)]
+    fn sample(&mut self, now: Instant) {
+        self.timed = None;
+        let Rare { rto, statistics, .. } = &mut *self.rare;
+        rto.sample(self.timed_at, now);
+        self.timeout = rto.timeout();
+        let (samples, sum) = &mut statistics.rtt_samples;
+        *samples += 1;
+        *sum += u128::from(now.since(self.timed_at).as_nanos());
     }
 
     fn on_duplicate_ack(&mut self, now: Instant) {
@@ -204,10 +242,10 @@ impl TcpSender {
                 self.fast_retransmit(now);
             }
         } else if self.duplicates < 3
-            && self.params.limited_transmit
+            && self.rare.params.limited_transmit
             && self.next < self.end
             && self.next - self.acked
-                < self.limit().saturating_add(self.duplicates).min(self.receiver_window())
+                < self.limit().saturating_add(self.duplicates).min(self.window)
         {
             self.urgent = Some(self.next);
             self.next += 1;
@@ -215,21 +253,21 @@ impl TcpSender {
     }
 
     fn fast_retransmit(&mut self, now: Instant) {
-        self.statistics.fast_retransmits += 1;
+        self.rare.statistics.fast_retransmits += 1;
         self.decrease();
         self.cwnd = self.ssthresh;
         self.inflation = 3;
         self.recover = self.highest;
         self.recovering = Some(Recovery { partial: false });
         self.timed = None;
-        self.expiry = now + self.rto.timeout();
+        self.expiry = now + self.timeout;
         self.urgent = Some(self.acked);
     }
 
     /// A segment was lost: the threshold falls to half of the window, or of what is beyond the reserved window.
     fn decrease(&mut self) {
-        let window = self.cwnd.min(self.params.window.get() as f64);
-        let kept = if self.params.tcp == Variant::TwoWindows && self.color_of(self.acked) != Color::Green {
+        let window = self.cwnd.min(f64::from(self.window));
+        let kept = if self.variant == Variant::TwoWindows && self.color_of(self.acked) != Color::Green {
             self.reserved_window().min(window)
         } else {
             0.0
@@ -239,19 +277,21 @@ impl TcpSender {
 
     /// rwnd = round-trip time x reserved rate, in segments.
     fn reserved_window(&self) -> f64 {
-        self.rto.smoothed().unwrap_or(0.0) * self.reserved / self.params.packet.bits() as f64
+        self.rare.rto.smoothed().unwrap_or(0.0) * self.rare.reserved / self.rare.params.packet.bits() as f64
     }
 
     fn color_of(&self, sequence: u32) -> Color {
-        self.colors[sequence as usize % self.colors.len()]
+        let colors = &self.rare.colors;
+        colors[sequence as usize % colors.len()]
     }
 
     /// The marker gave this segment a color.
     #[inline]
     pub(in crate::transport) fn on_marked(&mut self, sequence: u32, color: Color) {
-        if !self.colors.is_empty() {
-            let slot = sequence as usize % self.colors.len();
-            self.colors[slot] = color;
+        if self.variant == Variant::TwoWindows {
+            let colors = &mut self.rare.colors;
+            let slot = sequence as usize % colors.len();
+            colors[slot] = color;
         }
     }
 
@@ -272,7 +312,7 @@ impl TcpSender {
 
     /// RFC 6298, section 5, and RFC 5681, section 3.1: back to one segment.
     fn on_timeout(&mut self, now: Instant) {
-        self.statistics.timeouts += 1;
+        self.rare.statistics.timeouts += 1;
         // Segments that left the network during a recovery are no part of the window that is halved.
         self.inflation = 0;
         self.decrease();
@@ -281,10 +321,11 @@ impl TcpSender {
         self.recovering = None;
         self.recover = self.highest;
         self.timed = None;
-        self.rto.back_off();
+        self.rare.rto.back_off();
+        self.timeout = self.rare.rto.timeout();
         self.urgent = Some(self.acked);
         self.next = self.acked + 1;
-        self.expiry = now + self.rto.timeout();
+        self.expiry = now + self.timeout;
     }
 
     /// The next segment to put on the wire now, if there is one.
@@ -304,24 +345,20 @@ impl TcpSender {
     /// With a send jitter, new data waits for its random time; what the window then allows goes out together.
     #[inline]
     fn may_send_yet(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.params.send_jitter.is_zero() || self.released {
+        if !self.jitters || self.released {
             return true;
         }
         if self.jitter == Instant::NEVER {
-            let wait = cx.rng.up_to(self.params.send_jitter.as_nanos());
-            self.jitter = cx.now + perhop_core::Duration::from_nanos(wait);
+            let wait = cx.rng.up_to(self.rare.params.send_jitter.as_nanos());
+            self.jitter = cx.now + Duration::from_nanos(wait);
         }
         false
-    }
-
-    fn receiver_window(&self) -> u32 {
-        self.params.window.get() as u32
     }
 
     /// How many segments may be unacknowledged.
     #[inline]
     fn limit(&self) -> u32 {
-        (self.cwnd as u32 + self.inflation).min(self.receiver_window())
+        (self.cwnd as u32 + self.inflation).min(self.window)
     }
 
     #[inline]
@@ -337,23 +374,27 @@ impl TcpSender {
         if !again {
             self.highest = sequence + 1;
             if self.timed.is_none() {
-                self.timed = Some((sequence, now));
+                self.timed = Some(sequence);
+                self.timed_at = now;
             }
         }
         if self.expiry == Instant::NEVER {
-            self.expiry = now + self.rto.timeout();
+            self.expiry = now + self.timeout;
         }
-        self.statistics.sent += 1;
-        self.statistics.retransmitted += u64::from(again);
-        let size = if self.params.handshake && sequence == 0 { self.params.ack } else { self.params.packet };
-        Transmit { sequence, size: size.get() as u16 }
+        self.sent += 1;
+        if again {
+            self.rare.statistics.retransmitted += 1;
+        }
+        let size =
+            if self.handshake && sequence == 0 { self.rare.params.ack.get() as u16 } else { self.packet };
+        Transmit { sequence, size }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perhop_core::{Duration, Rng};
+    use perhop_core::Rng;
 
     struct Wire {
         sender: TcpSender,
@@ -450,10 +491,10 @@ mod tests {
             [("0.4Mbps", Color::Yellow, 8.5), ("0.4Mbps", Color::Green, 6.0), ("2Mbps", Color::Yellow, 12.0)]
         {
             let (mut wire, _) = Wire::of(r#"{"tcp": "two-windows", "tick": "1ms"}"#);
-            wire.sender.reserved = reserved.parse::<Bitrate>().unwrap().as_bps() as f64;
+            wire.sender.rare.reserved = reserved.parse::<Bitrate>().unwrap().as_bps() as f64;
             let base = wire.grow(12);
             wire.sender.cwnd = 12.0;
-            (0..200).for_each(|_| wire.sender.rto.sample(Instant::ZERO, Instant::from_nanos(100_000_000)));
+            (0..200).for_each(|_| wire.sender.rare.rto.sample(Instant::ZERO, Instant::from_nanos(100_000_000)));
             wire.sender.on_marked(base, color);
             assert_eq!(wire.acks(&[base; 3]).concat().first(), Some(&base));
             assert!((wire.sender.cwnd - left).abs() < 1e-6, "{reserved} {color:?}: {}", wire.sender.cwnd);
@@ -540,8 +581,8 @@ mod tests {
         let (mut wire, _) = Wire::new("");
         let base = wire.grow(8);
         wire.acks(&[base; 3]);
-        let samples = wire.sender.statistics.rtt_samples.0;
+        let samples = wire.sender.rare.statistics.rtt_samples.0;
         wire.ack(base + 8);
-        assert_eq!(wire.sender.statistics.rtt_samples.0, samples);
+        assert_eq!(wire.sender.rare.statistics.rtt_samples.0, samples);
     }
 }

@@ -1,0 +1,400 @@
+//! A calendar: what comes at some time, in order; a wheel of buckets, each sorted when its time comes.
+//!
+//! A hop takes at least the link's delay, so nearly every entry belongs to a later bucket than the one being handled:
+//! putting it there is one append, and a bucket is sorted once, when it is short, and often in order already. Buckets are
+//! made narrower or wider as entries come thicker or thinner. Entries beyond the wheel wait in a heap.
+
+use std::collections::BinaryHeap;
+
+use perhop_core::Instant;
+
+/// Something that comes at a time.
+pub trait Timed: Copy {
+    /// When it comes.
+    fn at(&self) -> Instant;
+
+    /// Orders entries that come at one time. Entries of the same rank come in the order in which they were added.
+    fn rank(&self) -> u32;
+}
+
+const BUCKETS: usize = 256;
+/// Narrowest and widest bucket, as powers of two of a nanosecond: 1 µs and 17 ms.
+const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
+/// Entries a bucket should hold: outside of this, the width is changed.
+const FILL: std::ops::RangeInclusive<u64> = 3..=10;
+/// Buckets opened between two looks at the fill.
+const REVIEW: u64 = 256;
+/// Up to this many entries are sorted in place by insertion.
+const SHORT: usize = 64;
+
+/// Pending entries, in the order of (time, rank, addition). That order is part of the simulator's contract: it does not
+/// depend on the calendar's build, nor on its buckets' width.
+#[derive(Clone, Debug)]
+pub struct Calendar<T> {
+    /// Entries of the bucket being handled, in order; those before `taken` are past.
+    current: Vec<T>,
+    taken: usize,
+    /// The absolute number of that bucket: the time of its beginning >> shift.
+    number: u64,
+    shift: u32,
+    /// Bucket b of the wheel holds entries of the one among the absolute buckets number + 1 to number + BUCKETS - 1 that
+    /// is b modulo BUCKETS.
+    wheel: Vec<Vec<T>>,
+    /// One bit a bucket: it holds something.
+    filled: [u64; BUCKETS / 64],
+    far: BinaryHeap<Far<T>>,
+    /// Entries that went to the heap so far: the order of addition there.
+    sent_far: u64,
+    /// Buckets opened and entries found in them since the last review.
+    opened: u64,
+    found: u64,
+}
+
+/// An entry beyond the wheel; the soonest is the greatest.
+#[derive(Clone, Copy, Debug)]
+struct Far<T> {
+    entry: T,
+    number: u64,
+}
+
+impl<T: Timed> Far<T> {
+    fn key(&self) -> (Instant, u32, u64) {
+        (self.entry.at(), self.entry.rank(), self.number)
+    }
+}
+
+impl<T: Timed> PartialEq for Far<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<T: Timed> Eq for Far<T> {}
+
+impl<T: Timed> PartialOrd for Far<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T: Timed> Ord for Far<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+impl<T: Timed> Default for Calendar<T> {
+    fn default() -> Self {
+        Self {
+            current: Vec::new(),
+            taken: 0,
+            number: 0,
+            shift: 20,
+            wheel: (0..BUCKETS).map(|_| Vec::new()).collect(),
+            filled: [0; BUCKETS / 64],
+            far: BinaryHeap::new(),
+            sent_far: 0,
+            opened: 0,
+            found: 0,
+        }
+    }
+}
+
+/// Whether `one` comes strictly before `other`.
+#[inline]
+fn precedes<T: Timed>(one: &T, other: &T) -> bool {
+    one.at() < other.at() || (one.at() == other.at() && one.rank() < other.rank())
+}
+
+impl<T: Timed> Calendar<T> {
+    /// Adds an entry. It must not lie before the last one taken.
+    #[inline]
+    pub fn push(&mut self, entry: T) {
+        let number = entry.at().as_nanos() >> self.shift;
+        let ahead = number.wrapping_sub(self.number);
+        if ahead.wrapping_sub(1) < BUCKETS as u64 - 1 {
+            let bucket = number as usize % BUCKETS;
+            self.wheel[bucket].push(entry);
+            self.filled[bucket / 64] |= 1 << (bucket % 64);
+        } else {
+            self.push_elsewhere(entry);
+        }
+    }
+
+    /// Into the current bucket, or beyond the wheel.
+    #[cold]
+    fn push_elsewhere(&mut self, entry: T) {
+        if entry.at().as_nanos() >> self.shift > self.number {
+            self.far.push(Far { entry, number: self.sent_far });
+            self.sent_far += 1;
+            return;
+        }
+        let behind = self.current[self.taken..].iter().rev().take_while(|other| precedes(&entry, other)).count();
+        self.current.insert(self.current.len() - behind, entry);
+    }
+
+    /// No entry comes before this; exact while a bucket is open. [`Instant::NEVER`] if there is none.
+    #[inline]
+    pub fn next(&self) -> Instant {
+        match self.current.get(self.taken) {
+            Some(entry) => entry.at(),
+            None => self.next_bucket().map_or(Instant::NEVER, |number| Instant::from_nanos(number << self.shift)),
+        }
+    }
+
+    /// Takes the next entry if it comes before `bound`.
+    #[inline]
+    pub fn pop(&mut self, bound: Instant) -> Option<T> {
+        let entry = *self.peek(bound)?;
+        self.taken += 1;
+        Some(entry)
+    }
+
+    /// The next entry if it comes before `bound`. What is added from here on should not come before `bound` either.
+    #[inline]
+    pub fn peek(&mut self, bound: Instant) -> Option<&T> {
+        if self.taken == self.current.len() && !self.open_next(bound) {
+            return None;
+        }
+        self.current.get(self.taken).filter(|entry| entry.at() < bound)
+    }
+
+    /// The absolute number of the first bucket after the current one that holds something.
+    fn next_bucket(&self) -> Option<u64> {
+        let far = self.far.peek().map(|far| far.entry.at().as_nanos() >> self.shift);
+        self.next_filled().into_iter().chain(far).min()
+    }
+
+    /// Makes the next bucket that holds something the current one; false if none does, or it begins at `bound` or later.
+    ///
+    /// A bucket is never opened ahead of the caller's clock, so whatever the caller still adds fits in behind it.
+    fn open_next(&mut self, bound: Instant) -> bool {
+        let Some(mut number) = self.next_bucket() else { return false };
+        if number << self.shift >= bound.as_nanos() {
+            return false;
+        }
+        self.found += self.current.len() as u64;
+        self.current.clear();
+        self.taken = 0;
+        if self.opened >= REVIEW {
+            self.review();
+            if !self.current.is_empty() {
+                return true; // Buckets are wider now, and the last one goes on.
+            }
+            number = self.next_bucket().expect("a review loses nothing");
+        }
+        self.number = number;
+        let bucket = number as usize % BUCKETS;
+        std::mem::swap(&mut self.current, &mut self.wheel[bucket]);
+        self.filled[bucket / 64] &= !(1 << (bucket % 64));
+        if !self.far.is_empty() {
+            self.fetch();
+        }
+        sort(&mut self.current);
+        self.opened += 1;
+        true
+    }
+
+    /// Takes from the heap what now lies within the wheel. It was added before whatever is there, so it goes first.
+    #[cold]
+    fn fetch(&mut self) {
+        let (mut filling, mut fetched) = (self.number, 0);
+        while let Some(far) = self.far.peek() {
+            let entry = far.entry;
+            let number = entry.at().as_nanos() >> self.shift;
+            if number >= self.number + BUCKETS as u64 {
+                return;
+            }
+            self.far.pop();
+            if number != filling {
+                (filling, fetched) = (number, 0);
+            }
+            if number == self.number {
+                self.current.insert(fetched, entry);
+            } else {
+                let bucket = number as usize % BUCKETS;
+                self.wheel[bucket].insert(fetched, entry);
+                self.filled[bucket / 64] |= 1 << (bucket % 64);
+            }
+            fetched += 1;
+        }
+    }
+
+    /// The absolute number of the first bucket after the current one that holds something.
+    #[inline]
+    fn next_filled(&self) -> Option<u64> {
+        let begin = (self.number as usize + 1) % BUCKETS;
+        let (first_word, bit) = (begin / 64, begin % 64);
+        let words = self.filled.len();
+        for step in 0..=words {
+            let word = (first_word + step) % words;
+            let mut bits = self.filled[word];
+            if step == 0 {
+                bits &= u64::MAX << bit;
+            } else if step == words {
+                bits &= !(u64::MAX << bit);
+            }
+            if bits != 0 {
+                let bucket = word * 64 + bits.trailing_zeros() as usize;
+                let ahead = (bucket + BUCKETS - begin) % BUCKETS;
+                return Some(self.number + 1 + ahead as u64);
+            }
+        }
+        None
+    }
+
+    /// Fits the buckets' width to how thick entries come. Only between two buckets.
+    #[cold]
+    fn review(&mut self) {
+        let fill = self.found / self.opened;
+        (self.opened, self.found) = (0, 0);
+        let wanted = match fill {
+            fill if fill > *FILL.end() => self.shift - 1,
+            fill if fill < *FILL.start() => self.shift + 1,
+            _ => return,
+        };
+        if !SHIFTS.contains(&wanted) {
+            return;
+        }
+        // All that is pending comes after the bucket that has just ended, and goes into the wheel anew.
+        let pending: Vec<T> = self.wheel.iter_mut().flat_map(|bucket| bucket.drain(..)).collect();
+        self.filled = [0; BUCKETS / 64];
+        self.number = self.number << self.shift >> wanted;
+        self.shift = wanted;
+        for entry in pending {
+            self.push(entry);
+        }
+    }
+}
+
+/// Sorts a bucket, keeping the order of equals. Most are short, and nearly in order.
+#[inline]
+fn sort<T: Timed>(entries: &mut [T]) {
+    if entries.len() > SHORT {
+        return sort_long(entries);
+    }
+    for place in 1..entries.len() {
+        let entry = entries[place];
+        if !precedes(&entry, &entries[place - 1]) {
+            continue;
+        }
+        let mut hole = place;
+        while hole > 0 && precedes(&entry, &entries[hole - 1]) {
+            entries[hole] = entries[hole - 1];
+            hole -= 1;
+        }
+        entries[hole] = entry;
+    }
+}
+
+#[cold]
+fn sort_long<T: Timed>(entries: &mut [T]) {
+    entries.sort_by_key(|entry| (entry.at(), entry.rank()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    struct Entry {
+        at: Instant,
+        rank: u32,
+        added: u32,
+    }
+
+    impl Timed for Entry {
+        fn at(&self) -> Instant {
+            self.at
+        }
+        fn rank(&self) -> u32 {
+            self.rank
+        }
+    }
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    /// Takes entries one by one, adding up to two new ones after each, and compares with a sorted set.
+    fn agrees_with_a_sorted_set(gaps: &[(u64, u32)], scale: u32) {
+        let mut calendar = Calendar::default();
+        let mut set = BTreeSet::new();
+        let mut gaps = gaps.iter().cycle();
+        let mut now = Instant::ZERO;
+        for step in 0..20_000_u32 {
+            for _ in 0..(step % 3).min(2) {
+                let (gap, rank) = gaps.next().unwrap();
+                let added = 2 * step + set.len() as u32 % 2;
+                let entry = Entry { at: at(now.as_nanos() + (gap << scale)), rank: *rank, added };
+                set.insert(entry);
+                calendar.push(entry);
+            }
+            assert!(calendar.next() <= set.first().map_or(Instant::NEVER, |entry| entry.at));
+            let next = calendar.pop(Instant::NEVER);
+            assert_eq!(next, set.pop_first());
+            if let Some(entry) = next {
+                assert!(entry.at >= now);
+                now = entry.at;
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn any_mix_of_near_and_far(
+            gaps in prop::collection::vec((prop_oneof![0_u64..4, 0_u64..2000, 0_u64..3_000_000], 0_u32..5), 1..40),
+            scale in 0_u32..14,
+        ) {
+            agrees_with_a_sorted_set(&gaps, scale);
+        }
+    }
+
+    #[test]
+    fn a_crowd_at_one_time_keeps_its_order() {
+        let mut calendar = Calendar::default();
+        for (added, rank) in (0..500_u32).map(|n| (n, n * 7 % 10)) {
+            calendar.push(Entry { at: at(1_000_000_000), rank, added });
+        }
+        calendar.push(Entry { at: at(5), rank: 0, added: 0 });
+        assert_eq!(calendar.pop(Instant::NEVER).unwrap().at, at(5));
+        let taken: Vec<_> = std::iter::from_fn(|| calendar.pop(Instant::NEVER)).collect();
+        assert_eq!(taken.len(), 500);
+        assert!(taken.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn buckets_follow_the_density_of_entries() {
+        let mut calendar = Calendar::default();
+        let run = |calendar: &mut Calendar<Entry>, from: u64, gap: u64| {
+            let entry = |nanos| Entry { at: at(nanos), rank: 0, added: 0 };
+            calendar.push(entry(from));
+            let mut now = from;
+            for _ in 0..200_000 {
+                now = calendar.pop(Instant::NEVER).unwrap().at.as_nanos();
+                calendar.push(entry(now + gap));
+            }
+            calendar.pop(Instant::NEVER);
+            now
+        };
+        let end = run(&mut calendar, 0, 5_000);
+        assert!(calendar.shift < 17, "{}", calendar.shift);
+        run(&mut calendar, end, 50_000_000);
+        assert_eq!(calendar.shift, *SHIFTS.end());
+    }
+
+    #[test]
+    fn nothing_is_taken_at_the_bound_or_beyond() {
+        let mut calendar = Calendar::default();
+        let entry = |nanos| Entry { at: at(nanos), rank: 0, added: 0 };
+        calendar.push(entry(5_000_000_000));
+        assert_eq!(calendar.pop(at(5_000_000_000)), None);
+        calendar.push(entry(4_999_999_999));
+        assert_eq!(calendar.pop(at(5_000_000_000)), Some(entry(4_999_999_999)));
+        assert_eq!(calendar.pop(Instant::NEVER), Some(entry(5_000_000_000)));
+        assert_eq!((calendar.pop(Instant::NEVER), calendar.next()), (None, Instant::NEVER));
+    }
+}

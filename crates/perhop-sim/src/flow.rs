@@ -1,0 +1,436 @@
+//! Flows: a host that sends, a host that receives, and what is counted of them.
+//!
+//! Both hosts may be ahead of the clock: a receiver has taken packets that arrive later, a sender acknowledgements. So each
+//! host leaves what a look at it will see when it passes the time of that look.
+
+use perhop_core::control::Message;
+use perhop_core::marker::AfClass;
+use perhop_core::meter::{AnyMeter, Meter};
+use perhop_core::{
+    Bitrate, Color, Context, Dscp, Duration, Environment, FlowId, Header, Instant, Rng, ServiceLevel,
+};
+
+use crate::control::Post;
+use crate::network::{FlowSpec, Marking, TransportSpec};
+use crate::outcome::FlowOutcome;
+use crate::packet::SimPacket;
+use crate::probe::{Looks, Series};
+use crate::transport::datagram::{DatagramReceiver, DatagramSender, Datagrams};
+use crate::transport::rap::RapSender;
+use crate::transport::tcp::{TcpReceiver, TcpSender};
+use crate::transport::tfrc::{TfrcReceiver, TfrcSender};
+use crate::transport::udp::UdpSender;
+use crate::transport::{Received, Receiver, Sender, Transmit};
+
+/// The next look at a receiver that has passed the run's end: any packet comes after it.
+const PAST_THE_END: Instant = Instant::ZERO;
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub(crate) sending: SendingHost,
+    pub(crate) receiving: ReceivingHost,
+    /// What packets carry besides their number, unless the flow is TCP.
+    datagrams: Datagrams,
+    /// Application events still to come: start, then stop.
+    start: Instant,
+    stop: Instant,
+    outcome: FlowOutcome,
+    /// Packets delivered and segments acknowledged by the end of the warm-up.
+    at_warmup: (u64, u64),
+    /// Packets delivered by the last look.
+    at_last_look: u64,
+}
+
+/// The host that sends.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct SendingHost {
+    pub(crate) sender: Sender,
+    /// The wake-up that is in the event queue.
+    pub(crate) scheduled: Instant,
+    /// No later than the next thing that happens to this flow besides its sender's timers.
+    due: Instant,
+    /// The next time at which somebody looks at it.
+    look: Instant,
+    /// What keeps it from acting ahead of time: its nature, or acknowledgements that are events and have not come.
+    pub(crate) held: u32,
+    /// Its number, and where the route of its data begins.
+    number: u32,
+    forward: u32,
+    /// The label of its path.
+    label: u32,
+    service: ServiceLevel,
+    color: Color,
+    dscp: Dscp,
+    marking: Place,
+    marked: [u64; 3],
+    marker: Option<Box<Marker>>,
+    /// The channel on which its marker tells it of OUT packets, if it does.
+    pub(crate) news: Option<u32>,
+    rng: Rng,
+    /// A meter that flows share, at the first router.
+    pub(crate) edge_meter: Option<u32>,
+    /// The control of its path, and its place there.
+    pub(crate) watched: Option<(usize, usize)>,
+}
+
+/// Where its packets are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    Host,
+    FirstRouter,
+}
+
+/// A flow's own meter, with its random stream.
+#[derive(Clone, Debug)]
+struct Marker {
+    meter: AnyMeter,
+    rng: Rng,
+}
+
+/// The host that receives.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct ReceivingHost {
+    receiver: Receiver,
+    /// The next time at which somebody looks at it, or the end of the run.
+    look: Instant,
+    /// Packets that arrived for the first time.
+    delivered: u64,
+    /// Where the route of its answers begins.
+    pub(crate) backward: u32,
+    label: u32,
+    data_size: u16,
+    ack_size: u16,
+    /// Its answers depend on this flow alone: it may take packets ahead of time.
+    pub(crate) answers_ahead: bool,
+}
+
+impl Flow {
+    pub(crate) fn new(
+        spec: &FlowSpec,
+        number: usize,
+        label: u32,
+        seed: u64,
+        (forward, backward): (u32, u32),
+        looks: &Looks,
+    ) -> Self {
+        let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
+        let (first, last) = spec.start;
+        let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
+        let datagram = |source| Sender::Datagram(Box::new(source));
+        let (sender, receiver, data_size, ack_size) = match &spec.transport {
+            TransportSpec::Tcp(params) => (
+                Sender::Tcp(TcpSender::new(params.clone(), spec.volume, spec.reserved)),
+                Receiver::Tcp(TcpReceiver::new(params)),
+                params.packet.get() as u16,
+                params.ack.get() as u16,
+            ),
+            TransportSpec::Udp(params) => (
+                datagram(DatagramSender::Udp(UdpSender::new(params, spec.volume))),
+                Receiver::Datagram(DatagramReceiver::Sink),
+                params.packet.get() as u16,
+                0,
+            ),
+            TransportSpec::Rap(params) => (
+                datagram(DatagramSender::Rap(RapSender::new(params, spec.volume))),
+                Receiver::Datagram(DatagramReceiver::Echo),
+                params.packet.get() as u16,
+                params.ack.get() as u16,
+            ),
+            TransportSpec::Tfrc(params) => (
+                datagram(DatagramSender::Tfrc(TfrcSender::new(params, spec.volume))),
+                Receiver::Datagram(DatagramReceiver::Tfrc(Box::new(TfrcReceiver::new(params)))),
+                params.packet.get() as u16,
+                params.ack.get() as u16,
+            ),
+        };
+        let is_tcp = matches!(spec.transport, TransportSpec::Tcp(_));
+        let host_rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
+        let (marking, meter) = match &spec.marking {
+            Marking::None => (Place::Nowhere, None),
+            Marking::Host(params) => (Place::Host, Some((params, host_rate))),
+            Marking::Ingress(params) => (Place::FirstRouter, Some((params, Bitrate::MAX))),
+            Marking::Edge(_) => (Place::FirstRouter, None),
+        };
+        let marker = meter.map(|(params, rate)| Marker {
+            meter: params.clone().build(Environment { rate }),
+            rng: stream("marker"),
+        });
+        // News from a meter at the edge may reach the sender before an acknowledgement does.
+        let hears_from_afar = spec.out_feedback.is_some() && marking == Place::FirstRouter;
+        Self {
+            sending: SendingHost {
+                sender,
+                scheduled: Instant::NEVER,
+                due: Instant::ZERO,
+                look: looks.first(),
+                held: u32::from(hears_from_afar),
+                number: number as u32,
+                forward,
+                label,
+                service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
+                color: spec.color,
+                dscp: spec.dscp,
+                marking,
+                marked: [0; 3],
+                marker: marker.map(Box::new),
+                news: None,
+                rng: stream("transport"),
+                edge_meter: match spec.marking {
+                    Marking::Edge(number) => Some(number as u32),
+                    Marking::None | Marking::Host(_) | Marking::Ingress(_) => None,
+                },
+                watched: None,
+            },
+            receiving: ReceivingHost {
+                receiver,
+                look: looks.first().min(looks.end()),
+                delivered: 0,
+                backward,
+                label,
+                data_size,
+                ack_size,
+                answers_ahead: match &spec.transport {
+                    TransportSpec::Tcp(params) => params.delayed_ack.is_zero(),
+                    TransportSpec::Udp(_) | TransportSpec::Rap(_) => true,
+                    // Its answers have their own time.
+                    TransportSpec::Tfrc(_) => false,
+                },
+            },
+            datagrams: if is_tcp { Datagrams::NONE } else { Datagrams::new(looks.measured()) },
+            start,
+            stop: spec.stop.unwrap_or(Instant::NEVER),
+            outcome: FlowOutcome::default(),
+            at_warmup: (0, 0),
+            at_last_look: 0,
+        }
+    }
+
+    /// The next packet that the sending host wants on the wire, marked.
+    #[inline]
+    pub(crate) fn transmit(&mut self, now: Instant, post: Post<'_>) -> Option<SimPacket> {
+        let Self { sending, datagrams, .. } = self;
+        let mut cx = Context { now, rng: &mut sending.rng };
+        let Transmit { sequence, size } = sending.sender.transmit(&mut cx, datagrams)?;
+        let SendingHost { color, dscp, service, label, .. } = *sending;
+        let mut header = Header { color, dscp, service, label, ..Header::new(FlowId(sending.number), size) };
+        match (sending.marking, &mut sending.marker) {
+            (Place::Nowhere, _) => sending.marked[color.index()] += 1,
+            (Place::Host, Some(marker)) => {
+                let color = marker.color(&header, now);
+                sending.mark(&mut header, sequence, color, now, post);
+            }
+            _ => {} // the first router marks
+        }
+        Some(SimPacket { header, step: sending.forward, sequence })
+    }
+
+    /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its answer.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        packet: &SimPacket,
+        arrival: Instant,
+        (looks, series): (&Looks, &mut Series),
+    ) -> Option<SimPacket> {
+        let Received { first, ack } =
+            self.receiving.receiver.on_data(packet.sequence, arrival, &mut self.datagrams);
+        let counts = first && packet.header.size == self.receiving.data_size;
+        if arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series) {
+            self.receiving.delivered += u64::from(counts);
+        }
+        ack.map(|expected| self.receiving.answer(packet.header.flow, expected))
+    }
+
+    /// A packet reaches the receiver after the next look; returns whether it does so within the run.
+    #[cold]
+    fn receive_beyond(&mut self, arrival: Instant, looks: &Looks, series: &mut Series) -> bool {
+        self.pass_deliveries(Some(arrival), looks, series);
+        arrival <= looks.end()
+    }
+
+    /// An acknowledgement reaches the sender at `at`, now or later.
+    #[inline]
+    pub(crate) fn acknowledge(
+        &mut self,
+        expected: u32,
+        at: Instant,
+        (looks, series): (&Looks, &mut Series),
+    ) {
+        if at > self.sending.look {
+            self.pass_windows(Some(at), looks, series);
+        }
+        self.sending.sender.on_ack(expected, at, &mut self.datagrams);
+    }
+
+    /// Leaves for the looks before `before` what they will see of the receiver; with `None`, for those up to the clock's.
+    #[cold]
+    fn pass_deliveries(&mut self, before: Option<Instant>, looks: &Looks, series: &mut Series) {
+        while looks.is_passed(self.receiving.look, before) && self.receiving.look != PAST_THE_END {
+            let look = self.receiving.look;
+            let delivered = self.receiving.delivered;
+            if looks.ends_warmup(look) {
+                self.at_warmup.0 = delivered;
+            }
+            if let Some((row, interval)) = looks.row(look) {
+                let new = (delivered - self.at_last_look) * u64::from(self.receiving.data_size);
+                self.at_last_look = delivered;
+                let bps = new as f64 * 8.0 / interval.as_secs_f64();
+                looks.write(&mut series.throughput_bps, row, self.sending.number, bps);
+            }
+            self.receiving.look =
+                if look == looks.end() { PAST_THE_END } else { looks.after(look).min(looks.end()) };
+        }
+    }
+
+    /// As [`pass_deliveries`](Self::pass_deliveries), for the sender.
+    #[cold]
+    fn pass_windows(&mut self, before: Option<Instant>, looks: &Looks, series: &mut Series) {
+        let SendingHost { sender, number, .. } = &self.sending;
+        let mut look = self.sending.look;
+        while looks.is_passed(look, before) {
+            if looks.ends_warmup(look) {
+                self.at_warmup.1 = sender.acknowledged();
+            }
+            if let Some((row, _)) = looks.row(look) {
+                let window = sender.window().unwrap_or(f64::NAN);
+                looks.write(&mut series.window_packets, row, *number, window);
+                let rtt = sender.smoothed_rtt().unwrap_or(f64::NAN);
+                looks.write(&mut series.rtt_s, row, *number, rtt);
+            }
+            look = looks.after(look);
+        }
+        self.sending.look = look;
+    }
+
+    /// Leaves what a look now sees, unless the hosts have passed it.
+    pub(crate) fn be_looked_at(&mut self, looks: &Looks, series: &mut Series) {
+        self.pass_deliveries(None, looks, series);
+        self.pass_windows(None, looks, series);
+    }
+
+    /// Its timers went off. Returns the answer that was due, if one was.
+    pub(crate) fn wake_up(&mut self, now: Instant) -> Option<SimPacket> {
+        if now >= self.start {
+            self.outcome.started = self.start;
+            self.start = Instant::NEVER;
+            self.sending.sender.start(now);
+        }
+        if now >= self.stop {
+            self.stop = Instant::NEVER;
+            self.sending.sender.stop();
+        }
+        self.sending.sender.on_wake(now);
+        let late = self.receiving.receiver.on_wake(now, &mut self.datagrams)?;
+        Some(self.receiving.answer(FlowId(self.sending.number), late))
+    }
+
+    /// Looks up when the next thing happens besides the sender's timers. A time that has moved away since is found out
+    /// when it comes.
+    pub(crate) fn look_ahead(&mut self) {
+        self.sending.due = self.receiving.receiver.wake().min(self.start).min(self.stop);
+    }
+
+    /// Answering a packet changes when the next answer is due.
+    pub(crate) fn keeps_time(&self) -> bool {
+        self.receiving.receiver.keeps_time()
+    }
+
+    /// A packet of data, or an answer, was dropped.
+    pub(crate) fn lose(&mut self, packet: &SimPacket) {
+        let is_data = packet.step < self.receiving.backward;
+        self.outcome.dropped[packet.header.color.index()] += u64::from(is_data);
+        self.datagrams.lose(packet.sequence, is_data);
+    }
+
+    pub(crate) fn finish(self, looks: &Looks) -> FlowOutcome {
+        let (begin, end) = looks.measured();
+        let (delivered, acknowledged) = self.at_warmup;
+        let bytes = |packets: u64| packets * u64::from(self.receiving.data_size);
+        let bps = |packets: u64| bytes(packets) as f64 * 8.0 / end.since(begin).as_secs_f64();
+        let transit = self.datagrams.transit();
+        FlowOutcome {
+            delivered_packets: self.receiving.delivered,
+            delivered_bytes: bytes(self.receiving.delivered),
+            throughput_bps: bps(self.receiving.delivered - delivered),
+            acked_bps: bps(self.sending.sender.acknowledged() - acknowledged),
+            mean_transit_s: transit.and_then(|transit| transit.mean()),
+            jitter_s: transit.and_then(|transit| transit.jitter()),
+            marked: self.sending.marked,
+            sender: self.sending.sender.statistics(),
+            ..self.outcome
+        }
+    }
+}
+
+impl SendingHost {
+    /// Where the route of its data begins.
+    pub(crate) fn route(&self) -> u32 {
+        self.forward
+    }
+
+    /// When it next has something to do by itself.
+    #[inline]
+    pub(crate) fn wake(&self) -> Instant {
+        self.sender.wake().min(self.due)
+    }
+
+    /// Its own meter, where it stands at the first router, colors a packet there.
+    pub(crate) fn color_at_ingress(&mut self, header: &Header, now: Instant) -> Option<Color> {
+        match &mut self.marker {
+            Some(marker) if self.marking == Place::FirstRouter => Some(marker.color(header, now)),
+            _ => None,
+        }
+    }
+
+    /// Another block tells its own meter something.
+    pub(crate) fn tell_meter(&mut self, message: &Message) {
+        if let Some(marker) = &mut self.marker {
+            marker.meter.on_message(message);
+        }
+    }
+
+    /// Writes a meter's verdict into a packet, and lets the sender know what it may know.
+    #[inline]
+    pub(crate) fn mark(
+        &mut self,
+        header: &mut Header,
+        sequence: u32,
+        color: Color,
+        now: Instant,
+        post: Post<'_>,
+    ) {
+        AfClass::ONE.mark(header, color);
+        self.marked[color.index()] += 1;
+        self.sender.on_marked(sequence, color);
+        if let Some(channel) = self.news
+            && color != Color::Green
+            && let Some(message) = post.send(channel as usize, Message::MarkedOut, now)
+        {
+            self.sender.on_message(&message);
+        }
+    }
+}
+
+impl Marker {
+    #[inline]
+    fn color(&mut self, header: &Header, now: Instant) -> Color {
+        self.meter.color(header, &mut Context { now, rng: &mut self.rng })
+    }
+}
+
+impl ReceivingHost {
+    /// The smallest packet of the flow, in bytes.
+    pub(crate) fn smallest_packet(&self) -> u16 {
+        if self.ack_size == 0 { self.data_size } else { self.data_size.min(self.ack_size) }
+    }
+
+    #[inline]
+    fn answer(&self, flow: FlowId, number: u32) -> SimPacket {
+        let header = Header { label: self.label, ..Header::new(flow, self.ack_size) };
+        SimPacket { header, step: self.backward, sequence: number }
+    }
+}
