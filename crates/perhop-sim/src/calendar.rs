@@ -129,7 +129,8 @@ impl<T: Timed> Calendar<T> {
             self.sent_far += 1;
             return;
         }
-        let behind = self.current[self.taken..].iter().rev().take_while(|other| precedes(&entry, other)).count();
+        let pending = self.current.get(self.taken..).unwrap_or_default(); // They may be lent.
+        let behind = pending.iter().rev().take_while(|other| precedes(&entry, other)).count();
         self.current.insert(self.current.len() - behind, entry);
     }
 
@@ -138,7 +139,9 @@ impl<T: Timed> Calendar<T> {
     pub fn next(&self) -> Instant {
         match self.current.get(self.taken) {
             Some(entry) => entry.at(),
-            None => self.next_bucket().map_or(Instant::NEVER, |number| Instant::from_nanos(number << self.shift)),
+            None => {
+                self.next_bucket().map_or(Instant::NEVER, |number| Instant::from_nanos(number << self.shift))
+            }
         }
     }
 
@@ -157,6 +160,34 @@ impl<T: Timed> Calendar<T> {
             return None;
         }
         self.current.get(self.taken).filter(|entry| entry.at() < bound)
+    }
+
+    /// Lends the entries of one bucket, some of which come next and before `bound`: how many are past, and how many are not
+    /// to be taken beyond. Hand them back with [`give_back`](Self::give_back) before anything but
+    /// [`push`](Self::push) is asked of the calendar.
+    #[inline]
+    pub fn lend(&mut self, bound: Instant) -> Option<(Vec<T>, std::ops::Range<usize>)> {
+        if self.taken == self.current.len() && !self.open_next(bound) {
+            return None;
+        }
+        let begin = self.taken;
+        let pending = &self.current[begin..];
+        let ready = match pending.last() {
+            Some(last) if last.at() < bound => pending.len(),
+            _ => pending.iter().take_while(|entry| entry.at() < bound).count(),
+        };
+        (ready > 0).then(|| (std::mem::take(&mut self.current), begin..begin + ready))
+    }
+
+    /// Takes back what was lent, of which the first `taken` are past.
+    #[inline]
+    pub fn give_back(&mut self, entries: Vec<T>, taken: usize) {
+        let added = std::mem::replace(&mut self.current, entries);
+        self.taken = taken;
+        if !added.is_empty() {
+            self.current.extend(added);
+            sort(&mut self.current[taken..]);
+        }
     }
 
     /// The absolute number of the first bucket after the current one that holds something.
@@ -384,6 +415,20 @@ mod tests {
         assert!(calendar.shift < 17, "{}", calendar.shift);
         run(&mut calendar, end, 50_000_000);
         assert_eq!(calendar.shift, *SHIFTS.end());
+    }
+
+    #[test]
+    fn what_is_added_to_a_bucket_that_is_lent_finds_its_place() {
+        let mut calendar = Calendar::default();
+        let entry = |nanos, added| Entry { at: at(nanos), rank: 0, added };
+        [7, 9, 3].map(|nanos| calendar.push(entry(nanos, 0)));
+        let (lent, ready) = calendar.lend(at(9)).unwrap();
+        assert_eq!(lent[ready.clone()], [entry(3, 0), entry(7, 0)]);
+        [10, 9, 12].map(|nanos| calendar.push(entry(nanos, 1)));
+        calendar.give_back(lent, ready.end);
+        assert_eq!(calendar.lend(at(9)), None);
+        let left: Vec<_> = std::iter::from_fn(|| calendar.pop(Instant::NEVER)).collect();
+        assert_eq!(left, [entry(9, 0), entry(9, 1), entry(10, 1), entry(12, 1)]);
     }
 
     #[test]

@@ -3,15 +3,18 @@
 //! Both hosts may be ahead of the clock: a receiver has taken packets that arrive later, a sender acknowledgements. So each
 //! host leaves what a look at it will see when it passes the time of that look.
 
+#![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
+
 use perhop_core::control::Message;
 use perhop_core::marker::AfClass;
 use perhop_core::meter::{AnyMeter, Meter};
 use perhop_core::{
-    Bitrate, Color, Context, Dscp, Duration, Environment, FlowId, Header, Instant, Rng, ServiceLevel,
+    Bitrate, Color, Context, Duration, Environment, FlowId, Header, Instant, Rng, ServiceLevel,
 };
 
 use crate::control::Post;
-use crate::network::{FlowSpec, Marking, TransportSpec};
+use crate::link::Wire;
+use crate::network::{AccessSpec, FlowSpec, Marking, TransportSpec};
 use crate::outcome::FlowOutcome;
 use crate::packet::SimPacket;
 use crate::probe::{Looks, Series};
@@ -24,6 +27,18 @@ use crate::transport::{Received, Receiver, Sender, Transmit};
 
 /// The next look at a receiver that has passed the run's end: any packet comes after it.
 const PAST_THE_END: Instant = Instant::ZERO;
+
+/// In place of a link's number: the two hosts share none.
+pub(crate) const NO_LINK: u32 = u32::MAX;
+
+/// Where a route begins: the number of its first step, and the link that this leads to, or [`NO_LINK`]; and the number of
+/// its last step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    pub(crate) first_step: u32,
+    pub(crate) first_link: u32,
+    pub(crate) last_step: u32,
+}
 
 /// One flow.
 #[derive(Clone, Debug)]
@@ -55,15 +70,15 @@ pub(crate) struct SendingHost {
     look: Instant,
     /// What keeps it from acting ahead of time: its nature, or acknowledgements that are events and have not come.
     pub(crate) held: u32,
-    /// Its number, and where the route of its data begins.
-    number: u32,
-    forward: u32,
-    /// The label of its path.
-    label: u32,
-    service: ServiceLevel,
-    color: Color,
-    dscp: Dscp,
+    /// The first link of its data, or [`NO_LINK`], and the last step of acknowledgements.
+    pub(crate) first_link: u32,
+    pub(crate) step: u32,
+    /// What its packets are like.
+    template: SimPacket,
     marking: Place,
+    /// The wires from it and to it.
+    outward: Wire,
+    pub(crate) inward: Wire,
     marked: [u64; 3],
     marker: Option<Box<Marker>>,
     /// The channel on which its marker tells it of OUT packets, if it does.
@@ -99,11 +114,17 @@ pub(crate) struct ReceivingHost {
     look: Instant,
     /// Packets that arrived for the first time.
     delivered: u64,
-    /// Where the route of its answers begins.
+    /// The first step of its answers: data take steps before that. The first link of its answers, or [`NO_LINK`], and the
+    /// last step of data.
     pub(crate) backward: u32,
-    label: u32,
+    pub(crate) first_link: u32,
+    pub(crate) step: u32,
+    /// What its answers are like.
+    template: SimPacket,
     data_size: u16,
-    ack_size: u16,
+    /// The wires from it and to it.
+    outward: Wire,
+    pub(crate) inward: Wire,
     /// Its answers depend on this flow alone: it may take packets ahead of time.
     pub(crate) answers_ahead: bool,
 }
@@ -114,7 +135,7 @@ impl Flow {
         number: usize,
         label: u32,
         seed: u64,
-        (forward, backward): (u32, u32),
+        (forward, backward): (Route, Route),
         looks: &Looks,
     ) -> Self {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
@@ -159,6 +180,17 @@ impl Flow {
             meter: params.clone().build(Environment { rate }),
             rng: stream("marker"),
         });
+        let header = Header {
+            color: spec.color,
+            dscp: spec.dscp,
+            service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
+            label,
+            ..Header::new(FlowId(number as u32), data_size)
+        };
+        let answer = Header { label, ..Header::new(FlowId(number as u32), ack_size) };
+        let wire = |access: &Option<AccessSpec>| {
+            access.as_ref().map_or_else(Wire::none, |access| Wire::new(access.rate, access.delay))
+        };
         // News from a meter at the edge may reach the sender before an acknowledgement does.
         let hears_from_afar = spec.out_feedback.is_some() && marking == Place::FirstRouter;
         Self {
@@ -167,14 +199,14 @@ impl Flow {
                 scheduled: Instant::NEVER,
                 due: Instant::ZERO,
                 look: looks.first(),
-                held: u32::from(hears_from_afar),
-                number: number as u32,
-                forward,
-                label,
-                service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
-                color: spec.color,
-                dscp: spec.dscp,
+                // Two hosts that share no link could act for ever without the clock's moving.
+                held: u32::from(hears_from_afar) + u32::from(forward.first_link == NO_LINK),
+                first_link: forward.first_link,
+                step: backward.last_step,
+                template: SimPacket { header, step: forward.first_step, sequence: 0 },
                 marking,
+                outward: wire(&spec.access),
+                inward: wire(&spec.access),
                 marked: [0; 3],
                 marker: marker.map(Box::new),
                 news: None,
@@ -189,10 +221,13 @@ impl Flow {
                 receiver,
                 look: looks.first().min(looks.end()),
                 delivered: 0,
-                backward,
-                label,
+                backward: backward.first_step,
+                first_link: backward.first_link,
+                step: forward.last_step,
+                template: SimPacket { header: answer, step: backward.first_step, sequence: 0 },
                 data_size,
-                ack_size,
+                outward: wire(&spec.egress),
+                inward: wire(&spec.egress),
                 answers_ahead: match &spec.transport {
                     TransportSpec::Tcp(params) => params.delayed_ack.is_zero(),
                     TransportSpec::Udp(_) | TransportSpec::Rap(_) => true,
@@ -209,27 +244,28 @@ impl Flow {
         }
     }
 
-    /// The next packet that the sending host wants on the wire, marked.
-    #[inline]
+    /// The next packet that the sending host wants to send, marked, and over its wire.
+    #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Instant, post: Post<'_>) -> Option<SimPacket> {
         let Self { sending, datagrams, .. } = self;
         let mut cx = Context { now, rng: &mut sending.rng };
         let Transmit { sequence, size } = sending.sender.transmit(&mut cx, datagrams)?;
-        let SendingHost { color, dscp, service, label, .. } = *sending;
-        let mut header = Header { color, dscp, service, label, ..Header::new(FlowId(sending.number), size) };
+        let mut packet = SimPacket { sequence, ..sending.template };
+        packet.header.size = size;
         match (sending.marking, &mut sending.marker) {
-            (Place::Nowhere, _) => sending.marked[color.index()] += 1,
+            (Place::Nowhere, _) => sending.marked[packet.header.color.index()] += 1,
             (Place::Host, Some(marker)) => {
-                let color = marker.color(&header, now);
-                sending.mark(&mut header, sequence, color, now, post);
+                let color = marker.color(&packet.header, now);
+                sending.mark(&mut packet.header, sequence, color, now, post);
             }
             _ => {} // the first router marks
         }
-        Some(SimPacket { header, step: sending.forward, sequence })
+        packet.header.arrived = sending.outward.pass(size, now);
+        Some(packet)
     }
 
-    /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its answer.
-    #[inline]
+    /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its answer, over its wire.
+    #[inline(always)]
     pub(crate) fn receive(
         &mut self,
         packet: &SimPacket,
@@ -242,7 +278,7 @@ impl Flow {
         if arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series) {
             self.receiving.delivered += u64::from(counts);
         }
-        ack.map(|expected| self.receiving.answer(packet.header.flow, expected))
+        ack.map(|number| self.receiving.answer(number, arrival))
     }
 
     /// A packet reaches the receiver after the next look; returns whether it does so within the run.
@@ -253,13 +289,8 @@ impl Flow {
     }
 
     /// An acknowledgement reaches the sender at `at`, now or later.
-    #[inline]
-    pub(crate) fn acknowledge(
-        &mut self,
-        expected: u32,
-        at: Instant,
-        (looks, series): (&Looks, &mut Series),
-    ) {
+    #[inline(always)]
+    pub(crate) fn acknowledge(&mut self, expected: u32, at: Instant, (looks, series): (&Looks, &mut Series)) {
         if at > self.sending.look {
             self.pass_windows(Some(at), looks, series);
         }
@@ -279,7 +310,7 @@ impl Flow {
                 let new = (delivered - self.at_last_look) * u64::from(self.receiving.data_size);
                 self.at_last_look = delivered;
                 let bps = new as f64 * 8.0 / interval.as_secs_f64();
-                looks.write(&mut series.throughput_bps, row, self.sending.number, bps);
+                looks.write(&mut series.throughput_bps, row, self.sending.number(), bps);
             }
             self.receiving.look =
                 if look == looks.end() { PAST_THE_END } else { looks.after(look).min(looks.end()) };
@@ -289,7 +320,7 @@ impl Flow {
     /// As [`pass_deliveries`](Self::pass_deliveries), for the sender.
     #[cold]
     fn pass_windows(&mut self, before: Option<Instant>, looks: &Looks, series: &mut Series) {
-        let SendingHost { sender, number, .. } = &self.sending;
+        let (sender, number) = (&self.sending.sender, self.sending.number());
         let mut look = self.sending.look;
         while looks.is_passed(look, before) {
             if looks.ends_warmup(look) {
@@ -297,9 +328,9 @@ impl Flow {
             }
             if let Some((row, _)) = looks.row(look) {
                 let window = sender.window().unwrap_or(f64::NAN);
-                looks.write(&mut series.window_packets, row, *number, window);
+                looks.write(&mut series.window_packets, row, number, window);
                 let rtt = sender.smoothed_rtt().unwrap_or(f64::NAN);
-                looks.write(&mut series.rtt_s, row, *number, rtt);
+                looks.write(&mut series.rtt_s, row, number, rtt);
             }
             look = looks.after(look);
         }
@@ -325,7 +356,7 @@ impl Flow {
         }
         self.sending.sender.on_wake(now);
         let late = self.receiving.receiver.on_wake(now, &mut self.datagrams)?;
-        Some(self.receiving.answer(FlowId(self.sending.number), late))
+        Some(self.receiving.answer(late, now))
     }
 
     /// Looks up when the next thing happens besides the sender's timers. A time that has moved away since is found out
@@ -367,13 +398,12 @@ impl Flow {
 }
 
 impl SendingHost {
-    /// Where the route of its data begins.
-    pub(crate) fn route(&self) -> u32 {
-        self.forward
+    fn number(&self) -> u32 {
+        self.template.header.flow.0
     }
 
     /// When it next has something to do by itself.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wake(&self) -> Instant {
         self.sender.wake().min(self.due)
     }
@@ -425,12 +455,16 @@ impl Marker {
 impl ReceivingHost {
     /// The smallest packet of the flow, in bytes.
     pub(crate) fn smallest_packet(&self) -> u16 {
-        if self.ack_size == 0 { self.data_size } else { self.data_size.min(self.ack_size) }
+        match self.template.header.size {
+            0 => self.data_size,
+            ack_size => self.data_size.min(ack_size),
+        }
     }
 
-    #[inline]
-    fn answer(&self, flow: FlowId, number: u32) -> SimPacket {
-        let header = Header { label: self.label, ..Header::new(flow, self.ack_size) };
-        SimPacket { header, step: self.backward, sequence: number }
+    #[inline(always)]
+    fn answer(&mut self, number: u32, now: Instant) -> SimPacket {
+        let mut answer = SimPacket { sequence: number, ..self.template };
+        answer.header.arrived = self.outward.pass(answer.header.size, now);
+        answer
     }
 }

@@ -23,6 +23,7 @@ mod outcome;
 mod packet;
 mod probe;
 mod simulation;
+mod traffic;
 pub mod transport;
 mod windows;
 

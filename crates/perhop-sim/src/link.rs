@@ -11,15 +11,18 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use perhop_core::aqm::{Aqm, RuleVisitor};
 use perhop_core::control::Message;
-use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenFifo, SchedulerParams};
+use perhop_core::scheduler::{
+    AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenBooks, ForeseenFifo, SchedulerParams,
+};
 use perhop_core::{
     Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Rng, Serializer,
 };
 
-use crate::calendar::Calendar;
 use crate::histogram::DelayHistogram;
 use crate::packet::SimPacket;
+use crate::traffic::Traffic;
 
 /// How a run is driven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,66 +36,39 @@ pub enum Service {
     ByEvent,
 }
 
-/// What became of a packet offered to a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
-    /// It goes straight on, and reaches the far end then.
-    Onward(Instant),
-    /// The discipline holds it; the transmission now under way ends with a call to [`Link::serve`].
-    Held,
-    /// The discipline holds it, and the link is free: call [`Link::serve`] now.
-    Serve,
-    /// It was dropped.
-    Dropped,
-}
-
-/// What a link did when served.
-#[derive(Clone, Copy, Debug)]
-pub enum Served {
-    /// This packet goes on and reaches the far end at `arrival`; the link is free again at `free`.
-    Onward {
-        /// The packet.
-        packet: SimPacket,
-        /// When it reaches the far end.
-        arrival: Instant,
-        /// When to serve the link again.
-        free: Instant,
-    },
-    /// This packet was dropped from the queue; serve again.
-    Dropped(SimPacket),
-    /// Nothing to send before then, or before the next packet comes.
-    Wait(Option<Instant>),
-}
-
 /// One direction of a link that flows share.
 #[derive(Clone, Debug)]
-pub struct Link {
-    /// Packets on their way to its queue.
-    pub inbox: Calendar<SimPacket>,
-    /// When it is to be served.
-    serves: BinaryHeap<Reverse<Instant>>,
+pub(crate) struct Link {
     wire: Wire,
     port: Port,
+    /// Some packets pass a meter or a control on their way to its queue.
+    metered: bool,
 }
 
-/// One direction of a link between a host and its router: endless and unobserved.
+/// Sends packets one after the other, and takes them to the far end. A link between a host and its router is no more than
+/// that: endless and unobserved.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
-pub struct Wire {
+pub(crate) struct Wire {
     serializer: Serializer,
     delay: Duration,
+    exists: bool,
 }
 
 impl Wire {
     /// An idle one.
-    pub fn new(rate: Bitrate, delay: Duration) -> Self {
-        Self { serializer: Serializer::new(rate), delay }
+    pub(crate) fn new(rate: Bitrate, delay: Duration) -> Self {
+        Self { serializer: Serializer::new(rate), delay, exists: true }
+    }
+
+    /// In place of a wire: the host sits at its router.
+    pub(crate) fn none() -> Self {
+        Self { exists: false, ..Self::new(Bitrate::MAX, Duration::ZERO) }
     }
 
     /// Puts `size` bytes on the wire as soon as it is free, and says when they reach the far end.
     #[inline(always)]
-    pub fn pass(&mut self, size: u16, now: Instant) -> Instant {
-        self.serializer.transmit(size, now) + self.delay
+    pub(crate) fn pass(&mut self, size: u16, now: Instant) -> Instant {
+        if self.exists { self.serializer.transmit(size, now) + self.delay } else { now }
     }
 }
 
@@ -134,6 +110,8 @@ struct ByEventPort {
     idle: bool,
     /// When it asked last to be served, having something that may not go before.
     waits_until: Instant,
+    /// When it is to be served.
+    serves: BinaryHeap<Reverse<Instant>>,
 }
 
 impl PortStatistics {
@@ -143,8 +121,22 @@ impl PortStatistics {
     }
 
     /// A packet that came at `arrived` begins its transmission.
-    #[inline]
+    #[inline(always)]
     fn serve(&mut self, class: usize, arrived: Instant, service: Instant, size: u16, color: Color) {
+        let (begin, end) = self.window;
+        if arrived < begin || service >= end {
+            return self.serve_outside(class, arrived, service, size, color);
+        }
+        let waited = service.since(arrived);
+        self.waited += waited.as_nanos();
+        self.bytes += u64::from(size);
+        self.last = (service, size);
+        self.delays[class].record(color, waited);
+    }
+
+    /// As [`serve`](Self::serve), not quite within the window.
+    #[cold]
+    fn serve_outside(&mut self, class: usize, arrived: Instant, service: Instant, size: u16, color: Color) {
         let (begin, end) = self.window;
         self.wait(arrived, service);
         if service >= begin && service < end {
@@ -181,17 +173,12 @@ impl PortStatistics {
 
 impl Link {
     /// A link without a limit to its queue.
-    pub fn open(rate: Bitrate, delay: Duration) -> Self {
-        Self {
-            inbox: Calendar::default(),
-            serves: BinaryHeap::new(),
-            wire: Wire::new(rate, delay),
-            port: Port::Open,
-        }
+    pub(crate) fn open(rate: Bitrate, delay: Duration) -> Self {
+        Self { wire: Wire::new(rate, delay), port: Port::Open, metered: false }
     }
 
     /// A link with a ruled queue, whose random streams lie under `path`; statistics cover the given window.
-    pub fn with_queue(
+    pub(crate) fn with_queue(
         rate: Bitrate,
         delay: Duration,
         queue: SchedulerParams,
@@ -225,91 +212,55 @@ impl Link {
                     scheduler_rng: Rng::stream(seed, &format!("{path}/scheduler")),
                     idle: true,
                     waits_until: Instant::ZERO,
+                    serves: BinaryHeap::new(),
                 }))
             }
         };
         Self { port, ..Self::open(rate, delay) }
     }
 
-    /// Offers a packet to the link's queue.
+    /// Some packets pass a meter or a control on their way to the queue.
+    pub(crate) fn set_metered(&mut self) {
+        self.metered = true;
+    }
+
+    /// It is not to be served before this.
     #[inline(always)]
-    pub fn offer(&mut self, packet: &mut SimPacket, now: Instant) -> Offer {
-        match &mut self.port {
-            Port::Open => {}
-            Port::OnDemand(port) => {
-                if !port.admit(&mut packet.header, self.wire.serializer.busy_until(), now) {
-                    return Offer::Dropped;
+    pub(crate) fn next_serve(&self) -> Instant {
+        match &self.port {
+            Port::ByEvent(port) => port.next_serve(),
+            Port::Open | Port::OnDemand(_) => Instant::NEVER,
+        }
+    }
+
+    /// Handles what comes to it before `bound`, and serves it as often as that is due before. Returns how many times it
+    /// had to do something, and how many packets came.
+    pub(crate) fn run(&mut self, inbox: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
+        let Self { wire, port, metered } = self;
+        if let Port::ByEvent(port) = port {
+            return port.run(inbox, bound, wire, traffic);
+        }
+        let mut came = 0;
+        while let Some((packets, ready)) = traffic.inboxes[inbox].lend(bound) {
+            let taken = ready.end;
+            came += ready.len() as u64;
+            let pass = Pass { packets: &packets[ready], wire, metered: *metered, traffic };
+            match port {
+                Port::Open => pass.through(|_, now| Some(now)),
+                Port::OnDemand(port) => {
+                    let OnDemandPort { queue, statistics, rng } = &mut **port;
+                    let (rule, books) = queue.parts();
+                    rule.accept(UnderRule { pass, books, statistics, rng });
                 }
+                Port::ByEvent(_) => unreachable!("it has its own way"),
             }
-            Port::ByEvent(port) => {
-                let rng = match &mut port.rule_rngs[..] {
-                    [rng] => rng,
-                    rngs => &mut rngs[port.queue.class_of(&packet.header)],
-                };
-                return match port.queue.enqueue(*packet, &mut Context { now, rng }) {
-                    Err(_) => Offer::Dropped,
-                    Ok(()) if port.idle => Offer::Serve,
-                    Ok(()) => Offer::Held,
-                };
-            }
+            traffic.inboxes[inbox].give_back(packets, taken);
         }
-        Offer::Onward(self.wire.pass(packet.header.size, now))
-    }
-
-    /// No packet comes, and nothing is to be served, before this.
-    #[inline]
-    pub fn next(&self) -> Instant {
-        self.inbox.next().min(self.next_serve())
-    }
-
-    /// Whether packets go on as soon as they are let in: nothing has to be served.
-    #[inline]
-    pub fn goes_straight_on(&self) -> bool {
-        !matches!(self.port, Port::ByEvent(_))
-    }
-
-    /// When it is next to be served.
-    pub fn next_serve(&self) -> Instant {
-        self.serves.peek().map_or(Instant::NEVER, |&Reverse(at)| at)
-    }
-
-    /// Serving it is due.
-    pub fn take_serve(&mut self) {
-        self.serves.pop();
-    }
-
-    /// Asks to be served then.
-    pub fn serve_at(&mut self, at: Instant) {
-        self.serves.push(Reverse(at));
-    }
-
-    /// Serves the port at the end of a transmission, or when it asked for it; only [`Service::ByEvent`] does.
-    pub fn serve(&mut self, now: Instant) -> Served {
-        let Port::ByEvent(port) = &mut self.port else { return Served::Wait(None) };
-        if now < self.wire.serializer.busy_until() {
-            return Served::Wait(None); // It waited, but a packet that came meanwhile could go.
-        }
-        match port.queue.dequeue(&mut Context { now, rng: &mut port.scheduler_rng }) {
-            Dequeued::Sent(packet) => {
-                port.idle = false;
-                let Header { arrived, size, color, .. } = packet.header;
-                let class = port.queue.class_of(&packet.header);
-                port.statistics.serve(class, arrived, now, size, color);
-                let arrival = self.wire.pass(size, now);
-                Served::Onward { packet, arrival, free: self.wire.serializer.busy_until() }
-            }
-            Dequeued::Dropped(packet, _) => Served::Dropped(packet),
-            Dequeued::Wait(until) => {
-                port.idle = true;
-                let until = until.filter(|&until| until != port.waits_until);
-                port.waits_until = until.unwrap_or(port.waits_until);
-                Served::Wait(until)
-            }
-        }
+        (came, came)
     }
 
     /// Another block tells something to the rule that the packets of this path meet here.
-    pub fn on_message(&mut self, label: u32, message: &Message) {
+    pub(crate) fn on_message(&mut self, label: u32, message: &Message) {
         match &mut self.port {
             Port::Open => {}
             Port::OnDemand(port) => port.queue.on_message(message),
@@ -318,14 +269,14 @@ impl Link {
     }
 
     /// Brings the port's counts up to `now`.
-    pub fn settle(&mut self, now: Instant) {
+    pub(crate) fn settle(&mut self, now: Instant) {
         if let Port::OnDemand(port) = &mut self.port {
             port.settle(now);
         }
     }
 
     /// Ends the run: what still waits has waited until now.
-    pub fn finish(&mut self, now: Instant) {
+    pub(crate) fn finish(&mut self, now: Instant) {
         self.settle(now);
         match &mut self.port {
             Port::Open => {}
@@ -340,7 +291,7 @@ impl Link {
     }
 
     /// What waits and what went through, if the link has a ruled queue. Call [`settle`](Self::settle) first.
-    pub fn port(&self) -> Option<PortView<'_>> {
+    pub(crate) fn port(&self) -> Option<PortView<'_>> {
         match &self.port {
             Port::Open => None,
             Port::OnDemand(port) => Some(PortView {
@@ -386,37 +337,148 @@ impl PortView<'_> {
     }
 }
 
+/// Packets that come to a link, one after the other.
+struct Pass<'a> {
+    packets: &'a [SimPacket],
+    wire: &'a mut Wire,
+    metered: bool,
+    traffic: &'a mut Traffic,
+}
+
+impl Pass<'_> {
+    /// Asks for each packet, and the time until which the link is busy, whether it is let in; if so, sends it.
+    #[inline(always)]
+    fn through(self, mut admit: impl FnMut(&mut Header, Instant) -> Option<Instant>) {
+        let Self { packets, wire, metered, traffic } = self;
+        for packet in packets {
+            let mut packet = *packet;
+            if metered {
+                traffic.meter(&mut packet);
+            }
+            packet.step += 1;
+            let now = packet.header.arrived;
+            if admit(&mut packet.header, wire.serializer.busy_until()).is_some() {
+                let arrival = wire.pass(packet.header.size, now);
+                traffic.carry(packet, arrival);
+            } else {
+                traffic.lose(&packet);
+            }
+        }
+    }
+}
+
+/// Packets that come to a queue whose departures are worked out on arrival.
+struct UnderRule<'a> {
+    pass: Pass<'a>,
+    books: &'a mut ForeseenBooks,
+    statistics: &'a mut PortStatistics,
+    rng: &'a mut Rng,
+}
+
+impl RuleVisitor for UnderRule<'_> {
+    type Output = ();
+
+    fn visit<R: Aqm>(self, rule: &mut R) {
+        let Self { pass, books, statistics, rng } = self;
+        pass.through(|header, busy_until| {
+            let now = header.arrived;
+            books.settle(now, |held| statistics.serve(0, held.arrived, held.service, held.size, held.color));
+            let service = books.admit(rule, header, busy_until, &mut Context { now, rng }).ok()?;
+            if service == now {
+                statistics.serve(0, now, now, header.size, header.color);
+            }
+            Some(service)
+        });
+    }
+}
+
 impl OnDemandPort {
     /// Lets go of every packet whose service began by now.
-    #[inline(always)]
     fn settle(&mut self, now: Instant) {
         let Self { queue, statistics, .. } = self;
         queue.settle(now, |held| statistics.serve(0, held.arrived, held.service, held.size, held.color));
     }
+}
 
-    /// Takes a packet if the rule lets it in; `busy_until` is when the link has sent what it holds.
-    #[inline(always)]
-    fn admit(&mut self, header: &mut Header, busy_until: Instant, now: Instant) -> bool {
-        self.settle(now);
-        match self.queue.admit(header, busy_until, &mut Context { now, rng: &mut self.rng }) {
-            Err(_) => return false,
-            Ok(service) if service == now => self.statistics.serve(0, now, now, header.size, header.color),
-            Ok(_) => {}
+impl ByEventPort {
+    fn next_serve(&self) -> Instant {
+        self.serves.peek().map_or(Instant::NEVER, |&Reverse(at)| at)
+    }
+
+    /// See [`Link::run`].
+    fn run(&mut self, inbox: usize, bound: Instant, wire: &mut Wire, traffic: &mut Traffic) -> (u64, u64) {
+        let (mut handled, mut came) = (0, 0);
+        loop {
+            let due = self.next_serve();
+            if let Some(mut packet) = traffic.inboxes[inbox].pop(bound.min(due)) {
+                came += 1;
+                traffic.meter(&mut packet);
+                packet.step += 1;
+                self.offer(packet, wire, traffic);
+            } else if due < bound {
+                self.serves.pop();
+                self.serve(due, wire, traffic);
+            } else {
+                return (handled, came);
+            }
+            handled += 1;
         }
-        true
+    }
+
+    /// A packet comes to the queue.
+    fn offer(&mut self, packet: SimPacket, wire: &mut Wire, traffic: &mut Traffic) {
+        let now = packet.header.arrived;
+        let rng = match &mut self.rule_rngs[..] {
+            [rng] => rng,
+            rngs => &mut rngs[self.queue.class_of(&packet.header)],
+        };
+        match self.queue.enqueue(packet, &mut Context { now, rng }) {
+            Err((packet, _)) => traffic.lose(&packet),
+            Ok(()) if self.idle => self.serve(now, wire, traffic),
+            Ok(()) => {}
+        }
+    }
+
+    /// Serves the queue at the end of a transmission, or when it asked for it, until it has sent something or has nothing
+    /// to send.
+    fn serve(&mut self, now: Instant, wire: &mut Wire, traffic: &mut Traffic) {
+        if now < wire.serializer.busy_until() {
+            return; // It waited, but a packet that came meanwhile could go.
+        }
+        loop {
+            match self.queue.dequeue(&mut Context { now, rng: &mut self.scheduler_rng }) {
+                Dequeued::Sent(packet) => {
+                    self.idle = false;
+                    let Header { arrived, size, color, .. } = packet.header;
+                    let class = self.queue.class_of(&packet.header);
+                    self.statistics.serve(class, arrived, now, size, color);
+                    let arrival = wire.pass(size, now);
+                    self.serves.push(Reverse(wire.serializer.busy_until()));
+                    return traffic.carry(packet, arrival);
+                }
+                Dequeued::Dropped(packet, _) => traffic.lose(&packet),
+                Dequeued::Wait(until) => {
+                    self.idle = true;
+                    if let Some(until) = until.filter(|&until| until != self.waits_until) {
+                        self.waits_until = until;
+                        self.serves.push(Reverse(until));
+                    }
+                    return;
+                }
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perhop_core::FlowId;
 
     #[test]
     fn packets_arrive_after_waiting_serialization_and_delay() {
-        let mut link = Link::open(Bitrate::from_bps(8_000_000).unwrap(), Duration::from_millis(5));
-        let mut packet = SimPacket { header: Header::new(FlowId(0), 1000), step: 0, sequence: 0 };
-        let arrivals = [0, 1].map(|_| link.offer(&mut packet, Instant::ZERO));
-        assert_eq!(arrivals, [6_000_000, 7_000_000].map(|nanos| Offer::Onward(Instant::from_nanos(nanos))));
+        let mut wire = Wire::new(Bitrate::from_bps(8_000_000).unwrap(), Duration::from_millis(5));
+        let arrivals = [0, 1].map(|_| wire.pass(1000, Instant::ZERO));
+        assert_eq!(arrivals, [6_000_000, 7_000_000].map(Instant::from_nanos));
+        assert_eq!(Wire::none().pass(1000, Instant::from_nanos(7)), Instant::from_nanos(7));
     }
 }

@@ -107,9 +107,25 @@ pub trait Aqm {
     }
 }
 
+/// Work on many packets under one rule, compiled for each rule, so that which one it is is asked once and not for each packet.
+pub trait RuleVisitor {
+    /// What the work gives.
+    type Output;
+
+    /// Does it under this rule.
+    fn visit<R: Aqm>(self, rule: &mut R) -> Self::Output;
+}
+
 macro_rules! register_aqms {
     ($($variant:ident($block:ty),)+) => {
         crate::block::register!(crate::Role::Aqm, "aqm", AnyAqm, AqmParams, $($variant($block),)+);
+
+        impl AnyAqm {
+            /// Has work done under the rule that it is.
+            pub fn accept<V: RuleVisitor>(&mut self, visitor: V) -> V::Output {
+                match self { $(Self::$variant(aqm) => visitor.visit(aqm),)+ }
+            }
+        }
 
         impl Aqm for AnyAqm {
             #[inline]

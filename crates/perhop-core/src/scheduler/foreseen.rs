@@ -3,18 +3,26 @@
 //! It holds no packets, only what tells when each leaves. The simulator's fast path is made of it, and so is the virtual
 //! queue of [`Dsd`](super::Dsd).
 
+#![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
+
 use std::collections::VecDeque;
 
 use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
 use crate::control::Message;
 use crate::{Color, Context, Environment, Header, Instant, Ledger};
 
-/// The books of a FIFO whose departures follow from its arrivals.
+/// A FIFO whose departures follow from its arrivals: its rule, and its books.
 #[derive(Clone, Debug)]
 pub struct ForeseenFifo {
+    rule: AnyAqm,
+    books: ForeseenBooks,
+}
+
+/// What a [`ForeseenFifo`] knows of its packets.
+#[derive(Clone, Debug)]
+pub struct ForeseenBooks {
     waiting: VecDeque<Foreseen>,
     ledger: Ledger,
-    rule: AnyAqm,
     /// The rule knows that the server is idle.
     idle: bool,
 }
@@ -35,29 +43,22 @@ pub struct Foreseen {
 impl ForeseenFifo {
     /// An empty queue under this rule.
     pub fn new(rule: AqmParams, environment: Environment) -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            ledger: Ledger::default(),
-            rule: rule.build(environment),
-            idle: true,
-        }
+        let books = ForeseenBooks { waiting: VecDeque::new(), ledger: Ledger::default(), idle: true };
+        Self { rule: rule.build(environment), books }
     }
 
-    /// Lets go of every packet whose service began by now; each is shown once.
+    /// The rule and the books, for work on many packets.
+    pub fn parts(&mut self) -> (&mut AnyAqm, &mut ForeseenBooks) {
+        (&mut self.rule, &mut self.books)
+    }
+
+    /// See [`ForeseenBooks::settle`].
     #[inline]
-    pub fn settle(&mut self, now: Instant, mut leave: impl FnMut(&Foreseen)) {
-        while let Some(first) = self.waiting.front()
-            && first.service <= now
-        {
-            leave(first);
-            self.ledger.occupancy.remove(first.color, first.size);
-            self.ledger.counters.send(first.color);
-            self.waiting.pop_front();
-        }
+    pub fn settle(&mut self, now: Instant, leave: impl FnMut(&Foreseen)) {
+        self.books.settle(now, leave);
     }
 
-    /// Takes a packet if the rule lets it in, and says when its service starts. [`settle`](Self::settle) it first;
-    /// `busy_until` is when the server has sent all that came before.
+    /// See [`ForeseenBooks::admit`].
     ///
     /// # Errors
     /// Why the packet is dropped.
@@ -68,31 +69,12 @@ impl ForeseenFifo {
         busy_until: Instant,
         cx: &mut Context<'_>,
     ) -> Result<Instant, Reason> {
-        header.arrived = cx.now;
-        let Header { size, color, .. } = *header;
-        if !self.idle && busy_until <= cx.now {
-            self.rule.on_idle(busy_until);
-            self.idle = true;
-        }
-        self.ledger.counters.arrive(color);
-        if let Verdict::Drop(reason) = self.rule.on_arrival(header, &self.ledger.occupancy, cx) {
-            self.ledger.counters.drop(color, reason);
-            return Err(reason);
-        }
-        self.idle = false;
-        let service = busy_until.max(cx.now);
-        if service > cx.now {
-            self.ledger.occupancy.add(color, size);
-            self.waiting.push_back(Foreseen { arrived: cx.now, service, size, color });
-        } else {
-            self.ledger.counters.send(color);
-        }
-        Ok(service)
+        self.books.admit(&mut self.rule, header, busy_until, cx)
     }
 
     /// What waits and what went through.
     pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+        &self.books.ledger
     }
 
     /// Another block tells the rule something.
@@ -107,6 +89,56 @@ impl ForeseenFifo {
 
     /// The packets that wait, first to last.
     pub fn iter(&self) -> impl Iterator<Item = &Foreseen> {
-        self.waiting.iter()
+        self.books.waiting.iter()
+    }
+}
+
+impl ForeseenBooks {
+    /// Lets go of every packet whose service began by now; each is shown once.
+    #[inline(always)]
+    pub fn settle(&mut self, now: Instant, mut leave: impl FnMut(&Foreseen)) {
+        while let Some(first) = self.waiting.front()
+            && first.service <= now
+        {
+            leave(first);
+            self.ledger.occupancy.remove(first.color, first.size);
+            self.ledger.counters.send(first.color);
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Takes a packet if the rule lets it in, and says when its service starts. [`settle`](Self::settle) first;
+    /// `busy_until` is when the server has sent all that came before.
+    ///
+    /// # Errors
+    /// Why the packet is dropped.
+    #[inline(always)]
+    pub fn admit<R: Aqm>(
+        &mut self,
+        rule: &mut R,
+        header: &mut Header,
+        busy_until: Instant,
+        cx: &mut Context<'_>,
+    ) -> Result<Instant, Reason> {
+        header.arrived = cx.now;
+        let Header { size, color, .. } = *header;
+        if !self.idle && busy_until <= cx.now {
+            rule.on_idle(busy_until);
+            self.idle = true;
+        }
+        self.ledger.counters.arrive(color);
+        if let Verdict::Drop(reason) = rule.on_arrival(header, &self.ledger.occupancy, cx) {
+            self.ledger.counters.drop(color, reason);
+            return Err(reason);
+        }
+        self.idle = false;
+        let service = busy_until.max(cx.now);
+        if service > cx.now {
+            self.ledger.occupancy.add(color, size);
+            self.waiting.push_back(Foreseen { arrived: cx.now, service, size, color });
+        } else {
+            self.ledger.counters.send(color);
+        }
+        Ok(service)
     }
 }

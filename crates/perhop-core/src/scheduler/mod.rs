@@ -13,7 +13,7 @@ pub use drr::{Drr, DrrParams, DrrQueue};
 pub use dsd::{Dsd, DsdParams, GreenDrop, RefusedGreen};
 pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
-pub use foreseen::{Foreseen, ForeseenFifo};
+pub use foreseen::{Foreseen, ForeseenBooks, ForeseenFifo};
 pub use priority::{CapMeter, Excess, Priority, PriorityParams, PriorityQueue};
 pub use queues::{Match, PathName};
 pub use wfq::{Wfq, WfqParams, WfqQueue};

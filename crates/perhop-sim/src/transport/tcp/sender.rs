@@ -244,8 +244,7 @@ impl TcpSender {
         } else if self.duplicates < 3
             && self.rare.params.limited_transmit
             && self.next < self.end
-            && self.next - self.acked
-                < self.limit().saturating_add(self.duplicates).min(self.window)
+            && self.next - self.acked < self.limit().saturating_add(self.duplicates).min(self.window)
         {
             self.urgent = Some(self.next);
             self.next += 1;
@@ -494,7 +493,8 @@ mod tests {
             wire.sender.rare.reserved = reserved.parse::<Bitrate>().unwrap().as_bps() as f64;
             let base = wire.grow(12);
             wire.sender.cwnd = 12.0;
-            (0..200).for_each(|_| wire.sender.rare.rto.sample(Instant::ZERO, Instant::from_nanos(100_000_000)));
+            (0..200)
+                .for_each(|_| wire.sender.rare.rto.sample(Instant::ZERO, Instant::from_nanos(100_000_000)));
             wire.sender.on_marked(base, color);
             assert_eq!(wire.acks(&[base; 3]).concat().first(), Some(&base));
             assert!((wire.sender.cwnd - left).abs() < 1e-6, "{reserved} {color:?}: {}", wire.sender.cwnd);
