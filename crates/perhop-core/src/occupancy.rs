@@ -62,7 +62,7 @@ impl Occupancy {
     #[inline]
     pub fn total(&self, unit: Unit) -> f64 {
         match unit {
-            Unit::Packets => self.packets() as f64,
+            Unit::Packets => f64::from(self.packets.iter().sum::<u32>()),
             Unit::Bytes => self.bytes() as f64,
         }
     }

@@ -28,8 +28,7 @@ impl Serializer {
     #[inline]
     pub fn transmit(&mut self, size: u16, now: Instant) -> Instant {
         if self.last.0 != size {
-            let bits = u128::from(size) * 8_000_000_000;
-            self.last = (size, (bits / u128::from(self.rate)) as u64, (bits % u128::from(self.rate)) as u64);
+            self.resize(size);
         }
         let (_, mut nanos, remainder) = self.last;
         if remainder != 0 {
@@ -41,6 +40,12 @@ impl Serializer {
         }
         self.busy_until = self.busy_until.max(now) + Duration::from_nanos(nanos);
         self.busy_until
+    }
+
+    #[cold]
+    fn resize(&mut self, size: u16) {
+        let bits = u128::from(size) * 8_000_000_000;
+        self.last = (size, (bits / u128::from(self.rate)) as u64, (bits % u128::from(self.rate)) as u64);
     }
 }
 

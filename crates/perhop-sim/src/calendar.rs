@@ -4,6 +4,8 @@
 //! putting it there is one append, and a bucket is sorted once, when it is short, and often in order already. Buckets are
 //! made narrower or wider as entries come thicker or thinner. Entries beyond the wheel wait in a heap.
 
+#![expect(clippy::inline_always, reason = "each packet comes through here twice")]
+
 use std::collections::BinaryHeap;
 
 use perhop_core::Instant;
@@ -21,7 +23,7 @@ const BUCKETS: usize = 256;
 /// Narrowest and widest bucket, as powers of two of a nanosecond: 1 µs and 17 ms.
 const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
 /// Entries a bucket should hold: outside of this, the width is changed.
-const FILL: std::ops::RangeInclusive<u64> = 3..=10;
+const FILL: std::ops::RangeInclusive<u64> = 8..=32;
 /// Buckets opened between two looks at the fill.
 const REVIEW: u64 = 256;
 /// Up to this many entries are sorted in place by insertion.
@@ -39,7 +41,7 @@ pub struct Calendar<T> {
     shift: u32,
     /// Bucket b of the wheel holds entries of the one among the absolute buckets number + 1 to number + BUCKETS - 1 that
     /// is b modulo BUCKETS.
-    wheel: Vec<Vec<T>>,
+    wheel: Box<[Vec<T>; BUCKETS]>,
     /// One bit a bucket: it holds something.
     filled: [u64; BUCKETS / 64],
     far: BinaryHeap<Far<T>>,
@@ -90,7 +92,7 @@ impl<T: Timed> Default for Calendar<T> {
             taken: 0,
             number: 0,
             shift: 20,
-            wheel: (0..BUCKETS).map(|_| Vec::new()).collect(),
+            wheel: Box::new(std::array::from_fn(|_| Vec::new())),
             filled: [0; BUCKETS / 64],
             far: BinaryHeap::new(),
             sent_far: 0,
@@ -108,7 +110,7 @@ fn precedes<T: Timed>(one: &T, other: &T) -> bool {
 
 impl<T: Timed> Calendar<T> {
     /// Adds an entry. It must not lie before the last one taken.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, entry: T) {
         let number = entry.at().as_nanos() >> self.shift;
         let ahead = number.wrapping_sub(self.number);

@@ -120,7 +120,7 @@ impl PortStatistics {
         Self { window, waited: 0, bytes: 0, last: (window.0, 0), delays }
     }
 
-    /// A packet that came at `arrived` begins its transmission.
+    /// A packet that came at `arrived` begins its transmission, now or later.
     #[inline(always)]
     fn serve(&mut self, class: usize, arrived: Instant, service: Instant, size: u16, color: Color) {
         let (begin, end) = self.window;
@@ -143,7 +143,7 @@ impl PortStatistics {
             self.bytes += u64::from(size);
             self.last = (service, size);
         }
-        if arrived >= begin {
+        if arrived >= begin && service <= end {
             self.delays[class].record(color, service.since(arrived));
         }
     }
@@ -271,22 +271,16 @@ impl Link {
     /// Brings the port's counts up to `now`.
     pub(crate) fn settle(&mut self, now: Instant) {
         if let Port::OnDemand(port) = &mut self.port {
-            port.settle(now);
+            port.queue.settle(now);
         }
     }
 
     /// Ends the run: what still waits has waited until now.
     pub(crate) fn finish(&mut self, now: Instant) {
         self.settle(now);
-        match &mut self.port {
-            Port::Open => {}
-            Port::OnDemand(port) => {
-                port.queue.iter().for_each(|held| port.statistics.wait(held.arrived, now));
-            }
-            Port::ByEvent(port) => {
-                let ByEventPort { queue, statistics, .. } = &mut **port;
-                queue.inspect(&mut |held| statistics.wait(held.header.arrived, now));
-            }
+        if let Port::ByEvent(port) = &mut self.port {
+            let ByEventPort { queue, statistics, .. } = &mut **port;
+            queue.inspect(&mut |held| statistics.wait(held.header.arrived, now));
         }
     }
 
@@ -382,21 +376,11 @@ impl RuleVisitor for UnderRule<'_> {
         let Self { pass, books, statistics, rng } = self;
         pass.through(|header, busy_until| {
             let now = header.arrived;
-            books.settle(now, |held| statistics.serve(0, held.arrived, held.service, held.size, held.color));
+            books.settle(now);
             let service = books.admit(rule, header, busy_until, &mut Context { now, rng }).ok()?;
-            if service == now {
-                statistics.serve(0, now, now, header.size, header.color);
-            }
+            statistics.serve(0, now, service, header.size, header.color);
             Some(service)
         });
-    }
-}
-
-impl OnDemandPort {
-    /// Lets go of every packet whose service began by now.
-    fn settle(&mut self, now: Instant) {
-        let Self { queue, statistics, .. } = self;
-        queue.settle(now, |held| statistics.serve(0, held.arrived, held.service, held.size, held.color));
     }
 }
 

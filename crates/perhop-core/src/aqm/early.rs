@@ -2,6 +2,8 @@
 //!
 //! Floyd & Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993, figure 2.
 
+#![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
+
 use crate::units::UnitError;
 use crate::{Bitrate, Bytes, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
 
@@ -23,7 +25,7 @@ impl Ewma {
     }
 
     /// As if `packets` small packets had come to an empty queue: avg <- (1 - w)^m avg.
-    #[inline]
+    #[cold]
     pub fn decay(&mut self, weight: Weight, packets: u64) {
         if packets > 0 && self.0 > 0.0 {
             self.0 *= power(1.0 - weight.get(), packets);
@@ -68,7 +70,12 @@ impl IdleClock {
     /// How many packets could have been sent since the server fell idle; 0 if it is busy.
     #[inline]
     pub fn missed(&self, now: Instant) -> u64 {
-        self.since.map_or(0, |since| now.since(since).as_nanos() / self.packet_time.as_nanos())
+        self.since.map_or(0, |since| self.fit_into(now.since(since)))
+    }
+
+    #[cold]
+    fn fit_into(&self, idle: Duration) -> u64 {
+        idle.as_nanos() / self.packet_time.as_nanos()
     }
 
     /// Told how an arrival was judged: an accepted packet ends the idle period, a dropped one starts it anew.
@@ -149,7 +156,7 @@ impl EarlyTest {
     }
 
     /// As [`judge`](Self::judge), with another max_p for this packet, which may be above 1, and a chance of at most `most`.
-    #[inline]
+    #[inline(always)]
     pub fn judge_with(
         &mut self,
         max_p: f64,

@@ -5,6 +5,8 @@
 //! ns-2's `rio.cc` updates neither on OUT arrivals. All three are here, as `averages`; the default is the figure's.
 //! `averages_follow_their_rule` shows them.
 
+#![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -81,12 +83,14 @@ impl InOutAverages {
     }
 
     /// Updates what this arrival updates; `coupling` says whether `other` is the total or the OUT queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arrive(&mut self, packet: &Header, queue: &Occupancy, coupling: Coupling, now: Instant) {
         // One clock for both, or avg_total - avg_in could go negative.
         let missed = self.idle.missed(now);
-        self.r#in.decay(self.weight, missed);
-        self.other.decay(self.weight, missed);
+        if missed > 0 {
+            self.r#in.decay(self.weight, missed);
+            self.other.decay(self.weight, missed);
+        }
         let is_in = packet.color == Color::Green;
         if is_in || self.rule == Averages::EveryArrival {
             self.r#in.update(self.weight, queue.of(Color::Green, self.unit));

@@ -188,7 +188,7 @@ impl<P: Packet> Dsd<P> {
     /// Sends a duplicate through the virtual queue: when its service starts there, or why it is dropped.
     #[inline]
     fn duplicate(&mut self, mut header: Header, cx: &mut Context<'_>) -> Result<Instant, Reason> {
-        self.flat.settle(cx.now, |_| {});
+        self.flat.settle(cx.now);
         let service = self.flat.admit(&mut header, self.flat_link.busy_until(), cx)?;
         self.flat_link.transmit(header.size, cx.now);
         Ok(service)

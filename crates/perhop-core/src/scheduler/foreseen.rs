@@ -30,8 +30,6 @@ pub struct ForeseenBooks {
 /// A packet that waits, and when it will not.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreseen {
-    /// When it came.
-    pub arrived: Instant,
     /// When its service starts.
     pub service: Instant,
     /// Its size.
@@ -54,8 +52,8 @@ impl ForeseenFifo {
 
     /// See [`ForeseenBooks::settle`].
     #[inline]
-    pub fn settle(&mut self, now: Instant, leave: impl FnMut(&Foreseen)) {
-        self.books.settle(now, leave);
+    pub fn settle(&mut self, now: Instant) {
+        self.books.settle(now);
     }
 
     /// See [`ForeseenBooks::admit`].
@@ -86,21 +84,15 @@ impl ForeseenFifo {
     pub fn gauges(&self) -> Vec<(String, f64)> {
         self.rule.gauges().map(|(name, value)| (name.into(), value)).collect()
     }
-
-    /// The packets that wait, first to last.
-    pub fn iter(&self) -> impl Iterator<Item = &Foreseen> {
-        self.books.waiting.iter()
-    }
 }
 
 impl ForeseenBooks {
-    /// Lets go of every packet whose service began by now; each is shown once.
+    /// Lets go of every packet whose service began by now.
     #[inline(always)]
-    pub fn settle(&mut self, now: Instant, mut leave: impl FnMut(&Foreseen)) {
+    pub fn settle(&mut self, now: Instant) {
         while let Some(first) = self.waiting.front()
             && first.service <= now
         {
-            leave(first);
             self.ledger.occupancy.remove(first.color, first.size);
             self.ledger.counters.send(first.color);
             self.waiting.pop_front();
@@ -135,7 +127,7 @@ impl ForeseenBooks {
         let service = busy_until.max(cx.now);
         if service > cx.now {
             self.ledger.occupancy.add(color, size);
-            self.waiting.push_back(Foreseen { arrived: cx.now, service, size, color });
+            self.waiting.push_back(Foreseen { service, size, color });
         } else {
             self.ledger.counters.send(color);
         }

@@ -15,6 +15,8 @@
 //!   forgotten at its end, when cwnd becomes ssthresh.
 //! - After a timeout the sender goes back to the first unacknowledged segment and sends on from there.
 
+#![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
+
 use perhop_core::{Bitrate, Bytes, Color, Context, Duration, Instant};
 
 use super::{RtoEstimator, TcpParams, Variant};
@@ -42,6 +44,8 @@ pub struct TcpSender {
     timed_at: Instant,
     /// Segments known to have left the network during fast recovery.
     inflation: u32,
+    /// How many segments may be unacknowledged, by both windows.
+    limit: u32,
     /// The receiver's window in segments.
     window: u32,
     /// A segment to send whatever the window says: a retransmission, or a new one by limited transmit.
@@ -103,6 +107,7 @@ impl TcpSender {
             timed: None,
             timed_at: Instant::ZERO,
             inflation: 0,
+            limit: 0,
             window: params.window.get() as u32,
             urgent: None,
             end,
@@ -131,13 +136,14 @@ impl TcpSender {
 
     pub(in crate::transport) fn start(&mut self) {
         self.started = true;
+        self.limit = self.allowed();
     }
 
     pub(in crate::transport) fn stop(&mut self) {
         self.end = self.end.min(self.highest);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(in crate::transport) fn wake(&self) -> Instant {
         self.expiry.min(self.jitter)
     }
@@ -175,6 +181,7 @@ impl TcpSender {
         } else if expected == self.acked && self.highest > self.acked {
             self.on_duplicate_ack(now);
         }
+        self.limit = self.allowed();
     }
 
     fn on_new_ack(&mut self, expected: u32, now: Instant) {
@@ -244,7 +251,7 @@ impl TcpSender {
         } else if self.duplicates < 3
             && self.rare.params.limited_transmit
             && self.next < self.end
-            && self.next - self.acked < self.limit().saturating_add(self.duplicates).min(self.window)
+            && self.next - self.acked < self.allowed().saturating_add(self.duplicates).min(self.window)
         {
             self.urgent = Some(self.next);
             self.next += 1;
@@ -297,6 +304,7 @@ impl TcpSender {
     /// The marker tells of an OUT packet: one segment less (Yeom & Reddy 1999, section 3.1).
     pub(in crate::transport) fn on_out_feedback(&mut self) {
         self.cwnd = (self.cwnd - 1.0).max(1.0);
+        self.limit = self.allowed();
     }
 
     pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
@@ -307,6 +315,7 @@ impl TcpSender {
         if now >= self.expiry {
             self.on_timeout(now);
         }
+        self.limit = self.allowed();
     }
 
     /// RFC 6298, section 5, and RFC 5681, section 3.1: back to one segment.
@@ -328,7 +337,7 @@ impl TcpSender {
     }
 
     /// The next segment to put on the wire now, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(in crate::transport) fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         if let Some(sequence) = self.urgent.take() {
             return Some(self.send(sequence, cx.now));
@@ -342,32 +351,37 @@ impl TcpSender {
     }
 
     /// With a send jitter, new data waits for its random time; what the window then allows goes out together.
-    #[inline]
+    #[inline(always)]
     fn may_send_yet(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.jitters || self.released {
-            return true;
+        let may = !self.jitters || self.released;
+        if !may {
+            self.draw_jitter(cx);
         }
+        may
+    }
+
+    #[cold]
+    fn draw_jitter(&mut self, cx: &mut Context<'_>) {
         if self.jitter == Instant::NEVER {
             let wait = cx.rng.up_to(self.rare.params.send_jitter.as_nanos());
             self.jitter = cx.now + Duration::from_nanos(wait);
         }
-        false
     }
 
-    /// How many segments may be unacknowledged.
-    #[inline]
-    fn limit(&self) -> u32 {
-        (self.cwnd as u32 + self.inflation).min(self.window)
+    /// How many segments may be unacknowledged; none before the start.
+    #[inline(always)]
+    fn allowed(&self) -> u32 {
+        if self.started { (self.cwnd as u32 + self.inflation).min(self.window) } else { 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn may_send(&mut self) -> bool {
-        let may = self.started && self.next - self.acked < self.limit() && self.next < self.end;
+        let may = self.next - self.acked < self.limit && self.next < self.end;
         self.released &= may;
         may
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, sequence: u32, now: Instant) -> Transmit {
         let again = sequence < self.highest;
         if !again {
