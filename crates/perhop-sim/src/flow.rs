@@ -250,25 +250,24 @@ impl Flow {
         let Self { sending, datagrams, .. } = self;
         let mut cx = Context { now, rng: &mut sending.rng };
         let Transmit { sequence, size } = sending.sender.transmit(&mut cx, datagrams)?;
-        let mut packet = SimPacket { sequence, ..sending.template };
-        packet.header.size = size;
+        let header = Header { size, ..sending.template.header };
+        let mut packet = SimPacket { header, sequence, ..sending.template };
         match (sending.marking, &mut sending.marker) {
-            (Place::Nowhere, _) => sending.marked[packet.header.color.index()] += 1,
+            (Place::Nowhere, _) => sending.marked[header.color.index()] += 1,
             (Place::Host, Some(marker)) => {
-                let color = marker.color(&packet.header, now);
-                sending.mark(&mut packet.header, sequence, color, now, post);
+                let color = marker.color(header, now);
+                packet = sending.mark(packet, color, now, post);
             }
             _ => {} // the first router marks
         }
-        packet.header.arrived = sending.outward.pass(size, now);
-        Some(packet)
+        Some(packet.due(sending.outward.pass(size, now)))
     }
 
     /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its answer, over its wire.
     #[inline(always)]
     pub(crate) fn receive(
         &mut self,
-        packet: &SimPacket,
+        packet: SimPacket,
         arrival: Instant,
         (looks, series): (&Looks, &mut Series),
     ) -> Option<SimPacket> {
@@ -371,7 +370,7 @@ impl Flow {
     }
 
     /// A packet of data, or an answer, was dropped.
-    pub(crate) fn lose(&mut self, packet: &SimPacket) {
+    pub(crate) fn lose(&mut self, packet: SimPacket) {
         let is_data = packet.step < self.receiving.backward;
         self.outcome.dropped[packet.header.color.index()] += u64::from(is_data);
         self.datagrams.lose(packet.sequence, is_data);
@@ -411,7 +410,7 @@ impl SendingHost {
     /// Its own meter, where it stands at the first router, colors a packet there.
     pub(crate) fn color_at_ingress(&mut self, header: &Header, now: Instant) -> Option<Color> {
         match &mut self.marker {
-            Some(marker) if self.marking == Place::FirstRouter => Some(marker.color(header, now)),
+            Some(marker) if self.marking == Place::FirstRouter => Some(marker.color(*header, now)),
             _ => None,
         }
     }
@@ -424,31 +423,31 @@ impl SendingHost {
     }
 
     /// Writes a meter's verdict into a packet, and lets the sender know what it may know.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mark(
         &mut self,
-        header: &mut Header,
-        sequence: u32,
+        mut packet: SimPacket,
         color: Color,
         now: Instant,
         post: Post<'_>,
-    ) {
-        AfClass::ONE.mark(header, color);
+    ) -> SimPacket {
+        AfClass::ONE.mark(&mut packet.header, color);
         self.marked[color.index()] += 1;
-        self.sender.on_marked(sequence, color);
+        self.sender.on_marked(packet.sequence, color);
         if let Some(channel) = self.news
             && color != Color::Green
             && let Some(message) = post.send(channel as usize, Message::MarkedOut, now)
         {
             self.sender.on_message(&message);
         }
+        packet
     }
 }
 
 impl Marker {
-    #[inline]
-    fn color(&mut self, header: &Header, now: Instant) -> Color {
-        self.meter.color(header, &mut Context { now, rng: &mut self.rng })
+    #[inline(always)]
+    fn color(&mut self, header: Header, now: Instant) -> Color {
+        self.meter.color(&header, &mut Context { now, rng: &mut self.rng })
     }
 }
 
@@ -463,8 +462,7 @@ impl ReceivingHost {
 
     #[inline(always)]
     fn answer(&mut self, number: u32, now: Instant) -> SimPacket {
-        let mut answer = SimPacket { sequence: number, ..self.template };
-        answer.header.arrived = self.outward.pass(answer.header.size, now);
-        answer
+        let at = self.outward.pass(self.template.header.size, now);
+        SimPacket { sequence: number, ..self.template }.due(at)
     }
 }

@@ -246,7 +246,7 @@ impl Link {
             came += ready.len() as u64;
             let pass = Pass { packets: &packets[ready], wire, metered: *metered, traffic };
             match port {
-                Port::Open => pass.through(|_, now| Some(now)),
+                Port::Open => pass.through(|_, _| true),
                 Port::OnDemand(port) => {
                     let OnDemandPort { queue, statistics, rng } = &mut **port;
                     let (rule, books) = queue.parts();
@@ -341,21 +341,20 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     /// Asks for each packet, and the time until which the link is busy, whether it is let in; if so, sends it.
+    ///
+    /// Whoever is shown a packet is shown a copy, so that the packet itself need not stand in memory.
     #[inline(always)]
-    fn through(self, mut admit: impl FnMut(&mut Header, Instant) -> Option<Instant>) {
+    fn through(self, mut admit: impl FnMut(&mut Header, Instant) -> bool) {
         let Self { packets, wire, metered, traffic } = self;
-        for packet in packets {
-            let mut packet = *packet;
-            if metered {
-                traffic.meter(&mut packet);
-            }
-            packet.step += 1;
-            let now = packet.header.arrived;
-            if admit(&mut packet.header, wire.serializer.busy_until()).is_some() {
-                let arrival = wire.pass(packet.header.size, now);
+        for &packet in packets {
+            let packet = if metered { traffic.meter(packet) } else { packet };
+            let packet = SimPacket { step: packet.step + 1, ..packet };
+            let mut header = packet.header;
+            if admit(&mut header, wire.serializer.busy_until()) {
+                let arrival = wire.pass(packet.header.size, packet.header.arrived);
                 traffic.carry(packet, arrival);
             } else {
-                traffic.lose(&packet);
+                traffic.lose(packet);
             }
         }
     }
@@ -377,9 +376,11 @@ impl RuleVisitor for UnderRule<'_> {
         pass.through(|header, busy_until| {
             let now = header.arrived;
             books.settle(now);
-            let service = books.admit(rule, header, busy_until, &mut Context { now, rng }).ok()?;
+            let Ok(service) = books.admit(rule, header, busy_until, &mut Context { now, rng }) else {
+                return false;
+            };
             statistics.serve(0, now, service, header.size, header.color);
-            Some(service)
+            true
         });
     }
 }
@@ -394,11 +395,10 @@ impl ByEventPort {
         let (mut handled, mut came) = (0, 0);
         loop {
             let due = self.next_serve();
-            if let Some(mut packet) = traffic.inboxes[inbox].pop(bound.min(due)) {
+            if let Some(packet) = traffic.inboxes[inbox].pop(bound.min(due)) {
                 came += 1;
-                traffic.meter(&mut packet);
-                packet.step += 1;
-                self.offer(packet, wire, traffic);
+                let packet = traffic.meter(packet);
+                self.offer(SimPacket { step: packet.step + 1, ..packet }, wire, traffic);
             } else if due < bound {
                 self.serves.pop();
                 self.serve(due, wire, traffic);
@@ -417,7 +417,7 @@ impl ByEventPort {
             rngs => &mut rngs[self.queue.class_of(&packet.header)],
         };
         match self.queue.enqueue(packet, &mut Context { now, rng }) {
-            Err((packet, _)) => traffic.lose(&packet),
+            Err((packet, _)) => traffic.lose(packet),
             Ok(()) if self.idle => self.serve(now, wire, traffic),
             Ok(()) => {}
         }
@@ -440,7 +440,7 @@ impl ByEventPort {
                     self.serves.push(Reverse(wire.serializer.busy_until()));
                     return traffic.carry(packet, arrival);
                 }
-                Dequeued::Dropped(packet, _) => traffic.lose(&packet),
+                Dequeued::Dropped(packet, _) => traffic.lose(packet),
                 Dequeued::Wait(until) => {
                     self.idle = true;
                     if let Some(until) = until.filter(|&until| until != self.waits_until) {

@@ -15,6 +15,14 @@ pub struct SimPacket {
     pub sequence: u32,
 }
 
+impl SimPacket {
+    /// The packet, as it comes to the next step of its route at `at`.
+    #[inline]
+    pub fn due(self, at: Instant) -> Self {
+        Self { header: Header { arrived: at, ..self.header }, ..self }
+    }
+}
+
 impl Packet for SimPacket {
     fn header(&self) -> &Header {
         &self.header

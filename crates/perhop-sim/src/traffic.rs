@@ -57,12 +57,9 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// A packet comes to the next step of its route at `at`, from a link.
     #[inline(always)]
-    pub(crate) fn carry(&mut self, mut packet: SimPacket, at: Instant) {
+    pub(crate) fn carry(&mut self, packet: SimPacket, at: Instant) {
         match self.steps[packet.step as usize] {
-            Step::Shared(link) | Step::Metered(link) => {
-                packet.header.arrived = at;
-                self.inboxes[link as usize].push(packet);
-            }
+            Step::Shared(link) | Step::Metered(link) => self.inboxes[link as usize].push(packet.due(at)),
             Step::Observed => self.wait(packet, at),
             _ => self.approach(packet, at),
         }
@@ -80,7 +77,7 @@ impl Traffic {
         if packet.step < flow.receiving.backward {
             let at = flow.receiving.inward.pass(packet.header.size, at);
             if flow.receiving.answers_ahead {
-                self.receive(&packet, at);
+                self.receive(packet, at);
             } else {
                 packet.step = flow.receiving.step;
                 self.wait(packet, at);
@@ -99,9 +96,8 @@ impl Traffic {
 
     /// A packet goes on only when its time has come.
     #[inline(never)]
-    fn wait(&mut self, mut packet: SimPacket, at: Instant) {
-        packet.header.arrived = at;
-        self.arrivals.push(packet);
+    fn wait(&mut self, packet: SimPacket, at: Instant) {
+        self.arrivals.push(packet.due(at));
     }
 
     /// A packet has come, now, to a step that had to wait for its time.
@@ -131,7 +127,7 @@ impl Traffic {
             }
             Step::Receiver => {
                 let answers_ahead = flow.receiving.answers_ahead;
-                let answered = self.receive(&packet, now);
+                let answered = self.receive(packet, now);
                 if !answers_ahead && (!answered || self.flows[number].keeps_time()) {
                     // The next acknowledgement has its own time.
                     self.flows[number].look_ahead();
@@ -147,7 +143,7 @@ impl Traffic {
 
     /// The receiver takes a packet that reaches it at `at`, now or later; says whether it answers.
     #[inline(always)]
-    fn receive(&mut self, packet: &SimPacket, at: Instant) -> bool {
+    fn receive(&mut self, packet: SimPacket, at: Instant) -> bool {
         let flow = &mut self.flows[packet.header.flow.0 as usize];
         let Some(answer) = flow.receive(packet, at, (&self.looks, &mut self.series)) else { return false };
         match flow.receiving.first_link {
@@ -217,8 +213,8 @@ impl Traffic {
     /// At its first router a packet passes the control of its path, and the meter that stands there: one that several flows
     /// share, or the flow's own.
     #[inline(never)]
-    pub(crate) fn meter(&mut self, packet: &mut SimPacket) {
-        let Step::Metered(_) = self.steps[packet.step as usize] else { return };
+    pub(crate) fn meter(&mut self, mut packet: SimPacket) -> SimPacket {
+        let Step::Metered(_) = self.steps[packet.step as usize] else { return packet };
         let now = packet.header.arrived;
         let host = &mut self.flows[packet.header.flow.0 as usize].sending;
         if let Some((control, member)) = host.watched {
@@ -233,13 +229,14 @@ impl Traffic {
         };
         if let Some(color) = color {
             let post = Post { channels: &mut self.channels, events: &mut self.events };
-            host.mark(&mut packet.header, packet.sequence, color, now, post);
+            packet = host.mark(packet, color, now, post);
         }
+        packet
     }
 
     /// A queue dropped a packet of data, or an answer.
     #[inline(never)]
-    pub(crate) fn lose(&mut self, packet: &SimPacket) {
+    pub(crate) fn lose(&mut self, packet: SimPacket) {
         self.flows[packet.header.flow.0 as usize].lose(packet);
     }
 }
