@@ -58,6 +58,7 @@ impl Dscp {
     pub const DEFAULT: Self = Self(0);
 
     /// The codepoint with this value, if it has six bits.
+    #[inline]
     pub const fn new(value: u8) -> Option<Self> {
         if value < 64 { Some(Self(value)) } else { None }
     }
@@ -121,6 +122,16 @@ impl ServiceLevel {
     pub fn of(rate: Bitrate) -> Self {
         let steps = (rate.as_bps() + Self::STEP_BPS / 2) / Self::STEP_BPS;
         Self(u16::try_from(steps).unwrap_or(u16::MAX).max(1))
+    }
+
+    /// The level of this number of steps.
+    pub const fn new(steps: u16) -> Self {
+        Self(steps)
+    }
+
+    /// The number of its steps, by which it travels.
+    pub const fn get(self) -> u16 {
+        self.0
     }
 
     /// The rate that the level stands for, in bit/s.

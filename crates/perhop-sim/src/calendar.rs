@@ -16,7 +16,7 @@ pub trait Timed: Copy {
     fn at(&self) -> Instant;
 
     /// Orders entries that come at one time. Entries of the same rank come in the order in which they were added.
-    fn rank(&self) -> u32;
+    fn rank(&self) -> u64;
 }
 
 const BUCKETS: usize = 256;
@@ -60,7 +60,7 @@ struct Far<T> {
 }
 
 impl<T: Timed> Far<T> {
-    fn key(&self) -> (Instant, u32, u64) {
+    fn key(&self) -> (Instant, u64, u64) {
         (self.entry.at(), self.entry.rank(), self.number)
     }
 }
@@ -342,8 +342,8 @@ mod tests {
         fn at(&self) -> Instant {
             self.at
         }
-        fn rank(&self) -> u32 {
-            self.rank
+        fn rank(&self) -> u64 {
+            self.rank.into()
         }
     }
 

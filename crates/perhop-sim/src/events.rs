@@ -21,8 +21,8 @@ impl Timed for Event {
         self.at
     }
     #[inline]
-    fn rank(&self) -> u32 {
-        self.source.0
+    fn rank(&self) -> u64 {
+        self.source.0.into()
     }
 }
 

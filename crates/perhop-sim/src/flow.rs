@@ -13,6 +13,7 @@ use perhop_core::{
 };
 
 use crate::control::Post;
+use crate::events::{Event, EventQueue, SourceId};
 use crate::link::Wire;
 use crate::network::{AccessSpec, FlowSpec, Marking, TransportSpec};
 use crate::outcome::FlowOutcome;
@@ -203,7 +204,7 @@ impl Flow {
                 held: u32::from(hears_from_afar) + u32::from(forward.first_link == NO_LINK),
                 first_link: forward.first_link,
                 step: backward.last_step,
-                template: SimPacket { header, step: forward.first_step, sequence: 0 },
+                template: SimPacket::new(&header, forward.first_step, 0),
                 marking,
                 outward: wire(&spec.access),
                 inward: wire(&spec.access),
@@ -224,7 +225,7 @@ impl Flow {
                 backward: backward.first_step,
                 first_link: backward.first_link,
                 step: forward.last_step,
-                template: SimPacket { header: answer, step: backward.first_step, sequence: 0 },
+                template: SimPacket::new(&answer, backward.first_step, 0),
                 data_size,
                 outward: wire(&spec.egress),
                 inward: wire(&spec.egress),
@@ -250,12 +251,11 @@ impl Flow {
         let Self { sending, datagrams, .. } = self;
         let mut cx = Context { now, rng: &mut sending.rng };
         let Transmit { sequence, size } = sending.sender.transmit(&mut cx, datagrams)?;
-        let header = Header { size, ..sending.template.header };
-        let mut packet = SimPacket { header, sequence, ..sending.template };
+        let mut packet = sending.template.numbered(sequence).sized(size);
         match (sending.marking, &mut sending.marker) {
-            (Place::Nowhere, _) => sending.marked[header.color.index()] += 1,
+            (Place::Nowhere, _) => sending.marked[packet.color().index()] += 1,
             (Place::Host, Some(marker)) => {
-                let color = marker.color(header, now);
+                let color = marker.color(packet.header(), now);
                 packet = sending.mark(packet, color, now, post);
             }
             _ => {} // the first router marks
@@ -272,8 +272,8 @@ impl Flow {
         (looks, series): (&Looks, &mut Series),
     ) -> Option<SimPacket> {
         let Received { first, ack } =
-            self.receiving.receiver.on_data(packet.sequence, arrival, &mut self.datagrams);
-        let counts = first && packet.header.size == self.receiving.data_size;
+            self.receiving.receiver.on_data(packet.sequence(), arrival, &mut self.datagrams);
+        let counts = first && packet.size() == self.receiving.data_size;
         if arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series) {
             self.receiving.delivered += u64::from(counts);
         }
@@ -371,9 +371,9 @@ impl Flow {
 
     /// A packet of data, or an answer, was dropped.
     pub(crate) fn lose(&mut self, packet: SimPacket) {
-        let is_data = packet.step < self.receiving.backward;
-        self.outcome.dropped[packet.header.color.index()] += u64::from(is_data);
-        self.datagrams.lose(packet.sequence, is_data);
+        let is_data = packet.step() < self.receiving.backward;
+        self.outcome.dropped[packet.color().index()] += u64::from(is_data);
+        self.datagrams.lose(packet.sequence(), is_data);
     }
 
     pub(crate) fn finish(self, looks: &Looks) -> FlowOutcome {
@@ -398,13 +398,24 @@ impl Flow {
 
 impl SendingHost {
     fn number(&self) -> u32 {
-        self.template.header.flow.0
+        self.template.flow() as u32
     }
 
     /// When it next has something to do by itself.
     #[inline(always)]
     pub(crate) fn wake(&self) -> Instant {
         self.sender.wake().min(self.due)
+    }
+
+    /// Makes sure that the flow is woken in time. Deadlines mostly move away, so a wake-up that is too early is left to
+    /// find out for itself.
+    #[inline(always)]
+    pub(crate) fn schedule(&mut self, events: &mut EventQueue) {
+        let at = self.wake();
+        if at < self.scheduled {
+            self.scheduled = at;
+            events.push(Event { at, source: SourceId(self.number()) });
+        }
     }
 
     /// Its own meter, where it stands at the first router, colors a packet there.
@@ -426,21 +437,20 @@ impl SendingHost {
     #[inline(always)]
     pub(crate) fn mark(
         &mut self,
-        mut packet: SimPacket,
+        packet: SimPacket,
         color: Color,
         now: Instant,
         post: Post<'_>,
     ) -> SimPacket {
-        AfClass::ONE.mark(&mut packet.header, color);
         self.marked[color.index()] += 1;
-        self.sender.on_marked(packet.sequence, color);
+        self.sender.on_marked(packet.sequence(), color);
         if let Some(channel) = self.news
             && color != Color::Green
             && let Some(message) = post.send(channel as usize, Message::MarkedOut, now)
         {
             self.sender.on_message(&message);
         }
-        packet
+        packet.marked(color, AfClass::ONE.codepoint(color))
     }
 }
 
@@ -454,7 +464,7 @@ impl Marker {
 impl ReceivingHost {
     /// The smallest packet of the flow, in bytes.
     pub(crate) fn smallest_packet(&self) -> u16 {
-        match self.template.header.size {
+        match self.template.size() {
             0 => self.data_size,
             ack_size => self.data_size.min(ack_size),
         }
@@ -462,7 +472,7 @@ impl ReceivingHost {
 
     #[inline(always)]
     fn answer(&mut self, number: u32, now: Instant) -> SimPacket {
-        let at = self.outward.pass(self.template.header.size, now);
-        SimPacket { sequence: number, ..self.template }.due(at)
+        let at = self.outward.pass(self.template.size(), now);
+        self.template.numbered(number).due(at)
     }
 }

@@ -17,11 +17,11 @@ use perhop_core::scheduler::{
     AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenBooks, ForeseenFifo, SchedulerParams,
 };
 use perhop_core::{
-    Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Rng, Serializer,
+    Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Packet, Rng, Serializer,
 };
 
 use crate::histogram::DelayHistogram;
-use crate::packet::SimPacket;
+use crate::packet::{Queued, SimPacket};
 use crate::traffic::Traffic;
 
 /// How a run is driven.
@@ -102,7 +102,7 @@ struct OnDemandPort {
 
 #[derive(Clone, Debug)]
 struct ByEventPort {
-    queue: AnyScheduler<SimPacket>,
+    queue: AnyScheduler<Queued>,
     statistics: PortStatistics,
     /// Chance for each of the queue's rules, and for its scheduler.
     rule_rngs: Vec<Rng>,
@@ -280,7 +280,7 @@ impl Link {
         self.settle(now);
         if let Port::ByEvent(port) = &mut self.port {
             let ByEventPort { queue, statistics, .. } = &mut **port;
-            queue.inspect(&mut |held| statistics.wait(held.header.arrived, now));
+            queue.inspect(&mut |held| statistics.wait(held.header().arrived, now));
         }
     }
 
@@ -341,17 +341,13 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     /// Asks for each packet, and the time until which the link is busy, whether it is let in; if so, sends it.
-    ///
-    /// Whoever is shown a packet is shown a copy, so that the packet itself need not stand in memory.
     #[inline(always)]
-    fn through(self, mut admit: impl FnMut(&mut Header, Instant) -> bool) {
+    fn through(self, mut admit: impl FnMut(SimPacket, Instant) -> bool) {
         let Self { packets, wire, metered, traffic } = self;
         for &packet in packets {
-            let packet = if metered { traffic.meter(packet) } else { packet };
-            let packet = SimPacket { step: packet.step + 1, ..packet };
-            let mut header = packet.header;
-            if admit(&mut header, wire.serializer.busy_until()) {
-                let arrival = wire.pass(packet.header.size, packet.header.arrived);
+            let packet = if metered { traffic.meter(packet) } else { packet }.onward();
+            if admit(packet, wire.serializer.busy_until()) {
+                let arrival = wire.pass(packet.size(), packet.at());
                 traffic.carry(packet, arrival);
             } else {
                 traffic.lose(packet);
@@ -373,14 +369,14 @@ impl RuleVisitor for UnderRule<'_> {
 
     fn visit<R: Aqm>(self, rule: &mut R) {
         let Self { pass, books, statistics, rng } = self;
-        pass.through(|header, busy_until| {
-            let now = header.arrived;
+        pass.through(|packet, busy_until| {
+            let now = packet.at();
             books.settle(now);
-            let Ok(service) = books.admit(rule, header, busy_until, &mut Context { now, rng }) else {
-                return false;
-            };
-            statistics.serve(0, now, service, header.size, header.color);
-            true
+            let admitted = books.admit(rule, &mut packet.header(), busy_until, &mut Context { now, rng });
+            if let Ok(service) = admitted {
+                statistics.serve(0, now, service, packet.size(), packet.color());
+            }
+            admitted.is_ok()
         });
     }
 }
@@ -397,8 +393,7 @@ impl ByEventPort {
             let due = self.next_serve();
             if let Some(packet) = traffic.inboxes[inbox].pop(bound.min(due)) {
                 came += 1;
-                let packet = traffic.meter(packet);
-                self.offer(SimPacket { step: packet.step + 1, ..packet }, wire, traffic);
+                self.offer(traffic.meter(packet).onward(), wire, traffic);
             } else if due < bound {
                 self.serves.pop();
                 self.serve(due, wire, traffic);
@@ -411,13 +406,13 @@ impl ByEventPort {
 
     /// A packet comes to the queue.
     fn offer(&mut self, packet: SimPacket, wire: &mut Wire, traffic: &mut Traffic) {
-        let now = packet.header.arrived;
+        let now = packet.at();
         let rng = match &mut self.rule_rngs[..] {
             [rng] => rng,
-            rngs => &mut rngs[self.queue.class_of(&packet.header)],
+            rngs => &mut rngs[self.queue.class_of(&packet.header())],
         };
-        match self.queue.enqueue(packet, &mut Context { now, rng }) {
-            Err((packet, _)) => traffic.lose(packet),
+        match self.queue.enqueue(packet.into(), &mut Context { now, rng }) {
+            Err((packet, _)) => traffic.lose(packet.into()),
             Ok(()) if self.idle => self.serve(now, wire, traffic),
             Ok(()) => {}
         }
@@ -433,14 +428,14 @@ impl ByEventPort {
             match self.queue.dequeue(&mut Context { now, rng: &mut self.scheduler_rng }) {
                 Dequeued::Sent(packet) => {
                     self.idle = false;
-                    let Header { arrived, size, color, .. } = packet.header;
-                    let class = self.queue.class_of(&packet.header);
+                    let Header { arrived, size, color, .. } = *packet.header();
+                    let class = self.queue.class_of(packet.header());
                     self.statistics.serve(class, arrived, now, size, color);
                     let arrival = wire.pass(size, now);
                     self.serves.push(Reverse(wire.serializer.busy_until()));
-                    return traffic.carry(packet, arrival);
+                    return traffic.carry(packet.into(), arrival);
                 }
-                Dequeued::Dropped(packet, _) => traffic.lose(packet),
+                Dequeued::Dropped(packet, _) => traffic.lose(packet.into()),
                 Dequeued::Wait(until) => {
                     self.idle = true;
                     if let Some(until) = until.filter(|&until| until != self.waits_until) {

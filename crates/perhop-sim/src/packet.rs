@@ -1,29 +1,177 @@
 //! A packet in the simulator.
 
-use perhop_core::{Header, Instant, Packet};
+use perhop_core::{Color, Dscp, Ecn, FlowId, Header, Instant, Packet, ServiceLevel};
 
 use crate::calendar::Timed;
 
-/// A header, where the packet is on its route, and the one number its transport needs. Small and `Copy`.
+/// A packet on its way: when it comes to the next step of its route, which step that is, and what it carries.
+///
+/// Four words, so that the simulator's loop holds it in registers; blocks see its [`header`](Self::header).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimPacket {
-    /// What blocks see.
-    pub header: Header,
-    /// The step of its route that it takes next.
-    pub step: u32,
-    /// Data: the segment's number. Acknowledgement: the number of the segment expected next.
-    pub sequence: u32,
+    at: Instant,
+    /// The flow's number, then the step's: steps are numbered in the order of flows.
+    place: u64,
+    /// Sequence number (32 bits), size (16), color (8), codepoint (6), ECN (2).
+    content: u64,
+    /// Label (32 bits), service level (16): what was sold to its flow.
+    sold: u64,
 }
 
+const SIZE: u32 = 32;
+const COLOR: u32 = 48;
+const CODEPOINT: u32 = 56;
+const ECN: u32 = 62;
+
 impl SimPacket {
+    /// A packet with this header, which comes to the step at its `arrived`.
+    pub fn new(header: &Header, step: u32, sequence: u32) -> Self {
+        Self {
+            at: header.arrived,
+            place: u64::from(header.flow.0) << 32 | u64::from(step),
+            content: u64::from(sequence)
+                | u64::from(header.size) << SIZE
+                | (header.color as u64) << COLOR
+                | u64::from(header.dscp.get()) << CODEPOINT
+                | (header.ecn as u64) << ECN,
+            sold: u64::from(header.label) << 16 | u64::from(header.service.get()),
+        }
+    }
+
+    /// What blocks see.
+    #[inline(always)]
+    pub fn header(self) -> Header {
+        Header {
+            arrived: self.at,
+            flow: FlowId((self.place >> 32) as u32),
+            size: self.size(),
+            service: ServiceLevel::new(self.sold as u16),
+            label: (self.sold >> 16) as u32,
+            dscp: Dscp::new((self.content >> CODEPOINT) as u8 & 63).unwrap_or_default(),
+            ecn: match self.content >> ECN {
+                0 => Ecn::NotCapable,
+                1 => Ecn::Capable1,
+                2 => Ecn::Capable0,
+                _ => Ecn::Congested,
+            },
+            color: self.color(),
+        }
+    }
+
+    /// When it comes to the next step of its route.
+    #[inline(always)]
+    pub fn at(self) -> Instant {
+        self.at
+    }
+
+    /// The number of its flow.
+    #[inline(always)]
+    pub fn flow(self) -> usize {
+        (self.place >> 32) as usize
+    }
+
+    /// The step of its route that it takes next.
+    #[inline(always)]
+    pub fn step(self) -> u32 {
+        self.place as u32
+    }
+
+    /// Data: the segment's number. Acknowledgement: the number of the segment expected next.
+    #[inline(always)]
+    pub fn sequence(self) -> u32 {
+        self.content as u32
+    }
+
+    /// Its size on the wire in bytes.
+    #[inline(always)]
+    pub fn size(self) -> u16 {
+        (self.content >> SIZE) as u16
+    }
+
+    /// Its drop precedence.
+    #[inline(always)]
+    pub fn color(self) -> Color {
+        match (self.content >> COLOR) as u8 {
+            0 => Color::Green,
+            1 => Color::Yellow,
+            _ => Color::Red,
+        }
+    }
+
     /// The packet, as it comes to the next step of its route at `at`.
-    #[inline]
+    #[inline(always)]
     pub fn due(self, at: Instant) -> Self {
-        Self { header: Header { arrived: at, ..self.header }, ..self }
+        Self { at, ..self }
+    }
+
+    /// The packet before the step after this.
+    #[inline(always)]
+    pub fn onward(self) -> Self {
+        Self { place: self.place + 1, ..self }
+    }
+
+    /// The packet before that step.
+    #[inline(always)]
+    pub fn before(self, step: u32) -> Self {
+        Self { place: self.place >> 32 << 32 | u64::from(step), ..self }
+    }
+
+    /// The packet with this number.
+    #[inline(always)]
+    pub fn numbered(self, sequence: u32) -> Self {
+        Self { content: self.content >> 32 << 32 | u64::from(sequence), ..self }
+    }
+
+    /// The packet with this size.
+    #[inline(always)]
+    pub fn sized(self, size: u16) -> Self {
+        Self { content: self.content & !(0xffff << SIZE) | u64::from(size) << SIZE, ..self }
+    }
+
+    /// The packet with this color and codepoint.
+    #[inline(always)]
+    pub fn marked(self, color: Color, dscp: Dscp) -> Self {
+        let clear = self.content & !(0xff << COLOR | 63 << CODEPOINT);
+        let marks = (color as u64) << COLOR | u64::from(dscp.get()) << CODEPOINT;
+        Self { content: clear | marks, ..self }
     }
 }
 
-impl Packet for SimPacket {
+/// Of packets that come at one time, the one whose flow, and then whose step, has the lower number is first.
+impl Timed for SimPacket {
+    #[inline(always)]
+    fn at(&self) -> Instant {
+        self.at
+    }
+    #[inline(always)]
+    fn rank(&self) -> u64 {
+        self.place
+    }
+}
+
+const _: () = assert!(size_of::<SimPacket>() == 32);
+
+/// A packet in a discipline that owns its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued {
+    header: Header,
+    step: u32,
+    sequence: u32,
+}
+
+impl From<SimPacket> for Queued {
+    fn from(packet: SimPacket) -> Self {
+        Self { header: packet.header(), step: packet.step(), sequence: packet.sequence() }
+    }
+}
+
+impl From<Queued> for SimPacket {
+    fn from(queued: Queued) -> Self {
+        Self::new(&queued.header, queued.step, queued.sequence)
+    }
+}
+
+impl Packet for Queued {
     fn header(&self) -> &Header {
         &self.header
     }
@@ -32,17 +180,37 @@ impl Packet for SimPacket {
     }
 }
 
-/// A packet on its way comes to the next step of its route at its header's `arrived`; of packets that come at one time, the
-/// one whose step has the lower number is first.
-impl Timed for SimPacket {
-    #[inline]
-    fn at(&self) -> Instant {
-        self.header.arrived
-    }
-    #[inline]
-    fn rank(&self) -> u32 {
-        self.step
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use perhop_core::Bitrate;
+
+    proptest! {
+        #[test]
+        fn a_packet_carries_its_header_whole(
+            (nanos, flow, size, rate) in (any::<u64>(), any::<u32>(), any::<u16>(), 1_u64..700_000_000),
+            (label, dscp, ecn, color) in (any::<u32>(), 0_u8..64, 0_usize..4, 0_usize..3),
+            (step, sequence, other) in (any::<u32>(), any::<u32>(), any::<u32>()),
+        ) {
+            let header = Header {
+                arrived: Instant::from_nanos(nanos),
+                flow: FlowId(flow),
+                size,
+                service: ServiceLevel::of(Bitrate::from_bps(rate).unwrap()),
+                label,
+                dscp: Dscp::new(dscp).unwrap(),
+                ecn: [Ecn::NotCapable, Ecn::Capable1, Ecn::Capable0, Ecn::Congested][ecn],
+                color: Color::ALL[color],
+            };
+            let packet = SimPacket::new(&header, step, sequence);
+            prop_assert_eq!(packet.header(), header);
+            prop_assert_eq!((packet.step(), packet.sequence(), packet.flow()), (step, sequence, flow as usize));
+            prop_assert_eq!(SimPacket::from(Queued::from(packet)), packet);
+            let changed = packet.numbered(other).before(sequence).sized(7).marked(Color::Red, Dscp::DEFAULT);
+            let expected = Header { size: 7, color: Color::Red, dscp: Dscp::DEFAULT, ..header };
+            prop_assert_eq!(changed, SimPacket::new(&expected, sequence, other));
+            prop_assert_eq!(changed.due(Instant::ZERO).header(), Header { arrived: Instant::ZERO, ..expected });
+        }
     }
 }
-
-const _: () = assert!(size_of::<SimPacket>() == 32);

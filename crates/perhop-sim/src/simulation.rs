@@ -176,7 +176,7 @@ impl Simulation {
             let head = self.head();
             let limit = (head + self.lookahead).min(beyond);
             let Traffic { arrivals, events, .. } = &mut self.traffic;
-            let host = arrivals.peek(limit).map(|packet| packet.header.arrived);
+            let host = arrivals.peek(limit).map(|packet| packet.at());
             let event = events.peek(limit).copied();
             let turn = event.map_or(limit, |event| self.turn(event));
             let bound = host.map_or(turn, |host| host.min(turn));

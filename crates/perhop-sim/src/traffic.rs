@@ -7,7 +7,7 @@ use perhop_core::{Context, Instant, Rng};
 
 use crate::calendar::Calendar;
 use crate::control::{Channels, Post};
-use crate::events::{Event, EventQueue, SourceId};
+use crate::events::EventQueue;
 use crate::flow::{Flow, NO_LINK};
 use crate::link::Service;
 use crate::packet::SimPacket;
@@ -58,39 +58,53 @@ impl Traffic {
     /// A packet comes to the next step of its route at `at`, from a link.
     #[inline(always)]
     pub(crate) fn carry(&mut self, packet: SimPacket, at: Instant) {
-        match self.steps[packet.step as usize] {
+        match self.steps[packet.step() as usize] {
             Step::Shared(link) | Step::Metered(link) => self.inboxes[link as usize].push(packet.due(at)),
             Step::Observed => self.wait(packet, at),
             _ => self.approach(packet, at),
         }
     }
 
-    /// A packet stands before the last router of its route at `at`. It goes as far as nobody else can change what happens:
-    /// over the wire, through a receiver that answers each packet as it comes, to a sender whose timers are not due before.
+    /// A packet has passed the last link of its route that flows share, at `at`. It goes as far as nobody else can change what
+    /// happens: over the wire, through a receiver that answers each packet as it comes, to a sender whose timers are not due
+    /// before.
     #[inline(always)]
-    pub(crate) fn approach(&mut self, mut packet: SimPacket, at: Instant) {
+    pub(crate) fn approach(&mut self, packet: SimPacket, at: Instant) {
         if self.service == Service::ByEvent {
-            return self.wait(packet, at);
-        }
-        let number = packet.header.flow.0 as usize;
-        let flow = &mut self.flows[number];
-        if packet.step < flow.receiving.backward {
-            let at = flow.receiving.inward.pass(packet.header.size, at);
-            if flow.receiving.answers_ahead {
-                self.receive(packet, at);
-            } else {
-                packet.step = flow.receiving.step;
-                self.wait(packet, at);
-            }
+            self.wait(packet, at);
+        } else if packet.step() < self.flows[packet.flow()].receiving.backward {
+            self.approach_receiver(packet, at);
         } else {
-            let at = flow.sending.inward.pass(packet.header.size, at);
-            if may_act_ahead(flow, at, &self.channels, &self.looks) {
-                self.acknowledge(number, packet.sequence, at);
-            } else {
-                flow.sending.held += 1;
-                packet.step = flow.sending.step;
-                self.wait(packet, at);
+            self.approach_sender(packet, at);
+        }
+    }
+
+    #[inline(never)]
+    fn approach_receiver(&mut self, packet: SimPacket, at: Instant) {
+        let Self { flows, inboxes, arrivals, looks, series, .. } = self;
+        let flow = &mut flows[packet.flow()];
+        let at = flow.receiving.inward.pass(packet.size(), at);
+        if !flow.receiving.answers_ahead {
+            return arrivals.push(packet.before(flow.receiving.step).due(at));
+        }
+        if let Some(answer) = flow.receive(packet, at, (looks, series)) {
+            match flow.receiving.first_link {
+                NO_LINK => arrivals.push(answer),
+                link => inboxes[link as usize].push(answer),
             }
+        }
+    }
+
+    #[inline(never)]
+    fn approach_sender(&mut self, packet: SimPacket, at: Instant) {
+        let Self { flows, arrivals, channels, looks, .. } = self;
+        let flow = &mut flows[packet.flow()];
+        let at = flow.sending.inward.pass(packet.size(), at);
+        if may_act_ahead(flow, at, channels, looks) {
+            self.acknowledge(packet.flow(), packet.sequence(), at);
+        } else {
+            flow.sending.held += 1;
+            arrivals.push(packet.before(flow.sending.step).due(at));
         }
     }
 
@@ -101,28 +115,27 @@ impl Traffic {
     }
 
     /// A packet has come, now, to a step that had to wait for its time.
-    pub(crate) fn advance(&mut self, mut packet: SimPacket) {
-        let now = packet.header.arrived;
-        let number = packet.header.flow.0 as usize;
+    pub(crate) fn advance(&mut self, packet: SimPacket) {
+        let now = packet.at();
+        let number = packet.flow();
         let flow = &mut self.flows[number];
-        match self.steps[packet.step as usize] {
+        match self.steps[packet.step() as usize] {
             Step::Shared(_) | Step::Metered(_) => unreachable!("links keep what comes to them"),
             Step::Observed => {
                 if let Some((control, member)) = flow.sending.watched {
-                    self.windows[control].on_ack(member, packet.sequence);
+                    self.windows[control].on_ack(member, packet.sequence());
                 }
-                packet.step += 1;
-                self.approach(packet, now);
+                self.approach(packet.onward(), now);
             }
             Step::ReceiverWire => {
-                let at = flow.receiving.inward.pass(packet.header.size, now);
-                packet.step = flow.receiving.step;
+                let at = flow.receiving.inward.pass(packet.size(), now);
+                let packet = packet.before(flow.receiving.step);
                 self.wait(packet, at);
             }
             Step::SenderWire => {
-                let at = flow.sending.inward.pass(packet.header.size, now);
+                let at = flow.sending.inward.pass(packet.size(), now);
                 flow.sending.held += 1;
-                packet.step = flow.sending.step;
+                let packet = packet.before(flow.sending.step);
                 self.wait(packet, at);
             }
             Step::Receiver => {
@@ -136,7 +149,7 @@ impl Traffic {
             }
             Step::Sender => {
                 flow.sending.held -= 1;
-                self.acknowledge(number, packet.sequence, now);
+                self.acknowledge(number, packet.sequence(), now);
             }
         }
     }
@@ -144,7 +157,7 @@ impl Traffic {
     /// The receiver takes a packet that reaches it at `at`, now or later; says whether it answers.
     #[inline(always)]
     fn receive(&mut self, packet: SimPacket, at: Instant) -> bool {
-        let flow = &mut self.flows[packet.header.flow.0 as usize];
+        let flow = &mut self.flows[packet.flow()];
         let Some(answer) = flow.receive(packet, at, (&self.looks, &mut self.series)) else { return false };
         match flow.receiving.first_link {
             NO_LINK => self.arrivals.push(answer),
@@ -156,13 +169,20 @@ impl Traffic {
     /// A sender takes an acknowledgement that reaches it at `at`, now or later, and sends what it then may.
     #[inline(always)]
     fn acknowledge(&mut self, number: usize, expected: u32, at: Instant) {
-        self.flows[number].acknowledge(expected, at, (&self.looks, &mut self.series));
-        self.transmit(number, at);
-        self.schedule(number);
+        let Self { flows, inboxes, arrivals, channels, events, looks, series, .. } = self;
+        let flow = &mut flows[number];
+        flow.acknowledge(expected, at, (looks, series));
+        let first = match flow.sending.first_link {
+            NO_LINK => arrivals,
+            link => &mut inboxes[link as usize],
+        };
+        while let Some(packet) = flow.transmit(at, Post { channels, events }) {
+            first.push(packet);
+        }
+        flow.sending.schedule(events);
     }
 
     /// Sends whatever the flow's sender wants on the wire.
-    #[inline(always)]
     fn transmit(&mut self, number: usize, at: Instant) {
         let Self { flows, inboxes, arrivals, channels, events, .. } = self;
         let flow = &mut flows[number];
@@ -175,16 +195,9 @@ impl Traffic {
         }
     }
 
-    /// Makes sure that the flow is woken in time. Deadlines mostly move away, so a wake-up that is too early is left to
-    /// find out for itself.
-    #[inline(always)]
+    /// Makes sure that the flow is woken in time.
     pub(crate) fn schedule(&mut self, number: usize) {
-        let host = &mut self.flows[number].sending;
-        let at = host.wake();
-        if at < host.scheduled {
-            host.scheduled = at;
-            self.events.push(Event { at, source: SourceId(number as u32) });
-        }
+        self.flows[number].sending.schedule(&mut self.events);
     }
 
     /// A flow is woken.
@@ -214,18 +227,18 @@ impl Traffic {
     /// share, or the flow's own.
     #[inline(never)]
     pub(crate) fn meter(&mut self, mut packet: SimPacket) -> SimPacket {
-        let Step::Metered(_) = self.steps[packet.step as usize] else { return packet };
-        let now = packet.header.arrived;
-        let host = &mut self.flows[packet.header.flow.0 as usize].sending;
+        let Step::Metered(_) = self.steps[packet.step() as usize] else { return packet };
+        let now = packet.at();
+        let host = &mut self.flows[packet.flow()].sending;
         if let Some((control, member)) = host.watched {
-            self.windows[control].on_data(member, packet.sequence);
+            self.windows[control].on_data(member, packet.sequence());
         }
         let color = match host.edge_meter {
             Some(shared) => {
                 let (meter, rng) = &mut self.shared_meters[shared as usize];
-                Some(meter.color(&packet.header, &mut Context { now, rng }))
+                Some(meter.color(&packet.header(), &mut Context { now, rng }))
             }
-            None => host.color_at_ingress(&packet.header, now),
+            None => host.color_at_ingress(&packet.header(), now),
         };
         if let Some(color) = color {
             let post = Post { channels: &mut self.channels, events: &mut self.events };
@@ -237,7 +250,7 @@ impl Traffic {
     /// A queue dropped a packet of data, or an answer.
     #[inline(never)]
     pub(crate) fn lose(&mut self, packet: SimPacket) {
-        self.flows[packet.header.flow.0 as usize].lose(packet);
+        self.flows[packet.flow()].lose(packet);
     }
 }
 

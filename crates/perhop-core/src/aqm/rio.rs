@@ -145,7 +145,7 @@ impl Block for Rio {
 }
 
 impl Aqm for Rio {
-    #[inline]
+    #[inline(always)]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
         self.averages.arrive(packet, queue, self.coupling, cx.now);
         let (test, average) = if packet.color == Color::Green {
