@@ -42,6 +42,13 @@ impl Serializer {
         self.busy_until
     }
 
+    /// The nanoseconds that `size` bytes take, if that is a whole number.
+    pub fn exactly(&mut self, size: u16) -> Option<u64> {
+        self.resize(size);
+        let (_, nanos, remainder) = self.last;
+        (remainder == 0).then_some(nanos)
+    }
+
     #[cold]
     fn resize(&mut self, size: u16) {
         let bits = u128::from(size) * 8_000_000_000;

@@ -267,17 +267,24 @@ impl Flow {
     #[inline(always)]
     pub(crate) fn receive(
         &mut self,
-        packet: SimPacket,
+        sequence: u32,
+        size: u16,
         arrival: Instant,
         (looks, series): (&Looks, &mut Series),
     ) -> Option<SimPacket> {
         let Received { first, ack } =
-            self.receiving.receiver.on_data(packet.sequence(), arrival, &mut self.datagrams);
-        let counts = first && packet.size() == self.receiving.data_size;
+            self.receiving.receiver.on_data(sequence, arrival, &mut self.datagrams);
+        let counts = first && size == self.receiving.data_size;
         if arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series) {
             self.receiving.delivered += u64::from(counts);
         }
         ack.map(|number| self.receiving.answer(number, arrival))
+    }
+
+    /// The answer of this number, as it waits before the sender.
+    #[cold]
+    pub(crate) fn waiting_answer(&self, number: u32) -> SimPacket {
+        self.receiving.template.numbered(number).before(self.sending.step)
     }
 
     /// A packet reaches the receiver after the next look; returns whether it does so within the run.

@@ -49,26 +49,52 @@ pub(crate) struct Link {
 /// that: endless and unobserved.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
-    serializer: Serializer,
+    busy_until: Instant,
     delay: Duration,
-    exists: bool,
+    /// Packets of this size take this many nanoseconds, exactly. Most packets on a wire are of one size.
+    size: u16,
+    nanos: u32,
+    /// For those that do not; `None` in place of a wire, where a host sits at its router.
+    serializer: Option<Box<Serializer>>,
 }
+
+const _: () = assert!(size_of::<Wire>() == 32);
 
 impl Wire {
     /// An idle one.
     pub(crate) fn new(rate: Bitrate, delay: Duration) -> Self {
-        Self { serializer: Serializer::new(rate), delay, exists: true }
+        Self { delay, serializer: Some(Box::new(Serializer::new(rate))), ..Self::none() }
     }
 
     /// In place of a wire: the host sits at its router.
     pub(crate) fn none() -> Self {
-        Self { exists: false, ..Self::new(Bitrate::MAX, Duration::ZERO) }
+        Self { busy_until: Instant::ZERO, delay: Duration::ZERO, size: 0, nanos: 0, serializer: None }
+    }
+
+    /// When everything is sent that was put on it.
+    #[inline(always)]
+    pub(crate) fn busy_until(&self) -> Instant {
+        self.busy_until
     }
 
     /// Puts `size` bytes on the wire as soon as it is free, and says when they reach the far end.
     #[inline(always)]
     pub(crate) fn pass(&mut self, size: u16, now: Instant) -> Instant {
-        if self.exists { self.serializer.transmit(size, now) + self.delay } else { now }
+        if size != self.size {
+            return self.pass_other(size, now);
+        }
+        self.busy_until = self.busy_until.max(now) + Duration::from_nanos(u64::from(self.nanos));
+        self.busy_until + self.delay
+    }
+
+    #[cold]
+    fn pass_other(&mut self, size: u16, now: Instant) -> Instant {
+        let Some(serializer) = &mut self.serializer else { return now };
+        self.busy_until = serializer.transmit(size, self.busy_until.max(now));
+        if let Some(nanos) = serializer.exactly(size).and_then(|nanos| u32::try_from(nanos).ok()) {
+            (self.size, self.nanos) = (size, nanos);
+        }
+        self.busy_until + self.delay
     }
 }
 
@@ -342,11 +368,16 @@ struct Pass<'a> {
 impl Pass<'_> {
     /// Asks for each packet, and the time until which the link is busy, whether it is let in; if so, sends it.
     #[inline(always)]
-    fn through(self, mut admit: impl FnMut(SimPacket, Instant) -> bool) {
-        let Self { packets, wire, metered, traffic } = self;
+    fn through(self, admit: impl FnMut(SimPacket, Instant) -> bool) {
+        if self.metered { self.each::<true>(admit) } else { self.each::<false>(admit) }
+    }
+
+    #[inline(always)]
+    fn each<const METERED: bool>(self, mut admit: impl FnMut(SimPacket, Instant) -> bool) {
+        let Self { packets, wire, traffic, .. } = self;
         for &packet in packets {
-            let packet = if metered { traffic.meter(packet) } else { packet }.onward();
-            if admit(packet, wire.serializer.busy_until()) {
+            let packet = if METERED { traffic.meter(packet) } else { packet }.onward();
+            if admit(packet, wire.busy_until()) {
                 let arrival = wire.pass(packet.size(), packet.at());
                 traffic.carry(packet, arrival);
             } else {
@@ -421,7 +452,7 @@ impl ByEventPort {
     /// Serves the queue at the end of a transmission, or when it asked for it, until it has sent something or has nothing
     /// to send.
     fn serve(&mut self, now: Instant, wire: &mut Wire, traffic: &mut Traffic) {
-        if now < wire.serializer.busy_until() {
+        if now < wire.busy_until() {
             return; // It waited, but a packet that came meanwhile could go.
         }
         loop {
@@ -432,7 +463,7 @@ impl ByEventPort {
                     let class = self.queue.class_of(packet.header());
                     self.statistics.serve(class, arrived, now, size, color);
                     let arrival = wire.pass(size, now);
-                    self.serves.push(Reverse(wire.serializer.busy_until()));
+                    self.serves.push(Reverse(wire.busy_until()));
                     return traffic.carry(packet.into(), arrival);
                 }
                 Dequeued::Dropped(packet, _) => traffic.lose(packet.into()),

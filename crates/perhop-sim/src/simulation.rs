@@ -175,9 +175,8 @@ impl Simulation {
         loop {
             let head = self.head();
             let limit = (head + self.lookahead).min(beyond);
-            let Traffic { arrivals, events, .. } = &mut self.traffic;
-            let host = arrivals.peek(limit).map(|packet| packet.at());
-            let event = events.peek(limit).copied();
+            let host = self.traffic.arrivals.peek(limit).map(|packet| packet.at());
+            let event = self.traffic.next_event(limit);
             let turn = event.map_or(limit, |event| self.turn(event));
             let bound = host.map_or(turn, |host| host.min(turn));
             if head < bound {

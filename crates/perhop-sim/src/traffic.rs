@@ -7,7 +7,7 @@ use perhop_core::{Context, Instant, Rng};
 
 use crate::calendar::Calendar;
 use crate::control::{Channels, Post};
-use crate::events::EventQueue;
+use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, NO_LINK};
 use crate::link::Service;
 use crate::packet::SimPacket;
@@ -70,41 +70,43 @@ impl Traffic {
     /// before.
     #[inline(always)]
     pub(crate) fn approach(&mut self, packet: SimPacket, at: Instant) {
+        let number = packet.flow();
+        let receiving = &self.flows[number].receiving;
         if self.service == Service::ByEvent {
             self.wait(packet, at);
-        } else if packet.step() < self.flows[packet.flow()].receiving.backward {
-            self.approach_receiver(packet, at);
+        } else if packet.step() >= receiving.backward {
+            self.approach_sender(number, packet.sequence(), packet.size(), at);
+        } else if receiving.answers_ahead {
+            self.approach_receiver(number, packet.sequence(), packet.size(), at);
         } else {
-            self.approach_sender(packet, at);
+            self.pass_inward(packet, at);
         }
     }
 
+    /// A packet passes the wire to the host that receives data, and waits there for its turn.
     #[inline(never)]
-    fn approach_receiver(&mut self, packet: SimPacket, at: Instant) {
-        let Self { flows, inboxes, arrivals, looks, series, .. } = self;
-        let flow = &mut flows[packet.flow()];
-        let at = flow.receiving.inward.pass(packet.size(), at);
-        if !flow.receiving.answers_ahead {
-            return arrivals.push(packet.before(flow.receiving.step).due(at));
-        }
-        if let Some(answer) = flow.receive(packet, at, (looks, series)) {
-            match flow.receiving.first_link {
-                NO_LINK => arrivals.push(answer),
-                link => inboxes[link as usize].push(answer),
-            }
-        }
+    fn pass_inward(&mut self, packet: SimPacket, at: Instant) {
+        let receiving = &mut self.flows[packet.flow()].receiving;
+        let at = receiving.inward.pass(packet.size(), at);
+        let step = receiving.step;
+        self.wait(packet.before(step), at);
     }
 
     #[inline(never)]
-    fn approach_sender(&mut self, packet: SimPacket, at: Instant) {
-        let Self { flows, arrivals, channels, looks, .. } = self;
-        let flow = &mut flows[packet.flow()];
-        let at = flow.sending.inward.pass(packet.size(), at);
-        if may_act_ahead(flow, at, channels, looks) {
-            self.acknowledge(packet.flow(), packet.sequence(), at);
+    fn approach_receiver(&mut self, number: usize, sequence: u32, size: u16, at: Instant) {
+        let at = self.flows[number].receiving.inward.pass(size, at);
+        self.receive(number, sequence, size, at);
+    }
+
+    #[inline(never)]
+    fn approach_sender(&mut self, number: usize, expected: u32, size: u16, at: Instant) {
+        let flow = &mut self.flows[number];
+        let at = flow.sending.inward.pass(size, at);
+        if may_act_ahead(flow, at, &self.channels, &self.looks) {
+            self.acknowledge(number, expected, at);
         } else {
             flow.sending.held += 1;
-            arrivals.push(packet.before(flow.sending.step).due(at));
+            self.arrivals.push(flow.waiting_answer(expected).due(at));
         }
     }
 
@@ -128,9 +130,7 @@ impl Traffic {
                 self.approach(packet.onward(), now);
             }
             Step::ReceiverWire => {
-                let at = flow.receiving.inward.pass(packet.size(), now);
-                let packet = packet.before(flow.receiving.step);
-                self.wait(packet, at);
+                self.pass_inward(packet, now);
             }
             Step::SenderWire => {
                 let at = flow.sending.inward.pass(packet.size(), now);
@@ -140,7 +140,7 @@ impl Traffic {
             }
             Step::Receiver => {
                 let answers_ahead = flow.receiving.answers_ahead;
-                let answered = self.receive(packet, now);
+                let answered = self.receive(number, packet.sequence(), packet.size(), now);
                 if !answers_ahead && (!answered || self.flows[number].keeps_time()) {
                     // The next acknowledgement has its own time.
                     self.flows[number].look_ahead();
@@ -156,9 +156,11 @@ impl Traffic {
 
     /// The receiver takes a packet that reaches it at `at`, now or later; says whether it answers.
     #[inline(always)]
-    fn receive(&mut self, packet: SimPacket, at: Instant) -> bool {
-        let flow = &mut self.flows[packet.flow()];
-        let Some(answer) = flow.receive(packet, at, (&self.looks, &mut self.series)) else { return false };
+    fn receive(&mut self, number: usize, sequence: u32, size: u16, at: Instant) -> bool {
+        let flow = &mut self.flows[number];
+        let Some(answer) = flow.receive(sequence, size, at, (&self.looks, &mut self.series)) else {
+            return false;
+        };
         match flow.receiving.first_link {
             NO_LINK => self.arrivals.push(answer),
             link => self.inboxes[link as usize].push(answer),
@@ -195,6 +197,24 @@ impl Traffic {
         }
     }
 
+    /// The next event before `limit`. A wake-up whose flow has since put it off is put off here, so that nobody waits for it.
+    pub(crate) fn next_event(&mut self, limit: Instant) -> Option<Event> {
+        loop {
+            let event = *self.events.peek(limit)?;
+            let Some(flow) = self.flows.get_mut(event.source.0 as usize) else { return Some(event) };
+            let host = &mut flow.sending;
+            if host.scheduled != event.at {
+                self.events.pop(limit); // An earlier wake-up took its place.
+            } else if event.at < host.wake() {
+                self.events.pop(limit);
+                host.scheduled = Instant::NEVER;
+                host.schedule(&mut self.events);
+            } else {
+                return Some(event);
+            }
+        }
+    }
+
     /// Makes sure that the flow is woken in time.
     pub(crate) fn schedule(&mut self, number: usize) {
         self.flows[number].sending.schedule(&mut self.events);
@@ -203,9 +223,6 @@ impl Traffic {
     /// A flow is woken.
     pub(crate) fn wake(&mut self, number: usize, now: Instant) {
         let flow = &mut self.flows[number];
-        if now != flow.sending.scheduled {
-            return; // An earlier wake-up took its place.
-        }
         flow.sending.scheduled = Instant::NEVER;
         flow.look_ahead();
         if now < flow.sending.wake() {
