@@ -19,11 +19,13 @@ pub trait Timed: Copy {
     fn rank(&self) -> u64;
 }
 
-const BUCKETS: usize = 256;
+/// Fewest and most buckets of a wheel, as powers of two.
+const SIZES: std::ops::RangeInclusive<u32> = 8..=16;
 /// Narrowest and widest bucket, as powers of two of a nanosecond: 1 µs and 17 ms.
 const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
-/// Entries a bucket should hold: outside of this, the width is changed.
-const FILL: std::ops::RangeInclusive<u64> = 8..=32;
+/// Entries a bucket should hold: outside of this, the width is changed. Buckets that must be sorted should be shorter.
+const FILL_IN_ORDER: std::ops::RangeInclusive<u64> = 8..=32;
+const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 3..=8;
 /// Buckets opened between two looks at the fill.
 const REVIEW: u64 = 256;
 /// Up to this many entries are sorted in place by insertion.
@@ -39,17 +41,20 @@ pub struct Calendar<T> {
     /// The absolute number of that bucket: the time of its beginning >> shift.
     number: u64,
     shift: u32,
-    /// Bucket b of the wheel holds entries of the one among the absolute buckets number + 1 to number + BUCKETS - 1 that
-    /// is b modulo BUCKETS.
-    wheel: Box<[Vec<T>; BUCKETS]>,
+    /// Of n buckets, a power of two, bucket b holds entries of the one among the absolute buckets number + 1 to number +
+    /// n - 1 that is b modulo n.
+    wheel: Vec<Vec<T>>,
     /// One bit a bucket: it holds something.
-    filled: [u64; BUCKETS / 64],
+    filled: Vec<u64>,
     far: BinaryHeap<Far<T>>,
     /// Entries that went to the heap so far: the order of addition there.
     sent_far: u64,
-    /// Buckets opened and entries found in them since the last review.
+    /// By the last review.
+    sent_far_before: u64,
+    /// Since the last review: buckets opened, entries found in them, and places by which sorting moved these.
     opened: u64,
     found: u64,
+    moved: u64,
 }
 
 /// An entry beyond the wheel; the soonest is the greatest.
@@ -92,12 +97,14 @@ impl<T: Timed> Default for Calendar<T> {
             taken: 0,
             number: 0,
             shift: 20,
-            wheel: Box::new(std::array::from_fn(|_| Vec::new())),
-            filled: [0; BUCKETS / 64],
+            wheel: (0..1 << SIZES.start()).map(|_| Vec::new()).collect(),
+            filled: vec![0; (1 << SIZES.start()) / 64],
             far: BinaryHeap::new(),
             sent_far: 0,
+            sent_far_before: 0,
             opened: 0,
             found: 0,
+            moved: 0,
         }
     }
 }
@@ -114,13 +121,19 @@ impl<T: Timed> Calendar<T> {
     pub fn push(&mut self, entry: T) {
         let number = entry.at().as_nanos() >> self.shift;
         let ahead = number.wrapping_sub(self.number);
-        if ahead.wrapping_sub(1) < BUCKETS as u64 - 1 {
-            let bucket = number as usize % BUCKETS;
+        if ahead.wrapping_sub(1) < self.wheel.len() as u64 - 1 {
+            let bucket = self.bucket(number);
             self.wheel[bucket].push(entry);
             self.filled[bucket / 64] |= 1 << (bucket % 64);
         } else {
             self.push_elsewhere(entry);
         }
+    }
+
+    /// The place in the wheel of an absolute bucket.
+    #[inline(always)]
+    fn bucket(&self, number: u64) -> usize {
+        number as usize & (self.wheel.len() - 1)
     }
 
     /// Into the current bucket, or beyond the wheel.
@@ -188,7 +201,7 @@ impl<T: Timed> Calendar<T> {
         self.taken = taken;
         if !added.is_empty() {
             self.current.extend(added);
-            sort(&mut self.current[taken..]);
+            self.moved += sort(&mut self.current[taken..]);
         }
     }
 
@@ -217,13 +230,13 @@ impl<T: Timed> Calendar<T> {
             number = self.next_bucket().expect("a review loses nothing");
         }
         self.number = number;
-        let bucket = number as usize % BUCKETS;
+        let bucket = self.bucket(number);
         std::mem::swap(&mut self.current, &mut self.wheel[bucket]);
         self.filled[bucket / 64] &= !(1 << (bucket % 64));
         if !self.far.is_empty() {
             self.fetch();
         }
-        sort(&mut self.current);
+        self.moved += sort(&mut self.current);
         self.opened += 1;
         true
     }
@@ -235,7 +248,7 @@ impl<T: Timed> Calendar<T> {
         while let Some(far) = self.far.peek() {
             let entry = far.entry;
             let number = entry.at().as_nanos() >> self.shift;
-            if number >= self.number + BUCKETS as u64 {
+            if number >= self.number + self.wheel.len() as u64 {
                 return;
             }
             self.far.pop();
@@ -245,7 +258,7 @@ impl<T: Timed> Calendar<T> {
             if number == self.number {
                 self.current.insert(fetched, entry);
             } else {
-                let bucket = number as usize % BUCKETS;
+                let bucket = self.bucket(number);
                 self.wheel[bucket].insert(fetched, entry);
                 self.filled[bucket / 64] |= 1 << (bucket % 64);
             }
@@ -256,7 +269,7 @@ impl<T: Timed> Calendar<T> {
     /// The absolute number of the first bucket after the current one that holds something.
     #[inline]
     fn next_filled(&self) -> Option<u64> {
-        let begin = (self.number as usize + 1) % BUCKETS;
+        let begin = self.bucket(self.number + 1);
         let (first_word, bit) = (begin / 64, begin % 64);
         let words = self.filled.len();
         for step in 0..=words {
@@ -269,43 +282,56 @@ impl<T: Timed> Calendar<T> {
             }
             if bits != 0 {
                 let bucket = word * 64 + bits.trailing_zeros() as usize;
-                let ahead = (bucket + BUCKETS - begin) % BUCKETS;
+                let ahead = self.bucket((bucket + self.wheel.len() - begin) as u64);
                 return Some(self.number + 1 + ahead as u64);
             }
         }
         None
     }
 
-    /// Fits the buckets' width to how thick entries come. Only between two buckets.
+    /// Fits the buckets' width to how thick entries come, and their number to how far ahead. Only between two buckets.
     #[cold]
     fn review(&mut self) {
         let fill = self.found / self.opened;
-        (self.opened, self.found) = (0, 0);
-        let wanted = match fill {
-            fill if fill > *FILL.end() => self.shift - 1,
-            fill if fill < *FILL.start() => self.shift + 1,
-            _ => return,
+        let wanted = if self.moved > self.found { FILL_IN_DISORDER } else { FILL_IN_ORDER };
+        let shift = match fill {
+            fill if fill > *wanted.end() => self.shift - 1,
+            fill if fill < *wanted.start() => self.shift + 1,
+            _ => self.shift,
         };
-        if !SHIFTS.contains(&wanted) {
-            return;
+        let far = self.sent_far - self.sent_far_before;
+        let size = self.wheel.len().ilog2() + u32::from(far * 8 > self.found);
+        (self.opened, self.found, self.moved, self.sent_far_before) = (0, 0, 0, self.sent_far);
+        let (shift, size) =
+            (shift.clamp(*SHIFTS.start(), *SHIFTS.end()), size.clamp(*SIZES.start(), *SIZES.end()));
+        if shift != self.shift || 1 << size != self.wheel.len() {
+            self.rebuild(shift, size);
         }
-        // All that is pending comes after the bucket that has just ended, and goes into the wheel anew.
+    }
+
+    /// All that is pending comes after the bucket that has just ended, and goes into the wheel anew.
+    fn rebuild(&mut self, shift: u32, size: u32) {
         let pending: Vec<T> = self.wheel.iter_mut().flat_map(|bucket| bucket.drain(..)).collect();
-        self.filled = [0; BUCKETS / 64];
-        self.number = self.number << self.shift >> wanted;
-        self.shift = wanted;
+        self.number = self.number << self.shift >> shift;
+        self.shift = shift;
+        self.wheel.resize_with(1 << size, Vec::new);
+        self.filled = vec![0; self.wheel.len() / 64];
+        let far = std::mem::take(&mut self.far);
         for entry in pending {
             self.push(entry);
         }
+        self.far.extend(far);
     }
 }
 
-/// Sorts a bucket, keeping the order of equals. Most are short, and nearly in order.
+/// Sorts a bucket, keeping the order of equals, and tells by how many places entries moved. Most buckets are short, and
+/// nearly in order.
 #[inline]
-fn sort<T: Timed>(entries: &mut [T]) {
+fn sort<T: Timed>(entries: &mut [T]) -> u64 {
     if entries.len() > SHORT {
         return sort_long(entries);
     }
+    let mut moved = 0;
     for place in 1..entries.len() {
         let entry = entries[place];
         if !precedes(&entry, &entries[place - 1]) {
@@ -317,12 +343,18 @@ fn sort<T: Timed>(entries: &mut [T]) {
             hole -= 1;
         }
         entries[hole] = entry;
+        moved += place - hole;
     }
+    moved as u64
 }
 
 #[cold]
-fn sort_long<T: Timed>(entries: &mut [T]) {
+fn sort_long<T: Timed>(entries: &mut [T]) -> u64 {
+    if entries.windows(2).all(|pair| !precedes(&pair[1], &pair[0])) {
+        return 0;
+    }
     entries.sort_by_key(|entry| (entry.at(), entry.rank()));
+    2 * entries.len() as u64
 }
 
 #[cfg(test)]
@@ -414,7 +446,7 @@ mod tests {
             now
         };
         let end = run(&mut calendar, 0, 5_000);
-        assert!(calendar.shift < 17, "{}", calendar.shift);
+        assert!(calendar.shift < 18, "{}", calendar.shift);
         run(&mut calendar, end, 50_000_000);
         assert_eq!(calendar.shift, *SHIFTS.end());
     }

@@ -267,10 +267,13 @@ impl Link {
             return port.run(inbox, bound, wire, traffic);
         }
         let mut came = 0;
-        while let Some((packets, ready)) = traffic.inboxes[inbox].lend(bound) {
+        while let Some((mut packets, ready)) = traffic.inboxes[inbox].lend(bound) {
             let taken = ready.end;
             came += ready.len() as u64;
-            let pass = Pass { packets: &packets[ready], wire, metered: *metered, traffic };
+            if *metered {
+                packets[ready.clone()].iter_mut().for_each(|packet| *packet = traffic.meter(*packet));
+            }
+            let pass = Pass { packets: &packets[ready], wire, traffic };
             match port {
                 Port::Open => pass.through(|_, _| true),
                 Port::OnDemand(port) => {
@@ -361,22 +364,16 @@ impl PortView<'_> {
 struct Pass<'a> {
     packets: &'a [SimPacket],
     wire: &'a mut Wire,
-    metered: bool,
     traffic: &'a mut Traffic,
 }
 
 impl Pass<'_> {
     /// Asks for each packet, and the time until which the link is busy, whether it is let in; if so, sends it.
     #[inline(always)]
-    fn through(self, admit: impl FnMut(SimPacket, Instant) -> bool) {
-        if self.metered { self.each::<true>(admit) } else { self.each::<false>(admit) }
-    }
-
-    #[inline(always)]
-    fn each<const METERED: bool>(self, mut admit: impl FnMut(SimPacket, Instant) -> bool) {
-        let Self { packets, wire, traffic, .. } = self;
-        for &packet in packets {
-            let packet = if METERED { traffic.meter(packet) } else { packet }.onward();
+    fn through(self, mut admit: impl FnMut(SimPacket, Instant) -> bool) {
+        let Self { packets, wire, traffic } = self;
+        for packet in packets {
+            let packet = packet.onward();
             if admit(packet, wire.busy_until()) {
                 let arrival = wire.pass(packet.size(), packet.at());
                 traffic.carry(packet, arrival);
