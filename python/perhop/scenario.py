@@ -338,8 +338,9 @@ class Dwred(Table):
     Source: Bouras & Sevasti, section 4.
 
     Attributes:
-        out: `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. A
-            queue that no path with a `control` passes hears no message and keeps them.
+        out: `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout.
+            The queue must lie on a path that has a `control` and TCP flows, or there is nothing to
+            follow.
         share: `min_th` as a share of `max_th`, which is the sum of the windows. Default: 0.15.
         least: `max_th` is at least this many packets, however small the windows. Default: 1.0.
         green: What happens to green packets. Default: "overflow".

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::aqm::AqmParams;
 use crate::scheduler::PathName;
 use crate::units::UnitError;
 use crate::{Bitrate, Instant, Rng, aqm, meter, scheduler};
@@ -36,6 +37,8 @@ pub trait Block: Sized {
     const SUMMARY: &'static str;
     /// The paper and figure, or the RFC and section.
     const SOURCE: &'static str;
+    /// It steers by what the controls of label-switched paths tell it: where it hears of none, it is not itself.
+    const FOLLOWS_PATHS: bool = false;
 
     /// Checks what no single field can: how the fields fit together.
     ///
@@ -55,6 +58,11 @@ pub trait Block: Sized {
 
     /// The label-switched paths that the parameters name, for the driver to fill in their labels; each with its key.
     fn paths(_params: &mut Self::Params) -> Vec<(String, &mut PathName)> {
+        Vec::new()
+    }
+
+    /// The rules that are among the parameters, each with its key: those that hear of this path, or all.
+    fn rules_for<'a>(_params: &'a Self::Params, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         Vec::new()
     }
 
@@ -163,6 +171,11 @@ macro_rules! register_params {
             /// The block's name.
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$block as $crate::Block>::NAME,)+ }
+            }
+
+            /// Whether the block steers by what the controls of label-switched paths tell it.
+            pub fn follows_paths(&self) -> bool {
+                match self { $(Self::$variant(_) => <$block as $crate::Block>::FOLLOWS_PATHS,)+ }
             }
 
             /// Reads the parameters of the block `name` from its table (without the tag); `None` if no block has the name.

@@ -57,7 +57,7 @@ const AQMS: &[(&str, &str)] = &[
     ),
     ("wred", r#"{"green": "4/7/0.02", "yellow": "1/5/0.1", "limit": "9p", "weight": 0.2}"#),
     ("wred", r#"{"red": "0B/0B/1", "limit": "9kB", "weight": 1}"#),
-    ("wred", r#"{"limit": "0p"}"#),
+    ("wred", r#"{"yellow": "0/0/0", "limit": "0p"}"#),
     ("dwred", r#"{"out": "1/5/0.1", "limit": "9p", "weight": 0.2}"#),
     ("dwred", r#"{"out": "0/0/0", "limit": "9p", "share": 1, "least": 3, "green": "above"}"#),
 ];

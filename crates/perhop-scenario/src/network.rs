@@ -3,13 +3,17 @@
 use std::collections::BTreeSet;
 
 use perhop_core::abe::Service;
+use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
+use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{bad_name, split_key};
 use perhop_core::{Bitrate, Environment, Instant};
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 
 use crate::error::{Problem, Step, did_you_mean, steps};
-use crate::format::{Access, Flow, FlowProfile, LabelSwitchedPath, Profile, Queue, Scenario, Transport};
+use crate::format::{
+    Access, Flow, FlowProfile, LabelSwitchedPath, Link, Profile, Queue, Scenario, Transport,
+};
 
 /// More flows than this are refused: a slip of the keyboard, or a machine out of memory.
 const MOST_FLOWS: u64 = 1_000_000;
@@ -19,6 +23,23 @@ const MOST_SAMPLES: u64 = 50_000_000;
 
 /// What a link's reverse direction is called.
 const REVERSE: &str = " (reverse)";
+
+/// The queue of one direction of a link, and where it stands in the scenario.
+struct Port<'a> {
+    link: &'a str,
+    keys: &'static [&'static str],
+    from: &'a str,
+    to: &'a str,
+    rate: Bitrate,
+    queue: &'a SchedulerParams,
+}
+
+impl Port<'_> {
+    fn at(&self, inner: &str, text: String) -> Problem {
+        let under = ["links", self.link].into_iter().chain(self.keys.iter().copied());
+        Problem::at(under.map(|key| Step::Key(key.into())).chain(steps(inner)), text)
+    }
+}
 
 impl Scenario {
     /// Checks how the parts fit together.
@@ -59,6 +80,7 @@ impl Scenario {
         }
         self.check_paths()?;
         self.check_queues()?;
+        self.check_profiles()?;
         if self.flows.is_empty() {
             return at(vec![key("flows")], "there are none; add a [[flows]] table".into());
         }
@@ -91,7 +113,21 @@ impl Scenario {
                 );
             }
         }
+        self.check_followers()?;
         self.check_probes(total)
+    }
+
+    /// What flows may share.
+    fn check_profiles(&self) -> Result<(), Problem> {
+        let twam = self.profiles.iter().find(|(_, profile)| matches!(profile.0, MeterParams::Twam(_)));
+        twam.map_or(Ok(()), |(name, _)| {
+            let text =
+                "a window-aware marker is each flow's own; write its table as the `profile` of the flows";
+            Err(Problem::at(
+                ["profiles", name.as_str(), MeterParams::TAG].map(|key| Step::Key(key.into())),
+                text,
+            ))
+        })
     }
 
     fn check_probes(&self, flows: u64) -> Result<(), Problem> {
@@ -106,33 +142,57 @@ impl Scenario {
 
     /// Queues name paths that there are, and promise no more than their links can keep.
     fn check_queues(&self) -> Result<(), Problem> {
-        for (name, link) in &self.links {
-            let reverse = link.reverse.as_ref();
-            let directions = [
-                (&["queue"][..], link.queue.as_ref(), link.rate),
-                (
-                    &["reverse", "queue"][..],
-                    reverse.and_then(|reverse| reverse.queue.as_ref()),
-                    reverse.and_then(|reverse| reverse.rate).unwrap_or(link.rate),
-                ),
-            ];
-            for (keys, queue, rate) in directions {
-                let Some(queue) = queue else { continue };
-                let at = |inner: &str, text: String| {
-                    let under = ["links", name].into_iter().chain(keys.iter().copied());
-                    Problem::at(under.map(|key| Step::Key(key.into())).chain(steps(inner)), text)
-                };
-                queue.0.fits(Environment { rate }).map_err(|problem| {
-                    let text = problem.to_string();
-                    let (inner, message) = split_key(&text);
-                    at(inner, message.into())
-                })?;
-                for (key, path) in queue.0.clone().paths() {
-                    self.check_path(path.name()).map_err(|text| at(&key, text))?;
+        for port in self.ports() {
+            port.queue.fits(Environment { rate: port.rate }).map_err(|problem| {
+                let text = problem.to_string();
+                let (inner, message) = split_key(&text);
+                port.at(inner, message.into())
+            })?;
+            for (key, path) in port.queue.clone().paths() {
+                self.check_path(path.name()).map_err(|text| port.at(&key, text))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every rule that follows the windows of paths hears of some.
+    fn check_followers(&self) -> Result<(), Problem> {
+        for port in self.ports() {
+            for (key, rule) in port.queue.rules_for(None).into_iter().filter(|(_, rule)| rule.follows_paths())
+            {
+                let hears =
+                    |path: &str| port.queue.rules_for(Some(path)).iter().any(|(heard, _)| *heard == key);
+                if let Some(reason) = self.deafness((port.link, port.from, port.to), hears) {
+                    let text = format!(
+                        "`{}` follows the windows of paths, and none reach it: {reason}",
+                        rule.name()
+                    );
+                    return Err(port.at(&format!("{key}.{}", AqmParams::TAG), text));
                 }
             }
         }
         Ok(())
+    }
+
+    /// The queues of both directions of all links, those that there are.
+    fn ports(&self) -> impl Iterator<Item = Port<'_>> {
+        self.links.iter().flat_map(|(name, link)| {
+            let Link { from, to, rate, queue, reverse, .. } = link;
+            let forward = queue.as_ref().map(|Queue(queue)| Port {
+                link: name,
+                keys: &["queue"],
+                from,
+                to,
+                rate: *rate,
+                queue,
+            });
+            let backward = reverse.as_ref().and_then(|reverse| {
+                let Queue(queue) = reverse.queue.as_ref()?;
+                let rate = reverse.rate.unwrap_or(*rate);
+                Some(Port { link: name, keys: &["reverse", "queue"], from: to, to: from, rate, queue })
+            });
+            [forward, backward].into_iter().flatten()
+        })
     }
 
     /// Why there is no such router, if there is none.
@@ -210,12 +270,6 @@ impl Scenario {
                 let text = "only TCP has the window that this marker follows; take another marker";
                 return Err(Problem::at(under("profile"), text));
             }
-        }
-        if let Some(FlowProfile::Shared(name)) = &flow.profile
-            && let Some(Profile(MeterParams::Twam(_))) = self.profiles.get(name)
-        {
-            let text = "a window-aware marker is each flow's own; write its table here instead of a name";
-            return Err(Problem::at(under("profile"), text));
         }
         if flow.service == Service::Green && flow.profile.is_some() {
             let text = "the profile's marker would overwrite the codepoint of green packets; leave out this key or `profile`";

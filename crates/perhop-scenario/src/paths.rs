@@ -7,7 +7,7 @@ use perhop_core::table::bad_name;
 use perhop_sim::{Network, NodeId, PathSpec};
 
 use crate::error::{Problem, Step, did_you_mean};
-use crate::format::{LabelSwitchedPath, Scenario};
+use crate::format::{Flow, LabelSwitchedPath, Link, Scenario, Transport};
 
 /// Windows that are looked at more often would only cost time.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
@@ -22,8 +22,8 @@ impl Scenario {
             if let Some(problem) = bad_name(name) {
                 return Err(Problem::at(under(&[]), problem));
             }
-            if path.control.as_ref().is_some_and(|control| control.interval < SHORTEST_INTERVAL) {
-                let text = "windows are looked at every 1ms at most; a round-trip time is usual";
+            if let Some(text) = path.control.as_ref().and_then(|control| self.bad_interval(control.interval))
+            {
                 return Err(Problem::at(
                     under(&["control", "interval"].map(|key| Step::Key(key.into()))),
                     text,
@@ -56,6 +56,20 @@ impl Scenario {
         Ok(())
     }
 
+    /// Why windows cannot be looked at this often, if they cannot.
+    fn bad_interval(&self, interval: Duration) -> Option<String> {
+        if interval < SHORTEST_INTERVAL {
+            return Some("windows are looked at every 1ms at most; a round-trip time is usual".into());
+        }
+        (interval >= self.duration).then(|| {
+            format!(
+                "the run ({}) is over when windows are first looked at ({interval}); take a shorter one, such as a \
+                 round-trip time",
+                self.duration
+            )
+        })
+    }
+
     /// Why a path that has come past these routers cannot go on to the next, if it cannot.
     fn check_hop(&self, before: &[String], router: &str) -> Result<(), String> {
         self.check_node(router)?;
@@ -86,6 +100,45 @@ impl Scenario {
             }
             format!("unknown path `{name}`{hint} (the paths are: {known})")
         })
+    }
+
+    /// Why a queue on the link `name`, here from one router to another, hears of no path's windows, and what to do about it;
+    /// nothing if it hears of some. `hears` says of which paths its rule would. Of several reasons it is that of the path for
+    /// which the least is missing.
+    pub(crate) fn deafness(
+        &self,
+        (name, from, to): (&str, &str, &str),
+        hears: impl Fn(&str) -> bool,
+    ) -> Option<String> {
+        let passing = self.paths.iter().filter(|(_, route)| self.passes(route, (name, from, to)));
+        let missing = passing.map(|(path, route)| {
+            let tcp =
+                |flow: &Flow| flow.path.as_ref() == Some(path) && matches!(flow.transport, Transport::Tcp(_));
+            if !hears(path) {
+                Some((1, format!("the packets of the path `{path}` have another queue; put the rule there")))
+            } else if route.control.is_none() {
+                let example = "{ interval = \"40ms\" }";
+                Some((2, format!("the path `{path}` has no `control`; give it one, such as {example}")))
+            } else if !self.flows.iter().any(tcp) {
+                Some((3, format!("no TCP flow takes the path `{path}`; put some on it")))
+            } else {
+                None
+            }
+        });
+        let nearest = missing.collect::<Option<Vec<_>>>()?.into_iter().max_by_key(|(stage, _)| *stage);
+        let reason = nearest.map(|(_, reason)| reason);
+        Some(reason.unwrap_or_else(|| {
+            format!("no path leads over this link from `{from}` to `{to}`; add one with a `control`")
+        }))
+    }
+
+    /// Whether a path takes this link in this direction: of several that join two routers, the first by name.
+    fn passes(&self, path: &LabelSwitchedPath, (name, from, to): (&str, &str, &str)) -> bool {
+        let joins = |link: &Link| {
+            [(&link.from, &link.to), (&link.to, &link.from)].contains(&(&from.into(), &to.into()))
+        };
+        path.via.windows(2).any(|hop| (hop[0].as_str(), hop[1].as_str()) == (from, to))
+            && self.links.iter().find(|(_, link)| joins(link)).is_some_and(|(first, _)| first == name)
     }
 
     /// The paths as the simulator takes them; what is checked cannot fail here.

@@ -26,6 +26,10 @@ profile = { rate = "2Mbps", marker = "token-bucket", burst = "40kB" }
 /// The example's transport.
 const TRANSPORT: &str = "tcp = \"newreno\", packet = \"576B\"";
 
+/// The inside of its queue.
+const QUEUE: &str = "aqm = \"rio-plus-out\", limit = \"868p\", in = \"390/694/0.02\", total = \"347/694/0.05\", \
+                     out = \"10/30/0.01\"";
+
 fn message(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     Scenario::from_toml(&GOOD.replacen(from, to, 1), "s.toml").expect_err(to).to_string()
@@ -80,7 +84,39 @@ fn each_problem_is_named_where_it_stands() {
             "10/30/1.01",
             "s.toml:10: links.bottleneck.queue.out: `10/30/1.01`: a probability lies between 0 and 1",
         ),
-        ("10/30/0.01", "10kB/30kB/0.01", "s.toml:10: links.bottleneck.queue: all threshold sets"),
+        (
+            "10/30/0.01",
+            "10kB/30kB/0.01",
+            "s.toml:10: links.bottleneck.queue.out: not in the unit of `in`; all threshold sets are in packets, or",
+        ),
+        (
+            QUEUE,
+            "aqm = \"wred\", limit = \"868p\", yellow = \"10/30/0.1\", red = \"1kB/3kB/0.1\"",
+            "s.toml:10: links.bottleneck.queue.red: not in the unit of `yellow`",
+        ),
+        (
+            QUEUE,
+            "aqm = \"wred\", limit = \"868p\"",
+            "s.toml:10: links.bottleneck.queue: no color has thresholds, so packets would be dropped on overflow only; \
+             give one some, such as yellow = \"40/160/0.1\", or write aqm = \"drop-tail\"",
+        ),
+        (
+            QUEUE,
+            "scheduler = \"priority\", queues = [{ name = \"all\", cap = \"21Mbps\", rule = { aqm = \"drop-tail\", \
+             limit = \"9p\" } }]",
+            "s.toml:10: links.bottleneck.queue.queues[0].cap: the link has 20Mbps only, so the cap never holds",
+        ),
+        (
+            "[[flows]]",
+            "[profiles.sold]\nmarker = \"twam\"\nrate = \"1Mbps\"\n[[flows]]",
+            "s.toml:13: profiles.sold.marker: a window-aware marker is each flow's own; write its table as",
+        ),
+        (
+            QUEUE,
+            "aqm = \"dwred\", limit = \"868p\", out = \"40/160/0.1\"",
+            "s.toml:10: links.bottleneck.queue.aqm: `dwred` follows the windows of paths, and none reach it: no path \
+             leads over this link from `edge` to `core`; add one with a `control`",
+        ),
         (
             "rio-plus-out",
             "rio-plus",
@@ -163,7 +199,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "limit = \"868p\"",
             "limit = \"868p\", mean-packet = \"0B\"",
-            "s.toml:10: links.bottleneck.queue: mean-packet is above 0B",
+            "s.toml:10: links.bottleneck.queue.mean-packet: a packet is above 0B",
         ),
         (
             "packet = \"576B\"",
@@ -494,6 +530,11 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         ),
         (
             "back = [\"R3\", \"R2\", \"R1\"]\n",
+            "control = { interval = \"10s\" }\n",
+            "s.toml:6: paths.gold.control.interval: the run (10s) is over when windows are first looked at (10s); take a",
+        ),
+        (
+            "back = [\"R3\", \"R2\", \"R1\"]\n",
             "control = { interval = \"40ms\", windows = \"sender\" }\n",
             "s.toml:6: paths.gold.control.windows: unknown key `windows`; did you mean `window`?",
         ),
@@ -540,6 +581,83 @@ fn a_path_with_control_marks_at_its_ingress() {
     );
     let message = Scenario::from_toml(&udp, "s.toml").unwrap_err().to_string();
     assert!(message.contains("flows[0].profile: only TCP has the window"), "{message}");
+}
+
+/// [`PATHS`] with control of the golden path, and dynamic WRED for its packets at R2.
+fn followed() -> String {
+    let rule = "{ aqm = \"rio\", limit = \"400p\", in = \"160/320/0.02\", total = \"40/160/0.1\" }";
+    assert!(PATHS.contains(rule));
+    PATHS.replacen("back = [\"R3\", \"R2\", \"R1\"]\n", "control = { interval = \"40ms\" }\n", 1).replacen(
+        rule,
+        "{ aqm = \"dwred\", limit = \"400p\", out = \"40/160/0.1\" }",
+        1,
+    )
+}
+
+#[test]
+fn dynamic_wred_that_no_windows_reach_is_refused() {
+    let good = followed();
+    Scenario::from_toml(&good, "s.toml").unwrap();
+    let tcp = "transport = { tcp = \"newreno\" }";
+    let udp = "transport = { udp = \"cbr\", rate = \"1Mbps\" }";
+    let dwred = "queue = { aqm = \"dwred\", limit = \"400p\", out = \"40/160/0.1\" }";
+    let queue =
+        "links.R2-R3.queue.queues[1].rule.aqm: `dwred` follows the windows of paths, and none reach it: ";
+    let cases = [
+        (
+            "control = { interval = \"40ms\" }\n",
+            String::new(),
+            format!("s.toml:33: {queue}the path `gold` has no `control`; give it one, such as {{ interval = \"40ms\" }}"),
+        ),
+        (
+            "via = [\"R1\", \"R2\", \"R3\"]",
+            "via = [\"R1\", \"R2\"]".into(),
+            format!("s.toml:34: {queue}the packets of the path `silver` have another queue; put the rule there"),
+        ),
+        (tcp, udp.into(), format!("s.toml:34: {queue}no TCP flow takes the path `gold`; put some on it")),
+        (
+            "match = { path = \"gold\" }",
+            "match = { path = \"silver\" }".into(),
+            format!("s.toml:34: {queue}the path `silver` has no `control`"),
+        ),
+        (
+            "delay = \"20ms\" }",
+            format!("delay = \"20ms\", {dwred} }}"),
+            "s.toml:13: links.R4-R2.queue.aqm: `dwred` follows the windows of paths, and none reach it: the path `silver` has \
+             no `control`"
+                .into(),
+        ),
+        (
+            "rate = \"50Mbps\", delay = \"5ms\" }",
+            format!("rate = \"50Mbps\", delay = \"5ms\", reverse = {{ {dwred} }} }}"),
+            "s.toml:12: links.R1-R2.reverse.queue.aqm: `dwred` follows the windows of paths, and none reach it: no path leads \
+             over this link from `R2` to `R1`; add one with a `control`"
+                .into(),
+        ),
+        (
+            "[links.R2-R3]\n",
+            format!(
+                "R2-R3b = {{ from = \"R2\", to = \"R3\", rate = \"1Mbps\", delay = \"1ms\", {dwred} }}\n[links.R2-R3]\n"
+            ),
+            "s.toml:15: links.R2-R3b.queue.aqm: `dwred` follows the windows of paths, and none reach it: no path leads over \
+             this link from `R2` to `R3`"
+                .into(),
+        ),
+    ];
+    for (from, to, expected) in cases {
+        assert!(good.contains(from), "{from}");
+        let message =
+            Scenario::from_toml(&good.replacen(from, &to, 1), "s.toml").expect_err(&expected).to_string();
+        assert!(message.starts_with(&expected), "expected {expected}\n     got {message}");
+    }
+    // The same on a link of the path, under any scheduler.
+    let forward = "rate = \"50Mbps\", delay = \"5ms\"";
+    for rule in [
+        dwred,
+        "queue = { scheduler = \"edf\", rule = { aqm = \"dwred\", limit = \"9p\", out = \"1/2/0.1\" } }",
+    ] {
+        Scenario::from_toml(&good.replacen(forward, &format!("{forward}, {rule}"), 1), "s.toml").unwrap();
+    }
 }
 
 #[test]

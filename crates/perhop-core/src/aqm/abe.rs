@@ -161,7 +161,7 @@ impl Block for Abe {
                 return Err(UnitError::new(format!("{key} is at most `largest`, which is {largest}")));
             }
         }
-        check_red(params.mean_packet, &[params.thresholds])
+        check_red(params.mean_packet, &[("thresholds", params.thresholds)])
     }
 
     fn new(params: AbeParams, environment: Environment) -> Self {

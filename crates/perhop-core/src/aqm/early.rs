@@ -4,6 +4,7 @@
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 
+use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Bytes, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
 
@@ -90,14 +91,18 @@ impl IdleClock {
 }
 
 /// Refuses threshold sets that measure the queue in different units, and a mean packet of no size.
-pub(super) fn check_red(mean_packet: Bytes, sets: &[Thresholds]) -> Result<(), UnitError> {
+pub(super) fn check_red(mean_packet: Bytes, sets: &[(&str, Thresholds)]) -> Result<(), UnitError> {
     if mean_packet.get() == 0 {
-        return Err(UnitError::new("mean-packet is above 0B, such as 1000B"));
+        return Err(UnitError::new(at_key("mean-packet", "a packet is above 0B, such as 1000B")));
     }
-    if sets.windows(2).all(|pair| pair[0].unit() == pair[1].unit()) {
-        Ok(())
-    } else {
-        Err(UnitError::new("all threshold sets of a queue are in packets, or all in bytes"))
+    let Some(((first, set), others)) = sets.split_first() else { return Ok(()) };
+    match others.iter().find(|(_, other)| other.unit() != set.unit()) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let text =
+                format!("not in the unit of `{first}`; all threshold sets are in packets, or all in bytes");
+            Err(UnitError::new(at_key(key, text)))
+        }
     }
 }
 

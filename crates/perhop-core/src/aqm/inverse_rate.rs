@@ -102,7 +102,7 @@ impl Block for InverseRate {
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.2, equation 9";
 
     fn check(params: &InverseRateParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &[params.r#in, params.total])
+        check_red(params.mean_packet, &[("in", params.r#in), ("total", params.total)])
     }
 
     fn new(params: InverseRateParams, environment: Environment) -> Self {

@@ -81,7 +81,7 @@ impl Block for Red {
     const SOURCE: &'static str = "Floyd & Jacobson 1993, figure 2";
 
     fn check(params: &RedParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &[params.thresholds])
+        check_red(params.mean_packet, &[("thresholds", params.thresholds)])
     }
 
     fn new(params: RedParams, environment: Environment) -> Self {

@@ -129,7 +129,7 @@ impl Block for Rio {
     const SOURCE: &'static str = "Clark & Fang 1998, section IV";
 
     fn check(params: &RioParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &[params.r#in, params.total])
+        check_red(params.mean_packet, &[("in", params.r#in), ("total", params.total)])
     }
 
     fn new(params: RioParams, environment: Environment) -> Self {

@@ -50,7 +50,7 @@ impl Block for RioPlusOut {
     const SOURCE: &'static str = "Kim, Park & Bahk, figure 1";
 
     fn check(params: &RioPlusOutParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &[params.r#in, params.total, params.out])
+        check_red(params.mean_packet, &[("in", params.r#in), ("total", params.total), ("out", params.out)])
     }
 
     fn new(params: RioPlusOutParams, environment: Environment) -> Self {

@@ -47,7 +47,10 @@ impl Block for RioThree {
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.3";
 
     fn check(params: &RioThreeParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &[params.r#in, params.out_in, params.out_out])
+        check_red(
+            params.mean_packet,
+            &[("in", params.r#in), ("out-in", params.out_in), ("out-out", params.out_out)],
+        )
     }
 
     fn new(params: RioThreeParams, environment: Environment) -> Self {

@@ -91,8 +91,16 @@ impl Block for Wred {
     const SOURCE: &'static str = "Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5";
 
     fn check(params: &WredParams) -> Result<(), UnitError> {
-        let sets: Vec<Thresholds> = [params.green, params.yellow, params.red].into_iter().flatten().collect();
-        check_red(params.mean_packet, &sets)
+        let sets = [("green", params.green), ("yellow", params.yellow), ("red", params.red)];
+        let given: Vec<(&str, Thresholds)> =
+            sets.into_iter().filter_map(|(key, set)| Some((key, set?))).collect();
+        if given.is_empty() {
+            return Err(UnitError::new(
+                "no color has thresholds, so packets would be dropped on overflow only; give one some, such as \
+                 yellow = \"40/160/0.1\", or write aqm = \"drop-tail\"",
+            ));
+        }
+        check_red(params.mean_packet, &given)
     }
 
     fn new(params: WredParams, environment: Environment) -> Self {
@@ -135,8 +143,8 @@ pub enum GreenRule {
 red_params! {
     /// Parameters of [`Dwred`].
     DwredParams {
-        /// `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. A queue that no path with a
-        /// `control` passes hears no message and keeps them.
+        /// `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. The queue must
+        /// lie on a path that has a `control` and TCP flows, or there is nothing to follow.
         out: Thresholds,
         /// `min_th` as a share of `max_th`, which is the sum of the windows.
         #[serde(default = "share")] share: Probability,
@@ -182,13 +190,14 @@ impl Block for Dwred {
     const NAME: &'static str = "dwred";
     const SUMMARY: &'static str = "WRED whose thresholds follow the sum of the windows of its path's flows";
     const SOURCE: &'static str = "Bouras & Sevasti, section 4";
+    const FOLLOWS_PATHS: bool = true;
 
     fn check(params: &DwredParams) -> Result<(), UnitError> {
         if params.out.unit() == Unit::Bytes {
             let text = "thresholds that follow windows are in packets, such as 40/160/0.1";
             return Err(UnitError::new(at_key("out", text)));
         }
-        check_red(params.mean_packet, &[params.out])
+        check_red(params.mean_packet, &[("out", params.out)])
     }
 
     fn new(params: DwredParams, environment: Environment) -> Self {

@@ -157,6 +157,10 @@ impl<P: Packet> Block for Dsd<P> {
         Ok(())
     }
 
+    fn rules_for<'a>(params: &'a DsdParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        vec![("rule".into(), &params.rule)]
+    }
+
     fn new(params: DsdParams, environment: Environment) -> Self {
         let Environment { rate } = environment;
         Self {

@@ -79,6 +79,10 @@ impl<P: Packet> Block for Edf<P> {
         Ok(())
     }
 
+    fn rules_for<'a>(params: &'a EdfParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        vec![("rule".into(), &params.rule)]
+    }
+
     fn new(params: EdfParams, environment: Environment) -> Self {
         Self {
             queues: [Queue::new(params.blue), Queue::new(params.green)],

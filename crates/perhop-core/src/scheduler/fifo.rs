@@ -32,6 +32,10 @@ impl<P: Packet> Block for Fifo<P> {
     const SUMMARY: &'static str = "first in, first out; what a queue is when it names no scheduler";
     const SOURCE: &'static str = "RFC 7567, section 2";
 
+    fn rules_for<'a>(params: &'a FifoParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        vec![(String::new(), &params.rule)]
+    }
+
     fn new(params: FifoParams, environment: Environment) -> Self {
         Self { packets: VecDeque::new(), ledger: Ledger::default(), rule: params.rule.build(environment) }
     }

@@ -116,6 +116,11 @@ macro_rules! register_schedulers {
             pub fn paths(&mut self) -> Vec<(String, &mut PathName)> {
                 match self { $(Self::$variant(params) => $block::<Header>::paths(params),)+ }
             }
+
+            /// Its rules, each with its key (empty for that of a FIFO): those that hear of this path, by name, or all.
+            pub fn rules_for(&self, path: Option<&str>) -> Vec<(String, &AqmParams)> {
+                match self { $(Self::$variant(params) => $block::<Header>::rules_for(params, path),)+ }
+            }
         }
 
         impl<P: Packet> Discipline<P> for AnyScheduler<P> {

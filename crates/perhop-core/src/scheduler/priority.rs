@@ -15,7 +15,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::queues::{Queues, books_of_queues, check_queues, paths_of, queue_params};
+use super::queues::{Queues, books_of_queues, check_queues, paths_of, queue_params, rules_of};
 use super::{Dequeued, Discipline, Match, PathName};
 use crate::aqm::{AqmParams, Reason};
 use crate::control::Message;
@@ -126,8 +126,20 @@ impl<P: Packet> Block for Priority<P> {
         check_queues(&params.queues)
     }
 
+    fn fits(params: &PriorityParams, Environment { rate }: Environment) -> Result<(), UnitError> {
+        let above = params.queues.iter().position(|queue| queue.cap.is_some_and(|cap| cap > rate));
+        above.map_or(Ok(()), |n| {
+            let text = format!("the link has {rate} only, so the cap never holds; lower it or leave it out");
+            Err(UnitError::new(at_key(&format!("queues[{n}].cap"), text)))
+        })
+    }
+
     fn paths(params: &mut PriorityParams) -> Vec<(String, &mut PathName)> {
         paths_of(&mut params.queues)
+    }
+
+    fn rules_for<'a>(params: &'a PriorityParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        rules_of(&params.queues, path)
     }
 
     fn new(params: PriorityParams, environment: Environment) -> Self {

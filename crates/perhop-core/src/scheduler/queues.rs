@@ -83,6 +83,11 @@ impl Match {
         self.path.as_ref().is_none_or(|path| path.label == Some(label))
     }
 
+    /// The same by the path's name.
+    fn may_be_on(&self, path: &str) -> bool {
+        self.path.as_ref().is_none_or(|named| named.name == path)
+    }
+
     /// Whether it takes all packets of its path, or of every path.
     fn by_path_alone(&self) -> bool {
         *self == Self { path: self.path.clone(), ..Self::default() }
@@ -190,6 +195,25 @@ pub(super) fn paths_of(queues: &mut [impl QueueParams]) -> Vec<(String, &mut Pat
         Some((format!("queues[{n}].match.path"), path))
     });
     named.collect()
+}
+
+/// The queues' rules, each with its key: those that hear of this path, as [`Queues::on_message`] tells them, or all.
+pub(super) fn rules_of<'a>(
+    queues: &'a [impl QueueParams],
+    path: Option<&str>,
+) -> Vec<(String, &'a AqmParams)> {
+    let everything = Match::default();
+    let mut found = Vec::new();
+    for (n, queue) in queues.iter().enumerate() {
+        let takes = queue.selector().unwrap_or(&everything);
+        if path.is_none_or(|path| takes.may_be_on(path)) {
+            found.push((format!("queues[{n}].rule"), queue.rule()));
+            if path.is_some() && takes.by_path_alone() {
+                break;
+            }
+        }
+    }
+    found
 }
 
 /// What a queue is entitled to.
@@ -464,6 +488,13 @@ pub(super) mod tests {
             queues.gauges().into_iter().filter(|(name, value)| name.ends_with("max_th") && *value == 99.0);
         let names: Vec<String> = heard.map(|(name, _)| name).collect();
         assert_eq!(names, ["rest max_th", "in max_th", "gold max_th"]);
+        let keys = |path| rules_of(&read, path).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        assert_eq!(
+            keys(Some("gold")),
+            ["queues[1].rule", "queues[2].rule", "queues[3].rule"],
+            "the same ones"
+        );
+        assert_eq!(keys(None).len(), 5);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queues::{
     Claim, Queues, books_of_queues, check_claims, check_guarantees, check_queues, paths_of, queue_params,
-    shares,
+    rules_of, shares,
 };
 use super::{Dequeued, Discipline, Match, PathName};
 use crate::aqm::{AqmParams, Reason};
@@ -89,6 +89,10 @@ impl<P: Packet> Block for Wfq<P> {
 
     fn paths(params: &mut WfqParams) -> Vec<(String, &mut PathName)> {
         paths_of(&mut params.queues)
+    }
+
+    fn rules_for<'a>(params: &'a WfqParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        rules_of(&params.queues, path)
     }
 
     fn new(params: WfqParams, environment: Environment) -> Self {
