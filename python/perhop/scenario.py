@@ -644,7 +644,8 @@ class LabelSwitchedPath(Table):
         back: The routers of the way back, from the egress to the ingress; the same ones in reverse
             unless given.
         control: The windows of its TCP flows steer their markers (`marker = "twam"`) and the queues
-            along it (`aqm = "dwred"`); they do not unless given.
+            along it (`aqm = "dwred"`); they do not unless given. Those without a profile steer the
+            queues alone.
     """
 
     via: Sequence[str]

@@ -94,7 +94,7 @@ pub struct LabelSwitchedPath {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Vec<String>>,
     /// The windows of its TCP flows steer their markers (`marker = "twam"`) and the queues along it (`aqm = "dwred"`); they
-    /// do not unless given.
+    /// do not unless given. Those without a profile steer the queues alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<WindowControl>,
 }

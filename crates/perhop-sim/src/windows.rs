@@ -1,5 +1,11 @@
 //! Window control of a label-switched path: each interval, the windows of its flows decide how their markers at the
 //! ingress mark, and the queues along the path hear of their sum (Bouras & Sevasti, sections 3 and 4).
+//!
+//! ## Deviations
+//! The paper has contracted flows only. Best-effort TCP on the path has no part in the marking rule: with its window in the
+//! sum of equation 3, but no rate in the other sum, every contracted flow would be marked IN beyond its contract. Its
+//! packets fill the same queues, so the sum that these hear of (equation 4) counts its window, too.
+//! `best_effort_has_no_part_in_marks_but_in_queues` shows both.
 
 use perhop_core::control::Message;
 use perhop_core::meter::twam::{Reading, shares};
@@ -129,14 +135,16 @@ impl Steering {
                 WindowSource::Passed => f64::from(passed),
             };
         }
-        let rates: Vec<f64> = self.members.iter().map(|member| member.rate).collect();
-        let windows: Vec<f64> = self.members.iter().map(|member| member.window).collect();
+        let contracted = || self.members.iter().filter(|member| member.rate > 0.0);
+        let rates: Vec<f64> = contracted().map(|member| member.rate).collect();
+        let windows: Vec<f64> = contracted().map(|member| member.window).collect();
         let told = shares(&rates, &windows, self.spec.reading).into_iter().map(Message::Share);
         self.looks += 1;
         self.next = now + self.spec.interval;
+        let packets = self.members.iter().map(|member| member.window).sum();
         Decision {
-            shares: self.members.iter().map(|member| member.flow).zip(told).collect(),
-            windows: Message::Windows { path: self.label, number: self.looks, packets: windows.iter().sum() },
+            shares: contracted().map(|member| member.flow).zip(told).collect(),
+            windows: Message::Windows { path: self.label, number: self.looks, packets },
         }
     }
 
@@ -177,6 +185,17 @@ mod tests {
         let decision = control.look(control.next(), |flow| (flow != 12).then_some(6.0));
         assert_eq!(told(&decision), [0.5, 1.0, 1.0], "who does not send has no part");
         assert_eq!(decision.windows, Message::Windows { path: 7, number: 2, packets: 12.0 });
+    }
+
+    #[test]
+    fn best_effort_has_no_part_in_marks_but_in_queues() {
+        let mut control = control("sender");
+        control.members[1].rate = 0.0;
+        let decision = control.look(Instant::ZERO, |flow| Some([30.0, 50.0, 20.0][flow - 10]));
+        // Contracts of 1 and 5 share 50 packets: 8.3 of the first one's 30.
+        assert_eq!(told(&decision), [0.278, 1.0]);
+        assert_eq!(decision.shares.iter().map(|(flow, _)| *flow).collect::<Vec<_>>(), [10, 12]);
+        assert_eq!(decision.windows, Message::Windows { path: 7, number: 1, packets: 100.0 });
     }
 
     #[test]
