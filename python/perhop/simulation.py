@@ -202,14 +202,18 @@ class Result:
     def flows(self) -> pl.DataFrame:
         """One row for each run and flow: rates in bit/s, times in s, packets; null where there is none.
 
-        Throughput, one-way delay (`mean_transit_s`) and RFC 3550's jitter (`jitter_s`; both null for TCP) are
-        measured after the warm-up; packets, drops and RTT over the whole run, warm-up included.
+        All of it is measured after the warm-up: rates, packets, drops, timeouts, round trips, one-way delay
+        (`mean_transit_s`) and RFC 3550's jitter (`jitter_s`; both null for TCP). Packets under way
+        when it ended count where they arrive or are dropped, not where they were sent.
         """
         return pl.concat([_flow_frame(run) for run in self.runs])
 
     @cached_property
     def links(self) -> pl.DataFrame:
-        """One row for each run and link: rate, utilization (fraction), queue (packets), delay (s)."""
+        """One row for each run and link: rate, utilization (fraction), queue (packets), delay (s).
+
+        Packets are counted over the whole run, so that they balance; all else is measured after the warm-up.
+        """
         return pl.DataFrame(
             [row for run in self.runs for row in _link_rows(run)], schema=_LINK_SCHEMA, orient="row"
         )
@@ -277,12 +281,12 @@ class Result:
         return pl.concat(frames) if frames else pl.DataFrame(schema=_QUEUE_SCHEMA)
 
     def classes(self) -> pl.DataFrame:
-        """One row for each `[[flows]]` entry, over the runs; only throughput leaves the warm-up out.
+        """One row for each `[[flows]]` entry, over the runs, measured after the warm-up.
 
         Columns: `class`, `flows`, `profile_bps`; `throughput_bps` (mean over flows, then over runs) with
         `throughput_low_bps` and `throughput_high_bps`, null for a single run; `dropped_green`,
         `dropped_yellow`, `dropped_red` (share of the packets of that color that a queue dropped; null if
-        there were none) and `mean_rtt_s`, counted over the whole run, warm-up included.
+        there were none) and `mean_rtt_s`.
         """
         groups = self.runs[0].groups
         members = [_members(run, len(groups)) for run in self.runs]

@@ -31,7 +31,8 @@ pub struct Scenario {
     pub title: String,
     /// Simulated time of one run.
     pub duration: Duration,
-    /// Throughput, queue lengths and delays are measured after this.
+    /// All that is told of flows, and of links utilization, queue lengths and delays, is measured after this; links count
+    /// their packets over the whole run.
     #[serde(default)]
     pub warmup: Duration,
     /// Links between routers, by name. A router exists by being named in a link.

@@ -24,7 +24,7 @@ use crate::transport::rap::RapSender;
 use crate::transport::tcp::{TcpReceiver, TcpSender};
 use crate::transport::tfrc::{TfrcReceiver, TfrcSender};
 use crate::transport::udp::UdpSender;
-use crate::transport::{Received, Receiver, Sender, Transmit};
+use crate::transport::{Received, Receiver, Sender, SenderStatistics, Transmit};
 
 /// The next look at a receiver that has passed the run's end: any packet comes after it.
 const PAST_THE_END: Instant = Instant::ZERO;
@@ -51,11 +51,22 @@ pub(crate) struct Flow {
     /// Application events still to come: start, then stop.
     start: Instant,
     stop: Instant,
-    outcome: FlowOutcome,
-    /// Packets delivered and segments acknowledged by the end of the warm-up.
-    at_warmup: (u64, u64),
+    started: Instant,
+    /// Data packets dropped, by color.
+    dropped: [u64; 3],
+    at_warmup: Counted,
     /// Packets delivered by the last look.
     at_last_look: u64,
+}
+
+/// What a flow has counted since the run began.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    delivered: u64,
+    acknowledged: u64,
+    marked: [u64; 3],
+    dropped: [u64; 3],
+    sender: SenderStatistics,
 }
 
 /// The host that sends.
@@ -239,8 +250,9 @@ impl Flow {
             datagrams: if is_tcp { Datagrams::NONE } else { Datagrams::new(looks.measured()) },
             start,
             stop: spec.stop.unwrap_or(Instant::NEVER),
-            outcome: FlowOutcome::default(),
-            at_warmup: (0, 0),
+            started: Instant::ZERO,
+            dropped: [0; 3],
+            at_warmup: Counted::default(),
             at_last_look: 0,
         }
     }
@@ -310,7 +322,7 @@ impl Flow {
             let look = self.receiving.look;
             let delivered = self.receiving.delivered;
             if looks.ends_warmup(look) {
-                self.at_warmup.0 = delivered;
+                self.at_warmup.delivered = delivered;
             }
             if let Some((row, interval)) = looks.row(look) {
                 let new = (delivered - self.at_last_look) * u64::from(self.receiving.data_size);
@@ -330,7 +342,9 @@ impl Flow {
         let mut look = self.sending.look;
         while looks.is_passed(look, before) {
             if looks.ends_warmup(look) {
-                self.at_warmup.1 = sender.acknowledged();
+                self.at_warmup.acknowledged = sender.acknowledged();
+                self.at_warmup.sender = sender.statistics();
+                self.at_warmup.marked = self.sending.marked;
             }
             if let Some((row, _)) = looks.row(look) {
                 let window = sender.window().unwrap_or(f64::NAN);
@@ -347,12 +361,19 @@ impl Flow {
     pub(crate) fn be_looked_at(&mut self, looks: &Looks, series: &mut Series) {
         self.pass_deliveries(None, looks, series);
         self.pass_windows(None, looks, series);
+        if looks.warmup_is_over() {
+            // Routers keep to the clock.
+            self.at_warmup.dropped = self.dropped;
+            if self.sending.marking == Place::FirstRouter {
+                self.at_warmup.marked = self.sending.marked;
+            }
+        }
     }
 
     /// Its timers went off. Returns the answer that was due, if one was.
     pub(crate) fn wake_up(&mut self, now: Instant) -> Option<SimPacket> {
         if now >= self.start {
-            self.outcome.started = self.start;
+            self.started = self.start;
             self.start = Instant::NEVER;
             self.sending.sender.start(now);
         }
@@ -379,26 +400,51 @@ impl Flow {
     /// A packet of data, or an answer, was dropped.
     pub(crate) fn lose(&mut self, packet: SimPacket) {
         let is_data = packet.step() < self.receiving.backward;
-        self.outcome.dropped[packet.color().index()] += u64::from(is_data);
+        self.dropped[packet.color().index()] += u64::from(is_data);
         self.datagrams.lose(packet.sequence(), is_data);
     }
 
     pub(crate) fn finish(self, looks: &Looks) -> FlowOutcome {
         let (begin, end) = looks.measured();
-        let (delivered, acknowledged) = self.at_warmup;
+        let new = self.counted().since(&self.at_warmup);
         let bytes = |packets: u64| packets * u64::from(self.receiving.data_size);
         let bps = |packets: u64| bytes(packets) as f64 * 8.0 / end.since(begin).as_secs_f64();
         let transit = self.datagrams.transit();
         FlowOutcome {
-            delivered_packets: self.receiving.delivered,
-            delivered_bytes: bytes(self.receiving.delivered),
-            throughput_bps: bps(self.receiving.delivered - delivered),
-            acked_bps: bps(self.sending.sender.acknowledged() - acknowledged),
+            started: self.started,
+            delivered_packets: new.delivered,
+            delivered_bytes: bytes(new.delivered),
+            throughput_bps: bps(new.delivered),
+            acked_bps: bps(new.acknowledged),
             mean_transit_s: transit.and_then(|transit| transit.mean()),
             jitter_s: transit.and_then(|transit| transit.jitter()),
+            marked: new.marked,
+            dropped: new.dropped,
+            sender: new.sender,
+        }
+    }
+
+    fn counted(&self) -> Counted {
+        Counted {
+            delivered: self.receiving.delivered,
+            acknowledged: self.sending.sender.acknowledged(),
             marked: self.sending.marked,
+            dropped: self.dropped,
             sender: self.sending.sender.statistics(),
-            ..self.outcome
+        }
+    }
+}
+
+impl Counted {
+    /// What has come since an earlier count.
+    fn since(&self, before: &Self) -> Self {
+        let by_color = |now: [u64; 3], then: [u64; 3]| std::array::from_fn(|color| now[color] - then[color]);
+        Self {
+            delivered: self.delivered - before.delivered,
+            acknowledged: self.acknowledged - before.acknowledged,
+            marked: by_color(self.marked, before.marked),
+            dropped: by_color(self.dropped, before.dropped),
+            sender: self.sender.since(&before.sender),
         }
     }
 }

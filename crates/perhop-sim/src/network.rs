@@ -22,7 +22,8 @@ pub struct NodeId(pub u32);
 pub struct Network {
     /// How long it runs.
     pub duration: Duration,
-    /// Throughput, queue lengths and delays are measured after this.
+    /// All that is told of flows, and of links utilization, queue lengths and delays, is measured after this; links count
+    /// their packets over the whole run.
     pub warmup: Duration,
     /// How often probes look; `None` for never.
     pub probe_interval: Option<Duration>,

@@ -22,18 +22,19 @@ pub struct Outcome {
     pub series: Series,
 }
 
-/// What became of one flow.
+/// What became of one flow. All counts are of what happened after the warm-up; those of links are of the whole run, so that
+/// they can be balanced.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowOutcome {
     /// When it began.
     pub started: Instant,
-    /// Packets that reached the receiver for the first time, over the whole run.
+    /// Packets that reached the receiver for the first time.
     pub delivered_packets: u64,
-    /// Their bytes on the wire, over the whole run.
+    /// Their bytes on the wire.
     pub delivered_bytes: u64,
-    /// First deliveries after the warm-up, in bit/s.
+    /// First deliveries, in bit/s.
     pub throughput_bps: f64,
-    /// Segments acknowledged in order after the warm-up, in bit/s on the wire (TCP; else 0).
+    /// Segments acknowledged in order, in bit/s on the wire (TCP; else 0).
     pub acked_bps: f64,
     /// The mean one-way transit time in seconds, from the sending host to the receiving one, of the packets that arrived
     /// after the warm-up; `None` for TCP and where none did.

@@ -153,6 +153,11 @@ impl Looks {
         before.map_or(look <= self.now, |before| look < before)
     }
 
+    /// Whether the clock's look ends the warm-up.
+    pub(crate) fn warmup_is_over(&self) -> bool {
+        self.ends_warmup(self.now)
+    }
+
     /// Whether this look ends the warm-up.
     pub(crate) fn ends_warmup(&self, look: Instant) -> bool {
         look == self.warmup

@@ -4,7 +4,7 @@ mod common;
 
 use common::{RIO, aqm, duplex, every_transport, flow, rap, table1, tcp, tfrc, udp};
 use perhop_core::{Duration, Instant};
-use perhop_sim::{Network, NodeId, Outcome, Service, Simulation, TransportSpec};
+use perhop_sim::{FlowOutcome, Network, NodeId, Outcome, Service, Simulation, TransportSpec};
 use proptest::prelude::*;
 
 fn run(network: &Network, seed: u64, service: Service) -> Outcome {
@@ -87,6 +87,43 @@ fn table1_in_integers() {
 
 type Snapshot = ([u64; 3], [u64; 3], [u64; 3], u64, u64, u64);
 const SNAPSHOT: Snapshot = ([49645, 37421, 0], [49308, 35303, 0], [337, 170, 0], 83262, 3075, 64);
+
+#[test]
+fn what_flows_count_begins_after_the_warm_up_and_what_links_count_does_not() {
+    let network = |warmup, seconds| Network {
+        warmup: Duration::from_secs(warmup),
+        duration: Duration::from_secs(seconds),
+        ..every_transport(aqm("drop-tail", r#"{"limit": "25p"}"#), 40)
+    };
+    for service in [Service::OnDemand, Service::ByEvent] {
+        let [before, after, whole] =
+            [(0, 10), (10, 40), (0, 40)].map(|(warmup, seconds)| run(&network(warmup, seconds), 3, service));
+        let counts = |flow: &FlowOutcome| {
+            let sender = &flow.sender;
+            let (samples, sum) = sender.rtt_samples;
+            let of_sender = [
+                sender.sent,
+                sender.retransmitted,
+                sender.timeouts,
+                sender.fast_retransmits,
+                sender.loss_events,
+            ];
+            let of_packets = [flow.delivered_packets, flow.delivered_bytes, samples, sum as u64];
+            [&of_sender[..], &of_packets, &flow.marked, &flow.dropped].concat()
+        };
+        let mut seen = vec![0; counts(&whole.flows[0]).len()];
+        for (number, flow) in whole.flows.iter().enumerate() {
+            let (before, after) = (counts(&before.flows[number]), counts(&after.flows[number]));
+            let both: Vec<u64> = before.iter().zip(&after).map(|(before, after)| before + after).collect();
+            assert_eq!(both, counts(flow), "flow {number}");
+            seen.iter_mut().zip(before).for_each(|(seen, before)| *seen += before);
+        }
+        // Each kind of count left something out; red is what no meter here marks.
+        let idle: Vec<usize> = (0..seen.len()).filter(|&kind| seen[kind] == 0).collect();
+        assert_eq!(idle, [11, 14]);
+        assert_eq!(after.links[0].counters, whole.links[0].counters);
+    }
+}
 
 #[test]
 fn another_seed_is_another_run_and_the_same_seed_the_same() {
@@ -268,7 +305,11 @@ proptest! {
         assert_same(&outcome, &run(&network, seed, Service::ByEvent));
         for flow in &outcome.flows {
             prop_assert!(flow.throughput_bps <= rate_kbps as f64 * 1e3 * 1.02 + 8000.0);
+        }
+        let whole = run(&Network { warmup: Duration::ZERO, ..network }, seed, Service::OnDemand);
+        for (flow, measured) in whole.flows.iter().zip(&outcome.flows) {
             prop_assert!(flow.delivered_packets <= flow.sender.sent);
+            prop_assert!(measured.sender.sent <= flow.sender.sent, "the warm-up is left out");
         }
         for link in &outcome.links {
             prop_assert!(link.utilization <= 1.0 + 1e-9, "{}", link.utilization);

@@ -39,7 +39,9 @@ class Summary:
     plots: Sequence[tuple[Plot, Sequence[Row]]]
     scenario: Mapping[str, Any]
     link_classes: Sequence[Mapping[str, str]] = ()
-    counted: str = "Shares lost, drops and RTT are counted over the whole run, warm-up included."
+    counted: str = (
+        "Packets and drops of links are counted over the whole run, warm-up included; all else after it."
+    )
 
     def text(self) -> str:
         """The summary as plain text."""

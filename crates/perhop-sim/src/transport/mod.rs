@@ -41,6 +41,22 @@ pub struct SenderStatistics {
     pub rtt_samples: (u64, u128),
 }
 
+impl SenderStatistics {
+    /// What has come since an earlier count.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let (samples, sum) = self.rtt_samples;
+        let (samples_before, sum_before) = before.rtt_samples;
+        Self {
+            sent: self.sent - before.sent,
+            retransmitted: self.retransmitted - before.retransmitted,
+            timeouts: self.timeouts - before.timeouts,
+            fast_retransmits: self.fast_retransmits - before.fast_retransmits,
+            loss_events: self.loss_events - before.loss_events,
+            rtt_samples: (samples - samples_before, sum - sum_before),
+        }
+    }
+}
+
 /// Any sender.
 #[derive(Clone, Debug)]
 #[expect(
