@@ -7,6 +7,7 @@ import json
 import pytest
 
 from perhop.output.topology import (
+    MOST_HOSTS,
     MOST_LINES,
     _staggered,
     distinct,
@@ -71,6 +72,27 @@ def test_what_begins_at_a_router_is_named_and_the_rest_counted() -> None:
 
 def test_many_groups_that_are_alike_share_a_line() -> None:
     assert "27 × group &lt;0&gt; … group &lt;8&gt; (tcp reno) → c" in drawn(scenario(MOST_LINES + 1))
+
+
+def test_hosts_that_are_alike_are_drawn_once_at_either_end() -> None:
+    near, far = ({"rate": "10Mbps", "delay": delay} for delay in ("1ms", "7ms"))
+    flow = {"from": "a", "to": "c", "transport": {"tcp": "reno"}}
+    flows = [
+        {**flow, "name": "near", "count": 3, "access": near},
+        {**flow, "name": "far", "count": 2, "access": near, "egress": far},
+        {**flow, "name": "at the router"},
+    ]
+    found: dict[str, object] = {"duration": "1s", "links": LINKS, "flows": flows}
+    picture = drawn(found)
+    for text in ("5 hosts, 10Mbps, 1ms", "3 hosts, 10Mbps, 1ms", "2 hosts, 10Mbps, 7ms"):
+        assert picture.count(text) == 1, text
+    assert picture.count("hosts") == 3
+    assert "host" not in drawn(scenario())
+    several = [
+        {**flow, "name": f"{n}", "access": {"rate": "10Mbps", "delay": f"{n}ms"}}
+        for n in range(MOST_HOSTS + 1)
+    ]
+    assert drawn({**found, "flows": several}).count("4 hosts, 4 kinds of links") == 2
 
 
 def test_lines_of_routers_in_a_row_do_not_meet() -> None:

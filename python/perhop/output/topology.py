@@ -1,4 +1,4 @@
-"""A picture of a scenario's network, drawn from the scenario itself: routers, links, queues, flows."""
+"""A picture of a scenario's network, drawn from the scenario itself: routers, links, queues, hosts, flows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,16 @@ LINE_INCHES = 0.145
 ABOVE_INCHES, BELOW_INCHES = 0.6, 0.45
 """Room of a row of routers over and under it, without the flows' lines."""
 FLOWS_INCHES = 0.25
+"""How far below a router the lines on its flows begin, if it has no hosts."""
+HOSTS_INCHES, HOST_INCHES = 0.42, 0.17
+"""How far below a router its first hosts stand, and others below those; lines on flows begin below them."""
 RULE_INCHES = 0.08
+MOST_HOSTS = 3
+"""Kinds of hosts at a router that are drawn one by one; more are drawn as one."""
 MOST_LINES = 8
 """Lines on flows at a router; what does not fit is counted."""
+SHORT_LINE = 36
+"""Letters of a line that fits between the last router and the margin."""
 
 
 def topology(scenario: Mapping[str, Any], name: str) -> Picture:
@@ -91,16 +98,20 @@ def _figure(scenario: Mapping[str, Any]) -> Figure:
     texts = _staggered({router: _flow_texts(scenario, router) for router in at}, at)
     columns = max(column for column, _ in at.values()) + 1
     rows = max(row for _, row in at.values()) + 1
-    below = BELOW_INCHES + LINE_INCHES * max(map(len, texts.values()))
+    stands = {router: _host_texts(scenario, router) for router in at}
+    most = max(map(len, stands.values()))
+    hosts = HOSTS_INCHES - FLOWS_INCHES / 2 + HOST_INCHES * (most - 1) if most else 0.0
+    below = BELOW_INCHES + hosts + LINE_INCHES * max(map(len, texts.values()))
     row_inches = ABOVE_INCHES + below
     figure = Figure(figsize=(STEP_INCHES * columns + 0.6, rows * row_inches))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
-    axes.set_xlim(-0.45, columns - 0.55 + 0.25)
+    axes.set_xlim(-0.25, columns - 0.1)
     axes.set_ylim(-(rows - 1) - below / row_inches, ABOVE_INCHES / row_inches)
     for name, link in scenario["links"].items():
         _draw_link(axes, name, link, at, RULE_INCHES / row_inches)
     for router, (column, row) in at.items():
+        _draw_hosts(axes, stands[router], column, -row, row_inches)
         box = {"facecolor": SERIES[1], "edgecolor": SERIES[1], "boxstyle": "round,pad=0.45"}
         axes.text(
             column, -row, router, color="white", ha="center", va="center", fontsize=8, bbox=box, zorder=4
@@ -108,9 +119,11 @@ def _figure(scenario: Mapping[str, Any]) -> Figure:
         if texts[router]:
             axes.text(
                 column,
-                -row - FLOWS_INCHES / row_inches,
+                -row - (FLOWS_INCHES + hosts) / row_inches,
                 "\n".join(texts[router]),
-                ha="left" if column == 0 and columns > 1 else "center",
+                ha="left"
+                if column < columns - 1 or len(max(texts[router], key=len)) <= SHORT_LINE
+                else "center",
                 va="top",
                 fontsize=7.5,
                 color=INK,
@@ -157,6 +170,20 @@ def _draw_link(
         axes.text(middle[0], middle[1] - drop, rule, va="top", color=MUTED, bbox=box, **small)
 
 
+def _draw_hosts(axes: Axes, texts: Sequence[str], x: float, y: float, row_inches: float) -> None:
+    """Small nodes that hang below a router, one for all hosts that are alike, with what joins them to it."""
+    heights = [y - (HOSTS_INCHES + HOST_INCHES * n) / row_inches for n in range(len(texts))]
+    if heights:
+        axes.plot([x, x], [y, heights[-1]], color=MUTED, linewidth=0.9, zorder=1)
+    for text, height in zip(texts, heights, strict=True):
+        axes.plot(
+            [x], [height], marker="o", markersize=5, markerfacecolor="white", markeredgecolor=MUTED, zorder=2
+        )
+        axes.annotate(
+            text, (x, height), (7, 0), textcoords="offset points", va="center", fontsize=7.5, color=MUTED
+        )
+
+
 def queue_text(queue: Mapping[str, Any] | None) -> str:
     """A queue's rule in a few words: `rio`, `edf: abe`, `wfq: a red, b red`; empty without one."""
     if queue is None:
@@ -166,6 +193,24 @@ def queue_text(queue: Mapping[str, Any] | None) -> str:
     inner = queue.get("queues", [queue])
     rules = [" ".join(filter(None, (one.get("name"), one["rule"]["aqm"]))) for one in inner]
     return f"{queue['scheduler']}: {', '.join(rules)}"
+
+
+def _host_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
+    """The hosts at a router, by their links to it: `20 hosts, 10Mbps, 1ms`."""
+    alike: Counter[str] = Counter()
+    for flow in scenario["flows"]:
+        sends = flow.get("access")
+        links = (sends, flow.get("egress") or sends)
+        for end, link in zip(_ends(scenario, flow), links, strict=True):
+            if end == router and link:
+                alike[f"{link['rate']}, {link['delay']}"] += int(flow["count"])
+
+    def text(count: int, link: str) -> str:
+        return f"{count} host{'s' if count > 1 else ''}, {link}"
+
+    if len(alike) > MOST_HOSTS:
+        return [text(sum(alike.values()), f"{len(alike)} kinds of links")]
+    return [text(count, link) for link, count in alike.items()]
 
 
 def _flow_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
