@@ -125,6 +125,32 @@ def test_rates_by_burst() -> None:
     assert sum(found["on"]) == pytest.approx(40, rel=0.03)
 
 
+def test_rates_in_time_are_means_of_a_contracts_flows_over_ten_seconds() -> None:
+    run = perhop.run({**build(PROPOSED, 4), "duration": "130s"}).runs[0]
+    found = list(scenarios.rates_in_time({}, run, SETS["A"]))
+    assert {s.factors["time_s"] for s in found} == {110.0, 120.0, 130.0}
+    times = np.asarray(run.raw["series"]["time_s"])
+    rates = np.asarray(run.raw["series"]["throughput_bps"])
+    (large,) = (s.value for s in found if s.factors == {"contract": 5.0, "time_s": 120.0})
+    assert large == pytest.approx(rates[(times > 110) & (times <= 120)][:, 7:10].mean() / 1e6)
+
+
+def test_windows_in_time_are_those_of_one_flow_in_the_first_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenarios, "SINCE", {1: 5.0})
+    monkeypatch.setattr(scenarios, "SHOWN", (12.0, 13.0))
+    monkeypatch.setattr(scenarios, "COMPARED", (PROPOSED,))
+    monkeypatch.setattr(scenarios, "SETS", {"A": SETS["A"]})
+    runs = perhop.run({**build(PROPOSED), "duration": "20s", "warmup": "5s"}, runs=2, seed=4).runs
+    key = scenarios.cell(1, PROPOSED, "A")
+    taken = [(run.seed, sample) for run in runs for sample in scenarios.windows_in_time(key, run)]
+    rows = list(scenarios.one_run(Evidence(taken, [])))
+    assert [(r.factors["time_s"], r.factors["contract"]) for r in rows] == [
+        (at, contract) for at in (12.0, 13.0) for contract in (1.0, 3.0, 5.0)
+    ]
+    seen = np.asarray(runs[0].raw["series"]["cwnd_packets"])
+    assert [row.mean for row in rows] == [seen[at - 1, flow] for at in (12, 13) for flow in (0, 3, 7)]
+
+
 def test_the_far_path_is_as_far_as_it_says() -> None:
     for queues in (ablation.ONE, ablation.TWO):
         links = ablation.two_paths(queues)["links"]

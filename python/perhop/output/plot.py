@@ -125,6 +125,8 @@ def pictures(plot: Plot, rows: Sequence[Row], study: str) -> Picture:
         title = f"{plot.title} ({study})"
         figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
         figure.text(0.01, 0.005, caption(plot, rows), fontsize=8, color=MUTED, va="bottom")
+        if plot.kind == "bars":
+            uncover(figure)  # not before the title has taken its room
         return Picture(f"{study}-{plot.id}", title, to_svg(figure), to_png(figure))
 
 
@@ -134,6 +136,8 @@ def inline_panels(plot: Plot, rows: Sequence[Row], study: str) -> list[str]:
     with mpl.rc_context({**STYLE, "svg.fonttype": "none"}):
         for index, panel in enumerate(_panels(plot, rows)):
             figure = _figure(plot, rows, [panel], footed=False)
+            if plot.kind == "bars":
+                uncover(figure)
             name = f"{study}-{plot.id}-{index}"
             alt = (
                 plot.title
@@ -153,8 +157,8 @@ def _panels(plot: Plot, rows: Sequence[Row]) -> list[Factor | None]:
 
 def _figure(plot: Plot, rows: Sequence[Row], panels: Sequence[Factor | None], *, footed: bool) -> Figure:
     alone = len(panels) == 1
-    columns = min(len(panels), COLUMNS)
-    lines = math.ceil(len(panels) / columns)
+    lines = math.ceil(len(panels) / COLUMNS)
+    columns = math.ceil(len(panels) / lines)  # four panels stand two by two
     width, height = PANEL_INCHES if alone else SMALL_PANEL_INCHES
     if plot.kind == "dots":
         categories = {row.factors[plot.x.factor] for row in chosen(rows, plot.metric, plot.where)}
@@ -174,8 +178,6 @@ def _figure(plot: Plot, rows: Sequence[Row], panels: Sequence[Factor | None], *,
             place.tick_params(axis="x", labelrotation=0 if alone else 28, labelsize=8)
         if index % columns:
             place.set_ylabel("")
-    if plot.kind == "bars":
-        uncover(figure)
     return figure
 
 

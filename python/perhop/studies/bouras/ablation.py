@@ -10,6 +10,7 @@ from perhop.studies.bouras.common import (
     BASELINE,
     PROPOSED,
     RUNS,
+    SCHEME_NAMES,
     SCHEMES,
     SET_AXIS,
     SETS,
@@ -19,7 +20,7 @@ from perhop.studies.bouras.common import (
     basics,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Judgement, Sample, Study, Table, by_interval
+from perhop.study import Axis, Judgement, Plot, Sample, Study, Table, by_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -205,6 +206,20 @@ def unequal_trips(evidence: Evidence) -> Judgement:
     )
 
 
+def _plot(metric: str, title: str, y_label: str) -> Plot:
+    return Plot(
+        id=metric,
+        title=title,
+        kind="bars",
+        metric=metric,
+        x=SET_AXIS,
+        series=Axis("scheme", "Scheme", {scheme: SCHEME_NAMES[scheme] for scheme in COMBINED}),
+        y_label=y_label,
+        facet=Axis("scenario", "Scenario", {n: f"{rate:g} Mbit/s" for n, rate in CAPACITY.items()}),
+        where={"part": "combinations"},
+    )
+
+
 ABLATION = Study(
     id="bouras-ablation",
     title="Which part does what",
@@ -237,7 +252,7 @@ ABLATION = Study(
             digits=1,
         ),
         Table("Mean window, packets", {"mean_window": ""}, SCHEMES, (SCENARIOS, SET_AXIS), digits=1),
-        Table("Timeouts of a flow in 200 s", {"timeouts": ""}, SCHEMES, (SCENARIOS, SET_AXIS), digits=2),
+        Table("Timeouts of a flow in 180 s", {"timeouts": ""}, SCHEMES, (SCENARIOS, SET_AXIS), digits=2),
         Table(
             "Mean queue of the first link, share of the bandwidth-delay product",
             {"queue": ""},
@@ -255,7 +270,10 @@ ABLATION = Study(
             digits=2,
         ),
     ),
-    plots=(),
+    plots=(
+        _plot("spread", "Spread of rate over contract", "standard deviation over mean"),
+        _plot("timeouts", "Timeouts of a flow in 180 s", "timeouts per flow"),
+    ),
     notes=STATEMENT.notes,
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,

@@ -25,13 +25,14 @@ from perhop.studies.bouras.common import (
     TITLE,
     basics,
     group_text,
+    groups,
     in_order,
     proportional,
     theoretical_windows,
     windows,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Judgement, Plot, Reference, Sample, Study, Table, by_interval
+from perhop.study import Axis, Judgement, Plot, Reference, Row, Sample, Study, Table, by_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,6 +51,10 @@ LATE = {"A": (3, 7, 10), "C": (4, 7, 10)}
 PERIOD_S = 100
 """Bursts of scenario 4 are on for so long, from this time on, and then off for as long."""
 LONG_RUNS = 6
+STEP_S = 10
+"""Figure 5's rates in time are means over so many seconds."""
+SHOWN = tuple(float(at) for at in range(101, 201))
+"""Figure 2's windows in time are shown at these, in s."""
 
 
 def cell(scenario: int, scheme: str, contracts: str) -> dict[str, Any]:
@@ -89,6 +94,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         yield Sample(factors, "seen_error", "fraction", float(np.nanmean(np.abs(estimate - seen) / seen)))
     if scenario == 4:
         yield from burst_samples(factors, run, rates)
+        yield from rates_in_time(factors, run, contracts)
 
 
 def burst_samples(factors: Factors, run: Run, rates: np.ndarray[Any, Any]) -> Iterator[Sample]:
@@ -105,6 +111,40 @@ def burst_samples(factors: Factors, run: Run, rates: np.ndarray[Any, Any]) -> It
         yield Sample(key, "spread", "fraction", float(np.std(got / rates) / np.mean(got / rates)))
         for number in range(1, 11):
             yield Sample({**key, "flow": number}, "throughput", "Mbit/s", float(got[number - 1]))
+
+
+def rates_in_time(factors: Factors, run: Run, contracts: tuple[float, ...]) -> Iterator[Sample]:
+    """Scenario 4: the mean rate of a flow of each contract, by steps of 10 s, which end at `time_s`."""
+    mbps = np.asarray(run.raw["series"]["throughput_bps"])[:, :10] / 1e6
+    steps = mbps[: len(mbps) // STEP_S * STEP_S].reshape(-1, STEP_S, 10).mean(axis=1)
+    for rate, numbers in groups(contracts).items():
+        means = steps[:, [number - 1 for number in numbers]].mean(axis=1)
+        for step, value in enumerate(means, start=1):
+            if (at := step * STEP_S) > SINCE[4]:
+                key = {**factors, "contract": rate, "time_s": float(at)}
+                yield Sample(key, "rate_at", "Mbit/s", float(value))
+
+
+def windows_in_time(factors: Factors, run: Run) -> Iterator[Sample]:
+    """The samples of Figure 2: also the window of the first flow of each contract, each second."""
+    yield from samples(factors, run)
+    series = run.raw["series"]
+    seen = np.asarray(series["cwnd_packets"])
+    for rate, (number, *_) in groups(SETS[str(factors["set"])]).items():
+        for at, window in zip(np.asarray(series["time_s"]), seen[:, number - 1], strict=True):
+            if at in SHOWN:
+                yield Sample(
+                    {**factors, "contract": rate, "time_s": float(at)}, "window_at", "packets", float(window)
+                )
+
+
+def one_run(evidence: Evidence) -> Iterator[Row]:
+    """These windows in the first run: a mean over runs would hide how they move."""
+    for scheme, (name, rates), at in itertools.product(COMPARED, SETS.items(), SHOWN):
+        for rate in groups(rates):
+            key = {**cell(1, scheme, name), "contract": rate, "time_s": at}
+            values = evidence.by_seed("window_at", key)
+            yield Row(key, "window_one_run", "packets", None, values[min(values)], None, 1)
 
 
 def difference(
@@ -146,7 +186,7 @@ def no_slow_start(evidence: Evidence) -> Judgement:
     found = {(scheme, s): evidence.mean("timeouts", cell(1, scheme, s)) for scheme in COMPARED for s in SETS}
     most = max(max(evidence.by_seed("timeouts", cell(1, PROPOSED, s)).values()) for s in SETS)
     text = "; ".join(f"{SCHEME_NAMES[k]}, set {s}: {v:.2f}" for (k, s), v in found.items())
-    return Judgement(most == 0, f"Timeouts of a flow in 200 s: {text}.")
+    return Judgement(most == 0, f"Timeouts of a flow in 180 s: {text}.")
 
 
 def ordered(metric: str, scenario: int) -> Callable[[Evidence], Judgement]:
@@ -295,6 +335,22 @@ def _plot(scenario: int, metric: str, title: str, y_label: str, contracts: str) 
     )
 
 
+def _in_time(metric: str, title: str, y_label: str, contracts: str, scenario: int) -> Plot:
+    """A line for each contract, a panel for each scheme."""
+    names = {rate: f"{rate:g} Mbit/s" for rate in sorted(groups(SETS[contracts]), reverse=True)}
+    return Plot(
+        id=f"{metric.replace('_', '-')}-{contracts.lower()}",
+        title=f"{title}, set {contracts}",
+        kind="lines",
+        metric=metric,
+        x=Axis("time_s", "Time, s"),
+        series=Axis("contract", "Contract", names),
+        y_label=y_label,
+        facet=SCHEMES,
+        where={"scenario": scenario, "set": contracts},
+    )
+
+
 def _study(
     item: str,
     title: str,
@@ -304,6 +360,8 @@ def _study(
     judges: Mapping[str, Callable[[Evidence], Judgement]],
     tables: Sequence[Table],
     plots: Sequence[Plot] = (),
+    take: Callable[[Factors, Run], Iterator[Sample]] = samples,
+    summaries: Callable[[Evidence], Iterator[Row]] | None = None,
     runs: int = RUNS,
 ) -> Study:
     stated = THIS.item(item)
@@ -315,7 +373,8 @@ def _study(
         # The proposal comes first, since the network's picture is that of the first cell.
         cells=[cell(n, scheme, s) for n in scenarios for scheme in reversed(COMPARED) for s in SETS],
         scenario=build,
-        samples=samples,
+        samples=take,
+        summaries=summaries,
         published=stated.values,
         claims=claims(stated.claims, judges),
         notes=stated.notes,
@@ -345,7 +404,7 @@ FIG2 = _study(
             1,
         ),
         _table(
-            "Timeouts of a flow in 200 s; use of the path", {"timeouts": "timeouts", "utilization": "use"}, 1
+            "Timeouts of a flow in 180 s; use of the path", {"timeouts": "timeouts", "utilization": "use"}, 1
         ),
         *(_by_flow("window", "Mean window of each flow, packets", 1, s, 1) for s in SETS),
         Table(
@@ -362,7 +421,15 @@ FIG2 = _study(
             where={"link": "R1-R2"},
         ),
     ),
-    plots=tuple(_plot(1, "window", "Mean window", "packets", s) for s in SETS),
+    plots=(
+        *(
+            _in_time("window_one_run", "Window of one flow of each contract in one run", "packets", s, 1)
+            for s in SETS
+        ),
+        *(_plot(1, "window", "Mean window", "packets", s) for s in SETS),
+    ),
+    take=windows_in_time,
+    summaries=one_run,
 )
 
 FIG3 = _study(
@@ -439,5 +506,11 @@ FIG5 = _study(
             )
             for s in SETS
         ),
+    ),
+    plots=tuple(
+        _in_time(
+            "rate_at", "Rate of a flow by contract; bursts from 100 to 200 s, 300 to 400 s, …", "Mbit/s", s, 4
+        )
+        for s in SETS
     ),
 )
