@@ -27,7 +27,6 @@ __all__ = [
     "Aqm",
     "DropTail",
     "Drr",
-    "DrrQueue",
     "Dsd",
     "Dwred",
     "Edf",
@@ -51,6 +50,7 @@ __all__ = [
     "RioThree",
     "Scenario",
     "Scheduler",
+    "SharingQueue",
     "Tcp",
     "Tfrc",
     "ThreePrecedence",
@@ -60,7 +60,6 @@ __all__ = [
     "Twam",
     "Udp",
     "Wfq",
-    "WfqQueue",
     "WindowControl",
     "Wred",
 ]
@@ -497,14 +496,15 @@ class Priority(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrrQueue(Table):
-    """One queue of a port served by deficit round robin.
+class SharingQueue(Table):
+    """One queue of a port whose link is shared out by rates and weights.
 
     Attributes:
         name: Its name, in tables and files.
         match: The packets that it takes, if no earlier queue does; the last queue takes all that are
             left, and has none.
-        rate: The rate that it is guaranteed; its rule counts idle time by it.
+        rate: The rate that it is guaranteed (C_AF of Bouras & Sevasti); its rule counts idle time by
+            it.
         weight: Without a rate: its part, beside the others without one, of what the guaranteed rates
             leave; 1 unless given.
         rule: Who is dropped; it sees this queue alone.
@@ -531,30 +531,8 @@ class Drr(Table):
 
     TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "drr")
 
-    queues: Sequence[DrrQueue]
+    queues: Sequence[SharingQueue]
     quantum: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class WfqQueue(Table):
-    """One queue of a port served by weighted fair queueing.
-
-    Attributes:
-        name: Its name, in tables and files.
-        match: The packets that it takes, if no earlier queue does; the last queue takes all that are
-            left, and has none.
-        rate: The rate that it is guaranteed (C_AF of Bouras & Sevasti); its rule counts idle time by
-            it.
-        weight: Without a rate: its part, beside the others without one, of what the guaranteed rates
-            leave; 1 unless given.
-        rule: Who is dropped; it sees this queue alone.
-    """
-
-    name: str
-    rule: Aqm
-    match: Match | None = None
-    rate: str | None = None
-    weight: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -569,7 +547,7 @@ class Wfq(Table):
 
     TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "wfq")
 
-    queues: Sequence[WfqQueue]
+    queues: Sequence[SharingQueue]
 
 
 Scheduler: TypeAlias = Fifo | Edf | Dsd | Priority | Drr | Wfq

@@ -114,13 +114,13 @@ def test_paths_and_queues_can_be_built() -> None:
         return perhop.Link(from_=a, to=b, rate="20Mbps", delay="5ms")
 
     queues = [
-        perhop.WfqQueue(
+        perhop.SharingQueue(
             name="ef", match=perhop.Match(dscp=46), rate="1Mbps", rule=perhop.DropTail(limit="50p")
         ),
-        perhop.WfqQueue(
+        perhop.SharingQueue(
             name="gold", match=perhop.Match(path="gold"), weight=2, rule=perhop.DropTail(limit="99p")
         ),
-        perhop.WfqQueue(name="rest", rule=perhop.Red(thresholds="5/50/0.1", limit="99p")),
+        perhop.SharingQueue(name="rest", rule=perhop.Red(thresholds="5/50/0.1", limit="99p")),
     ]
     port = perhop.Link(from_="b", to="c", rate="10Mbps", delay="5ms", queue=perhop.Wfq(queues=queues))
     tcp = Tcp(tcp="newreno")

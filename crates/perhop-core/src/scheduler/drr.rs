@@ -8,47 +8,27 @@
 //! rounds in which nobody could send are skipped at once (`rounds_without_a_packet_are_skipped`).
 
 use std::collections::VecDeque;
-use std::num::NonZeroU32;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::queues::{
-    Claim, Queues, books_of_queues, check_claims, check_guarantees, check_queues, paths_of, queue_params,
-    rules_of, shares,
+    Queues, SharingQueue, books_of_queues, check_claims, check_guarantees, check_queues, paths_of, rules_of,
+    shares,
 };
-use super::{Dequeued, Discipline, Match, PathName};
+use super::{Dequeued, Discipline, PathName};
 use crate::aqm::{AqmParams, Reason};
 use crate::control::Message;
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Bytes, Context, Environment, Header, Ledger, Occupancy, Packet};
 
-queue_params! {
-    /// One queue of a port served by deficit round robin.
-    DrrQueue {
-        /// The rate that it is guaranteed; its rule counts idle time by it.
-        rate: Option<Bitrate>,
-        /// Without a rate: its part, beside the others without one, of what the guaranteed rates leave; 1 unless given.
-        weight: Option<NonZeroU32>,
-    }
-}
-
-impl Claim for DrrQueue {
-    fn rate(&self) -> Option<Bitrate> {
-        self.rate
-    }
-    fn weight(&self) -> Option<NonZeroU32> {
-        self.weight
-    }
-}
-
 /// Parameters of [`Drr`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DrrParams {
     /// The queues, in the order of their first turns.
-    pub queues: Vec<DrrQueue>,
+    pub queues: Vec<SharingQueue>,
     /// What a turn gives to the queue with the smallest share; the others' quanta are in proportion.
     #[serde(default = "one_packet")]
     pub quantum: Bytes,

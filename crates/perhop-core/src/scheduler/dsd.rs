@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::services::{Books, books_of_services};
 use super::{Dequeued, Discipline, ForeseenFifo};
 use crate::abe::Service;
 use crate::aqm::{AqmParams, Reason};
@@ -106,8 +107,7 @@ pub struct Dsd<P> {
     flat_link: Serializer,
     blue: Blue<P>,
     green: VecDeque<Held<P>>,
-    ledgers: [Ledger; 2],
-    total: Occupancy,
+    books: Books,
     /// When the packet in transmission is sent.
     busy_until: Instant,
     bias: f64,
@@ -172,8 +172,7 @@ impl<P: Packet> Block for Dsd<P> {
             flat_link: Serializer::new(rate),
             blue: Blue { packets: VecDeque::new(), due: 0, due_bytes: 0 },
             green: VecDeque::new(),
-            ledgers: [Ledger::default(), Ledger::default()],
-            total: Occupancy::EMPTY,
+            books: Books::new(),
             busy_until: Instant::ZERO,
             bias: params.bias.get(),
             control: params.control.map(|interval| Control::new(interval, &params)),
@@ -221,7 +220,7 @@ impl<P: Packet> Dsd<P> {
         let size = u64::from(header.size);
         let own = self.time_of(size);
         let due = self.blue.due_bytes_before(now + self.bound + own);
-        let green = self.ledgers[Service::Green.index()].occupancy.bytes();
+        let green = self.books.ledgers()[Service::Green.index()].occupancy.bytes();
         self.busy_until.since(now) + self.time_of(green + due + size) <= self.bound + own
     }
 
@@ -246,7 +245,7 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
         header.arrived = cx.now;
         let service = Service::of(header.dscp);
         let ledger = service.index();
-        self.ledgers[ledger].counters.arrive(header.color);
+        self.books.arrive(header);
         if let Some(control) = &mut self.control {
             control.settle(cx.now, &mut self.bias);
             control.arrived[ledger] += 1;
@@ -255,15 +254,14 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
         let deadline = match self.admit(&header, cx) {
             Ok(deadline) => deadline,
             Err(reason) => {
-                self.ledgers[ledger].counters.drop(header.color, reason);
+                self.books.refuse(&header, reason);
                 if let Some(control) = &mut self.control {
                     control.lost[ledger] += 1;
                 }
                 return Err((packet, reason));
             }
         };
-        self.total.add(header.color, header.size);
-        self.ledgers[ledger].admit(&header);
+        self.books.admit(&header);
         match service {
             Service::Blue => self.blue.packets.push_back(Held { packet, deadline }),
             Service::Green => self.green.push_back(Held { packet, deadline }),
@@ -277,9 +275,7 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
             (None, None) => return Dequeued::Wait(None),
             (_, Some(green)) if cx.now > green.deadline => {
                 let late = self.green.pop_front().expect("its head was looked at").packet;
-                let header = late.header();
-                self.ledgers[Service::Green.index()].expel(header, Reason::Late);
-                self.total.remove(header.color, header.size);
+                self.books.expel(late.header(), Reason::Late);
                 if let Some(control) = &mut self.control {
                     control.lost[Service::Green.index()] += 1;
                 }
@@ -296,8 +292,7 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
         let packet = packet.expect("its head was looked at");
         let header = packet.header();
         self.busy_until = cx.now + self.time_of(u64::from(header.size));
-        self.ledgers[service.index()].send(header);
-        self.total.remove(header.color, header.size);
+        self.books.send(header);
         if let Some(control) = &mut self.control {
             control.sent[service.index()] += 1;
             let waited = &mut control.waited[service.index()];
@@ -306,22 +301,7 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
         Dequeued::Sent(packet)
     }
 
-    fn occupancy(&self) -> &Occupancy {
-        &self.total
-    }
-
-    fn ledgers(&self) -> &[Ledger] {
-        &self.ledgers
-    }
-
-    fn class_name(&self, class: usize) -> &str {
-        Service::ALL[class].name()
-    }
-
-    #[inline]
-    fn class_of(&self, packet: &Header) -> usize {
-        Service::of(packet.dscp).index()
-    }
+    books_of_services!();
 
     fn gauges(&self) -> Vec<(String, f64)> {
         let mut gauges = self.flat.gauges();

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::services::{Books, books_of_services};
 use super::{Dequeued, Discipline};
 use crate::abe::Service;
 use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
@@ -40,8 +41,7 @@ const fn tenth() -> Duration {
 pub struct Edf<P> {
     /// By service.
     queues: [Queue<P>; 2],
-    ledgers: [Ledger; 2],
-    total: Occupancy,
+    books: Books,
     /// Packets let in so far.
     admitted: u64,
     rule: AnyAqm,
@@ -86,8 +86,7 @@ impl<P: Packet> Block for Edf<P> {
     fn new(params: EdfParams, environment: Environment) -> Self {
         Self {
             queues: [Queue::new(params.blue), Queue::new(params.green)],
-            ledgers: [Ledger::default(), Ledger::default()],
-            total: Occupancy::EMPTY,
+            books: Books::new(),
             admitted: 0,
             rule: params.rule.build(environment),
         }
@@ -131,16 +130,15 @@ impl<P: Packet> Discipline<P> for Edf<P> {
         header.arrived = cx.now;
         let service = Service::of(header.dscp).index();
         let deadline = cx.now + self.queues[service].offset;
-        self.ledgers[service].counters.arrive(header.color);
+        self.books.arrive(header);
         let other = &mut self.queues[1 - service];
         let overtaken = other.packets.len() - other.due_by(deadline);
-        self.total.set_overtaken(overtaken as u32);
-        if let Verdict::Drop(reason) = self.rule.on_arrival(header, &self.total, cx) {
-            self.ledgers[service].counters.drop(header.color, reason);
+        self.books.total.set_overtaken(overtaken as u32);
+        if let Verdict::Drop(reason) = self.rule.on_arrival(header, &self.books.total, cx) {
+            self.books.refuse(header, reason);
             return Err((packet, reason));
         }
-        self.total.add(header.color, header.size);
-        self.ledgers[service].admit(header);
+        self.books.admit(header);
         self.queues[service].packets.push_back(Held { packet, deadline, number: self.admitted });
         self.admitted += 1;
         Ok(())
@@ -158,27 +156,11 @@ impl<P: Packet> Discipline<P> for Edf<P> {
             _ => Service::Green,
         };
         let packet = self.queues[service.index()].pop().expect("its head was looked at");
-        self.ledgers[service.index()].send(packet.header());
-        self.total.remove(packet.header().color, packet.header().size);
+        self.books.send(packet.header());
         Dequeued::Sent(packet)
     }
 
-    fn occupancy(&self) -> &Occupancy {
-        &self.total
-    }
-
-    fn ledgers(&self) -> &[Ledger] {
-        &self.ledgers
-    }
-
-    fn class_name(&self, class: usize) -> &str {
-        Service::ALL[class].name()
-    }
-
-    #[inline]
-    fn class_of(&self, packet: &Header) -> usize {
-        Service::of(packet.dscp).index()
-    }
+    books_of_services!();
 
     fn gauges(&self) -> Vec<(String, f64)> {
         self.rule.gauges().map(|(name, value)| (name.into(), value)).collect()

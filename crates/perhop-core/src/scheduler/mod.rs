@@ -7,16 +7,17 @@ mod fifo;
 mod foreseen;
 mod priority;
 mod queues;
+mod services;
 mod wfq;
 
-pub use drr::{Drr, DrrParams, DrrQueue};
+pub use drr::{Drr, DrrParams};
 pub use dsd::{Dsd, DsdParams, GreenDrop, RefusedGreen};
 pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
 pub use foreseen::{Foreseen, ForeseenBooks, ForeseenFifo};
 pub use priority::{CapMeter, Excess, Priority, PriorityParams, PriorityQueue};
-pub use queues::{Match, PathName};
-pub use wfq::{Wfq, WfqParams, WfqQueue};
+pub use queues::{Match, PathName, SharingQueue};
+pub use wfq::{Wfq, WfqParams};
 
 use crate::aqm::{AqmParams, Reason};
 use crate::control::Message;

@@ -145,6 +145,16 @@ macro_rules! queue_params {
 }
 pub(super) use queue_params;
 
+queue_params! {
+    /// One queue of a port whose link is shared out by rates and weights.
+    SharingQueue {
+        /// The rate that it is guaranteed (C_AF of Bouras & Sevasti); its rule counts idle time by it.
+        rate: Option<Bitrate>,
+        /// Without a rate: its part, beside the others without one, of what the guaranteed rates leave; 1 unless given.
+        weight: Option<NonZeroU32>,
+    }
+}
+
 /// Checks names, and that every packet has a queue: the last takes what no other does.
 pub(super) fn check_queues(queues: &[impl QueueParams]) -> Result<(), UnitError> {
     let refuse =
@@ -216,15 +226,9 @@ pub(super) fn rules_of<'a>(
     found
 }
 
-/// What a queue is entitled to.
-pub(super) trait Claim {
-    fn rate(&self) -> Option<Bitrate>;
-    fn weight(&self) -> Option<NonZeroU32>;
-}
-
 /// A queue has a rate or a weight.
-pub(super) fn check_claims(queues: &[impl Claim]) -> Result<(), UnitError> {
-    let both = queues.iter().position(|queue| queue.rate().is_some() && queue.weight().is_some());
+pub(super) fn check_claims(queues: &[SharingQueue]) -> Result<(), UnitError> {
+    let both = queues.iter().position(|queue| queue.rate.is_some() && queue.weight.is_some());
     both.map_or(Ok(()), |n| {
         let text = "a queue is guaranteed a `rate`, or has a `weight` in what is left; leave one out";
         Err(UnitError::new(at_key(&format!("queues[{n}].weight"), text)))
@@ -232,7 +236,7 @@ pub(super) fn check_claims(queues: &[impl Claim]) -> Result<(), UnitError> {
 }
 
 /// The link can keep what the queues are promised, and leaves something to the others.
-pub(super) fn check_guarantees(queues: &[impl Claim], link: Bitrate) -> Result<(), UnitError> {
+pub(super) fn check_guarantees(queues: &[SharingQueue], link: Bitrate) -> Result<(), UnitError> {
     let sum = promised(queues);
     let refuse = |text: String| Err(UnitError::new(at_key("queues", text)));
     let total = |sum: u128| {
@@ -242,7 +246,7 @@ pub(super) fn check_guarantees(queues: &[impl Claim], link: Bitrate) -> Result<(
     if sum > u128::from(link.as_bps()) {
         return refuse(format!("the rates add up to {}, but the link has {link}; lower them", total(sum)));
     }
-    if sum == u128::from(link.as_bps()) && queues.iter().any(|queue| queue.rate().is_none()) {
+    if sum == u128::from(link.as_bps()) && queues.iter().any(|queue| queue.rate.is_none()) {
         return refuse(format!(
             "the rates add up to the link's {link}, so nothing is left for a queue without one; lower them"
         ));
@@ -250,20 +254,20 @@ pub(super) fn check_guarantees(queues: &[impl Claim], link: Bitrate) -> Result<(
     Ok(())
 }
 
-fn promised(queues: &[impl Claim]) -> u128 {
-    queues.iter().filter_map(Claim::rate).map(|rate| u128::from(rate.as_bps())).sum()
+fn promised(queues: &[SharingQueue]) -> u128 {
+    queues.iter().filter_map(|queue| queue.rate).map(|rate| u128::from(rate.as_bps())).sum()
 }
 
 /// What each queue is guaranteed of a link: its rate, or its part of what is left, by weight (1 unless given).
-pub(super) fn shares(queues: &[impl Claim], link: Bitrate) -> Vec<Bitrate> {
-    let weight = |queue: &_| u128::from(Claim::weight(queue).map_or(1, NonZeroU32::get));
+pub(super) fn shares(queues: &[SharingQueue], link: Bitrate) -> Vec<Bitrate> {
+    let weight = |queue: &SharingQueue| u128::from(queue.weight.map_or(1, NonZeroU32::get));
     let left = u128::from(link.as_bps()).saturating_sub(promised(queues));
-    let weights: u128 = queues.iter().filter(|queue| queue.rate().is_none()).map(weight).sum();
-    let share = |queue| {
+    let weights: u128 = queues.iter().filter(|queue| queue.rate.is_none()).map(weight).sum();
+    let share = |queue: &SharingQueue| {
         let bps = u64::try_from(left * weight(queue) / weights.max(1)).unwrap_or(u64::MAX);
         Bitrate::from_bps(bps.max(1)).expect("above zero")
     };
-    queues.iter().map(|queue| queue.rate().unwrap_or_else(|| share(queue))).collect()
+    queues.iter().map(|queue| queue.rate.unwrap_or_else(|| share(queue))).collect()
 }
 
 /// The queues of a port, each under its own rule, with their books.
@@ -475,8 +479,7 @@ pub(super) mod tests {
             params("gold", r#", "match": {"path": "gold"}"#),
             params("last", ""),
         ];
-        let mut read: Vec<crate::scheduler::wfq::WfqQueue> =
-            serde_json::from_str(&format!("[{}]", table.join(","))).unwrap();
+        let mut read: Vec<SharingQueue> = serde_json::from_str(&format!("[{}]", table.join(","))).unwrap();
         for (_, path) in paths_of(&mut read) {
             let label = if path.name() == "gold" { 7 } else { 8 };
             path.set_label(label);
@@ -512,30 +515,30 @@ pub(super) mod tests {
         assert!(!read(r#"{"color": "green", "dscp": 46}"#).takes(&labelled));
     }
 
-    #[derive(Clone, Copy)]
-    struct Asks(Option<&'static str>, Option<u32>);
-
-    impl Claim for Asks {
-        fn rate(&self) -> Option<Bitrate> {
-            self.0.map(|rate| rate.parse().unwrap())
-        }
-        fn weight(&self) -> Option<NonZeroU32> {
-            self.1.map(|weight| NonZeroU32::new(weight).unwrap())
+    /// A queue that asks for a rate, or has a weight.
+    fn asks(rate: Option<&str>, weight: Option<u32>) -> SharingQueue {
+        SharingQueue {
+            name: String::new(),
+            r#match: None,
+            rate: rate.map(|rate| rate.parse().unwrap()),
+            weight: weight.map(|weight| NonZeroU32::new(weight).unwrap()),
+            rule: serde_json::from_str(r#"{"aqm": "drop-tail", "limit": "9p"}"#).unwrap(),
         }
     }
 
     #[test]
     fn rates_come_first_and_weights_share_the_rest() {
         let link: Bitrate = "10Mbps".parse().unwrap();
-        let bps = |asks: &[Asks]| shares(asks, link).iter().map(|share| share.as_bps()).collect::<Vec<_>>();
-        assert_eq!(bps(&[Asks(None, None)]), [10_000_000]);
-        assert_eq!(bps(&[Asks(None, Some(1)), Asks(None, Some(4))]), [2_000_000, 8_000_000]);
-        let mixed = [Asks(Some("4Mbps"), None), Asks(None, Some(2)), Asks(None, None)];
+        let bps =
+            |asks: &[SharingQueue]| shares(asks, link).iter().map(|share| share.as_bps()).collect::<Vec<_>>();
+        assert_eq!(bps(&[asks(None, None)]), [10_000_000]);
+        assert_eq!(bps(&[asks(None, Some(1)), asks(None, Some(4))]), [2_000_000, 8_000_000]);
+        let mixed = [asks(Some("4Mbps"), None), asks(None, Some(2)), asks(None, None)];
         assert_eq!(bps(&mixed), [4_000_000, 4_000_000, 2_000_000]);
-        let problem = |asks: &[Asks]| check_guarantees(asks, link).unwrap_err().to_string();
-        assert!(problem(&[Asks(Some("4Mbps"), None), Asks(Some("7Mbps"), None)]).contains("11Mbps"));
-        assert!(problem(&[Asks(Some("10Mbps"), None), Asks(None, None)]).contains("nothing is left"));
-        assert!(check_guarantees(&[Asks(Some("10Mbps"), None)], link).is_ok());
-        assert!(check_claims(&[Asks(Some("1Mbps"), Some(1))]).is_err());
+        let problem = |asks: &[SharingQueue]| check_guarantees(asks, link).unwrap_err().to_string();
+        assert!(problem(&[asks(Some("4Mbps"), None), asks(Some("7Mbps"), None)]).contains("11Mbps"));
+        assert!(problem(&[asks(Some("10Mbps"), None), asks(None, None)]).contains("nothing is left"));
+        assert!(check_guarantees(&[asks(Some("10Mbps"), None)], link).is_ok());
+        assert!(check_claims(&[asks(Some("1Mbps"), Some(1))]).is_err());
     }
 }

@@ -10,46 +10,25 @@
 //! Tags are whole nanoseconds of virtual time; each queue carries the remainder of its divisions, so that no rounding
 //! accumulates, and virtual time begins anew whenever nothing waits.
 
-use std::num::NonZeroU32;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::queues::{
-    Claim, Queues, books_of_queues, check_claims, check_guarantees, check_queues, paths_of, queue_params,
-    rules_of, shares,
+    Queues, SharingQueue, books_of_queues, check_claims, check_guarantees, check_queues, paths_of, rules_of,
+    shares,
 };
-use super::{Dequeued, Discipline, Match, PathName};
+use super::{Dequeued, Discipline, PathName};
 use crate::aqm::{AqmParams, Reason};
 use crate::control::Message;
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Context, Environment, Header, Ledger, Occupancy, Packet};
-
-queue_params! {
-    /// One queue of a port served by weighted fair queueing.
-    WfqQueue {
-        /// The rate that it is guaranteed (C_AF of Bouras & Sevasti); its rule counts idle time by it.
-        rate: Option<Bitrate>,
-        /// Without a rate: its part, beside the others without one, of what the guaranteed rates leave; 1 unless given.
-        weight: Option<NonZeroU32>,
-    }
-}
-
-impl Claim for WfqQueue {
-    fn rate(&self) -> Option<Bitrate> {
-        self.rate
-    }
-    fn weight(&self) -> Option<NonZeroU32> {
-        self.weight
-    }
-}
+use crate::{Block, Context, Environment, Header, Ledger, Occupancy, Packet};
 
 /// Parameters of [`Wfq`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WfqParams {
     /// The queues; of equal start tags the first goes first.
-    pub queues: Vec<WfqQueue>,
+    pub queues: Vec<SharingQueue>,
 }
 
 /// Queues with their places in virtual time.
