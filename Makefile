@@ -78,9 +78,9 @@ format: cargo $(DEV) ## Put all sources into their standard format
 	$(BIN)/ruff format $(wildcard $(PYTHON_SOURCES))
 
 .PHONY: bench
-bench: $(ENGINE) ## Measure the engine, and whole runs against ns-2 where it is installed
+bench: $(ENGINE) ## Measure the engine, and whole runs beside ns-2 and ns-3 where they are installed
 	cargo bench --locked $(RUST_PACKAGES)
-	$(BIN)/python benches/ns2/compare.py
+	$(BIN)/python -m benches.peers.compare
 
 .PHONY: wasm
 wasm: cargo ## Check that core and simulator need no operating system (WebAssembly without imports)

@@ -315,10 +315,11 @@ def run(setting: Ns2Setting, seed: int) -> Ns2Run:
     """
     if reason := available():
         raise Ns2Error(reason)
-    command = ["ns", str(SCRIPT), f"seed={seed}", *setting.arguments()]
     # Files rather than pipes, so that os.wait4 can collect the child and its own user time.
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(command, stdout=output, stderr=errors, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command(setting, seed), stdout=output, stderr=errors, stdin=subprocess.DEVNULL
+        )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
@@ -326,7 +327,7 @@ def run(setting: Ns2Setting, seed: int) -> Ns2Run:
         text, complaint = output.read(), errors.read().strip()
     if process.returncode != 0:
         raise Ns2Error(f"ns ended with {process.returncode}: {complaint or text.strip()}")
-    return _parse(text, setting, seed, usage.ru_utime)
+    return parse(text, setting, seed, usage.ru_utime)
 
 
 def run_seeds(setting: Ns2Setting, seeds: Sequence[int], jobs: int | None = None) -> list[Ns2Run]:
@@ -335,7 +336,17 @@ def run_seeds(setting: Ns2Setting, seeds: Sequence[int], jobs: int | None = None
         return list(pool.map(functools.partial(run, setting), seeds))
 
 
-def _parse(text: str, setting: Ns2Setting, seed: int, user_seconds: float) -> Ns2Run:
+def command(setting: Ns2Setting, seed: int) -> list[str]:
+    """The program and its arguments for one run."""
+    return ["ns", str(SCRIPT), f"seed={seed}", *setting.arguments()]
+
+
+def parse(text: str, setting: Ns2Setting, seed: int, user_seconds: float) -> Ns2Run:
+    """What the script printed, as a run.
+
+    Raises:
+        Ns2Error: It printed something else.
+    """
     flows: list[Flow] = []
     queue: dict[Literal["in", "out"], CodePoint] = {}
     averages: Averages | None = None

@@ -1,0 +1,106 @@
+"""What is compared: the RI+O paper's Table 1 setting, with one round trip and with many, at two sizes.
+
+A setting is written once, as `tests/oracle/ns2.py` writes it, and every program gets it from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tests.oracle.ns2 import TABLE_1, Group, Ns2Setting, Thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROUND_TRIPS_S = (0.060, 0.140)
+"""Where round trips differ, they are spread evenly over this range: their mean is Table 1's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Simulated seconds of a program's short and long run."""
+
+    short: float
+    long: float
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One comparison.
+
+    Attributes:
+        title: As tables show it.
+        network: What is simulated.
+        spans: How long each program simulates, by the program's kind; those without a span do not run.
+        wanted: How many times as fast as which kind of program perhop should be.
+    """
+
+    title: str
+    network: Ns2Setting
+    spans: Mapping[str, Span]
+    wanted: Mapping[str, float]
+
+    @property
+    def flows(self) -> int:
+        """How many."""
+        return sum(group.count for group in self.network.groups)
+
+
+def scaled(network: Ns2Setting, factor: int) -> Ns2Setting:
+    """`factor` times as many flows on a link with that many times the rate, the thresholds and the limit."""
+
+    def thresholds(one: Thresholds) -> Thresholds:
+        return replace(one, min=one.min * factor, max=one.max * factor)
+
+    return replace(
+        network,
+        groups=tuple(replace(group, count=group.count * factor) for group in network.groups),
+        rate_bps=network.rate_bps * factor,
+        in_thresholds=thresholds(network.in_thresholds),
+        total_thresholds=thresholds(network.total_thresholds),
+        limit_packets=network.limit_packets * factor,
+    )
+
+
+def with_many_round_trips(network: Ns2Setting) -> Ns2Setting:
+    """The same flows, each with a round trip of its own."""
+    profiles = [group.profile_bps for group in network.groups for _ in range(group.count)]
+    low, high = ROUND_TRIPS_S
+    step = (high - low) / (len(profiles) - 1)
+    # The bottleneck's delay leaves the shortest round trip 5 ms for each of its four access links. A stride
+    # without a divisor in common with the number of flows gives every class short and long round trips.
+    delay_s = low / 2 - 0.01
+    groups = tuple(
+        Group(1, profile, (low + step * (flow * 7 % len(profiles))) / 4 - delay_s / 2)
+        for flow, profile in enumerate(profiles)
+    )
+    return replace(network, groups=groups, delay_s=delay_s)
+
+
+SMALL = {"perhop": Span(200, 3200), "ns-2": Span(50, 250)}
+LARGE = {"perhop": Span(20, 320), "ns-2": Span(10, 35)}
+
+SETTINGS = {
+    "40": Setting(
+        "40 flows, 20 Mbit/s",
+        TABLE_1,
+        {**SMALL, "ns-2 tuned": SMALL["ns-2"], "ns-3": Span(10, 30)},
+        {"ns-2": 80, "ns-3": 400},
+    ),
+    "40-rtts": Setting(
+        "40 flows, 20 Mbit/s, each its own RTT", with_many_round_trips(TABLE_1), SMALL, {"ns-2": 25}
+    ),
+    "400": Setting(
+        "400 flows, 200 Mbit/s",
+        scaled(TABLE_1, 10),
+        {**LARGE, "ns-3": Span(2, 5)},
+        {"ns-2": 80, "ns-3": 400},
+    ),
+    "400-rtts": Setting(
+        "400 flows, 200 Mbit/s, each its own RTT",
+        with_many_round_trips(scaled(TABLE_1, 10)),
+        LARGE,
+        {"ns-2": 25},
+    ),
+}
