@@ -1,0 +1,341 @@
+"""How the engine's time and memory grow with flows, with hops, with probes and with simulated time.
+
+Everything is the RI+O paper's Table 1 setting made larger: link, thresholds and limits in proportion to the
+flows, simulated time in inverse proportion, so that each run takes a few seconds. Hops are a chain of routers
+behind the bottleneck, the propagation delay divided among them. Time is marginal user CPU on one core
+(`measuring.py`). Memory is the most that a process held, less that of a process that simulated a single flow;
+at 40 flows it is about what one and the same run differs by. A packet in flight is one, or its
+acknowledgement, on a link or in the bottleneck's mean queue.
+
+    python -m benches.growth [--repeat 3] [--parts flows time hops probes] [--markdown] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benches import engine, measuring
+from benches.measuring import Spread, marginal
+from benches.peers.settings import Span, scaled
+from tests.oracle.ns2 import TABLE_1, Group, Ns2Setting
+from tests.oracle.scenario import perhop_scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from benches.engine import Run
+
+MOST_TIME = 2.5
+"""Time for each packet at 4000 flows over that at 40."""
+FLOW_BYTES = 4096
+PACKET_BYTES = 64
+SLACK_BYTES = 256 * 1024
+"""What the peak of one and the same run differs by from process to process, and more."""
+
+FLOWS = {40: Span(20, 520), 400: Span(10, 60), 4000: Span(5, 15), 40_000: Span(3, 6)}
+HOPS = {1: Span(20, 520), 3: Span(20, 520), 10: Span(20, 270)}
+TIMES = {40: Span(100, 1000), 400: Span(20, 200)}
+LOOKS_A_SECOND = 100
+PROBED = {40: Span(20, 520), 400: Span(10, 60)}
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One line of a table.
+
+    Attributes:
+        size: Flows, or hops.
+        packet_ns: Time for each packet at the bottleneck.
+        memory_bytes: Of the long run, less the smallest one's; median.
+        in_flight: Packets on links and in the bottleneck's queue, mean.
+        flows: How many.
+    """
+
+    size: int
+    packet_ns: Spread
+    memory_bytes: float
+    in_flight: float
+    flows: int
+
+    @property
+    def flow_bytes(self) -> float:
+        """Memory of a flow, after what its packets may take."""
+        return (self.memory_bytes - PACKET_BYTES * self.in_flight) / self.flows
+
+    @property
+    def allowed_bytes(self) -> float:
+        """The most memory that is wanted."""
+        return FLOW_BYTES * self.flows + PACKET_BYTES * self.in_flight
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is no more."""
+        return self.memory_bytes <= self.allowed_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One table, and the lines that close it."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: list[list[str]]
+    closing: list[str]
+    figures: list[dict[str, Any]]
+
+
+def of_flows(flows: int) -> Ns2Setting:
+    """The setting with this many flows; a single one has the smallest link."""
+    if flows >= 40:
+        return scaled(TABLE_1, flows // 40)
+    return replace(TABLE_1, groups=(Group(flows, 0.0),), rate_bps=TABLE_1.rate_bps * flows / 40)
+
+
+def scenario(
+    network: Ns2Setting, seconds: float, *, hops: int = 1, interval_s: float = 0.0
+) -> dict[str, Any]:
+    """The network for this long, behind its bottleneck a chain of links that are never the narrowest."""
+    found = perhop_scenario(replace(network, duration_s=seconds, delay_s=network.delay_s / hops))
+    bottleneck = found["links"]["bottleneck"]
+    stops = ["edge", *(f"router {hop}" for hop in range(1, hops)), "core"]
+    bottleneck["to"] = stops[1]
+    for hop in range(1, hops):
+        found["links"][f"hop {hop + 1}"] = {
+            "from": stops[hop],
+            "to": stops[hop + 1],
+            "rate": f"{round(network.rate_bps * 1.25)}bps",
+            "delay": bottleneck["delay"],
+            "queue": {"aqm": "drop-tail", "limit": f"{network.limit_packets}p"},
+        }
+    if interval_s > 0:
+        found["probes"] = {"interval": f"{round(interval_s * 1e9)}ns"}
+    return found
+
+
+def smallest_bytes(repeat: int) -> float:
+    """Peak memory of a process that simulates a single flow for a second."""
+    one = scenario(of_flows(1), 1.0)
+    return Spread.of([float(engine.run(one, seed).answer.peak_bytes) for seed in range(1, repeat + 1)]).median
+
+
+def in_flight(network: Ns2Setting, run: Run) -> float:
+    """Packets and acknowledgements on links, and packets in the bottleneck's mean queue."""
+    (access_s,) = {group.access_delay_s or network.access_delay_s for group in network.groups}
+    round_trip_s = 2 * (network.delay_s + 2 * access_s)
+    return network.rate_bps * round_trip_s / (8 * network.packet_bytes) + run.answer.waiting
+
+
+def packet_ns(short: Run, long: Run) -> float:
+    """Marginal time for each packet."""
+    return 1e9 * marginal(
+        (short.user_seconds, short.answer.arrived), (long.user_seconds, long.answer.arrived)
+    )
+
+
+def grow(
+    sizes: dict[int, Span], network: Callable[[int], Ns2Setting], repeat: int, base: float, *, chain: bool
+) -> list[Growth]:
+    """Time and memory by size: the number of flows, or of hops in a `chain`; runs are interleaved."""
+    times: dict[int, list[float]] = {size: [] for size in sizes}
+    longest: dict[int, list[Run]] = {size: [] for size in sizes}
+    for seed in range(1, repeat + 1):
+        for size, span in sizes.items():
+            hops = size if chain else 1
+            short, long = (
+                engine.run(scenario(network(size), seconds, hops=hops), seed)
+                for seconds in (span.short, span.long)
+            )
+            times[size].append(packet_ns(short, long))
+            longest[size].append(long)
+    return [
+        Growth(
+            size,
+            Spread.of(times[size]),
+            Spread.of([run.answer.peak_bytes - base for run in longest[size]]).median,
+            Spread.of([in_flight(network(size), run) for run in longest[size]]).median,
+            sum(group.count for group in network(size).groups),
+        )
+        for size in sizes
+    ]
+
+
+def flows(repeat: int) -> Part:
+    """More flows on a wider link."""
+    found = grow(FLOWS, of_flows, repeat, smallest_bytes(repeat), chain=False)
+    first = found[0].packet_ns.median
+    rows = [
+        [
+            f"{one.size}",
+            one.packet_ns.text(),
+            f"{one.packet_ns.median / first:.2f}",
+            f"{one.memory_bytes / 2**20:.1f}",
+            f"{one.in_flight:.0f}",
+            f"{one.flow_bytes:.0f}",
+            f"{one.allowed_bytes / 2**20:.1f}: {measuring.verdict(holds=one.is_small)}",
+        ]
+        for one in found
+    ]
+    at_4000 = next(one for one in found if one.size == 4000).packet_ns.median / first
+    memory = measuring.verdict(holds=all(one.is_small for one in found))
+    time = measuring.verdict(holds=at_4000 <= MOST_TIME)
+    return Part(
+        "Flows",
+        (
+            "flows",
+            "ns per packet",
+            "of that at 40",
+            "memory, MB",
+            "packets in flight",
+            "bytes a flow besides",
+            "memory wanted, MB",
+        ),
+        rows,
+        [
+            f"time per packet at 4000 flows: {at_4000:.2f} times that at 40, wanted {MOST_TIME:g}: {time}",
+            f"memory: wanted {FLOW_BYTES} bytes a flow and {PACKET_BYTES} a packet in flight: {memory}",
+        ],
+        [{**asdict(one), "flow_bytes": one.flow_bytes, "allowed_bytes": one.allowed_bytes} for one in found],
+    )
+
+
+def time(repeat: int) -> Part:
+    """The same network for ten times as long."""
+    rows, figures, most = [], [], 0.0
+    for count, span in TIMES.items():
+        short, long = (
+            Spread.of(
+                [
+                    float(engine.run(scenario(of_flows(count), seconds), seed).answer.peak_bytes)
+                    for seed in range(1, repeat + 1)
+                ]
+            ).median
+            for seconds in (span.short, span.long)
+        )
+        most = max(most, long - short)
+        rows.append(
+            [
+                f"{count} flows, {span.short:g} s → {span.long:g} s",
+                f"{short / 2**20:.2f}",
+                f"{long / 2**20:.2f}",
+                f"{(long - short) / 1024:+.0f}",
+            ]
+        )
+        figures.append({"flows": count, "short_bytes": short, "long_bytes": long, **asdict(span)})
+    verdict = measuring.verdict(holds=most <= SLACK_BYTES)
+    return Part(
+        "Simulated time, without probes (whose series grow by nature)",
+        ("", "peak of the process, MB", "after ten times as long, MB", "difference, kB"),
+        rows,
+        [f"memory independent of simulated time, within {SLACK_BYTES // 1024} kB: {verdict}"],
+        figures,
+    )
+
+
+def hops(repeat: int) -> Part:
+    """More routers on the way."""
+    found = grow(HOPS, lambda _: TABLE_1, repeat, smallest_bytes(repeat), chain=True)
+    first = found[0]
+    rows = [
+        [
+            f"{one.size}",
+            one.packet_ns.text(),
+            ""
+            if one is first
+            else f"{(one.packet_ns.median - first.packet_ns.median) / (one.size - first.size):.1f}",
+            f"{one.memory_bytes / 2**20:.2f}",
+        ]
+        for one in found
+    ]
+    return Part(
+        "Hops",
+        ("hops, 40 flows", "ns per packet", "ns per further hop", "memory, MB"),
+        rows,
+        [],
+        [asdict(one) for one in found],
+    )
+
+
+def probes(repeat: int) -> Part:
+    """The price of a look."""
+    rows, figures = [], []
+    for count, span in PROBED.items():
+        looks = [_look(count, span, seed) for seed in range(1, repeat + 1)]
+        seconds, held = (Spread.of(values) for values in zip(*looks, strict=True))
+        rows.append(
+            [
+                f"{count}",
+                seconds.text(1e6, 2),
+                f"{seconds.median * 1e9 / count:.1f}",
+                f"{held.median / count:.0f}",
+            ]
+        )
+        figures.append({"flows": count, "look_seconds": asdict(seconds), "look_bytes": held.median})
+    return Part(
+        "Probes",
+        ("flows", "µs per look", "ns per look and flow", "bytes per look and flow"),
+        rows,
+        [],
+        figures,
+    )
+
+
+def _look(count: int, span: Span, seed: int) -> tuple[float, float]:
+    """Time and memory of one look: between runs that look and that do not."""
+    seen = {}
+    for interval_s in (0.0, 1 / LOOKS_A_SECOND):
+        short, long = (
+            engine.run(scenario(of_flows(count), seconds, interval_s=interval_s), seed)
+            for seconds in (span.short, span.long)
+        )
+        seen[interval_s] = (
+            long.user_seconds - short.user_seconds,
+            float(long.answer.peak_bytes),
+            float(long.answer.looks - short.answer.looks),
+            float(long.answer.looks),
+        )
+    plain, looking = seen.values()
+    return (looking[0] - plain[0]) / looking[2], (looking[1] - plain[1]) / looking[3]
+
+
+PARTS = {"flows": flows, "time": time, "hops": hops, "probes": probes}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description="time and memory of the engine as its work grows")
+    parser.add_argument("--repeat", type=int, default=3, help="repetitions, each with its own seed")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="which to measure")
+    parser.add_argument("--markdown", action="store_true", help="print tables for docs/benchmarks.md")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    options = parser.parse_args(arguments)
+    if options.repeat < 1:
+        parser.error("--repeat must be at least 1")
+    if reason := engine.missing():
+        print(f"error: {reason}", file=sys.stderr)
+        return 2
+
+    print(
+        f"Marginal user CPU {measuring.stay_on_one_core()} ({measuring.machine()}),"
+        f" median (range) of {options.repeat}"
+    )
+    closing: list[str] = []
+    figures = {}
+    for name in options.parts:
+        part = PARTS[name](options.repeat)
+        print(f"\n### {part.title}\n" if options.markdown else f"\n{part.title}")
+        print(measuring.table(part.header, part.rows, markdown=options.markdown), flush=True)
+        closing.extend(part.closing)
+        figures[name] = part.figures
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    print("\n" + "\n".join(closing))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

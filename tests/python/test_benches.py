@@ -1,0 +1,171 @@
+"""The benchmarks' own arithmetic, and that the engine takes what they measure. No time is asserted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benches import engine, growth, measuring
+from benches.measuring import Spread, marginal
+from benches.peers import compare, ns2, ns3, perhop_runner
+from benches.peers.program import Packets, Program
+from benches.peers.settings import ROUND_TRIPS_S, SETTINGS, Setting
+
+from perhop import _engine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def taken(scenario: dict[str, Any]) -> dict[str, Any]:
+    """The scenario as the engine understands it."""
+    read: dict[str, Any] = json.loads(_engine.scenario_from_json(json.dumps(scenario), "benchmark"))
+    return read
+
+
+def round_trips(setting: Setting) -> list[float]:
+    network = setting.network
+    return [
+        2 * (network.delay_s + 2 * (group.access_delay_s or network.access_delay_s))
+        for group in network.groups
+        for _ in range(group.count)
+    ]
+
+
+def test_a_marginal_cost_leaves_out_the_start() -> None:
+    assert marginal((7.0 + 10 * 0.5, 10), (7.0 + 30 * 0.5, 30)) == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="no more than"):
+        marginal((1.0, 10), (2.0, 10))
+
+
+def test_a_spread_is_median_and_range() -> None:
+    spread = Spread.of([3.0, 1.0, 2.0])
+    assert (spread.median, spread.low, spread.high) == (2.0, 1.0, 3.0)
+    assert spread.text(10, 1) == "20.0 (10.0..30.0)"
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_every_setting_is_a_scenario(key: str) -> None:
+    setting = SETTINGS[key]
+    for probes in (perhop_runner.study_probes(), perhop_runner.OFTEN):
+        network = replace(setting.network, duration_s=setting.spans["perhop"].long)
+        read = taken(perhop_runner.scenario(network, probes))
+        assert sum(entry["count"] for entry in read["flows"]) == setting.flows
+        assert read.get("probes", {}) == dict(probes)
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_every_setting_is_table_1_in_proportion(key: str) -> None:
+    setting = SETTINGS[key]
+    factor = setting.flows / 40
+    network = setting.network
+    assert network.rate_bps == 20e6 * factor
+    assert (network.total_thresholds.min, network.total_thresholds.max) == (347 * factor, 694 * factor)
+    assert sum(g.count * g.profile_bps for g in network.groups) == pytest.approx(15.2e6 * factor)
+    trips = round_trips(setting)
+    assert sum(trips) / len(trips) == pytest.approx(0.100)
+    if key.endswith("rtts"):
+        assert (min(trips), max(trips)) == pytest.approx(ROUND_TRIPS_S)
+        assert len({round(trip, 9) for trip in trips}) == setting.flows
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_the_peers_get_the_same_setting(key: str, tmp_path: Path) -> None:
+    setting = SETTINGS[key]
+    words = dict(word.lstrip("-").split("=", 1) for word in ns3.arguments(setting.network, 7))
+    assert len(words["accessDelays"].split(",")) == setting.flows
+    assert words["seed"] == "7"
+    program = ns2.program("ns-2", kind="ns-2", headers="all", scheduler="Calendar")
+    assert "headers=all" in program.command(setting.network, 7, tmp_path)
+
+
+def test_what_programs_print_is_read() -> None:
+    network = SETTINGS["40"].network
+    flow = (
+        "flow index=0 profile_bps=0 start_s=0 acked_packets=1 acked_bytes=576 delivered_bytes=576 sent=1"
+        " retransmitted=0 timeouts=0 cuts=0\n"
+    )
+    queue = (
+        "queue code_point=in arrived=5 early=1 forced=0\nqueue code_point=out arrived=7 early=2 forced=1\n"
+    )
+    program = ns2.program("ns-2", kind="ns-2", headers="all", scheduler="Calendar")
+    assert program.packets(flow * 40 + queue, network) == Packets(12, 8)
+    printed = "arrived=12 sent=8 dropped=3 delivered_bytes=4288\n"
+    assert ns3.program("ns-3").packets(printed, network) == Packets(12, 8)
+
+
+def test_ratios_are_of_the_same_repetition() -> None:
+    setting = SETTINGS["40"]
+    found = {name: compare.Marginals() for name in ("perhop", "ns-2")}
+    for scale in (1.0, 2.0):
+        for name, cost in (("perhop", 0.001), ("ns-2", 0.1)):
+            span = setting.spans[name]
+            short, long = (
+                (0.3 + cost * scale * seconds, Packets(round(4000 * seconds), round(4000 * seconds)))
+                for seconds in (span.short, span.long)
+            )
+            found[name].add(setting, span, short, long)
+    plain, other = compare.rows(setting, found, {"perhop": "perhop", "ns-2": "ns-2"})
+    assert plain.ratio is None
+    assert other.ratio is not None
+    assert (other.ratio.low, other.ratio.high) == pytest.approx((100, 100))
+    assert plain.second.high == pytest.approx(0.002)
+    assert plain.use == pytest.approx(4000 * 576 * 8 / 20e6)
+    assert compare.summary({"40 flows": [plain, other]}, 80) == 0
+    assert compare.summary({"40 flows": [plain, other]}, 120) == 1
+
+
+def test_a_program_that_is_missing_is_named_and_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A stand-in takes the place of every program, so that nothing is measured."""
+    absent = Program("other", "ns-2", lambda _: "it is not installed", _no_command, _no_packets)
+    monkeypatch.setattr(compare, "PROGRAMS", (absent,))
+    monkeypatch.setattr(measuring, "stay_on_one_core", lambda: "nowhere")
+    assert compare.main(["--json", str(tmp_path / "figures.json")]) == 2
+    assert "without other: it is not installed" in capsys.readouterr().out
+
+
+def _no_command(*_: object) -> list[str]:
+    raise AssertionError
+
+
+def _no_packets(*_: object) -> Packets:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("flows", [1, *growth.FLOWS])
+def test_every_size_is_a_scenario(flows: int) -> None:
+    network = growth.of_flows(flows)
+    read = taken(growth.scenario(network, 1.0))
+    assert sum(entry["count"] for entry in read["flows"]) == flows
+    assert network.rate_bps / flows == 0.5e6
+
+
+@pytest.mark.parametrize("hops", growth.HOPS)
+def test_a_chain_has_the_same_round_trip(hops: int) -> None:
+    links = taken(growth.scenario(growth.of_flows(40), 1.0, hops=hops))["links"]
+    assert len(links) == hops
+    assert next(iter(links)) == "bottleneck"
+    assert {links[name]["to"] for name in links} >= {"core"}
+    delays = [float(link["delay"].removesuffix("ms")) for link in links.values()]
+    assert sum(delays) == pytest.approx(48)
+
+
+def test_the_engine_answers() -> None:
+    """One run through the child process: packets are counted, and probes look as often as they were told."""
+    run = engine.run(growth.scenario(growth.of_flows(1), 2.0, interval_s=0.1), 1)
+    assert run.answer.arrived >= run.answer.sent > 0
+    assert run.answer.looks in {19, 20, 21}
+    assert run.answer.peak_bytes > 1_000_000
+
+
+def test_tables_are_for_terminals_or_for_markdown() -> None:
+    rows = [["one", "1.0"], ["three", "30.0"]]
+    assert measuring.table(("name", "value"), rows, markdown=False).splitlines()[1] == "one      1.0"
+    assert measuring.table(("name", "value"), rows, markdown=True).splitlines()[1:3] == [
+        "| --- | ---: |",
+        "| one | 1.0 |",
+    ]
