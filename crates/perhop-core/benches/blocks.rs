@@ -1,78 +1,101 @@
-//! Nanoseconds per enqueue + dequeue at a standing queue of 50 packets: each AQM in its FIFO, half of the packets IN, and
-//! each scheduler, half of the packets asking for the green service.
+//! Time of one packet in every registered block: enqueue and dequeue at a standing queue of 50 packets, for each AQM in its
+//! FIFO and each scheduler; the coloring, for each meter.
 
-use divan::counter::ItemsCount;
+#[path = "../tests/common/ordinary.rs"]
+mod ordinary;
+
+use ordinary::{AQMS, METERS, SCHEDULERS, block};
 use perhop_core::abe::Service;
 use perhop_core::aqm::AqmParams;
+use perhop_core::meter::{Meter, MeterParams};
 use perhop_core::scheduler::{Discipline, SchedulerParams};
-use perhop_core::testing::{fifo, scheduler};
+use perhop_core::testing::{environment, fifo, scheduler};
 use perhop_core::{Color, Context, FlowId, Header, Instant, Rng};
 
-const AQMS: &[(&str, &str)] = &[
-    ("drop-tail", r#"{"limit": "868p"}"#),
-    ("red", r#"{"thresholds": "30/90/0.05", "limit": "868p"}"#),
-    ("rio", r#"{"in": "390/694/0.02", "total": "30/90/0.05", "limit": "868p"}"#),
-    (
-        "rio-plus-out",
-        r#"{"in": "390/694/0.02", "total": "30/90/0.05", "out": "10/30/0.01", "limit": "868p"}"#,
-    ),
-];
-const SCHEDULERS: &[(&str, &str)] = &[
-    ("fifo", r#"{"rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}"#),
-    ("edf", r#"{"rule": {"aqm": "abe", "thresholds": "0/400/0.02", "limit": "868p", "green-limit": "30p"}}"#),
-    ("dsd", r#"{"bound": "30ms", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}"#),
-    (
-        "dsd late",
-        r#"{"bound": "30ms", "green-drop": "late", "control": "1s", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}"#,
-    ),
-    (
-        "priority",
-        r#"{"queues": [{"name": "green", "match": {"service": "green"}, "cap": "4Mbps", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}, {"name": "rest", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}]}"#,
-    ),
-    (
-        "drr",
-        r#"{"queues": [{"name": "green", "match": {"service": "green"}, "weight": 2, "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}, {"name": "rest", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}]}"#,
-    ),
-    (
-        "wfq",
-        r#"{"queues": [{"name": "green", "match": {"service": "green"}, "rate": "3Mbps", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}, {"name": "rest", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}]}"#,
-    ),
-];
-const PACKETS: u64 = 10_000;
+const STANDING: u64 = 50;
+/// Enough for one sample to be long beside the clock's grain.
+const SIZE: u32 = 2000;
+const SAMPLES: u32 = 200;
 
 fn main() {
     divan::main();
 }
 
-#[divan::bench(args = AQMS.iter().map(|(name, _)| *name))]
-fn enqueue_dequeue(bencher: divan::Bencher<'_, '_>, name: &str) {
-    let (_, table) = AQMS.iter().find(|(known, _)| *known == name).expect("listed above");
-    let mut table = serde_json::Deserializer::from_str(table);
-    let params = AqmParams::deserialize_named(name, &mut table).expect("registered").expect("valid");
-    measure(bencher, || fifo(params.clone()));
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE, args = names(AQMS))]
+fn aqm(bencher: divan::Bencher<'_, '_>, row: &str) {
+    let params = AqmParams::deserialize_named(block(row), &mut table(AQMS, row)).expect("registered");
+    through_a_queue(bencher, fifo(params.expect("valid")));
 }
 
-#[divan::bench(args = SCHEDULERS.iter().map(|(name, _)| *name))]
-fn schedule(bencher: divan::Bencher<'_, '_>, name: &str) {
-    let (_, table) = SCHEDULERS.iter().find(|(known, _)| *known == name).expect("listed above");
-    let name = name.split(' ').next().unwrap_or(name);
-    let mut table = serde_json::Deserializer::from_str(table);
-    let params = SchedulerParams::deserialize_named(name, &mut table).expect("registered").expect("valid");
-    measure(bencher, || scheduler(params.clone()));
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE, args = names(SCHEDULERS))]
+fn schedule(bencher: divan::Bencher<'_, '_>, row: &str) {
+    let params =
+        SchedulerParams::deserialize_named(block(row), &mut table(SCHEDULERS, row)).expect("registered");
+    through_a_queue(bencher, scheduler(params.expect("valid")));
 }
 
-fn measure<D: Discipline<Header>>(bencher: divan::Bencher<'_, '_>, queue: impl Fn() -> D) {
-    bencher.counter(ItemsCount::new(PACKETS)).with_inputs(queue).bench_local_refs(|queue| {
-        let mut rng = Rng::stream(1, "bench");
-        for n in 0..PACKETS {
-            let mut cx = Context { now: Instant::from_nanos(n * 1_000_000), rng: &mut rng };
-            let (color, service) =
-                if n % 2 == 0 { (Color::Green, Service::Green) } else { (Color::Yellow, Service::Blue) };
-            let packet = Header { color, dscp: service.dscp(), ..Header::new(FlowId(0), 1000) };
-            let _ = divan::black_box(queue.enqueue(packet, &mut cx));
-            if n >= 50 {
-                divan::black_box(queue.dequeue(&mut cx));
-            }
-        }
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE, args = names(METERS))]
+fn meter(bencher: divan::Bencher<'_, '_>, row: &str) {
+    let params = MeterParams::deserialize_named(block(row), &mut table(METERS, row)).expect("registered");
+    let mut meter = params.expect("valid").build(environment());
+    let mut packets = Packets::default();
+    bencher.bench_local(move || {
+        let packet = packets.next();
+        meter.color(&packet, &mut packets.context())
     });
+}
+
+fn names(rows: &'static [(&str, &str)]) -> impl Iterator<Item = &'static str> {
+    rows.iter().map(|(row, _)| *row)
+}
+
+type Table = serde_json::Deserializer<serde_json::de::StrRead<'static>>;
+
+fn table(rows: &'static [(&str, &str)], row: &str) -> Table {
+    let (_, table) = rows.iter().find(|(known, _)| *known == row).expect("listed");
+    serde_json::Deserializer::from_str(table)
+}
+
+fn through_a_queue(bencher: divan::Bencher<'_, '_>, mut queue: impl Discipline<Header>) {
+    let mut packets = Packets::default();
+    let mut pass = move || {
+        let packet = packets.next();
+        let mut cx = packets.context();
+        let _ = divan::black_box(queue.enqueue(packet, &mut cx));
+        // A packet that was dropped leaves the queue as it stood.
+        if queue.occupancy().packets() > STANDING {
+            divan::black_box(queue.dequeue(&mut cx));
+        }
+    };
+    // Until the queue stands and its averages have followed.
+    (0..10_000).for_each(|_| pass());
+    bencher.bench_local(pass);
+}
+
+/// A packet of 1000 bytes each millisecond; every other one is IN and asks for the green service.
+struct Packets {
+    sent: u64,
+    rng: Rng,
+}
+
+impl Default for Packets {
+    fn default() -> Self {
+        Self { sent: 0, rng: Rng::stream(1, "bench") }
+    }
+}
+
+impl Packets {
+    fn next(&mut self) -> Header {
+        self.sent += 1;
+        let (color, service) = if self.sent.is_multiple_of(2) {
+            (Color::Green, Service::Green)
+        } else {
+            (Color::Yellow, Service::Blue)
+        };
+        Header { color, dscp: service.dscp(), ..Header::new(FlowId(0), 1000) }
+    }
+
+    fn context(&mut self) -> Context<'_> {
+        Context { now: Instant::from_nanos(self.sent * 1_000_000), rng: &mut self.rng }
+    }
 }

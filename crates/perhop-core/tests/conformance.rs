@@ -5,6 +5,9 @@
 
 #![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
 
+#[path = "common/ordinary.rs"]
+mod ordinary;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -196,6 +199,33 @@ fn every_registered_block_is_in_the_harness() {
             block.role, block.name
         );
         assert!(!block.summary.is_empty() && !block.source.is_empty());
+    }
+}
+
+#[test]
+fn every_registered_block_is_measured() {
+    for registered in registry() {
+        let rows = match registered.role {
+            Role::Aqm => ordinary::AQMS,
+            Role::Meter => ordinary::METERS,
+            Role::Scheduler => ordinary::SCHEDULERS,
+        };
+        assert!(
+            rows.iter().any(|(row, _)| ordinary::block(row) == registered.name),
+            "{:?} `{}` is registered, but tests/common/ordinary.rs has no parameters to measure it with",
+            registered.role,
+            registered.name
+        );
+    }
+    // Each row is one that the benchmarks can read.
+    for (row, table) in ordinary::AQMS {
+        aqm(ordinary::block(row), table);
+    }
+    for (row, table) in ordinary::METERS {
+        meter(ordinary::block(row), table);
+    }
+    for (row, table) in ordinary::SCHEDULERS {
+        scheduler(ordinary::block(row), table);
     }
 }
 
