@@ -6,10 +6,11 @@ in ns-3, which has no RIO. The figure is the marginal cost of a simulated second
     (user CPU of the long run - user CPU of the short run) / (their difference in simulated time),
 
 so that no program's start-up counts. Runs are interleaved, and each repetition has its own seed, the same
-for every program; costs and ratios are medians over the repetitions, with their range. perhop runs with the
-probes of the study `kim-table1`, and once more with probes ten times a second; the others run without traces.
-ns-2 runs with its defaults and, tuned, with its unused packet headers removed and its fastest event queue,
-which changes no result. Programs that are not installed are named and left out.
+for every program; costs are medians over the repetitions and ratios those of the medians, each with its
+range over them. perhop runs with the probes of the study `kim-table1`, and once more with probes ten times a
+second; the others run without traces. ns-2 runs with its defaults and, tuned, with its unused packet headers
+removed and its fastest event queue, which changes no result. Programs that are not installed are named and
+left out.
 
     python -m benches.peers.compare [--repeat 3] [--settings 40 400] [--instructions perhop] [--markdown]
                                     [--json FILE] [--at-least RATIO]
@@ -170,13 +171,17 @@ def rows(setting: Setting, found: Mapping[str, Marginals], kinds: Mapping[str, s
             Spread.of(one.packets),
             Spread.of(one.use).median,
             one.instructions,
-            None
-            if kinds[name] == PERHOP
-            else Spread.of([theirs / ours for theirs, ours in zip(one.seconds, plain, strict=True)]),
+            None if kinds[name] == PERHOP else ratio(one.seconds, plain),
             setting.wanted.get(kinds[name]),
         )
         for name, one in found.items()
     ]
+
+
+def ratio(theirs: Sequence[float], ours: Sequence[float]) -> Spread:
+    """Ratio of the medians, which one disturbed run does not move, and the range of those by repetition."""
+    each = [their / our for their, our in zip(theirs, ours, strict=True)]
+    return replace(Spread.of(each), median=Spread.of(theirs).median / Spread.of(ours).median)
 
 
 def as_json(setting: Setting, table: Sequence[Row]) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def with_many_round_trips(network: Ns2Setting) -> Ns2Setting:
 
 
 SMALL = {"perhop": Span(200, 3200), "ns-2": Span(50, 250)}
-LARGE = {"perhop": Span(20, 320), "ns-2": Span(10, 35)}
+LARGE = {"perhop": Span(20, 220), "ns-2": Span(10, 30)}
 
 SETTINGS = {
     "40": Setting(

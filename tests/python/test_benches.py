@@ -96,7 +96,12 @@ def test_what_programs_print_is_read() -> None:
     assert ns3.program("ns-3").packets(printed, network) == Packets(12, 8)
 
 
-def test_ratios_are_of_the_same_repetition() -> None:
+def test_a_ratio_is_of_the_medians_and_its_range_by_repetition() -> None:
+    ratio = compare.ratio([10.0, 30.0, 20.0], [1.0, 5.0, 1.0])
+    assert (ratio.median, ratio.low, ratio.high) == (20.0, 6.0, 20.0)
+
+
+def test_rows_are_by_program() -> None:
     setting = SETTINGS["40"]
     found = {name: compare.Marginals() for name in ("perhop", "ns-2")}
     for scale in (1.0, 2.0):
