@@ -78,9 +78,10 @@ format: cargo $(DEV) ## Put all sources into their standard format
 	$(BIN)/ruff format $(wildcard $(PYTHON_SOURCES))
 
 .PHONY: bench
-bench: $(ENGINE) ## Measure the engine, and whole runs beside ns-2 and ns-3 where they are installed
-	cargo bench --locked $(RUST_PACKAGES)
+bench: $(ENGINE) ## Measure blocks, whole runs beside ns-2 and ns-3 where they are installed, and growth (10 minutes)
+	cargo bench --locked $(RUST_PACKAGES) --bench '*' -- --max-time 1
 	$(BIN)/python -m benches.peers.compare
+	$(BIN)/python -m benches.growth
 
 .PHONY: wasm
 wasm: cargo ## Check that core and simulator need no operating system (WebAssembly without imports)

@@ -41,7 +41,7 @@ FLOWS = {40: Span(20, 520), 400: Span(10, 60), 4000: Span(5, 15), 40_000: Span(3
 HOPS = {1: Span(20, 520), 3: Span(20, 520), 10: Span(20, 270)}
 TIMES = {40: Span(100, 1000), 400: Span(20, 200)}
 LOOKS_A_SECOND = 100
-PROBED = {40: Span(20, 520), 400: Span(10, 60)}
+PROBED = {40: Span(20, 520), 400: Span(10, 110)}
 
 
 @dataclass(frozen=True, slots=True)
