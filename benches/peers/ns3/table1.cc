@@ -4,8 +4,8 @@
 //
 // ns-3 has no meters and no RIO, so every packet meets one RED under the thresholds that the others use for OUT
 // packets. The rest is that of the other programs: NewReno, an acknowledgement for every packet, `packet` bytes of IP
-// on the wire (40 of them headers; ns-3's links add 2 of PPP). SACK stays on, as is ns-3's default: without it ns-3
-// repeats a tenth of all packets, so it would do other work, and take longer for it.
+// on the wire (40 of them headers; ns-3's links add 2 of PPP). SACK stays on, as is ns-3's default: without it
+// over a quarter of the packets that pass ns-3's bottleneck are repeats, so it would do other work, and more slowly.
 //
 // Made for speed as far as ns-3 goes: no traces, no checksums, no queue disciplines but RED, routes without a search.
 //
