@@ -12,19 +12,20 @@ use perhop_core::{
     Bitrate, Color, Context, Duration, Environment, FlowId, Header, Instant, Rng, ServiceLevel,
 };
 
-use crate::control::Post;
+use crate::calendar::Calendar;
+use crate::control::{Channels, Post};
 use crate::events::{Event, EventQueue, SourceId};
 use crate::link::Wire;
 use crate::network::{AccessSpec, FlowSpec, Marking, TransportSpec};
 use crate::outcome::FlowOutcome;
-use crate::packet::SimPacket;
+use crate::packet::{ANSWER, Content, SimPacket};
 use crate::probe::{Looks, Series};
-use crate::transport::datagram::{DatagramReceiver, DatagramSender, Datagrams};
+use crate::transport::datagram::{Carrying, DatagramReceiver, DatagramSender, Datagrams};
 use crate::transport::rap::RapSender;
 use crate::transport::tcp::{TcpReceiver, TcpSender};
 use crate::transport::tfrc::{TfrcReceiver, TfrcSender};
 use crate::transport::udp::UdpSender;
-use crate::transport::{Received, Receiver, Sender, SenderStatistics, Transmit};
+use crate::transport::{Received, Receiver, Sender, SenderStatistics, Source, Transmit};
 
 /// The next look at a receiver that has passed the run's end: any packet comes after it.
 const PAST_THE_END: Instant = Instant::ZERO;
@@ -43,7 +44,9 @@ pub(crate) struct Route {
 
 /// One flow.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct Flow {
+    pub(crate) sender: Sender,
     pub(crate) sending: SendingHost,
     pub(crate) receiving: ReceivingHost,
     /// What packets carry besides their number, unless the flow is TCP.
@@ -71,9 +74,7 @@ struct Counted {
 
 /// The host that sends.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
 pub(crate) struct SendingHost {
-    pub(crate) sender: Sender,
     /// The wake-up that is in the event queue.
     pub(crate) scheduled: Instant,
     /// No later than the next thing that happens to this flow besides its sender's timers.
@@ -102,6 +103,19 @@ pub(crate) struct SendingHost {
     pub(crate) watched: Option<(usize, usize)>,
 }
 
+/// What a host sends by: where its packets go first, and the ways of its marker's news and of its wake-ups.
+pub(crate) struct Way<'a> {
+    pub(crate) first: &'a mut Calendar<SimPacket>,
+    pub(crate) channels: &'a mut Channels,
+    pub(crate) events: &'a mut EventQueue,
+}
+
+impl Way<'_> {
+    fn post(&mut self) -> Post<'_> {
+        Post { channels: self.channels, events: self.events }
+    }
+}
+
 /// Where its packets are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -119,16 +133,13 @@ struct Marker {
 
 /// The host that receives.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
 pub(crate) struct ReceivingHost {
     receiver: Receiver,
     /// The next time at which somebody looks at it, or the end of the run.
     look: Instant,
     /// Packets that arrived for the first time.
     delivered: u64,
-    /// The first step of its answers: data take steps before that. The first link of its answers, or [`NO_LINK`], and the
-    /// last step of data.
-    pub(crate) backward: u32,
+    /// The first link of its answers, or [`NO_LINK`], and the last step of data.
     pub(crate) first_link: u32,
     pub(crate) step: u32,
     /// What its answers are like.
@@ -206,15 +217,15 @@ impl Flow {
         // News from a meter at the edge may reach the sender before an acknowledgement does.
         let hears_from_afar = spec.out_feedback.is_some() && marking == Place::FirstRouter;
         Self {
+            sender,
             sending: SendingHost {
-                sender,
                 scheduled: Instant::NEVER,
                 due: Instant::ZERO,
                 look: looks.first(),
                 // Two hosts that share no link could act for ever without the clock's moving.
                 held: u32::from(hears_from_afar) + u32::from(forward.first_link == NO_LINK),
                 first_link: forward.first_link,
-                step: backward.last_step,
+                step: backward.last_step | ANSWER,
                 template: SimPacket::new(&header, forward.first_step, 0),
                 marking,
                 outward: wire(&spec.access),
@@ -233,10 +244,9 @@ impl Flow {
                 receiver,
                 look: looks.first().min(looks.end()),
                 delivered: 0,
-                backward: backward.first_step,
                 first_link: backward.first_link,
                 step: forward.last_step,
-                template: SimPacket::new(&answer, backward.first_step, 0),
+                template: SimPacket::new(&answer, backward.first_step | ANSWER, 0),
                 data_size,
                 outward: wire(&spec.egress),
                 inward: wire(&spec.egress),
@@ -257,22 +267,53 @@ impl Flow {
         }
     }
 
-    /// The next packet that the sending host wants to send, marked, and over its wire.
+    /// Whether the sender may take an acknowledgement now, although it comes only at `arrival`: nothing else happens to the
+    /// sender until then.
     #[inline(always)]
-    pub(crate) fn transmit(&mut self, now: Instant, post: Post<'_>) -> Option<SimPacket> {
-        let Self { sending, datagrams, .. } = self;
-        let mut cx = Context { now, rng: &mut sending.rng };
-        let Transmit { sequence, size } = sending.sender.transmit(&mut cx, datagrams)?;
-        let mut packet = sending.template.numbered(sequence).sized(size);
-        match (sending.marking, &mut sending.marker) {
-            (Place::Nowhere, _) => sending.marked[packet.color().index()] += 1,
-            (Place::Host, Some(marker)) => {
-                let color = marker.color(packet.header(), now);
-                packet = sending.mark(packet, color, now, post);
-            }
-            _ => {} // the first router marks
+    pub(crate) fn may_act_ahead(&self, arrival: Instant, end: Instant, channels: &Channels) -> bool {
+        self.sending.held == 0
+            && arrival < self.wake()
+            && arrival <= end
+            && self.sending.news.is_none_or(|channel| arrival < channels.next(channel as usize))
+    }
+
+    /// When something next happens to it by itself.
+    #[inline(always)]
+    pub(crate) fn wake(&self) -> Instant {
+        self.sender.wake().min(self.sending.due)
+    }
+
+    /// An acknowledgement reaches the sender at `at`, now or later; it sends what it then may.
+    #[inline(always)]
+    pub(crate) fn acknowledge(
+        &mut self,
+        expected: u32,
+        at: Instant,
+        way: Way<'_>,
+        (looks, series): (&Looks, &mut Series),
+    ) {
+        if at > self.sending.look {
+            self.pass_windows(Some(at), looks, series);
         }
-        Some(packet.due(sending.outward.pass(size, now)))
+        let Self { sender, sending, datagrams, .. } = self;
+        match sender {
+            Sender::Tcp(tcp) => sending.act(tcp, expected, at, way),
+            Sender::Datagram(sender) => sending.act(&mut Carrying { sender, datagrams }, expected, at, way),
+        }
+    }
+
+    /// Sends whatever the sender wants on the wire, and makes sure that it is woken in time.
+    pub(crate) fn transmit(&mut self, now: Instant, mut way: Way<'_>) {
+        let Self { sender, sending, datagrams, .. } = self;
+        match sender {
+            Sender::Tcp(tcp) => sending.send(tcp, now, &mut way),
+            Sender::Datagram(sender) => sending.send(&mut Carrying { sender, datagrams }, now, &mut way),
+        }
+    }
+
+    /// Makes sure that the flow is woken in time.
+    pub(crate) fn schedule(&mut self, events: &mut EventQueue) {
+        self.sending.schedule(self.sender.wake(), events);
     }
 
     /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its answer, over its wire.
@@ -293,10 +334,14 @@ impl Flow {
         ack.map(|number| self.receiving.answer(number, arrival))
     }
 
-    /// The answer of this number, as it waits before the sender.
-    #[cold]
-    pub(crate) fn waiting_answer(&self, number: u32) -> SimPacket {
-        self.receiving.template.numbered(number).before(self.sending.step)
+    /// A packet of data, as it waits before the receiver.
+    pub(crate) fn waiting_data(&self, content: Content) -> SimPacket {
+        self.sending.template.carrying(content).before(self.receiving.step)
+    }
+
+    /// An answer, as it waits before the sender.
+    pub(crate) fn waiting_answer(&self, content: Content) -> SimPacket {
+        self.receiving.template.carrying(content).before(self.sending.step)
     }
 
     /// A packet reaches the receiver after the next look; returns whether it does so within the run.
@@ -304,15 +349,6 @@ impl Flow {
     fn receive_beyond(&mut self, arrival: Instant, looks: &Looks, series: &mut Series) -> bool {
         self.pass_deliveries(Some(arrival), looks, series);
         arrival <= looks.end()
-    }
-
-    /// An acknowledgement reaches the sender at `at`, now or later.
-    #[inline(always)]
-    pub(crate) fn acknowledge(&mut self, expected: u32, at: Instant, (looks, series): (&Looks, &mut Series)) {
-        if at > self.sending.look {
-            self.pass_windows(Some(at), looks, series);
-        }
-        self.sending.sender.on_ack(expected, at, &mut self.datagrams);
     }
 
     /// Leaves for the looks before `before` what they will see of the receiver; with `None`, for those up to the clock's.
@@ -338,7 +374,7 @@ impl Flow {
     /// As [`pass_deliveries`](Self::pass_deliveries), for the sender.
     #[cold]
     fn pass_windows(&mut self, before: Option<Instant>, looks: &Looks, series: &mut Series) {
-        let (sender, number) = (&self.sending.sender, self.sending.number());
+        let (sender, number) = (&self.sender, self.sending.number());
         let mut look = self.sending.look;
         while looks.is_passed(look, before) {
             if looks.ends_warmup(look) {
@@ -375,15 +411,42 @@ impl Flow {
         if now >= self.start {
             self.started = self.start;
             self.start = Instant::NEVER;
-            self.sending.sender.start(now);
+            self.sender.start(now);
         }
         if now >= self.stop {
             self.stop = Instant::NEVER;
-            self.sending.sender.stop();
+            self.sender.stop();
         }
-        self.sending.sender.on_wake(now);
+        self.sender.on_wake(now);
         let late = self.receiving.receiver.on_wake(now, &mut self.datagrams)?;
         Some(self.receiving.answer(late, now))
+    }
+
+    /// A packet passes the first router: a meter that flows share, or its own if that stands there, marks it.
+    pub(crate) fn mark_at_router(
+        &mut self,
+        packet: SimPacket,
+        shared: &mut [(AnyMeter, Rng)],
+        post: Post<'_>,
+    ) -> SimPacket {
+        let now = packet.at();
+        let Self { sender, sending, datagrams, .. } = self;
+        let color = match (sending.edge_meter, &mut sending.marker) {
+            (Some(number), _) => {
+                let (meter, rng) = &mut shared[number as usize];
+                meter.color(&packet.header(), &mut Context { now, rng })
+            }
+            (None, Some(marker)) if sending.marking == Place::FirstRouter => {
+                marker.color(packet.header(), now)
+            }
+            _ => return packet,
+        };
+        match sender {
+            Sender::Tcp(tcp) => sending.mark(tcp, packet, color, now, post),
+            Sender::Datagram(sender) => {
+                sending.mark(&mut Carrying { sender, datagrams }, packet, color, now, post)
+            }
+        }
     }
 
     /// Looks up when the next thing happens besides the sender's timers. A time that has moved away since is found out
@@ -399,7 +462,7 @@ impl Flow {
 
     /// A packet of data, or an answer, was dropped.
     pub(crate) fn lose(&mut self, packet: SimPacket) {
-        let is_data = packet.step() < self.receiving.backward;
+        let is_data = !packet.is_answer();
         self.dropped[packet.color().index()] += u64::from(is_data);
         self.datagrams.lose(packet.sequence(), is_data);
     }
@@ -427,10 +490,10 @@ impl Flow {
     fn counted(&self) -> Counted {
         Counted {
             delivered: self.receiving.delivered,
-            acknowledged: self.sending.sender.acknowledged(),
+            acknowledged: self.sender.acknowledged(),
             marked: self.sending.marked,
             dropped: self.dropped,
-            sender: self.sending.sender.statistics(),
+            sender: self.sender.statistics(),
         }
     }
 }
@@ -454,28 +517,41 @@ impl SendingHost {
         self.template.flow() as u32
     }
 
-    /// When it next has something to do by itself.
+    /// Takes an acknowledgement that comes at `at`, sends what the sender then may, and sees to its being woken in time.
     #[inline(always)]
-    pub(crate) fn wake(&self) -> Instant {
-        self.sender.wake().min(self.due)
+    fn act<S: Source>(&mut self, source: &mut S, expected: u32, at: Instant, mut way: Way<'_>) {
+        source.on_ack(expected, at);
+        self.send(source, at, &mut way);
+        self.schedule(source.wake(), way.events);
+    }
+
+    /// Sends whatever the sender wants, marked, over the host's wire.
+    #[inline(always)]
+    fn send<S: Source>(&mut self, source: &mut S, now: Instant, way: &mut Way<'_>) {
+        while let Some(Transmit { sequence, size }) =
+            source.transmit(&mut Context { now, rng: &mut self.rng })
+        {
+            let mut packet = self.template.numbered(sequence).sized(size);
+            match (self.marking, &mut self.marker) {
+                (Place::Nowhere, _) => self.marked[packet.color().index()] += 1,
+                (Place::Host, Some(marker)) => {
+                    let color = marker.color(packet.header(), now);
+                    packet = self.mark(source, packet, color, now, way.post());
+                }
+                _ => {} // the first router marks
+            }
+            way.first.push(packet.due(self.outward.pass(size, now)));
+        }
     }
 
     /// Makes sure that the flow is woken in time. Deadlines mostly move away, so a wake-up that is too early is left to
     /// find out for itself.
     #[inline(always)]
-    pub(crate) fn schedule(&mut self, events: &mut EventQueue) {
-        let at = self.wake();
+    fn schedule(&mut self, senders: Instant, events: &mut EventQueue) {
+        let at = senders.min(self.due);
         if at < self.scheduled {
             self.scheduled = at;
             events.push(Event { at, source: SourceId(self.number()) });
-        }
-    }
-
-    /// Its own meter, where it stands at the first router, colors a packet there.
-    pub(crate) fn color_at_ingress(&mut self, header: &Header, now: Instant) -> Option<Color> {
-        match &mut self.marker {
-            Some(marker) if self.marking == Place::FirstRouter => Some(marker.color(*header, now)),
-            _ => None,
         }
     }
 
@@ -488,20 +564,21 @@ impl SendingHost {
 
     /// Writes a meter's verdict into a packet, and lets the sender know what it may know.
     #[inline(always)]
-    pub(crate) fn mark(
+    fn mark<S: Source>(
         &mut self,
+        source: &mut S,
         packet: SimPacket,
         color: Color,
         now: Instant,
         post: Post<'_>,
     ) -> SimPacket {
         self.marked[color.index()] += 1;
-        self.sender.on_marked(packet.sequence(), color);
+        source.on_marked(packet.sequence(), color);
         if let Some(channel) = self.news
             && color != Color::Green
             && let Some(message) = post.send(channel as usize, Message::MarkedOut, now)
         {
-            self.sender.on_message(&message);
+            source.on_message(&message);
         }
         packet.marked(color, AfClass::ONE.codepoint(color))
     }

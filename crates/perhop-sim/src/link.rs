@@ -43,6 +43,8 @@ pub(crate) struct Link {
     port: Port,
     /// Some packets pass a meter or a control on their way to its queue.
     metered: bool,
+    /// Some packets come to another link, or must wait for their time, behind it; else all go to a host.
+    leads_on: bool,
 }
 
 /// Sends packets one after the other, and takes them to the far end. A link between a host and its router is no more than
@@ -200,7 +202,7 @@ impl PortStatistics {
 impl Link {
     /// A link without a limit to its queue.
     pub(crate) fn open(rate: Bitrate, delay: Duration) -> Self {
-        Self { wire: Wire::new(rate, delay), port: Port::Open, metered: false }
+        Self { wire: Wire::new(rate, delay), port: Port::Open, metered: false, leads_on: false }
     }
 
     /// A link with a ruled queue, whose random streams lie under `path`; statistics cover the given window.
@@ -250,6 +252,11 @@ impl Link {
         self.metered = true;
     }
 
+    /// Some packets do not go straight to a host behind it.
+    pub(crate) fn set_leads_on(&mut self) {
+        self.leads_on = true;
+    }
+
     /// It is not to be served before this.
     #[inline(always)]
     pub(crate) fn next_serve(&self) -> Instant {
@@ -262,7 +269,7 @@ impl Link {
     /// Handles what comes to it before `bound`, and serves it as often as that is due before. Returns how many times it
     /// had to do something, and how many packets came.
     pub(crate) fn run(&mut self, inbox: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
-        let Self { wire, port, metered } = self;
+        let Self { wire, port, metered, leads_on } = self;
         if let Port::ByEvent(port) = port {
             return port.run(inbox, bound, wire, traffic);
         }
@@ -273,7 +280,7 @@ impl Link {
             if *metered {
                 packets[ready.clone()].iter_mut().for_each(|packet| *packet = traffic.meter(*packet));
             }
-            let pass = Pass { packets: &packets[ready], wire, traffic };
+            let pass = Pass { packets: &packets[ready], wire, leads_on: *leads_on, traffic };
             match port {
                 Port::Open => pass.through(|_, _| true),
                 Port::OnDemand(port) => {
@@ -364,6 +371,7 @@ impl PortView<'_> {
 struct Pass<'a> {
     packets: &'a [SimPacket],
     wire: &'a mut Wire,
+    leads_on: bool,
     traffic: &'a mut Traffic,
 }
 
@@ -371,12 +379,16 @@ impl Pass<'_> {
     /// Asks for each packet, and the time until which the link is busy, whether it is let in; if so, sends it.
     #[inline(always)]
     fn through(self, mut admit: impl FnMut(SimPacket, Instant) -> bool) {
-        let Self { packets, wire, traffic } = self;
+        let Self { packets, wire, leads_on, traffic } = self;
         for packet in packets {
             let packet = packet.onward();
             if admit(packet, wire.busy_until()) {
                 let arrival = wire.pass(packet.size(), packet.at());
-                traffic.carry(packet, arrival);
+                if leads_on {
+                    traffic.carry(packet, arrival);
+                } else {
+                    traffic.approach(packet, arrival);
+                }
             } else {
                 traffic.lose(packet);
             }

@@ -10,13 +10,16 @@ use crate::calendar::Timed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimPacket {
     at: Instant,
-    /// The flow's number, then the step's: steps are numbered in the order of flows.
+    /// The flow's number, then the step's: steps are numbered in the order of flows. Those of answers have [`ANSWER`] set.
     place: u64,
     /// Sequence number (32 bits), size (16), color (8), codepoint (6), ECN (2).
     content: u64,
     /// Label (32 bits), service level (16): what was sold to its flow.
     sold: u64,
 }
+
+/// Marks the step of a packet that goes back to the sender.
+pub const ANSWER: u32 = 1 << 31;
 
 const SIZE: u32 = 32;
 const COLOR: u32 = 48;
@@ -72,20 +75,38 @@ impl SimPacket {
 
     /// The step of its route that it takes next.
     #[inline(always)]
-    pub fn step(self) -> u32 {
-        self.place as u32
+    pub fn step(self) -> usize {
+        (self.place as u32 & !ANSWER) as usize
+    }
+
+    /// It goes back to the sender.
+    #[inline(always)]
+    pub fn is_answer(self) -> bool {
+        self.place as u32 & ANSWER != 0
+    }
+
+    /// All that it carries of its own: the rest is its flow's.
+    #[inline(always)]
+    pub fn content(self) -> Content {
+        Content(self.content)
+    }
+
+    /// The packet, carrying this.
+    #[inline(always)]
+    pub fn carrying(self, content: Content) -> Self {
+        Self { content: content.0, ..self }
     }
 
     /// Data: the segment's number. Acknowledgement: the number of the segment expected next.
     #[inline(always)]
     pub fn sequence(self) -> u32 {
-        self.content as u32
+        self.content().sequence()
     }
 
     /// Its size on the wire in bytes.
     #[inline(always)]
     pub fn size(self) -> u16 {
-        (self.content >> SIZE) as u16
+        self.content().size()
     }
 
     /// Its drop precedence.
@@ -137,6 +158,24 @@ impl SimPacket {
     }
 }
 
+/// What a packet carries besides what all of its flow do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content(u64);
+
+impl Content {
+    /// See [`SimPacket::sequence`].
+    #[inline(always)]
+    pub fn sequence(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// See [`SimPacket::size`].
+    #[inline(always)]
+    pub fn size(self) -> u16 {
+        (self.0 >> SIZE) as u16
+    }
+}
+
 /// Of packets that come at one time, the one whose flow, and then whose step, has the lower number is first.
 impl Timed for SimPacket {
     #[inline(always)]
@@ -161,7 +200,7 @@ pub struct Queued {
 
 impl From<SimPacket> for Queued {
     fn from(packet: SimPacket) -> Self {
-        Self { header: packet.header(), step: packet.step(), sequence: packet.sequence() }
+        Self { header: packet.header(), step: packet.place as u32, sequence: packet.sequence() }
     }
 }
 
@@ -205,7 +244,8 @@ mod tests {
             };
             let packet = SimPacket::new(&header, step, sequence);
             prop_assert_eq!(packet.header(), header);
-            prop_assert_eq!((packet.step(), packet.sequence(), packet.flow()), (step, sequence, flow as usize));
+            prop_assert_eq!((packet.step(), packet.is_answer()), ((step & !ANSWER) as usize, step >> 31 == 1));
+            prop_assert_eq!((packet.sequence(), packet.flow()), (sequence, flow as usize));
             prop_assert_eq!(SimPacket::from(Queued::from(packet)), packet);
             let changed = packet.numbered(other).before(sequence).sized(7).marked(Color::Red, Dscp::DEFAULT);
             let expected = Header { size: 7, color: Color::Red, dscp: Dscp::DEFAULT, ..header };

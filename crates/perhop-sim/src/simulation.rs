@@ -75,9 +75,14 @@ impl Simulation {
         });
         let mut links: Vec<Link> = links.collect();
         let (flows, steps) = flows_of(network, seed, &looks)?;
-        for step in &steps {
-            if let Step::Metered(link) = step {
+        for pair in steps.windows(2) {
+            if let [Step::Metered(link), _] = pair {
                 links[*link as usize].set_metered();
+            }
+            if let [Step::Shared(link) | Step::Metered(link), next] = pair
+                && (service == Service::ByEvent || !matches!(next, Step::ReceiverWire | Step::SenderWire))
+            {
+                links[*link as usize].set_leads_on();
             }
         }
         let mut simulation = Self {
@@ -258,7 +263,7 @@ impl Simulation {
     /// A control message reaches the end of its channel.
     fn deliver(&mut self, channel: usize, message: &Message) {
         match self.traffic.channels.hearer(channel) {
-            Hearer::Sender(flow) => self.traffic.flows[flow].sending.sender.on_message(message),
+            Hearer::Sender(flow) => self.traffic.flows[flow].sender.on_message(message),
             Hearer::Queue { link, label } => self.links[link].on_message(label, message),
         }
     }
@@ -272,7 +277,7 @@ impl Simulation {
     /// The control of a path looks at its flows' windows, tells their markers, and sends word to the path's queues.
     fn steer(&mut self, number: usize) {
         let Traffic { flows, windows, .. } = &mut self.traffic;
-        let decision = windows[number].look(self.now, |flow| flows[flow].sending.sender.sending_window());
+        let decision = windows[number].look(self.now, |flow| flows[flow].sender.sending_window());
         for (flow, message) in &decision.shares {
             flows[*flow].sending.tell_meter(message);
         }

@@ -2,15 +2,15 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
-use perhop_core::meter::{AnyMeter, Meter};
-use perhop_core::{Context, Instant, Rng};
+use perhop_core::meter::AnyMeter;
+use perhop_core::{Instant, Rng};
 
 use crate::calendar::Calendar;
 use crate::control::{Channels, Post};
 use crate::events::{Event, EventQueue};
-use crate::flow::{Flow, NO_LINK};
+use crate::flow::{Flow, Way};
 use crate::link::Service;
-use crate::packet::SimPacket;
+use crate::packet::{Content, SimPacket};
 use crate::probe::{Looks, Series};
 use crate::windows::Steering;
 
@@ -58,8 +58,9 @@ impl Traffic {
     /// A packet comes to the next step of its route at `at`, from a link.
     #[inline(always)]
     pub(crate) fn carry(&mut self, packet: SimPacket, at: Instant) {
-        match self.steps[packet.step() as usize] {
+        match self.steps[packet.step()] {
             Step::Shared(link) | Step::Metered(link) => self.inboxes[link as usize].push(packet.due(at)),
+            _ if self.service == Service::ByEvent => self.wait(packet, at),
             Step::Observed => self.wait(packet, at),
             _ => self.approach(packet, at),
         }
@@ -70,43 +71,33 @@ impl Traffic {
     /// before.
     #[inline(always)]
     pub(crate) fn approach(&mut self, packet: SimPacket, at: Instant) {
-        let number = packet.flow();
-        let receiving = &self.flows[number].receiving;
-        if self.service == Service::ByEvent {
-            self.wait(packet, at);
-        } else if packet.step() >= receiving.backward {
-            self.approach_sender(number, packet.sequence(), packet.size(), at);
-        } else if receiving.answers_ahead {
-            self.approach_receiver(number, packet.sequence(), packet.size(), at);
+        if packet.is_answer() {
+            self.approach_sender(packet.flow(), packet.content(), at);
         } else {
-            self.pass_inward(packet, at);
+            self.approach_receiver(packet.flow(), packet.content(), at);
         }
     }
 
-    /// A packet passes the wire to the host that receives data, and waits there for its turn.
     #[inline(never)]
-    fn pass_inward(&mut self, packet: SimPacket, at: Instant) {
-        let receiving = &mut self.flows[packet.flow()].receiving;
-        let at = receiving.inward.pass(packet.size(), at);
-        let step = receiving.step;
-        self.wait(packet.before(step), at);
-    }
-
-    #[inline(never)]
-    fn approach_receiver(&mut self, number: usize, sequence: u32, size: u16, at: Instant) {
-        let at = self.flows[number].receiving.inward.pass(size, at);
-        self.receive(number, sequence, size, at);
-    }
-
-    #[inline(never)]
-    fn approach_sender(&mut self, number: usize, expected: u32, size: u16, at: Instant) {
+    fn approach_receiver(&mut self, number: usize, content: Content, at: Instant) {
         let flow = &mut self.flows[number];
-        let at = flow.sending.inward.pass(size, at);
-        if may_act_ahead(flow, at, &self.channels, &self.looks) {
-            self.acknowledge(number, expected, at);
+        let at = flow.receiving.inward.pass(content.size(), at);
+        if flow.receiving.answers_ahead {
+            self.receive(number, content, at);
+        } else {
+            self.arrivals.push(flow.waiting_data(content).due(at));
+        }
+    }
+
+    #[inline(never)]
+    fn approach_sender(&mut self, number: usize, content: Content, at: Instant) {
+        let flow = &mut self.flows[number];
+        let at = flow.sending.inward.pass(content.size(), at);
+        if flow.may_act_ahead(at, self.looks.end(), &self.channels) {
+            self.acknowledge(number, content.sequence(), at);
         } else {
             flow.sending.held += 1;
-            self.arrivals.push(flow.waiting_answer(expected).due(at));
+            self.arrivals.push(flow.waiting_answer(content).due(at));
         }
     }
 
@@ -121,16 +112,18 @@ impl Traffic {
         let now = packet.at();
         let number = packet.flow();
         let flow = &mut self.flows[number];
-        match self.steps[packet.step() as usize] {
+        match self.steps[packet.step()] {
             Step::Shared(_) | Step::Metered(_) => unreachable!("links keep what comes to them"),
             Step::Observed => {
                 if let Some((control, member)) = flow.sending.watched {
                     self.windows[control].on_ack(member, packet.sequence());
                 }
-                self.approach(packet.onward(), now);
+                self.carry(packet.onward(), now);
             }
             Step::ReceiverWire => {
-                self.pass_inward(packet, now);
+                let at = flow.receiving.inward.pass(packet.size(), now);
+                let packet = packet.before(flow.receiving.step);
+                self.wait(packet, at);
             }
             Step::SenderWire => {
                 let at = flow.sending.inward.pass(packet.size(), now);
@@ -140,7 +133,7 @@ impl Traffic {
             }
             Step::Receiver => {
                 let answers_ahead = flow.receiving.answers_ahead;
-                let answered = self.receive(number, packet.sequence(), packet.size(), now);
+                let answered = self.receive(number, packet.content(), now);
                 if !answers_ahead && (!answered || self.flows[number].keeps_time()) {
                     // The next acknowledgement has its own time.
                     self.flows[number].look_ahead();
@@ -156,16 +149,14 @@ impl Traffic {
 
     /// The receiver takes a packet that reaches it at `at`, now or later; says whether it answers.
     #[inline(always)]
-    fn receive(&mut self, number: usize, sequence: u32, size: u16, at: Instant) -> bool {
-        let flow = &mut self.flows[number];
-        let Some(answer) = flow.receive(sequence, size, at, (&self.looks, &mut self.series)) else {
-            return false;
-        };
-        match flow.receiving.first_link {
-            NO_LINK => self.arrivals.push(answer),
-            link => self.inboxes[link as usize].push(answer),
+    fn receive(&mut self, number: usize, content: Content, at: Instant) -> bool {
+        let Self { flows, inboxes, arrivals, looks, series, .. } = self;
+        let flow = &mut flows[number];
+        let answer = flow.receive(content.sequence(), content.size(), at, (looks, series));
+        if let Some(answer) = answer {
+            first(inboxes, arrivals, flow.receiving.first_link).push(answer);
         }
-        true
+        answer.is_some()
     }
 
     /// A sender takes an acknowledgement that reaches it at `at`, now or later, and sends what it then may.
@@ -173,28 +164,8 @@ impl Traffic {
     fn acknowledge(&mut self, number: usize, expected: u32, at: Instant) {
         let Self { flows, inboxes, arrivals, channels, events, looks, series, .. } = self;
         let flow = &mut flows[number];
-        flow.acknowledge(expected, at, (looks, series));
-        let first = match flow.sending.first_link {
-            NO_LINK => arrivals,
-            link => &mut inboxes[link as usize],
-        };
-        while let Some(packet) = flow.transmit(at, Post { channels, events }) {
-            first.push(packet);
-        }
-        flow.sending.schedule(events);
-    }
-
-    /// Sends whatever the flow's sender wants on the wire.
-    fn transmit(&mut self, number: usize, at: Instant) {
-        let Self { flows, inboxes, arrivals, channels, events, .. } = self;
-        let flow = &mut flows[number];
-        let first = match flow.sending.first_link {
-            NO_LINK => arrivals,
-            link => &mut inboxes[link as usize],
-        };
-        while let Some(packet) = flow.transmit(at, Post { channels, events }) {
-            first.push(packet);
-        }
+        let first = first(inboxes, arrivals, flow.sending.first_link);
+        flow.acknowledge(expected, at, Way { first, channels, events }, (looks, series));
     }
 
     /// The next event before `limit`. A wake-up whose flow has since put it off is put off here, so that nobody waits for it.
@@ -202,13 +173,12 @@ impl Traffic {
         loop {
             let event = *self.events.peek(limit)?;
             let Some(flow) = self.flows.get_mut(event.source.0 as usize) else { return Some(event) };
-            let host = &mut flow.sending;
-            if host.scheduled != event.at {
+            if flow.sending.scheduled != event.at {
                 self.events.pop(limit); // An earlier wake-up took its place.
-            } else if event.at < host.wake() {
+            } else if event.at < flow.wake() {
                 self.events.pop(limit);
-                host.scheduled = Instant::NEVER;
-                host.schedule(&mut self.events);
+                flow.sending.scheduled = Instant::NEVER;
+                flow.schedule(&mut self.events);
             } else {
                 return Some(event);
             }
@@ -217,51 +187,38 @@ impl Traffic {
 
     /// Makes sure that the flow is woken in time.
     pub(crate) fn schedule(&mut self, number: usize) {
-        self.flows[number].sending.schedule(&mut self.events);
+        self.flows[number].schedule(&mut self.events);
     }
 
     /// A flow is woken.
     pub(crate) fn wake(&mut self, number: usize, now: Instant) {
-        let flow = &mut self.flows[number];
+        let Self { flows, inboxes, arrivals, channels, events, .. } = self;
+        let flow = &mut flows[number];
         flow.sending.scheduled = Instant::NEVER;
         flow.look_ahead();
-        if now < flow.sending.wake() {
-            return self.schedule(number); // Its deadline has moved away.
+        if now < flow.wake() {
+            return flow.schedule(events); // Its deadline has moved away.
         }
         let late_answer = flow.wake_up(now);
-        let first_link = flow.receiving.first_link;
-        self.transmit(number, now);
-        match (late_answer, first_link) {
-            (Some(answer), NO_LINK) => self.arrivals.push(answer),
-            (Some(answer), link) => self.inboxes[link as usize].push(answer),
-            (None, _) => {}
+        let way = Way { first: first(inboxes, arrivals, flow.sending.first_link), channels, events };
+        flow.transmit(now, way);
+        if let Some(answer) = late_answer {
+            first(inboxes, arrivals, flow.receiving.first_link).push(answer);
         }
-        self.flows[number].look_ahead();
-        self.schedule(number);
+        flow.look_ahead();
+        flow.schedule(events);
     }
 
-    /// At its first router a packet passes the control of its path, and the meter that stands there: one that several flows
-    /// share, or the flow's own.
+    /// At its first router a packet passes the control of its path, and the meter that stands there.
     #[inline(never)]
-    pub(crate) fn meter(&mut self, mut packet: SimPacket) -> SimPacket {
-        let Step::Metered(_) = self.steps[packet.step() as usize] else { return packet };
-        let now = packet.at();
-        let host = &mut self.flows[packet.flow()].sending;
-        if let Some((control, member)) = host.watched {
-            self.windows[control].on_data(member, packet.sequence());
+    pub(crate) fn meter(&mut self, packet: SimPacket) -> SimPacket {
+        let Step::Metered(_) = self.steps[packet.step()] else { return packet };
+        let Self { flows, windows, shared_meters, channels, events, .. } = self;
+        let flow = &mut flows[packet.flow()];
+        if let Some((control, member)) = flow.sending.watched {
+            windows[control].on_data(member, packet.sequence());
         }
-        let color = match host.edge_meter {
-            Some(shared) => {
-                let (meter, rng) = &mut self.shared_meters[shared as usize];
-                Some(meter.color(&packet.header(), &mut Context { now, rng }))
-            }
-            None => host.color_at_ingress(&packet.header(), now),
-        };
-        if let Some(color) = color {
-            let post = Post { channels: &mut self.channels, events: &mut self.events };
-            packet = host.mark(packet, color, now, post);
-        }
-        packet
+        flow.mark_at_router(packet, shared_meters, Post { channels, events })
     }
 
     /// A queue dropped a packet of data, or an answer.
@@ -271,13 +228,12 @@ impl Traffic {
     }
 }
 
-/// Whether the sender may take an acknowledgement now, although it comes only at `arrival`: nothing else happens to the
-/// sender until then.
+/// Where what a host sends goes first.
 #[inline(always)]
-fn may_act_ahead(flow: &Flow, arrival: Instant, channels: &Channels, looks: &Looks) -> bool {
-    let host = &flow.sending;
-    host.held == 0
-        && arrival < host.wake()
-        && arrival <= looks.end()
-        && host.news.is_none_or(|channel| arrival < channels.next(channel as usize))
+fn first<'a>(
+    inboxes: &'a mut [Calendar<SimPacket>],
+    arrivals: &'a mut Calendar<SimPacket>,
+    link: u32,
+) -> &'a mut Calendar<SimPacket> {
+    inboxes.get_mut(link as usize).unwrap_or(arrivals)
 }

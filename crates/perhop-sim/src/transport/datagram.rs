@@ -11,7 +11,7 @@ use super::rap::RapSender;
 use super::tfrc::{Report, TfrcReceiver, TfrcSender};
 use super::transit::TransitMeter;
 use super::udp::UdpSender;
-use super::{SenderStatistics, Transmit};
+use super::{SenderStatistics, Source, Transmit};
 
 /// A sender that never sends a packet twice.
 #[derive(Clone, Debug)]
@@ -107,6 +107,24 @@ pub struct Envelope {
     pub rtt: Option<Duration>,
 }
 
+/// A sender with what its packets carry.
+pub(crate) struct Carrying<'a> {
+    pub(crate) sender: &'a mut DatagramSender,
+    pub(crate) datagrams: &'a mut Datagrams,
+}
+
+impl Source for Carrying<'_> {
+    fn on_ack(&mut self, number: u32, now: Instant) {
+        self.datagrams.answer(self.sender, number, now);
+    }
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        self.datagrams.transmit(self.sender, cx)
+    }
+    fn wake(&self) -> Instant {
+        self.sender.wake()
+    }
+}
+
 /// What the packets of one flow carry while they are on their way, and how long they took. Nothing, if it is TCP.
 #[derive(Clone, Debug)]
 pub struct Datagrams(Option<Box<Carried>>);
@@ -144,8 +162,7 @@ impl Datagrams {
     }
 
     /// The next packet of this sender, if it wants one on the wire now.
-    #[inline(never)]
-    pub(super) fn transmit(&mut self, sender: &mut DatagramSender, cx: &mut Context<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, sender: &mut DatagramSender, cx: &mut Context<'_>) -> Option<Transmit> {
         let transmit = sender.transmit(cx)?;
         self.carried().data.put(transmit.sequence, Envelope { sent: cx.now, rtt: sender.rtt() });
         Some(transmit)
@@ -180,8 +197,7 @@ impl Datagrams {
     }
 
     /// The answer of this number reaches the sender.
-    #[inline(never)]
-    pub(super) fn answer(&mut self, sender: &mut DatagramSender, number: u32, now: Instant) {
+    fn answer(&mut self, sender: &mut DatagramSender, number: u32, now: Instant) {
         match sender {
             DatagramSender::Udp(_) => {}
             DatagramSender::Rap(rap) => rap.on_ack(number, now),

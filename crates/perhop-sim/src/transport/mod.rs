@@ -57,6 +57,45 @@ impl SenderStatistics {
     }
 }
 
+/// What is asked of a sender for each acknowledgement. Work that does it is compiled for each kind of sender, so that which
+/// one it is is asked once.
+pub(crate) trait Source {
+    /// An acknowledgement came. TCP: every segment below `number` has arrived; else it is an answer of this number.
+    fn on_ack(&mut self, number: u32, now: Instant);
+    /// The next packet to put on the wire now; ask until there is none, whenever anything happened.
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit>;
+    /// The marker gave the packet of this number a color.
+    fn on_marked(&mut self, _sequence: u32, _color: Color) {}
+    /// A control message came; one that it has no use for changes nothing.
+    fn on_message(&mut self, _message: &Message) {}
+    /// When it next has something to do by itself.
+    fn wake(&self) -> Instant;
+}
+
+impl Source for tcp::TcpSender {
+    #[inline(always)]
+    fn on_ack(&mut self, number: u32, now: Instant) {
+        self.on_ack(number, now);
+    }
+    #[inline(always)]
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        self.transmit(cx)
+    }
+    #[inline(always)]
+    fn on_marked(&mut self, sequence: u32, color: Color) {
+        self.on_marked(sequence, color);
+    }
+    fn on_message(&mut self, message: &Message) {
+        if *message == Message::MarkedOut {
+            self.on_out_feedback();
+        }
+    }
+    #[inline(always)]
+    fn wake(&self) -> Instant {
+        self.wake()
+    }
+}
+
 /// Any sender.
 #[derive(Clone, Debug)]
 #[expect(
@@ -79,15 +118,6 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement came. TCP: every segment below `number` has arrived; else it is an answer of this number.
-    #[inline(always)]
-    pub fn on_ack(&mut self, number: u32, now: Instant, datagrams: &mut Datagrams) {
-        match self {
-            Self::Tcp(tcp) => tcp.on_ack(number, now),
-            Self::Datagram(source) => datagrams.answer(source, number, now),
-        }
-    }
-
     /// The time named by [`wake`](Self::wake) has come.
     pub fn on_wake(&mut self, now: Instant) {
         match self {
@@ -96,27 +126,10 @@ impl Sender {
         }
     }
 
-    /// The next packet to put on the wire now; ask until there is none, whenever anything happened.
-    #[inline(always)]
-    pub fn transmit(&mut self, cx: &mut Context<'_>, datagrams: &mut Datagrams) -> Option<Transmit> {
-        match self {
-            Self::Tcp(tcp) => tcp.transmit(cx),
-            Self::Datagram(source) => datagrams.transmit(source, cx),
-        }
-    }
-
-    /// The marker gave the packet of this number a color.
-    #[inline(always)]
-    pub fn on_marked(&mut self, sequence: u32, color: Color) {
-        if let Self::Tcp(tcp) = self {
-            tcp.on_marked(sequence, color);
-        }
-    }
-
     /// A control message came; one that it has no use for changes nothing.
-    pub fn on_message(&mut self, message: &Message) {
-        if let (Self::Tcp(tcp), Message::MarkedOut) = (self, message) {
-            tcp.on_out_feedback();
+    pub(crate) fn on_message(&mut self, message: &Message) {
+        if let Self::Tcp(tcp) = self {
+            Source::on_message(tcp, message);
         }
     }
 

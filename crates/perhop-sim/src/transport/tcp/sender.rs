@@ -169,7 +169,7 @@ impl TcpSender {
         SenderStatistics { sent: self.sent, ..self.rare.statistics.clone() }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(in crate::transport) fn on_ack(&mut self, expected: u32, now: Instant) {
         if expected > self.acked {
             match self.recovering {
@@ -184,6 +184,7 @@ impl TcpSender {
         self.limit = self.allowed();
     }
 
+    #[inline(always)]
     fn on_new_ack(&mut self, expected: u32, now: Instant) {
         if self.recovering.take().is_some() {
             self.inflation = 0;
@@ -202,6 +203,7 @@ impl TcpSender {
     }
 
     /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was acknowledged.
+    #[inline(never)]
     fn on_partial_ack(&mut self, expected: u32, now: Instant) {
         let acked = expected - self.acked;
         if self.inflation > acked {
@@ -239,6 +241,7 @@ impl TcpSender {
         *sum += u128::from(now.since(self.timed_at).as_nanos());
     }
 
+    #[inline(never)]
     fn on_duplicate_ack(&mut self, now: Instant) {
         self.duplicates += 1;
         if self.recovering.is_some() {
