@@ -26,8 +26,8 @@ const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
 /// Entries a bucket should hold: outside of this, the width is changed. Buckets that must be sorted should be shorter.
 const FILL_IN_ORDER: std::ops::RangeInclusive<u64> = 8..=32;
 const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 3..=8;
-/// Buckets opened between two looks at the fill.
-const REVIEW: u64 = 256;
+/// Buckets opened between two reviews: at first, and at most. Each change doubles it, so that changes cost little.
+const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
 /// Up to this many entries are sorted in place by insertion.
 const SHORT: usize = 64;
 
@@ -51,6 +51,12 @@ pub struct Calendar<T> {
     sent_far: u64,
     /// By the last review.
     sent_far_before: u64,
+    /// How far ahead any of them lay since then, in nanoseconds.
+    furthest: u64,
+    /// Buckets to be opened before the next review.
+    review_after: u64,
+    /// Entries come in disorder.
+    disorder: bool,
     /// Since the last review: buckets opened, entries found in them, and places by which sorting moved these.
     opened: u64,
     found: u64,
@@ -102,6 +108,9 @@ impl<T: Timed> Default for Calendar<T> {
             far: BinaryHeap::new(),
             sent_far: 0,
             sent_far_before: 0,
+            furthest: 0,
+            review_after: *REVIEWS.start(),
+            disorder: false,
             opened: 0,
             found: 0,
             moved: 0,
@@ -142,6 +151,7 @@ impl<T: Timed> Calendar<T> {
         if entry.at().as_nanos() >> self.shift > self.number {
             self.far.push(Far { entry, number: self.sent_far });
             self.sent_far += 1;
+            self.furthest = self.furthest.max(entry.at().as_nanos() - (self.number << self.shift));
             return;
         }
         let pending = self.current.get(self.taken..).unwrap_or_default(); // They may be lent.
@@ -222,7 +232,7 @@ impl<T: Timed> Calendar<T> {
         self.found += self.current.len() as u64;
         self.current.clear();
         self.taken = 0;
-        if self.opened >= REVIEW {
+        if self.opened >= self.review_after {
             self.review();
             if !self.current.is_empty() {
                 return true; // Buckets are wider now, and the last one goes on.
@@ -292,20 +302,28 @@ impl<T: Timed> Calendar<T> {
     /// Fits the buckets' width to how thick entries come, and their number to how far ahead. Only between two buckets.
     #[cold]
     fn review(&mut self) {
-        let fill = self.found / self.opened;
-        let wanted = if self.moved > self.found { FILL_IN_DISORDER } else { FILL_IN_ORDER };
-        let shift = match fill {
-            fill if fill > *wanted.end() => self.shift - 1,
-            fill if fill < *wanted.start() => self.shift + 1,
-            _ => self.shift,
+        // Shorter buckets show less of the disorder, so what ends it lies far below what begins it.
+        self.disorder = self.moved > if self.disorder { self.found / 16 } else { self.found };
+        let wanted = if self.disorder { FILL_IN_DISORDER } else { FILL_IN_ORDER };
+        let fill = (self.found / self.opened).max(1);
+        let shift = if fill > *wanted.end() {
+            self.shift.saturating_sub((fill / *wanted.start()).ilog2().max(1))
+        } else if fill < *wanted.start() {
+            self.shift + (*wanted.end() / fill).ilog2().saturating_sub(1).max(1)
+        } else {
+            self.shift
         };
+        let shift = shift.clamp(*SHIFTS.start(), *SHIFTS.end());
+        // The wheel spans as long a time as before, and more if much went beyond it.
         let far = self.sent_far - self.sent_far_before;
-        let size = self.wheel.len().ilog2() + u32::from(far * 8 > self.found);
-        (self.opened, self.found, self.moved, self.sent_far_before) = (0, 0, 0, self.sent_far);
-        let (shift, size) =
-            (shift.clamp(*SHIFTS.start(), *SHIFTS.end()), size.clamp(*SIZES.start(), *SIZES.end()));
+        let span = (self.wheel.len() as u64) << self.shift;
+        let span = if far * 8 > self.found { span.max(2 * self.furthest) } else { span };
+        let size = (span >> shift).max(1).ilog2().clamp(*SIZES.start(), *SIZES.end());
+        (self.opened, self.found, self.moved, self.furthest) = (0, 0, 0, 0);
+        self.sent_far_before = self.sent_far;
         if shift != self.shift || 1 << size != self.wheel.len() {
             self.rebuild(shift, size);
+            self.review_after = (self.review_after * 2).min(*REVIEWS.end());
         }
     }
 
