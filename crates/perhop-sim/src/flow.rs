@@ -51,6 +51,14 @@ pub(crate) struct Flow {
     pub(crate) receiving: ReceivingHost,
     /// What packets carry besides their number, unless the flow is TCP.
     datagrams: Datagrams,
+    /// What few packets touch stands elsewhere, so that thousands of flows stay in the cache.
+    rare: Box<Rare>,
+}
+
+const _: () = assert!(size_of::<Flow>() == 512);
+
+#[derive(Clone, Debug)]
+struct Rare {
     /// Application events still to come: start, then stop.
     start: Instant,
     stop: Instant,
@@ -60,6 +68,8 @@ pub(crate) struct Flow {
     at_warmup: Counted,
     /// Packets delivered by the last look.
     at_last_look: u64,
+    /// The control of its path, and its place there.
+    watched: Option<(usize, usize)>,
 }
 
 /// What a flow has counted since the run began.
@@ -96,11 +106,9 @@ pub(crate) struct SendingHost {
     marker: Option<Box<Marker>>,
     /// The channel on which its marker tells it of OUT packets, if it does.
     pub(crate) news: Option<u32>,
-    rng: Rng,
+    rng: Box<Rng>,
     /// A meter that flows share, at the first router.
-    pub(crate) edge_meter: Option<u32>,
-    /// The control of its path, and its place there.
-    pub(crate) watched: Option<(usize, usize)>,
+    edge_meter: Option<u32>,
 }
 
 /// What a host sends by: where its packets go first, and the ways of its marker's news and of its wake-ups.
@@ -233,12 +241,11 @@ impl Flow {
                 marked: [0; 3],
                 marker: marker.map(Box::new),
                 news: None,
-                rng: stream("transport"),
+                rng: Box::new(stream("transport")),
                 edge_meter: match spec.marking {
                     Marking::Edge(number) => Some(number as u32),
                     Marking::None | Marking::Host(_) | Marking::Ingress(_) => None,
                 },
-                watched: None,
             },
             receiving: ReceivingHost {
                 receiver,
@@ -258,13 +265,28 @@ impl Flow {
                 },
             },
             datagrams: if is_tcp { Datagrams::NONE } else { Datagrams::new(looks.measured()) },
-            start,
-            stop: spec.stop.unwrap_or(Instant::NEVER),
-            started: Instant::ZERO,
-            dropped: [0; 3],
-            at_warmup: Counted::default(),
-            at_last_look: 0,
+            rare: Box::new(Rare {
+                start,
+                stop: spec.stop.unwrap_or(Instant::NEVER),
+                started: Instant::ZERO,
+                dropped: [0; 3],
+                at_warmup: Counted::default(),
+                at_last_look: 0,
+                watched: None,
+            }),
         }
+    }
+
+    /// The control of its path, and its place there.
+    pub(crate) fn watched(&self) -> Option<(usize, usize)> {
+        self.rare.watched
+    }
+
+    /// The control of its path, with its place there, watches it. If that looks at the sender's window, it is to find it as
+    /// it is then.
+    pub(crate) fn be_watched(&mut self, control: usize, member: usize, at_the_window: bool) {
+        self.rare.watched = Some((control, member));
+        self.sending.held += u32::from(at_the_window);
     }
 
     /// Whether the sender may take an acknowledgement now, although it comes only at `arrival`: nothing else happens to the
@@ -358,11 +380,11 @@ impl Flow {
             let look = self.receiving.look;
             let delivered = self.receiving.delivered;
             if looks.ends_warmup(look) {
-                self.at_warmup.delivered = delivered;
+                self.rare.at_warmup.delivered = delivered;
             }
             if let Some((row, interval)) = looks.row(look) {
-                let new = (delivered - self.at_last_look) * u64::from(self.receiving.data_size);
-                self.at_last_look = delivered;
+                let new = (delivered - self.rare.at_last_look) * u64::from(self.receiving.data_size);
+                self.rare.at_last_look = delivered;
                 let bps = new as f64 * 8.0 / interval.as_secs_f64();
                 looks.write(&mut series.throughput_bps, row, self.sending.number(), bps);
             }
@@ -378,9 +400,9 @@ impl Flow {
         let mut look = self.sending.look;
         while looks.is_passed(look, before) {
             if looks.ends_warmup(look) {
-                self.at_warmup.acknowledged = sender.acknowledged();
-                self.at_warmup.sender = sender.statistics();
-                self.at_warmup.marked = self.sending.marked;
+                self.rare.at_warmup.acknowledged = sender.acknowledged();
+                self.rare.at_warmup.sender = sender.statistics();
+                self.rare.at_warmup.marked = self.sending.marked;
             }
             if let Some((row, _)) = looks.row(look) {
                 let window = sender.window().unwrap_or(f64::NAN);
@@ -399,22 +421,22 @@ impl Flow {
         self.pass_windows(None, looks, series);
         if looks.warmup_is_over() {
             // Routers keep to the clock.
-            self.at_warmup.dropped = self.dropped;
+            self.rare.at_warmup.dropped = self.rare.dropped;
             if self.sending.marking == Place::FirstRouter {
-                self.at_warmup.marked = self.sending.marked;
+                self.rare.at_warmup.marked = self.sending.marked;
             }
         }
     }
 
     /// Its timers went off. Returns the answer that was due, if one was.
     pub(crate) fn wake_up(&mut self, now: Instant) -> Option<SimPacket> {
-        if now >= self.start {
-            self.started = self.start;
-            self.start = Instant::NEVER;
+        if now >= self.rare.start {
+            self.rare.started = self.rare.start;
+            self.rare.start = Instant::NEVER;
             self.sender.start(now);
         }
-        if now >= self.stop {
-            self.stop = Instant::NEVER;
+        if now >= self.rare.stop {
+            self.rare.stop = Instant::NEVER;
             self.sender.stop();
         }
         self.sender.on_wake(now);
@@ -452,7 +474,7 @@ impl Flow {
     /// Looks up when the next thing happens besides the sender's timers. A time that has moved away since is found out
     /// when it comes.
     pub(crate) fn look_ahead(&mut self) {
-        self.sending.due = self.receiving.receiver.wake().min(self.start).min(self.stop);
+        self.sending.due = self.receiving.receiver.wake().min(self.rare.start).min(self.rare.stop);
     }
 
     /// Answering a packet changes when the next answer is due.
@@ -463,18 +485,18 @@ impl Flow {
     /// A packet of data, or an answer, was dropped.
     pub(crate) fn lose(&mut self, packet: SimPacket) {
         let is_data = !packet.is_answer();
-        self.dropped[packet.color().index()] += u64::from(is_data);
+        self.rare.dropped[packet.color().index()] += u64::from(is_data);
         self.datagrams.lose(packet.sequence(), is_data);
     }
 
     pub(crate) fn finish(self, looks: &Looks) -> FlowOutcome {
         let (begin, end) = looks.measured();
-        let new = self.counted().since(&self.at_warmup);
+        let new = self.counted().since(&self.rare.at_warmup);
         let bytes = |packets: u64| packets * u64::from(self.receiving.data_size);
         let bps = |packets: u64| bytes(packets) as f64 * 8.0 / end.since(begin).as_secs_f64();
         let transit = self.datagrams.transit();
         FlowOutcome {
-            started: self.started,
+            started: self.rare.started,
             delivered_packets: new.delivered,
             delivered_bytes: bytes(new.delivered),
             throughput_bps: bps(new.delivered),
@@ -492,7 +514,7 @@ impl Flow {
             delivered: self.receiving.delivered,
             acknowledged: self.sender.acknowledged(),
             marked: self.sending.marked,
-            dropped: self.dropped,
+            dropped: self.rare.dropped,
             sender: self.sender.statistics(),
         }
     }

@@ -154,10 +154,7 @@ impl Simulation {
                 .filter(|&flow| matches!(network.flows[flow].transport, TransportSpec::Tcp(_)))
                 .collect();
             for (member, &flow) in members.iter().enumerate() {
-                let host = &mut flows[flow].sending;
-                host.watched = Some((windows.len(), member));
-                // A look at the window is to find it as it is then.
-                host.held += u32::from(control.window == WindowSource::Sender);
+                flows[flow].be_watched(windows.len(), member, control.window == WindowSource::Sender);
             }
             let rates = members.iter().map(|&flow| (flow, network.flows[flow].reserved));
             let rng = Rng::stream(seed, &format!("paths/{}/control", spec.name));
@@ -312,7 +309,7 @@ impl Simulation {
         if let Some((row, _)) = looks.row(now) {
             series.times.push(now);
             for (number, flow) in flows.iter().enumerate() {
-                let seen = flow.sending.watched.map(|(control, member)| windows[control].seen(member));
+                let seen = flow.watched().map(|(control, member)| windows[control].seen(member));
                 looks.write(&mut series.seen_packets, row, number as u32, seen.unwrap_or(f64::NAN));
             }
             for (observed, samples) in self.observed.iter().zip(&mut series.queues) {

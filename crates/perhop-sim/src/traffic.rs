@@ -115,7 +115,7 @@ impl Traffic {
         match self.steps[packet.step()] {
             Step::Shared(_) | Step::Metered(_) => unreachable!("links keep what comes to them"),
             Step::Observed => {
-                if let Some((control, member)) = flow.sending.watched {
+                if let Some((control, member)) = flow.watched() {
                     self.windows[control].on_ack(member, packet.sequence());
                 }
                 self.carry(packet.onward(), now);
@@ -215,7 +215,7 @@ impl Traffic {
         let Step::Metered(_) = self.steps[packet.step()] else { return packet };
         let Self { flows, windows, shared_meters, channels, events, .. } = self;
         let flow = &mut flows[packet.flow()];
-        if let Some((control, member)) = flow.sending.watched {
+        if let Some((control, member)) = flow.watched() {
             windows[control].on_data(member, packet.sequence());
         }
         flow.mark_at_router(packet, shared_meters, Post { channels, events })
