@@ -44,6 +44,9 @@ pub struct Calendar<T> {
     /// Of n buckets, a power of two, bucket b holds entries of the one among the absolute buckets number + 1 to number +
     /// n - 1 that is b modulo n.
     wheel: Vec<Vec<T>>,
+    /// Memory for buckets. A bucket has some only while it holds something, and takes what was in use last: so the wheel
+    /// needs no more than what is pending, and finds it in the cache.
+    spare: Vec<Vec<T>>,
     /// One bit a bucket: it holds something.
     filled: Vec<u64>,
     far: BinaryHeap<Far<T>>,
@@ -104,6 +107,7 @@ impl<T: Timed> Default for Calendar<T> {
             number: 0,
             shift: 20,
             wheel: (0..1 << SIZES.start()).map(|_| Vec::new()).collect(),
+            spare: Vec::new(),
             filled: vec![0; (1 << SIZES.start()) / 64],
             far: BinaryHeap::new(),
             sent_far: 0,
@@ -132,10 +136,22 @@ impl<T: Timed> Calendar<T> {
         let ahead = number.wrapping_sub(self.number);
         if ahead.wrapping_sub(1) < self.wheel.len() as u64 - 1 {
             let bucket = self.bucket(number);
+            if self.wheel[bucket].len() == self.wheel[bucket].capacity() {
+                self.make_room(bucket);
+            }
             self.wheel[bucket].push(entry);
             self.filled[bucket / 64] |= 1 << (bucket % 64);
         } else {
             self.push_elsewhere(entry);
+        }
+    }
+
+    #[inline(never)]
+    fn make_room(&mut self, bucket: usize) {
+        if self.wheel[bucket].capacity() == 0
+            && let Some(spare) = self.spare.pop()
+        {
+            self.wheel[bucket] = spare;
         }
     }
 
@@ -241,7 +257,10 @@ impl<T: Timed> Calendar<T> {
         }
         self.number = number;
         let bucket = self.bucket(number);
-        std::mem::swap(&mut self.current, &mut self.wheel[bucket]);
+        let entries = std::mem::take(&mut self.wheel[bucket]);
+        if entries.capacity() > 0 {
+            self.spare.push(std::mem::replace(&mut self.current, entries));
+        }
         self.filled[bucket / 64] &= !(1 << (bucket % 64));
         if !self.far.is_empty() {
             self.fetch();
