@@ -10,6 +10,8 @@ use std::collections::BinaryHeap;
 
 use perhop_core::Instant;
 
+use crate::prefetch::prefetch;
+
 /// Something that comes at a time.
 pub trait Timed: Copy {
     /// When it comes.
@@ -266,6 +268,7 @@ impl<T: Timed> Calendar<T> {
             self.fetch();
         }
         self.moved += sort(&mut self.current);
+        prefetch(&self.wheel[self.bucket(number + 1)]);
         self.opened += 1;
         true
     }

@@ -21,6 +21,7 @@ mod link;
 mod network;
 mod outcome;
 mod packet;
+mod prefetch;
 mod probe;
 mod simulation;
 mod traffic;
