@@ -50,16 +50,20 @@ def blocks() -> str:
         and `description`.
     """
 
-def simulate(scenario: str, seed: int, cancel: Cancel | None = None) -> dict[str, Any]:
+def simulate(
+    scenario: str, seed: int, cancel: Cancel | None = None, *, plainly: bool = False
+) -> dict[str, Any]:
     """Run a scenario once; other threads go on meanwhile.
 
     Args:
         scenario: The scenario in JSON, as `scenario_from_toml` returns it.
         seed: From 0 to 2**64 - 1. The same scenario and seed give the same result on every machine.
         cancel: Set it from another thread to end the run.
+        plainly: Hop by hop in the order of time, one event a hop. The result is the same; it takes longer.
 
     Returns:
-        `duration_s`, `warmup_s`: seconds. `events`, `packets`: events handled, packets offered to links.
+        `duration_s`, `warmup_s`: seconds. `events`: events handled. `packets`: packets that came to links between
+        routers, once for each link.
 
         `groups`: for each group of flows `name`, `count` and `profile_bps` (0 for best effort).
 

@@ -5,9 +5,9 @@ mod outcome;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use perhop_core::Instant;
+use perhop_core::{Duration, Instant};
 use perhop_scenario::Scenario;
-use perhop_sim::Simulation;
+use perhop_sim::{Service, Simulation};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -21,7 +21,8 @@ create_exception!(
 );
 create_exception!(perhop._engine, Cancelled, PyException, "The run was cancelled before its end.");
 
-/// Runs look at their cancellation this many times.
+/// Runs look at their cancellation this often in simulated time, but no more than [`SLICES`] times.
+const SLICE: Duration = Duration::from_millis(100);
 const SLICES: u64 = 1000;
 
 /// A way to end runs early, from any thread.
@@ -71,29 +72,32 @@ fn blocks() -> String {
     perhop_scenario::blocks().to_string()
 }
 
-/// Runs a scenario once. Other Python threads go on meanwhile.
+/// Runs a scenario once. Other Python threads go on meanwhile. With `plainly`, hop by hop in the order of time: the result is
+/// the same.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, cancel = None))]
+#[pyo3(signature = (scenario, seed, cancel = None, *, plainly = false))]
 fn simulate<'py>(
     py: Python<'py>,
     scenario: &str,
     seed: u64,
     cancel: Option<&Cancel>,
+    plainly: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let scenario =
         Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
     let cancelled = cancel.map(|cancel| Arc::clone(&cancel.0)).unwrap_or_default();
     let outcome = py.detach(|| {
-        let mut simulation =
-            Simulation::new(&scenario.network(), seed).map_err(|e| ScenarioError::new_err(e.to_string()))?;
+        let service = if plainly { Service::ByEvent } else { Service::OnDemand };
+        let mut simulation = Simulation::with_service(&scenario.network(), seed, service)
+            .map_err(|e| ScenarioError::new_err(e.to_string()))?;
         let end = simulation.end().as_nanos();
-        for slice in 1..=SLICES {
+        let slices = (end / SLICE.as_nanos()).clamp(1, SLICES);
+        for slice in 1..=slices {
             if cancelled.load(Ordering::Relaxed) {
                 return Err(Cancelled::new_err("cancelled"));
             }
-            simulation.run_until(Instant::from_nanos(
-                (u128::from(end) * u128::from(slice) / u128::from(SLICES)) as u64,
-            ));
+            let until = u128::from(end) * u128::from(slice) / u128::from(slices);
+            simulation.run_until(Instant::from_nanos(until as u64));
         }
         simulation
             .finish()

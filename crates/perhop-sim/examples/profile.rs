@@ -3,6 +3,8 @@
 //! Flows beyond 40 share a link that is as much faster; with `spread`, each flow has a delay of its own. Prints how many
 //! packets the bottleneck saw, and the user time that each took.
 
+#![expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "it times a run and says so")]
+
 #[path = "../tests/common/mod.rs"]
 mod common;
 

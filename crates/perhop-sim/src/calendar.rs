@@ -495,14 +495,18 @@ mod tests {
     fn what_is_added_to_a_bucket_that_is_lent_finds_its_place() {
         let mut calendar = Calendar::default();
         let entry = |nanos, added| Entry { at: at(nanos), rank: 0, added };
-        [7, 9, 3].map(|nanos| calendar.push(entry(nanos, 0)));
+        for nanos in [7, 9, 3] {
+            calendar.push(entry(nanos, 0));
+        }
         let (lent, ready) = calendar.lend(at(9)).unwrap();
         assert_eq!(lent[ready.clone()], [entry(3, 0), entry(7, 0)]);
-        [10, 9, 12].map(|nanos| calendar.push(entry(nanos, 1)));
+        for nanos in [10, 9, 12] {
+            calendar.push(entry(nanos, 1));
+        }
         calendar.give_back(lent, ready.end);
         assert_eq!(calendar.lend(at(9)), None);
-        let left: Vec<_> = std::iter::from_fn(|| calendar.pop(Instant::NEVER)).collect();
-        assert_eq!(left, [entry(9, 0), entry(9, 1), entry(10, 1), entry(12, 1)]);
+        let rest: Vec<_> = std::iter::from_fn(|| calendar.pop(Instant::NEVER)).collect();
+        assert_eq!(rest, [entry(9, 0), entry(9, 1), entry(10, 1), entry(12, 1)]);
     }
 
     #[test]

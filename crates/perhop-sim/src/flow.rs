@@ -24,6 +24,7 @@ use crate::transport::datagram::{Carrying, DatagramReceiver, DatagramSender, Dat
 use crate::transport::rap::RapSender;
 use crate::transport::tcp::{TcpReceiver, TcpSender};
 use crate::transport::tfrc::{TfrcReceiver, TfrcSender};
+use crate::transport::transit::TransitMeter;
 use crate::transport::udp::UdpSender;
 use crate::transport::{Received, Receiver, Sender, SenderStatistics, Source, Transmit};
 
@@ -172,33 +173,7 @@ impl Flow {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
         let (first, last) = spec.start;
         let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
-        let datagram = |source| Sender::Datagram(Box::new(source));
-        let (sender, receiver, data_size, ack_size) = match &spec.transport {
-            TransportSpec::Tcp(params) => (
-                Sender::Tcp(TcpSender::new(params.clone(), spec.volume, spec.reserved)),
-                Receiver::Tcp(TcpReceiver::new(params)),
-                params.packet.get() as u16,
-                params.ack.get() as u16,
-            ),
-            TransportSpec::Udp(params) => (
-                datagram(DatagramSender::Udp(UdpSender::new(params, spec.volume))),
-                Receiver::Datagram(DatagramReceiver::Sink),
-                params.packet.get() as u16,
-                0,
-            ),
-            TransportSpec::Rap(params) => (
-                datagram(DatagramSender::Rap(RapSender::new(params, spec.volume))),
-                Receiver::Datagram(DatagramReceiver::Echo),
-                params.packet.get() as u16,
-                params.ack.get() as u16,
-            ),
-            TransportSpec::Tfrc(params) => (
-                datagram(DatagramSender::Tfrc(TfrcSender::new(params, spec.volume))),
-                Receiver::Datagram(DatagramReceiver::Tfrc(Box::new(TfrcReceiver::new(params)))),
-                params.packet.get() as u16,
-                params.ack.get() as u16,
-            ),
-        };
+        let (sender, receiver, data_size, ack_size) = ends_of(spec);
         let is_tcp = matches!(spec.transport, TransportSpec::Tcp(_));
         let host_rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
         let (marking, meter) = match &spec.marking {
@@ -347,8 +322,7 @@ impl Flow {
         arrival: Instant,
         (looks, series): (&Looks, &mut Series),
     ) -> Option<SimPacket> {
-        let Received { first, ack } =
-            self.receiving.receiver.on_data(sequence, arrival, &mut self.datagrams);
+        let Received { first, ack } = self.receiving.receiver.on_data(sequence, arrival, &mut self.datagrams);
         let counts = first && size == self.receiving.data_size;
         if arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series) {
             self.receiving.delivered += u64::from(counts);
@@ -501,8 +475,8 @@ impl Flow {
             delivered_bytes: bytes(new.delivered),
             throughput_bps: bps(new.delivered),
             acked_bps: bps(new.acknowledged),
-            mean_transit_s: transit.and_then(|transit| transit.mean()),
-            jitter_s: transit.and_then(|transit| transit.jitter()),
+            mean_transit_s: transit.and_then(TransitMeter::mean),
+            jitter_s: transit.and_then(TransitMeter::jitter),
             marked: new.marked,
             dropped: new.dropped,
             sender: new.sender,
@@ -531,6 +505,37 @@ impl Counted {
             dropped: by_color(self.dropped, before.dropped),
             sender: self.sender.since(&before.sender),
         }
+    }
+}
+
+/// The two ends of a flow, and the sizes of its data and of its answers (0 if there are none).
+fn ends_of(spec: &FlowSpec) -> (Sender, Receiver, u16, u16) {
+    let datagram = |source| Sender::Datagram(Box::new(source));
+    match &spec.transport {
+        TransportSpec::Tcp(params) => (
+            Sender::Tcp(TcpSender::new(params.clone(), spec.volume, spec.reserved)),
+            Receiver::Tcp(TcpReceiver::new(params)),
+            params.packet.get() as u16,
+            params.ack.get() as u16,
+        ),
+        TransportSpec::Udp(params) => (
+            datagram(DatagramSender::Udp(UdpSender::new(params, spec.volume))),
+            Receiver::Datagram(DatagramReceiver::Sink),
+            params.packet.get() as u16,
+            0,
+        ),
+        TransportSpec::Rap(params) => (
+            datagram(DatagramSender::Rap(RapSender::new(params, spec.volume))),
+            Receiver::Datagram(DatagramReceiver::Echo),
+            params.packet.get() as u16,
+            params.ack.get() as u16,
+        ),
+        TransportSpec::Tfrc(params) => (
+            datagram(DatagramSender::Tfrc(TfrcSender::new(params, spec.volume))),
+            Receiver::Datagram(DatagramReceiver::Tfrc(Box::new(TfrcReceiver::new(params)))),
+            params.packet.get() as u16,
+            params.ack.get() as u16,
+        ),
     }
 }
 

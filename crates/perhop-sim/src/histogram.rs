@@ -20,7 +20,8 @@ pub struct DelayHistogram {
 
 impl Default for DelayHistogram {
     fn default() -> Self {
-        Self { counts: Box::new([[0; 3]; BINS]), largest: [Duration::ZERO; 3] }
+        let counts = vec![[0; 3]; BINS].into_boxed_slice();
+        Self { counts: counts.try_into().expect("as many bins"), largest: [Duration::ZERO; 3] }
     }
 }
 

@@ -17,7 +17,8 @@ use perhop_core::scheduler::{
     AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenBooks, ForeseenFifo, SchedulerParams,
 };
 use perhop_core::{
-    Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Packet, Rng, Serializer,
+    Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Packet, Rng,
+    Serializer,
 };
 
 use crate::histogram::DelayHistogram;

@@ -12,7 +12,7 @@ use crate::transport::SenderStatistics;
 pub struct Outcome {
     /// Events handled.
     pub events: u64,
-    /// Packets offered to links, once for each link.
+    /// Packets that came to links between routers, once for each link.
     pub hops: u64,
     /// For each flow, in order.
     pub flows: Vec<FlowOutcome>,

@@ -42,7 +42,7 @@ impl SimPacket {
     }
 
     /// What blocks see.
-    #[inline(always)]
+    #[inline]
     pub fn header(self) -> Header {
         Header {
             arrived: self.at,
@@ -62,55 +62,55 @@ impl SimPacket {
     }
 
     /// When it comes to the next step of its route.
-    #[inline(always)]
+    #[inline]
     pub fn at(self) -> Instant {
         self.at
     }
 
     /// The number of its flow.
-    #[inline(always)]
+    #[inline]
     pub fn flow(self) -> usize {
         (self.place >> 32) as usize
     }
 
     /// The step of its route that it takes next.
-    #[inline(always)]
+    #[inline]
     pub fn step(self) -> usize {
         (self.place as u32 & !ANSWER) as usize
     }
 
     /// It goes back to the sender.
-    #[inline(always)]
+    #[inline]
     pub fn is_answer(self) -> bool {
         self.place as u32 & ANSWER != 0
     }
 
     /// All that it carries of its own: the rest is its flow's.
-    #[inline(always)]
+    #[inline]
     pub fn content(self) -> Content {
         Content(self.content)
     }
 
     /// The packet, carrying this.
-    #[inline(always)]
+    #[inline]
     pub fn carrying(self, content: Content) -> Self {
         Self { content: content.0, ..self }
     }
 
     /// Data: the segment's number. Acknowledgement: the number of the segment expected next.
-    #[inline(always)]
+    #[inline]
     pub fn sequence(self) -> u32 {
         self.content().sequence()
     }
 
     /// Its size on the wire in bytes.
-    #[inline(always)]
+    #[inline]
     pub fn size(self) -> u16 {
         self.content().size()
     }
 
     /// Its drop precedence.
-    #[inline(always)]
+    #[inline]
     pub fn color(self) -> Color {
         match (self.content >> COLOR) as u8 {
             0 => Color::Green,
@@ -120,37 +120,37 @@ impl SimPacket {
     }
 
     /// The packet, as it comes to the next step of its route at `at`.
-    #[inline(always)]
+    #[inline]
     pub fn due(self, at: Instant) -> Self {
         Self { at, ..self }
     }
 
     /// The packet before the step after this.
-    #[inline(always)]
+    #[inline]
     pub fn onward(self) -> Self {
         Self { place: self.place + 1, ..self }
     }
 
     /// The packet before that step.
-    #[inline(always)]
+    #[inline]
     pub fn before(self, step: u32) -> Self {
         Self { place: self.place >> 32 << 32 | u64::from(step), ..self }
     }
 
     /// The packet with this number.
-    #[inline(always)]
+    #[inline]
     pub fn numbered(self, sequence: u32) -> Self {
         Self { content: self.content >> 32 << 32 | u64::from(sequence), ..self }
     }
 
     /// The packet with this size.
-    #[inline(always)]
+    #[inline]
     pub fn sized(self, size: u16) -> Self {
         Self { content: self.content & !(0xffff << SIZE) | u64::from(size) << SIZE, ..self }
     }
 
     /// The packet with this color and codepoint.
-    #[inline(always)]
+    #[inline]
     pub fn marked(self, color: Color, dscp: Dscp) -> Self {
         let clear = self.content & !(0xff << COLOR | 63 << CODEPOINT);
         let marks = (color as u64) << COLOR | u64::from(dscp.get()) << CODEPOINT;
@@ -164,13 +164,13 @@ pub struct Content(u64);
 
 impl Content {
     /// See [`SimPacket::sequence`].
-    #[inline(always)]
+    #[inline]
     pub fn sequence(self) -> u32 {
         self.0 as u32
     }
 
     /// See [`SimPacket::size`].
-    #[inline(always)]
+    #[inline]
     pub fn size(self) -> u16 {
         (self.0 >> SIZE) as u16
     }
@@ -178,11 +178,11 @@ impl Content {
 
 /// Of packets that come at one time, the one whose flow, and then whose step, has the lower number is first.
 impl Timed for SimPacket {
-    #[inline(always)]
+    #[inline]
     fn at(&self) -> Instant {
         self.at
     }
-    #[inline(always)]
+    #[inline]
     fn rank(&self) -> u64 {
         self.place
     }
@@ -222,8 +222,8 @@ impl Packet for Queued {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use perhop_core::Bitrate;
+    use proptest::prelude::*;
 
     proptest! {
         #[test]

@@ -1,8 +1,7 @@
 //! Asking for memory before it is needed.
 
 /// Asks the processor to fetch these values into its cache. Only a hint: it reads nothing and changes nothing.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "a call would cost as much as it saves")]
+#[inline]
 pub(crate) fn prefetch<T>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]
     {

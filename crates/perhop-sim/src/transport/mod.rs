@@ -98,10 +98,6 @@ impl Source for tcp::TcpSender {
 
 /// Any sender.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most senders are TCP, and a box would cost each event a cache line"
-)]
 pub enum Sender {
     /// TCP Reno or `NewReno`.
     Tcp(tcp::TcpSender),
