@@ -62,8 +62,8 @@ def simulate(
         plainly: Hop by hop in the order of time, one event a hop. The result is the same; it takes longer.
 
     Returns:
-        `duration_s`, `warmup_s`: seconds. `events`: events handled. `packets`: packets that came to links between
-        routers, once for each link.
+        `duration_s`, `warmup_s`: seconds. `events`: events handled. `packets`: packets that came to links
+        between routers, once for each link.
 
         `groups`: for each group of flows `name`, `count` and `profile_bps` (0 for best effort).
 

@@ -184,8 +184,8 @@ def run(
     """Simulate a scenario of your own and print what each class and each link got.
 
     The format is described by `perhop schema`; a first scenario stands in the README. One run by default;
-    several give 95 % intervals. Packets and drops of links are counted over the whole run, warm-up included, so that
-    they add up; all else is measured after the scenario's `warmup`.
+    several give 95 % intervals. Packets and drops of links are counted over the whole run, warm-up included,
+    so that they add up; all else is measured after the scenario's `warmup`.
 
     \b
     Examples:
