@@ -26,8 +26,8 @@ const SIZES: std::ops::RangeInclusive<u32> = 8..=16;
 /// Narrowest and widest bucket, as powers of two of a nanosecond: 1 µs and 17 ms.
 const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
 /// Entries a bucket should hold: outside of this, the width is changed. Buckets that must be sorted should be shorter.
-const FILL_IN_ORDER: std::ops::RangeInclusive<u64> = 8..=32;
-const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 3..=8;
+const FILL_IN_ORDER: std::ops::RangeInclusive<u64> = 16..=64;
+const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 4..=12;
 /// Buckets opened between two reviews: at first, and at most. Each change doubles it, so that changes cost little.
 const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
 /// Up to this many entries are sorted in place by insertion.
