@@ -9,19 +9,14 @@ import difflib
 import importlib
 import io
 import json
-import os
-import shlex
 import sys
 import textwrap
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from perhop import _engine, simulation
+from perhop import _engine, simulation, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.output import files, summary
 from perhop.output.table import as_text, pivot
@@ -31,13 +26,11 @@ from perhop.studies import STUDIES
 from perhop.study import STATES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
     from perhop.reproduction import Outcome, Plan
     from perhop.study import Study
-
-MAX_RUNS = 100_000
 
 app = typer.Typer(
     name="perhop",
@@ -63,29 +56,6 @@ listing = typer.Typer(
 app.add_typer(listing, name="list")
 
 
-def _place(text: object) -> Path:
-    """A file name or directory as typed; an empty one would quietly mean the current directory."""
-    if not str(text):
-        raise PerhopError("--out, --json: a name is empty; give one, such as `results`")
-    return Path(str(text))
-
-
-Runs = Annotated[
-    int | None, typer.Option("--runs", metavar="N", help="Independent runs, each with its own seed.")
-]
-Seed = Annotated[int, typer.Option("--seed", metavar="S", help="First seed; runs use S, S+1, ...")]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs", metavar="N", help="Threads (default: all cores). Results are the same for any number."
-    ),
-]
-Json = Annotated[
-    Path | None,
-    typer.Option(
-        "--json", metavar="FILE", parser=_place, help="Write the results as JSON, too; - is standard output."
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -96,7 +66,7 @@ def root(
 ) -> None:
     """Options of `perhop` itself."""
     if version:
-        _say(f"perhop {_engine.version}")
+        terminal.say(f"perhop {_engine.version}")
         raise typer.Exit
 
 
@@ -109,13 +79,16 @@ def reproduce(
         ),
     ] = None,
     *,
-    runs: Runs = None,
-    seed: Seed = 1,
-    jobs: Jobs = None,
+    runs: terminal.Runs = None,
+    seed: terminal.Seed = 1,
+    jobs: terminal.Jobs = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", parser=_place, help="Where the report, plots and data go.")
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", parser=terminal.place, help="Where the report, plots and data go."
+        ),
     ] = Path("results"),
-    json_file: Json = None,
+    json_file: terminal.Json = None,
 ) -> None:
     """Rerun papers' tables and figures; print published beside measured, and judge each claim.
 
@@ -132,37 +105,37 @@ def reproduce(
     """  # noqa: D301
     chosen = [_study(name) for name in dict.fromkeys(studies or STUDIES)]
     most = max(study.default_runs for study in chosen) if runs is None else runs
-    first, _ = _seeds(seed, most)
+    first, _ = terminal.seeds(seed, most)
     threads = simulation.workers(jobs)
     files.prepare_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     store = _store(out)
     planned = plan(chosen, runs=runs, seed=first)
     counts = Counts()
-    command = _command(
+    command = terminal.command(
         "reproduce", *(studies or []), **{"--runs": runs, "--seed": None if seed == 1 else seed, "--out": out}
     )
     cells = sum(len(entry) for entry in planned.cells)
     named = "1 study" if len(chosen) == 1 else f"{len(chosen)} studies"
-    _note(f"{named}, {cells} cells, {len(planned.tasks)} runs: {_run_counts(planned)}")
+    terminal.note(f"{named}, {cells} cells, {len(planned.tasks)} runs: {_run_counts(planned)}")
     try:
-        with _progress("runs", len(planned.tasks)) as step:
+        with terminal.progress("runs", len(planned.tasks)) as step:
             outcomes = execute(planned, jobs=threads, store=store, counts=counts, finished=step)
     except KeyboardInterrupt:
         done = counts.simulated + counts.found + counts.shared
         kept = f"{done} of {len(planned.tasks)} runs are kept in {store.directory}"
-        _note(f"interrupted: {kept}; the same command resumes")
+        terminal.note(f"interrupted: {kept}; the same command resumes")
         raise typer.Exit(130) from None
     except OSError as error:
         raise PerhopError(f"{store.directory}: a run could not be kept: {error.strerror or error}") from None
     for path in store.broken:
-        _note(f"warning: {path} was not readable and has been computed again")
+        terminal.note(f"warning: {path} was not readable and has been computed again")
     _writer().write_reproduction(out, outcomes, command)
     if json_path is not None and json_path != files.STDOUT:
         files.write(json_path, to_json(outcomes))
     if json_path == files.STDOUT:
-        _out_bytes(to_json(outcomes).encode())
-    say = _note if json_path == files.STDOUT else _say
+        terminal.out_bytes(to_json(outcomes).encode())
+    say = terminal.note if json_path == files.STDOUT else terminal.say
     for outcome in outcomes:
         _show(outcome, say)
     _conclude(outcomes, counts, out, json_path, say)
@@ -172,14 +145,16 @@ def reproduce(
 def run(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
     *,
-    runs: Runs = None,
-    seed: Seed = 1,
-    jobs: Jobs = None,
+    runs: terminal.Runs = None,
+    seed: terminal.Seed = 1,
+    jobs: terminal.Jobs = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", parser=_place, help="Write report.html, plots and data there."),
+        typer.Option(
+            "--out", metavar="DIR", parser=terminal.place, help="Write report.html, plots and data there."
+        ),
     ] = None,
-    json_file: Json = None,
+    json_file: terminal.Json = None,
 ) -> None:
     """Simulate a scenario of your own and print what each class and each link got.
 
@@ -193,14 +168,14 @@ def run(
       perhop run my.toml --runs 6 --out results/my
       perhop run my.toml --runs 20 --json - | jq .classes
     """  # noqa: D301
-    first, wanted = _seeds(seed, 1 if runs is None else runs)
+    first, wanted = terminal.seeds(seed, 1 if runs is None else runs)
     threads = simulation.workers(jobs)
     canonical = simulation.canonical(scenario)
     if out is not None:
         files.prepare_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     try:
-        with _progress("runs", wanted) as step:
+        with terminal.progress("runs", wanted) as step:
             result = simulation.run(
                 json.loads(canonical),
                 runs=wanted,
@@ -209,17 +184,17 @@ def run(
                 progress=lambda _done, _all: step(),
             )
     except KeyboardInterrupt:
-        _note("interrupted; nothing was written")
+        terminal.note("interrupted; nothing was written")
         raise typer.Exit(130) from None
     shown = summary.summarize(result)
-    say = _note if json_path == files.STDOUT else _say
+    say = terminal.note if json_path == files.STDOUT else terminal.say
     if out is not None:
-        command = _command(
+        command = terminal.command(
             "run", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
         )
         _writer().write_run(out, result, shown, command)
     if json_path == files.STDOUT:
-        _out_bytes(summary.to_json(result).encode())
+        terminal.out_bytes(summary.to_json(result).encode())
     elif json_path is not None:
         files.write(json_path, summary.to_json(result))
     say(shown.text())
@@ -230,7 +205,7 @@ def run(
 @app.command(short_help="Print the JSON Schema of the scenario format.")
 def schema() -> None:
     """Print the JSON Schema of the scenario format, for editors and checkers."""
-    _say(json.dumps(json.loads(_engine.scenario_schema()), indent=2, ensure_ascii=False))
+    terminal.say(json.dumps(json.loads(_engine.scenario_schema()), indent=2, ensure_ascii=False))
 
 
 @listing.command("studies", short_help="Papers' tables and figures.")
@@ -249,14 +224,16 @@ def list_studies(*, as_json: AsJson = False) -> None:
             }
             for study in STUDIES.values()
         ]
-        _say(json.dumps({"studies": entries}, indent=1, ensure_ascii=False))
+        terminal.say(json.dumps({"studies": entries}, indent=1, ensure_ascii=False))
         return
     for study in STUDIES.values():
-        _say(f"{study.id}  {study.title}")
+        terminal.say(f"{study.id}  {study.title}")
         for text in (study.source, study.summary):
-            _say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
-        _say(f"    {len(study.cells)} cells, {study.default_runs} runs of each, {len(study.claims)} claims\n")
-    _say("perhop reproduce STUDY... reruns them; without a name it reruns all.")
+            terminal.say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
+        terminal.say(
+            f"    {len(study.cells)} cells, {study.default_runs} runs of each, {len(study.claims)} claims\n"
+        )
+    terminal.say("perhop reproduce STUDY... reruns them; without a name it reruns all.")
 
 
 @listing.command("blocks", short_help="Queue rules, meters, schedulers.")
@@ -264,16 +241,16 @@ def list_blocks(*, as_json: AsJson = False) -> None:
     """List the queue rules, meters and schedulers that scenarios are built from, with their parameters."""
     blocks: list[dict[str, Any]] = json.loads(_engine.blocks())
     if as_json:
-        _say(json.dumps({"blocks": blocks}, indent=1, ensure_ascii=False))
+        terminal.say(json.dumps({"blocks": blocks}, indent=1, ensure_ascii=False))
         return
     for block in blocks:
-        _say(f"{block['name']}  ({block['role']})")
+        terminal.say(f"{block['name']}  ({block['role']})")
         for text in (block["summary"], block["source"]):
-            _say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
+            terminal.say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
         for line, entry in zip(_defaults(block), block["parameters"].values(), strict=True):
             text = f"{entry['description']} [{entry['type']}]"
-            _say(textwrap.fill(text, 100, initial_indent=line, subsequent_indent=" " * len(line)))
-        _say("")
+            terminal.say(textwrap.fill(text, 100, initial_indent=line, subsequent_indent=" " * len(line)))
+        terminal.say("")
 
 
 def main() -> None:
@@ -283,18 +260,18 @@ def main() -> None:
     try:
         app(prog_name="perhop")
     except (PerhopError, ScenarioError) as error:
-        _note(f"error: {error}")
+        terminal.note(f"error: {error}")
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
         # The reader has left (`| head`): what was to be written is written, and nobody listens.
-        _abandon_stdout()
+        terminal.abandon_stdout()
         sys.exit(1)
     except OSError as error:
         # Help texts are written by typer; everything else has said what it could not read or write.
-        _abandon_stdout()
-        _note(f"error: {error.strerror or error}")
+        terminal.abandon_stdout()
+        terminal.note(f"error: {error.strerror or error}")
         sys.exit(2)
 
 
@@ -309,14 +286,6 @@ def _study(name: str) -> Study:
     near = difflib.get_close_matches(name, STUDIES, n=1, cutoff=0.3)
     hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(STUDIES)}"
     raise PerhopError(f"no study `{name}`; {hint} (`perhop list studies`)")
-
-
-def _seeds(seed: int, runs: int) -> tuple[int, int]:
-    """The first seed and the number of runs, checked."""
-    if runs > MAX_RUNS:
-        raise PerhopError(f"--runs must be at most {MAX_RUNS}, not {runs}")
-    simulation.seeds(seed, runs)
-    return seed, runs
 
 
 def _store(out: Path) -> DirectoryStore:
@@ -383,24 +352,6 @@ def _counted(counts: Counts, out: Path) -> str:
     return text + (f", {counts.found} found finished in {out / 'runs'}" if counts.found else "")
 
 
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on a terminal, nothing in a pipe."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
-
-
-def _command(*words: str, **options: object) -> str:
-    given = [part for name, value in options.items() if value is not None for part in (name, str(value))]
-    return shlex.join(["perhop", *words, *given])
-
-
 def _default(parameter: dict[str, Any]) -> str:
     """A parameter's default, or what stands for none."""
     if parameter["default"] is None:
@@ -413,43 +364,3 @@ def _defaults(block: dict[str, Any]) -> list[str]:
     pairs = {name: _default(parameter) for name, parameter in block["parameters"].items()}
     wide, deep = (max(map(len, texts), default=0) for texts in (pairs, pairs.values()))
     return [f"      {name:{wide}}  {default:{deep}}  " for name, default in pairs.items()]
-
-
-def _out(text: str) -> None:
-    with _stdout():
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-
-def _out_bytes(data: bytes) -> None:
-    """For JSON, which is UTF-8 whatever the terminal reads."""
-    with _stdout():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-
-
-@contextmanager
-def _stdout() -> Iterator[None]:
-    """A full or failing standard output is the user's to mend."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        _abandon_stdout()
-        raise PerhopError(f"standard output: cannot be written: {error.strerror or error}") from None
-
-
-def _abandon_stdout() -> None:
-    """Let what still waits in the buffer go nowhere, so that ending does not fail on it again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _say(text: str) -> None:
-    _out(text + "\n")
-
-
-def _note(text: str) -> None:
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()

@@ -44,7 +44,7 @@ def run_key(scenario: str, seed: int) -> str:
     The engine counts by its version and by the bytes of its library, so that runs of another build are never
     taken for this one's.
     """
-    text = json.dumps([scenario, seed, _engine.version, _engine_digest()])
+    text = json.dumps([scenario, seed, _engine.version, engine_digest()])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -134,20 +134,30 @@ def unpack(data: bytes) -> dict[str, Any]:
 
 
 @functools.cache
-def _engine_digest() -> str:
+def engine_digest() -> str:
+    """SHA-256 of the engine's library, in hex: what a run is computed by, to the byte."""
     library = _engine.__file__
     return hashlib.sha256(Path(library).read_bytes()).hexdigest() if library else ""
 
 
-def atomic_write(path: Path, data: bytes) -> None:
+def atomic_write(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Write a whole file under its name at once, or leave what was there.
 
+    Args:
+        path: Its name.
+        data: Its content.
+        durable: Wait until the disk has it, so that it outlives a failing machine.
+
     Raises:
-        OSError: The directory is missing or not writable.
+        OSError: The directory is missing or not writable, or the disk is full.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
-        temporary.write_bytes(data)
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

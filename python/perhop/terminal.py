@@ -1,0 +1,116 @@
+"""What the commands share at the terminal: their common options, progress, and what is said where."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from perhop import simulation
+from perhop.errors import PerhopError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MAX_RUNS = 100_000
+
+
+def place(text: object) -> Path:
+    """A file name or directory as typed; an empty one would quietly mean the current directory."""
+    if not str(text):
+        raise PerhopError("--out, --json: a name is empty; give one, such as `results`")
+    return Path(str(text))
+
+
+Runs = Annotated[
+    int | None, typer.Option("--runs", metavar="N", help="Independent runs, each with its own seed.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="S", help="First seed; runs use S, S+1, ...")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", help="Threads (default: all cores). Results are the same for any number."
+    ),
+]
+Json = Annotated[
+    Path | None,
+    typer.Option(
+        "--json", metavar="FILE", parser=place, help="Write the results as JSON, too; - is standard output."
+    ),
+]
+
+
+def seeds(seed: int, runs: int) -> tuple[int, int]:
+    """The first seed and the number of runs, checked."""
+    if runs > MAX_RUNS:
+        raise PerhopError(f"--runs must be at most {MAX_RUNS}, not {runs}")
+    simulation.seeds(seed, runs)
+    return seed, runs
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A progress bar on a terminal, nothing in a pipe."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
+def command(*words: str, **options: object) -> str:
+    """What to type to get the same again; options that are None were not given."""
+    given = [part for name, value in options.items() if value is not None for part in (name, str(value))]
+    return shlex.join(["perhop", *words, *given])
+
+
+def _out(text: str) -> None:
+    with _stdout():
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def out_bytes(data: bytes) -> None:
+    """For JSON, which is UTF-8 whatever the terminal reads."""
+    with _stdout():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _stdout() -> Iterator[None]:
+    """A full or failing standard output is the user's to mend."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        abandon_stdout()
+        raise PerhopError(f"standard output: cannot be written: {error.strerror or error}") from None
+
+
+def abandon_stdout() -> None:
+    """Let what still waits in the buffer go nowhere, so that ending does not fail on it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(text: str) -> None:
+    """A line of results, on standard output."""
+    _out(text + "\n")
+
+
+def note(text: str) -> None:
+    """A line about the work, on standard error."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
