@@ -1,4 +1,4 @@
-"""The command line: `perhop reproduce`, `run`, `list`, `schema`.
+"""The command line: `perhop reproduce`, `run`, `sweep`, `list`, `schema`.
 
 Exit status: 0 fine, 2 a request that cannot be met (one line on standard error says why), 130 interrupted.
 """
@@ -24,6 +24,7 @@ from perhop.reproduction import Counts, execute, plan, to_json
 from perhop.store import DirectoryStore
 from perhop.studies import STUDIES
 from perhop.study import STATES
+from perhop.sweep import command as sweeping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +48,8 @@ app = typer.Typer(
         "\b\n"
         "  perhop reproduce              papers' tables and figures, published beside measured\n"
         "  perhop list studies           which papers' items there are\n"
-        "  perhop run my.toml --runs 6   a scenario of your own"
+        "  perhop run my.toml --runs 6   a scenario of your own\n"
+        "  perhop sweep my-sweep.toml    the same over many settings"
     ),
 )
 listing = typer.Typer(
@@ -200,6 +202,9 @@ def run(
     say(shown.text())
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
+
+
+app.command("sweep", short_help="Simulate a scenario over many settings and seeds.")(sweeping.sweep)
 
 
 @app.command(short_help="Print the JSON Schema of the scenario format.")

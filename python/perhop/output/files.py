@@ -22,7 +22,7 @@ STDOUT = Path("-")
 _STDOUT_NAMES = frozenset({Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1")})
 
 
-def prepare_directory(path: Path) -> Path:
+def prepare_directory(path: Path, option: str = "--out") -> Path:
     """Make the directory if it is missing and prove that files can be written to it.
 
     Raises:
@@ -34,9 +34,9 @@ def prepare_directory(path: Path) -> Path:
         atomic_write(probe, b"")
         probe.unlink()
     except (FileExistsError, NotADirectoryError):
-        raise PerhopError(f"--out {path}: not a directory; choose another place for the results") from None
+        raise PerhopError(f"{option} {path}: not a directory; choose another place for the results") from None
     except (OSError, ValueError) as error:
-        raise PerhopError(f"--out {path}: cannot be written to: {_reason(error)}") from None
+        raise PerhopError(f"{option} {path}: cannot be written to: {_reason(error)}") from None
     return path
 
 

@@ -68,7 +68,7 @@ def reproduction_page(outcomes: Sequence[Outcome], command: str) -> str:
         command: What to type to get the same page again.
     """
     verdicts = [v for outcome in outcomes if not outcome.study.findings for v in outcome.verdicts]
-    return _render(
+    return render(
         "reproduction.html.j2",
         command=command,
         holding=sum(verdict.holds is True for verdict in verdicts),
@@ -107,9 +107,9 @@ def run_page(summary: Summary, command: str) -> str:
         summary: The scenario's outcome.
         command: What to type to get the same page again.
     """
-    plots = [_html_plot(plot, rows, "run") for plot, rows in summary.plots]
+    plots = [html_plot(plot, rows, "run") for plot, rows in summary.plots]
     network = _network(summary.scenario, "run")
-    return _render("run.html.j2", command=command, summary=summary, plots=plots, network=network)
+    return render("run.html.j2", command=command, summary=summary, plots=plots, network=network)
 
 
 def _section(outcome: Outcome) -> Section:
@@ -120,7 +120,7 @@ def _section(outcome: Outcome) -> Section:
         study.title,
         study.source,
         [html_table(grid) for grid in grids if grid is not None],
-        [_html_plot(plot, outcome.rows, study.id) for plot in study.plots],
+        [html_plot(plot, outcome.rows, study.id) for plot in study.plots],
         [_network(*one) for one in distinct((json.loads(c.scenario) for c in outcome.cells), study.id)],
     )
 
@@ -129,13 +129,15 @@ def _network(scenario: Mapping[str, Any], name: str) -> Markup:
     return Markup(inline_topology(scenario, name))  # noqa: S704 - the drawing library escapes names
 
 
-def _html_plot(plot: Plot, rows: Sequence[Row], name: str) -> HtmlPlot:
+def html_plot(plot: Plot, rows: Sequence[Row], name: str) -> HtmlPlot:
+    """A declared plot, ready to be placed on a page."""
     # The SVG is ours: numbers, and labels that the drawing library escapes.
     panels = [Markup(svg) for svg in inline_panels(plot, rows, name)]  # noqa: S704
     return HtmlPlot(plot.title, caption(plot, rows), panels)
 
 
-def _render(template: str, **values: object) -> str:
+def render(template: str, **values: object) -> str:
+    """A page from its template."""
     return _environment().get_template(template).render(version=_engine.version, series=SERIES, **values)
 
 

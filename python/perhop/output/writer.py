@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,10 @@ from perhop.output.topology import distinct, topology
 from perhop.reproduction import sample_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from perhop.output.plot import Picture
     from perhop.output.summary import Summary
     from perhop.reproduction import Outcome
     from perhop.simulation import Result
@@ -34,7 +34,7 @@ def write_reproduction(out: Path, outcomes: Sequence[Outcome], command: str) -> 
         for outcome in outcomes
         for network in distinct((json.loads(cell.scenario) for cell in outcome.cells), outcome.study.id)
     ]
-    drawn = _draw(out, plots, networks)
+    drawn = draw(out, _pictures(plots, networks))
     write_parquet(out / "samples.parquet", sample_frame(outcomes))
     scenarios = [
         {
@@ -57,25 +57,32 @@ def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
         PerhopError: A file cannot be written.
     """
     plots = [(plot, rows, "run") for plot, rows in shown.plots]
-    drawn = _draw(out, plots, [(shown.scenario, "run")])
+    drawn = draw(out, _pictures(plots, [(shown.scenario, "run")]))
     write_parquet(out / "samples.parquet", result.flows)
     scenario = {"seeds": [entry.seed for entry in result.runs], "scenario": json.loads(result.scenario)}
     write(out / "manifest.json", manifest(command, [scenario], drawn))
     write(out / "report.html", run_page(shown, command))
 
 
-def _draw(
-    out: Path,
-    plots: Sequence[tuple[Plot, Sequence[Row], str]],
-    networks: Sequence[tuple[Mapping[str, Any], str]],
-) -> list[str]:
-    """Draw into `plots/`, instead of what an earlier report drew there; the names of the files."""
+def draw(out: Path, pictures: Iterable[Picture]) -> list[str]:
+    """Draw into `plots/`, instead of what an earlier report drew there; the names of the files.
+
+    Raises:
+        PerhopError: A file cannot be written or removed.
+    """
     directory = prepare_directory(out / "plots")
     remove_plots(out)
     names = []
-    drawn = (pictures(plot, rows, name) for plot, rows, name in plots)
-    for picture in itertools.chain(drawn, (topology(scenario, name) for scenario, name in networks)):
+    for picture in pictures:
         for ending, content in (("svg", picture.svg), ("png", picture.png)):
             write(directory / f"{picture.name}.{ending}", content)
             names.append(f"{picture.name}.{ending}")
     return names
+
+
+def _pictures(
+    plots: Sequence[tuple[Plot, Sequence[Row], str]],
+    networks: Sequence[tuple[Mapping[str, Any], str]],
+) -> Iterator[Picture]:
+    yield from (pictures(plot, rows, name) for plot, rows, name in plots)
+    yield from (topology(scenario, name) for scenario, name in networks)

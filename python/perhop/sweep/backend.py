@@ -1,0 +1,126 @@
+"""Where runs are computed: on this machine's cores, or somewhere else behind the same protocol."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Protocol, Self
+
+from perhop import _engine
+from perhop.sweep.metrics import Measured, simulate
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_NAP_S = 0.05
+_AT_ONCE = 256
+"""Runs handed over together at most, so that short ones share a write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One run to do: the place of its scenario, and its seed."""
+
+    scenario: int
+    seed: int
+
+
+class Backend(Protocol):
+    """Computes runs; the same results bit for bit, wherever and in whatever order."""
+
+    def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Measured]]]:
+        """Each task's run, in groups as they finish; to be consumed on the thread that calls.
+
+        Leaving the iterator early stops what is under way.
+
+        Args:
+            scenarios: Canonical JSON.
+            tasks: Each with an index into `scenarios`.
+
+        Raises:
+            PerhopError: The backend cannot go on.
+        """
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class LocalBackend:
+    """Threads of this process: the engine lets go of the interpreter's lock while it runs."""
+
+    def __init__(self, jobs: int) -> None:
+        """A backend with this many threads, at least 1."""
+        self.jobs = jobs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is kept between calls of `run`."""
+
+    def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Measured]]]:
+        """See `Backend`."""
+        cancel = _engine.Cancel()
+        left = iter(tasks)
+        take = threading.Lock()
+        done: SimpleQueue[tuple[Task, Measured] | BaseException] = SimpleQueue()
+
+        def work() -> None:
+            try:
+                while True:
+                    with take:
+                        task = next(left, None)
+                    if task is None:
+                        return
+                    done.put((task, simulate(scenarios[task.scenario], task.seed, cancel)))
+            except BaseException as error:  # noqa: BLE001 - raised again on the thread that waits
+                done.put(error)
+
+        threads = [
+            threading.Thread(target=work, name=f"perhop-{number}", daemon=True)
+            for number in range(min(self.jobs, len(tasks)))
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            missing = len(tasks)
+            while missing:
+                group = _together(done)
+                missing -= len(group)
+                yield group
+        finally:
+            cancel.cancel()
+            with take:
+                left = iter(())
+            for thread in threads:
+                thread.join()
+
+
+def _together(done: SimpleQueue[tuple[Task, Measured] | BaseException]) -> list[tuple[Task, Measured]]:
+    """What has finished by now, at least one; waited for in short naps, so that Ctrl-C gets through.
+
+    What had finished before a thread failed is handed over before its error.
+    """
+    group: list[tuple[Task, Measured]] = []
+    while len(group) < _AT_ONCE:
+        try:
+            found = done.get(timeout=0 if group else _NAP_S)
+        except Empty:
+            if group:
+                return group
+            continue
+        if isinstance(found, BaseException):
+            if not group:
+                raise found
+            done.put(found)
+            return group
+        group.append(found)
+    return group

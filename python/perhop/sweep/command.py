@@ -1,0 +1,127 @@
+"""`perhop sweep` as a command: options, what is said, and how it ends."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perhop import simulation, terminal
+from perhop.output import files
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Store = Annotated[
+    Path,
+    typer.Option("--store", metavar="DIR", parser=terminal.place, help="Where finished runs are kept."),
+]
+Backend = Annotated[
+    str, typer.Option("--backend", metavar="local|ray", help="This machine's cores, or a Ray cluster.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option("--address", metavar="HOST:PORT", help="The Ray cluster (default: the one Ray finds)."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", parser=terminal.place, help="Write report.html, plots and data there."
+    ),
+]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="S", help="First seed (default: the file's).")]
+DEFAULT_STORE = Path("results/store")
+
+
+def sweep(
+    sweep_file: Annotated[Path, typer.Argument(metavar="SWEEP.toml", help="What to vary (docs/sweeps.md).")],
+    *,
+    store: Store = DEFAULT_STORE,
+    backend: Backend = "local",
+    address: Address = None,
+    runs: terminal.Runs = None,
+    seed: Seed = None,
+    until_ci: Annotated[
+        str | None,
+        typer.Option(
+            "--until-ci",
+            metavar="2%",
+            help="Stop each point when its 95 % intervals are this tight; --runs is then the most.",
+        ),
+    ] = None,
+    jobs: terminal.Jobs = None,
+    out: Out = None,
+    json_file: terminal.Json = None,
+) -> None:
+    """Simulate a scenario over many settings and seeds, and print what each setting gives.
+
+    Finished runs are kept in the store, by scenario, seed and engine: none is ever computed again, and the
+    same command goes on after an interruption of any kind. Several sweeps may share a store.
+
+    \b
+    Examples:
+      perhop sweep examples/sweep-thresholds.toml
+      perhop sweep my.toml --runs 20 --out results/my
+      perhop sweep my.toml --until-ci 2% --json - | jq .points
+    """  # noqa: D301
+    if runs is not None or seed is not None:
+        terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
+    simulation.workers(jobs)
+    json_path = prepared(store, out, json_file)
+    job = heavy("job")
+    given = heavy("plan").Given(runs, seed, until_ci)
+    place = job.Workplace(store, backend, jobs, address)
+    try:
+        swept = job.run_sweep(sweep_file, given, place, say=terminal.note, progress=terminal.progress)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    command = terminal.command(
+        "sweep", str(sweep_file), **{"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci}
+    )
+    conclude(swept, json_path, out, lambda: heavy("report").write_sweep(out, swept, store, command))
+    terminal_say(json_path)(
+        f"\n{swept.work.simulated} runs simulated, {swept.work.found} found finished in {store}"
+        + (f"\nreport: {out / 'report.html'}" if out is not None else "")
+    )
+
+
+def prepared(store: Path, out: Path | None, json_file: Path | None) -> Path | None:
+    """Prove, before the work begins, that results can be written; the name to write JSON to.
+
+    Raises:
+        PerhopError: They cannot.
+    """
+    files.prepare_directory(store, "--store")
+    if out is not None:
+        files.prepare_directory(out)
+    return None if json_file is None else files.prepare_file(json_file)
+
+
+def conclude(result: Any, json_path: Path | None, out: Path | None, write: Any) -> None:  # noqa: ANN401
+    """Write what was asked for, then say the result.
+
+    Args:
+        result: Has `text()` and `json()`.
+        json_path: Where JSON goes.
+        out: Where the report goes; None for no report.
+        write: Writes the report.
+    """
+    if out is not None:
+        write()
+    if json_path == files.STDOUT:
+        terminal.out_bytes(result.json().encode())
+    elif json_path is not None:
+        files.write(json_path, result.json())
+    terminal_say(json_path)(result.text())
+
+
+def terminal_say(json_path: Path | None) -> Any:  # noqa: ANN401
+    """Where text goes: standard output, unless JSON has it."""
+    return terminal.note if json_path == files.STDOUT else terminal.say
+
+
+def heavy(name: str) -> ModuleType:
+    """A module of this package; importing DuckDB and polars takes longer than `perhop --help` should."""
+    return importlib.import_module(f"perhop.sweep.{name}")

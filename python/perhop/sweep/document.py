@@ -1,0 +1,229 @@
+"""What SWEEP.toml and TUNE.toml share: keys that are checked, a scenario to start from, templates."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import string
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perhop import _engine
+from perhop.errors import PerhopError
+from perhop.inputs import read_text
+from perhop.sweep.paths import put
+from perhop.sweep.space import text_of
+
+if TYPE_CHECKING:
+    from perhop.sweep.space import Value
+
+_PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The scenario that a file varies, and what it sets in it for every point.
+
+    Attributes:
+        scenario: Plain data, valid by itself.
+        settings: Values by path; `{name}` in their text stands for a factor.
+        origin: The file, for messages.
+    """
+
+    scenario: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    origin: str
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Names that stand in braces in a setting; a factor of such a name is no path."""
+        return frozenset(name for value in self.settings.values() for name in _fields(value))
+
+    def scenario_with(self, factors: Mapping[str, Value], values: Mapping[str, Any], label: str) -> str:
+        """The canonical scenario in which each factor has its value.
+
+        Args:
+            factors: How each factor reads, for templates.
+            values: What each factor puts into the scenario; a table where its value is a named one.
+            label: What names the point in messages.
+
+        Raises:
+            PerhopError, ScenarioError: The result is no scenario, or a path names nothing.
+        """
+        scenario = deepcopy(dict(self.scenario))
+        variables = self.variables
+        for name, value in values.items():
+            if name not in variables:
+                put(scenario, name, deepcopy(value), f"{self.origin}: `{name}`")
+        for path, value in self.settings.items():
+            where = f"{self.origin}: [set] `{path}`"
+            put(scenario, path, _filled(value, values, factors, where), where)
+        return _engine.scenario_from_json(json.dumps(scenario), f"{self.origin}: {label}")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A TOML file as plain data.
+
+    Raises:
+        PerhopError: It cannot be read, or it is no TOML.
+    """
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise PerhopError(f"{path}: {error}") from None
+
+
+def read_base(data: Mapping[str, Any], path: Path) -> Base:
+    """The scenario that a file names or holds, checked, and its `[set]`.
+
+    Raises:
+        PerhopError, ScenarioError: There is none, or it is wrong by itself.
+    """
+    source = data.get("scenario")
+    if isinstance(source, str):
+        place = path.parent / source
+        text = read_text(place)
+        _engine.scenario_from_toml(text, str(place))
+        scenario = tomllib.loads(text)
+    elif isinstance(source, Mapping):
+        scenario = dict(source)
+        _engine.scenario_from_json(as_json(scenario, f"{path}: [scenario]"), f"{path}: [scenario]")
+    else:
+        raise PerhopError(
+            f'{path}: needs a `scenario`: the name of a scenario file, such as "first.toml", or a table'
+        )
+    settings = table(data, "set", str(path))
+    return Base(scenario, settings, str(path))
+
+
+def as_json(value: object, where: str) -> str:
+    """Plain data as JSON text.
+
+    Raises:
+        PerhopError: It holds what JSON has no word for, such as a date or infinity.
+    """
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise PerhopError(f"{where}: text, numbers, true and false only: {error}") from None
+
+
+def known_keys(data: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
+    """Refuse keys that mean nothing.
+
+    Raises:
+        PerhopError: There is one.
+    """
+    for key in data:
+        if key not in keys:
+            near = difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
+            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(keys)}"
+            raise PerhopError(f"{where}: unknown key `{key}`; {hint}")
+
+
+def table(data: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    """A table; an empty one where there is none.
+
+    Raises:
+        PerhopError: Something else stands there.
+    """
+    found = data.get(key, {})
+    if not isinstance(found, Mapping):
+        raise PerhopError(f"{where}: `{key}` must be a table, not {found!r}")
+    return found
+
+
+def whole(data: Mapping[str, Any], key: str, default: int, where: str, *, least: int = 1) -> int:
+    """A whole number.
+
+    Raises:
+        PerhopError: It is none, or too small.
+    """
+    found = data.get(key, default)
+    if isinstance(found, bool) or not isinstance(found, int) or found < least:
+        raise PerhopError(f"{where}: `{key}` must be a whole number from {least}, not {found!r}")
+    return found
+
+
+def text(data: Mapping[str, Any], key: str, default: str, where: str) -> str:
+    """A piece of text.
+
+    Raises:
+        PerhopError: It is something else.
+    """
+    found = data.get(key, default)
+    if not isinstance(found, str):
+        raise PerhopError(f"{where}: `{key}` must be text, not {found!r}")
+    return found
+
+
+def texts(data: Mapping[str, Any], key: str, default: Sequence[str], where: str) -> tuple[str, ...]:
+    """A list of texts, at least one.
+
+    Raises:
+        PerhopError: It is something else.
+    """
+    found = data.get(key, list(default))
+    if not isinstance(found, list) or not found or not all(isinstance(one, str) for one in found):
+        raise PerhopError(f'{where}: `{key}` must be a list of text, such as ["utilization"], not {found!r}')
+    return tuple(found)
+
+
+def fraction(value: object, where: str) -> float:
+    """A fraction, written as `"2%"` or `0.02`.
+
+    Raises:
+        PerhopError: It is none, or it lies outside of 0 and 1.
+    """
+    number: object = value
+    if isinstance(value, str) and (found := _PERCENT.fullmatch(value)):
+        number = float(found[1]) / 100
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 1:
+        raise PerhopError(f'{where} must be a fraction such as "2%", not {value!r}')
+    return float(number)
+
+
+def is_value(value: object) -> bool:
+    """Whether something is a plain value, and no list or table."""
+    return isinstance(value, str | int | float | bool)
+
+
+def _fields(value: object) -> Iterator[str]:
+    """The names in braces in a setting's text."""
+    if isinstance(value, str):
+        try:
+            parsed = list(string.Formatter().parse(value))
+        except ValueError:
+            return
+        yield from (name for _, name, _, _ in parsed if name)
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _fields(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _fields(inner)
+
+
+def _filled(value: object, values: Mapping[str, Any], factors: Mapping[str, Value], where: str) -> object:
+    """A setting with its names in braces replaced; a name alone gives the value itself, not its text."""
+    if isinstance(value, Mapping):
+        return {key: _filled(inner, values, factors, where) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, values, factors, where) for inner in value]
+    if not isinstance(value, str) or "{" not in value:
+        return value
+    if value.startswith("{") and value.endswith("}") and value[1:-1] in values:
+        return values[value[1:-1]]
+    for name in _fields(value):
+        if name not in factors:
+            near: Iterable[str] = difflib.get_close_matches(name, factors, n=1, cutoff=0.4) or factors
+            raise PerhopError(f"{where}: {value!r} asks for `{name}`; there is {', '.join(near)}")
+    out = value
+    for name in _fields(value):
+        out = out.replace("{" + name + "}", text_of(factors[name]))
+    return out

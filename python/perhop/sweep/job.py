@@ -1,0 +1,119 @@
+"""`perhop sweep` from its file to its results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perhop import simulation
+from perhop.errors import PerhopError
+from perhop.sweep.backend import LocalBackend
+from perhop.sweep.plan import read_plan
+from perhop.sweep.run import Counts, Runner, sweep
+from perhop.sweep.store import SweepStore
+from perhop.sweep.summary import summarize, to_json, to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from perhop.sweep.backend import Backend
+    from perhop.sweep.plan import Given, Plan
+    from perhop.sweep.run import Progress
+    from perhop.sweep.summary import PointSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where runs are kept and computed.
+
+    Attributes:
+        backend: "local" or "ray".
+        address: Of a Ray cluster; None for what Ray finds by itself.
+    """
+
+    store: Path
+    backend: str
+    jobs: int | None
+    address: str | None
+
+
+@dataclass(slots=True)
+class Swept:
+    """A finished sweep.
+
+    Attributes:
+        counts: How many runs of each point count.
+        work: What it cost.
+    """
+
+    plan: Plan
+    counts: Sequence[int]
+    summaries: Sequence[PointSummary]
+    work: Counts
+
+    def text(self) -> str:
+        """The sweep as plain text."""
+        return to_text(self.plan, self.summaries)
+
+    def json(self) -> str:
+        """The sweep as JSON text."""
+        return to_json(self.plan, self.summaries)
+
+
+def run_sweep(
+    path: Path, given: Given, place: Workplace, *, say: Callable[[str], None], progress: Progress
+) -> Swept:
+    """Read a sweep, do what is missing, and estimate.
+
+    Args:
+        path: SWEEP.toml.
+        given: What the command line says instead of the file.
+        place: Where runs are kept and computed.
+        say: Told what is planned, and of whatever was broken in the store.
+        progress: See `perhop.sweep.run.Progress`.
+
+    Raises:
+        ScenarioError, PerhopError: The sweep is wrong, the store fails, or the backend cannot go on.
+        KeyboardInterrupt: Ctrl-C; what had finished is in the store.
+    """
+    plan = read_plan(path, given)
+    say(planned(plan))
+    with open_backend(place) as backend, SweepStore(place.store, say) as store:
+        runner = Runner(store, backend, progress)
+        try:
+            counts = sweep(plan, runner)
+        except KeyboardInterrupt:
+            say(kept(runner.counts, place.store))
+            raise
+        store.seal()
+        return Swept(plan, counts, summarize(plan, counts, store), runner.counts)
+
+
+def planned(plan: Plan) -> str:
+    """What a sweep is about to do, in a sentence."""
+    points = f"{len(plan.points)} point{'s' if len(plan.points) > 1 else ''}"
+    if plan.until_ci is None:
+        return f"{points}, {plan.runs} of each: {len(plan.points) * plan.runs} runs"
+    rule = plan.until_ci
+    return (
+        f"{points}, {rule.least} to {plan.runs} runs of each, until the 95 % intervals of "
+        f"{', '.join(rule.metrics)} are within ±{rule.width * 100:g} %"
+    )
+
+
+def kept(counts: Counts, store: Path) -> str:
+    """What is left after Ctrl-C."""
+    done = counts.simulated + counts.found
+    return f"interrupted: {done} runs are kept in {store}; the same command resumes"
+
+
+def open_backend(place: Workplace) -> Backend:
+    """The backend that the command line names.
+
+    Raises:
+        PerhopError: There is none of this name, or what it needs is not installed.
+    """
+    if place.backend == "local":
+        return LocalBackend(simulation.workers(place.jobs))
+    raise PerhopError(f"--backend {place.backend}: there are local and ray")

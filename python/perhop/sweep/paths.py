@@ -1,0 +1,70 @@
+"""Dotted paths into a scenario, such as `links.uplink.queue.limit` or `flows.gold.profile.rate`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from perhop.errors import PerhopError
+
+
+def put(scenario: dict[str, Any], path: str, value: object, where: str) -> None:
+    """Set what a path names; the last key may be new, all before it must be there.
+
+    Entries of a list are named by their `name`, or counted from 0. Names may hold dots: the longest name that
+    fits is taken.
+
+    Args:
+        scenario: Plain data, changed in place.
+        path: Names of tables and a key, joined by dots.
+        value: What to put there.
+        where: The place in the user's file, for messages.
+
+    Raises:
+        PerhopError: There is no such table.
+    """
+    table: Any = scenario
+    rest, passed = path, ""
+    while True:
+        name = max((n for n in _names(table) if n == rest or rest.startswith(f"{n}.")), key=len, default=None)
+        if name is None and isinstance(table, dict) and "." not in rest and rest:
+            table[rest] = value
+            return
+        if name is None:
+            raise PerhopError(f"{where}: {_missing(table, rest, passed)}")
+        if name == rest:
+            table[_index(table, name)] = value
+            return
+        table, rest = table[_index(table, name)], rest[len(name) + 1 :]
+        passed = f"{passed}.{name}" if passed else name
+
+
+def _names(table: object) -> Iterator[str]:
+    """By what names the entries of a table or list are called."""
+    if isinstance(table, Mapping):
+        yield from table
+    elif isinstance(table, list):
+        for index, entry in enumerate(table):
+            yield str(index)
+            if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
+                yield entry["name"]
+
+
+def _index(table: Mapping[str, Any] | Sequence[Any], name: str) -> Any:  # noqa: ANN401 - a key or an index
+    if isinstance(table, Mapping):
+        return name
+    named = [i for i, entry in enumerate(table) if isinstance(entry, Mapping) and entry.get("name") == name]
+    return named[0] if named else int(name)
+
+
+def _missing(table: object, rest: str, passed: str) -> str:
+    """What a path asks for that is not there, and what is."""
+    inside = f"`{passed}`" if passed else "the scenario"
+    name = rest.partition(".")[0]
+    known = [known for known in _names(table) if not known.isdigit()]
+    if not isinstance(table, Mapping | list):
+        return f"{inside} is {table!r}, no table with a `{name}`"
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known) or 'none'}"
+    return f"{inside} has no `{name}`; {hint}"

@@ -1,0 +1,290 @@
+"""SWEEP.toml: which scenarios, on which seeds, and when there are enough."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from perhop import simulation
+from perhop.errors import PerhopError
+from perhop.sweep import document
+from perhop.sweep.metrics import names_of
+from perhop.sweep.space import Value, parse_range, text_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perhop.sweep.document import Base
+
+KEYS = (
+    "title",
+    "scenario",
+    "runs",
+    "seed",
+    "metrics",
+    "until-ci",
+    "set",
+    "grid",
+    "list",
+    "latin-hypercube",
+)
+DEFAULT_RUNS = 6
+DEFAULT_MOST_RUNS = 100
+"""Where a sweep stops by itself, this many runs of a point at most."""
+DEFAULT_LEAST_RUNS = 5
+DEFAULT_METRICS = ("flows.*.throughput_bps", "links.*.utilization", "rmse_to_targets_bps")
+DEFAULT_WATCHED = ("flows.*.throughput_bps",)
+MAX_POINTS = 1_000_000
+MAX_ALL_RUNS = 10_000_000
+_SCENARIO_TABLES = frozenset({"links", "flows", "paths", "profiles", "probes"})
+"""A factor of such a name is a path that lacks its quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One setting of the factors.
+
+    Attributes:
+        factors: How each factor reads.
+        scenario: Canonical JSON.
+        key: What names the scenario in the store: SHA-256 of `scenario`, in hex.
+    """
+
+    factors: Mapping[str, Value]
+    scenario: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class UntilCi:
+    """Stop running a point once its intervals are tight.
+
+    Attributes:
+        width: Half the 95 % interval over the mean, at most.
+        metrics: Patterns of the metrics for which this must hold.
+        least: Runs of each point, at least.
+    """
+
+    width: float
+    metrics: tuple[str, ...]
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A checked sweep: every point's scenario has passed the engine's parser.
+
+    Attributes:
+        metrics: Patterns of the metrics to show.
+        runs: Runs of each point; with `until_ci`, at most.
+        seed: First seed, shared by all points.
+    """
+
+    title: str
+    points: Sequence[Point]
+    metrics: tuple[str, ...]
+    runs: int
+    seed: int
+    until_ci: UntilCi | None
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """Names of the factors, in the file's order."""
+        return tuple(self.points[0].factors)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the command line says instead of the file; None where it says nothing."""
+
+    runs: int | None = None
+    seed: int | None = None
+    until_ci: str | None = None
+
+
+def read_plan(path: Path, given: Given) -> Plan:
+    """Read SWEEP.toml and check every point.
+
+    Raises:
+        PerhopError: The file cannot be read or makes no sweep; the message names file and key.
+        ScenarioError: A point is no scenario that can be run.
+    """
+    data = document.read(path)
+    where = str(path)
+    document.known_keys(data, KEYS, where)
+    base = document.read_base(data, path)
+    until_ci = _until_ci(data, given, where)
+    most = DEFAULT_RUNS if until_ci is None else DEFAULT_MOST_RUNS
+    runs = document.whole(data, "runs", most, where) if given.runs is None else given.runs
+    seed = document.whole(data, "seed", 1, where, least=0) if given.seed is None else given.seed
+    simulation.seeds(seed, runs)
+    if until_ci is not None and until_ci.least > runs:
+        until_ci = replace(until_ci, least=runs)
+    settings = _settings(data, where)
+    if len(settings) * runs > MAX_ALL_RUNS:
+        raise PerhopError(
+            f"{where}: {len(settings)} points of {runs} runs are more than {MAX_ALL_RUNS:,} runs"
+        )
+    points = [_point(base, factors, number) for number, factors in enumerate(settings, 1)]
+    metrics = document.texts(data, "metrics", DEFAULT_METRICS, where)
+    check_metrics(points, [p for p in metrics if p not in DEFAULT_METRICS], f"{where}: `metrics`")
+    check_metrics(points, until_ci.metrics if until_ci else (), f"{where}: `until-ci.metrics`")
+    return Plan(
+        document.text(data, "title", "", where) or path.stem,
+        points,
+        metrics,
+        runs,
+        seed,
+        until_ci,
+    )
+
+
+def check_metrics(points: Sequence[Point], patterns: Sequence[str], where: str) -> None:
+    """Refuse a pattern that meets nothing that is measured at any point.
+
+    Raises:
+        PerhopError: There is one; the message says what is measured.
+    """
+    left = list(patterns)
+    names: tuple[str, ...] = ()
+    for point in points:
+        if not left:
+            return
+        names = names_of(point.scenario)
+        left = [pattern for pattern in left if not any(fnmatchcase(name, pattern) for name in names)]
+    if left:
+        plain = left[0].replace("*", "").replace("?", "")
+        near = difflib.get_close_matches(plain, names, n=3, cutoff=0.3) or names[:3]
+        raise PerhopError(
+            f"{where}: nothing measured is called `{left[0]}`; near it are {', '.join(near)} "
+            "(docs/sweeps.md lists the names)"
+        )
+
+
+def make_point(base: Base, factors: Mapping[str, Value], values: Mapping[str, Any], label: str) -> Point:
+    """The point at which the factors have these values.
+
+    Raises:
+        PerhopError, ScenarioError: It is no scenario.
+    """
+    scenario = base.scenario_with(factors, values, label)
+    return Point(factors, scenario, hashlib.sha256(scenario.encode()).hexdigest())
+
+
+Setting = Mapping[str, tuple["Value", Any]]
+"""For each factor how its value reads, and what it puts into the scenario."""
+
+
+def _point(base: Base, setting: Setting, number: int) -> Point:
+    factors = {name: label for name, (label, _) in setting.items()}
+    named = ", ".join(f"{name} = {text_of(value)}" for name, value in factors.items())
+    label = f"point {number} ({named})" if named else "the only point"
+    return make_point(base, factors, {name: value for name, (_, value) in setting.items()}, label)
+
+
+def _settings(data: Mapping[str, Any], where: str) -> list[Setting]:
+    """Every combination of the three designs that the file has."""
+    designs = [
+        _grid(document.table(data, "grid", where), f"{where}: [grid]"),
+        _list(document.table(data, "list", where), f"{where}: [list]"),
+        _latin_hypercube(document.table(data, "latin-hypercube", where), f"{where}: [latin-hypercube]"),
+    ]
+    names = [name for design in designs for name in design[0]]
+    for name in names:
+        if names.count(name) > 1:
+            raise PerhopError(f"{where}: `{name}` is varied twice; once is enough")
+    points = 1
+    for design in designs:
+        points *= len(design)
+    if points > MAX_POINTS:
+        raise PerhopError(f"{where}: {points:,} points are more than {MAX_POINTS:,}")
+    return [
+        {name: value for part in parts for name, value in part.items()}
+        for parts in itertools.product(*designs)
+    ]
+
+
+def _grid(table: Mapping[str, Any], where: str) -> list[Setting]:
+    columns = {name: _column(name, values, where) for name, values in table.items()}
+    size = 1
+    for column in columns.values():
+        size *= len(column)
+    if size > MAX_POINTS:
+        raise PerhopError(f"{where}: {size:,} points are more than {MAX_POINTS:,}")
+    return [dict(zip(columns, row, strict=True)) for row in itertools.product(*columns.values())]
+
+
+def _list(table: Mapping[str, Any], where: str) -> list[Setting]:
+    columns = {name: _column(name, values, where) for name, values in table.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
+        raise PerhopError(f"{where}: columns must be of one length: {told}")
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] or [{}]
+
+
+def _column(name: str, values: object, where: str) -> list[tuple[Value, Any]]:
+    """A factor's values: a list of plain ones, or a table of named ones of any kind."""
+    if isinstance(values, Mapping) and values and "." not in name and name in _SCENARIO_TABLES:
+        raise PerhopError(f'{where}: write a path in quotes, such as "{name}.{next(iter(values))}"')
+    if isinstance(values, Mapping) and values:
+        return [(label, value) for label, value in values.items()]
+    if not isinstance(values, list) or not values:
+        raise PerhopError(f"{where}: `{name}` must be a list of values, not {values!r}")
+    for value in values:
+        if not document.is_value(value):
+            raise PerhopError(
+                f"{where}: `{name}`: {value!r} is no plain value; name tables and lists, "
+                "such as { first = {…}, second = {…} }"
+            )
+    document.as_json(values, f"{where}: `{name}`")
+    if len(set(map(repr, values))) < len(values):
+        raise PerhopError(f"{where}: `{name}` has a value twice: {values!r}")
+    return [(value, value) for value in values]
+
+
+def _latin_hypercube(table: Mapping[str, Any], where: str) -> list[Setting]:
+    """A sample with one point in each part of each range, cut into as many parts as there are points."""
+    if not table:
+        return [{}]
+    samples = document.whole(table, "samples", 0, where)
+    seed = document.whole(table, "seed", 1, where, least=0)
+    ranges = {}
+    for name, value in table.items():
+        if name not in {"samples", "seed"}:
+            if not isinstance(value, str):
+                raise PerhopError(f'{where}: `{name}` must be a range such as "1..20", not {value!r}')
+            ranges[name] = parse_range(value, f"{where}: `{name}`")
+    if not ranges:
+        raise PerhopError(f'{where}: names no range, such as "links.uplink.rate" = "2Mbps..10Mbps"')
+    if samples > MAX_POINTS:
+        raise PerhopError(f"{where}: `samples` must be at most {MAX_POINTS:,}")
+    # Importing SciPy's statistics takes as long as a small sweep, so only a sweep that samples does it.
+    drawn = importlib.import_module("perhop.sweep.sampling").latin_hypercube(len(ranges), samples, seed)
+    rows = [[one.at(float(part)) for one, part in zip(ranges.values(), row, strict=True)] for row in drawn]
+    return [{name: (value, value) for name, value in zip(ranges, row, strict=True)} for row in rows]
+
+
+def _until_ci(data: Mapping[str, Any], given: Given, where: str) -> UntilCi | None:
+    found = data.get("until-ci")
+    if found is None and given.until_ci is None:
+        return None
+    table = found if isinstance(found, Mapping) else {} if found is None else {"width": found}
+    place = f"{where}: [until-ci]"
+    document.known_keys(table, ("width", "metrics", "least-runs"), place)
+    width = (
+        document.fraction(table.get("width"), f"{place}: `width`")
+        if given.until_ci is None
+        else document.fraction(given.until_ci, "--until-ci")
+    )
+    return UntilCi(
+        width,
+        document.texts(table, "metrics", DEFAULT_WATCHED, place),
+        document.whole(table, "least-runs", DEFAULT_LEAST_RUNS, place, least=2),
+    )

@@ -1,0 +1,356 @@
+"""The store of sweeps: a directory in which every finished run lies twice, each copy under its checksum.
+
+    STORE/
+      journals/ID.journal                     runs as they finish, one journal for each process that writes
+      segments/ID-SUM.runs.parquet            what a complete journal holds, in long form: one row a measure
+      segments/ID-SUM.scenarios.parquet       its scenarios
+      segments/ID-SUM.journal.gz              the journal itself, compressed
+      broken/                                 files whose checksum failed
+      lock                                    held while segments change
+
+SUM is the SHA-256 of the file's bytes (its first 32 hex digits). When a store is opened, complete journals
+become segments, and every file is held against its sum: one that is broken is moved to `broken/` and made
+again from its twin. A journal goes only after its segment has been read back. Nothing is changed in place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import hashlib
+import io
+import os
+import tempfile
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from perhop.errors import PerhopError
+from perhop.store import atomic_write
+from perhop.sweep.journal import ENDING, Contents, JournalWriter, Layout, Record, decode, encode
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+RUNS, SCENARIOS, ARCHIVE = ".runs.parquet", ".scenarios.parquet", ".journal.gz"
+ENDINGS = (RUNS, SCENARIOS, ARCHIVE)
+SUM_DIGITS = 32
+ROTATE_BYTES = 64_000_000
+"""A journal that has grown to this becomes a segment while its writer goes on with a new one."""
+VIEWS = {"runs": RUNS, "scenarios": SCENARIOS}
+EMPTY = {
+    "runs": "CREATE TABLE runs "
+    "(scenario VARCHAR, engine VARCHAR, seed UBIGINT, wall_s DOUBLE, metric VARCHAR, value DOUBLE)",
+    "scenarios": "CREATE TABLE scenarios (scenario VARCHAR, json VARCHAR)",
+}
+
+
+class StoreError(PerhopError):
+    """The store cannot be written to or read, such as on a full disk; what it holds stays."""
+
+
+class SweepStore:
+    """Finished runs by scenario, seed and engine; several processes may use one store at once."""
+
+    def __init__(self, directory: Path, say: Callable[[str], None]) -> None:
+        """Open the store, creating it; complete journals become segments, and every file is checked.
+
+        Args:
+            directory: Where it lies.
+            say: Told of each file that was broken, in a sentence.
+
+        Raises:
+            StoreError: It cannot be made, read or mended.
+        """
+        self.directory = directory
+        self._journals = directory / "journals"
+        self._segments = directory / "segments"
+        self._say = say
+        with self._explained("cannot be opened"):
+            for place in (self._journals, self._segments):
+                place.mkdir(parents=True, exist_ok=True)
+            self._writer = JournalWriter(self._journals)
+            with self._lock(fcntl.LOCK_EX):
+                self._compact()
+                self._check()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; where an error is on its way already, closing adds none."""
+        if error is None:
+            self.close()
+            return
+        with contextlib.suppress(StoreError):
+            self.close()
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Keep finished runs; once this returns, killing this process does not lose them.
+
+        Raises:
+            StoreError: They could not be kept, such as on a full disk; all earlier ones are.
+        """
+        with self._explained("a finished run could not be kept"):
+            self._writer.append(records)
+            if self._writer.size > ROTATE_BYTES:
+                self.seal()
+
+    def seal(self) -> None:
+        """Make what this process has written so far a segment.
+
+        Raises:
+            StoreError: The disk does not take it; the journal stays, and becomes a segment later.
+        """
+        with self._explained("finished runs could not be moved into a segment; their journal stays"):
+            if self._writer.size:
+                self._writer.sync()
+                self._writer.close()
+            with self._lock(fcntl.LOCK_EX):
+                self._compact()
+
+    def close(self) -> None:
+        """Make what was written a segment, and let go.
+
+        Raises:
+            StoreError: See `seal`.
+        """
+        try:
+            self.seal()
+        finally:
+            self._writer.close()
+
+    def finished(self, engine: str) -> dict[str, set[int]]:
+        """The seeds that are finished, by scenario (SHA-256 in hex), of one engine.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        found: defaultdict[str, set[int]] = defaultdict(set)
+        with self.connect() as database:
+            rows = database.execute(
+                "SELECT scenario, list(DISTINCT seed) FROM runs WHERE engine = ? GROUP BY scenario", [engine]
+            ).fetchall()
+        for scenario, seeds in rows:
+            found[scenario].update(seeds)
+        return found
+
+    @contextmanager
+    def connect(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A DuckDB connection with the views `runs` and `scenarios` of everything finished by now.
+
+        `runs`: `scenario` (SHA-256 of its canonical JSON, hex), `engine`, `seed`, `wall_s`, `metric`,
+        `value` (NaN where the run has none); a run that two processes did at once is there twice.
+        `scenarios`: `scenario`, `json`.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        with (
+            self._explained("cannot be read"),
+            tempfile.TemporaryDirectory(prefix="perhop-") as scratch,
+            duckdb.connect() as database,
+            self._lock(fcntl.LOCK_SH),
+        ):
+            _views(database, self._parquet_files(Path(scratch)))
+            yield database
+
+    def _parquet_files(self, scratch: Path) -> Mapping[str, Sequence[Path]]:
+        """The segments, and in the scratch directory what lies in journals still."""
+        files = {ending: sorted(self._segments.glob(f"*{ending}")) for ending in (RUNS, SCENARIOS)}
+        for journal in sorted(self._journals.glob(f"*{ENDING}")):
+            records = decode(journal.read_bytes()).records
+            if records:
+                for ending, frame in _frames(records).items():
+                    path = scratch / f"{journal.stem}{ending}"
+                    frame.write_parquet(path)
+                    files[ending].append(path)
+        return files
+
+    def _compact(self) -> None:
+        """Make segments of all journals whose writers are gone; the lock is ours."""
+        for path in sorted(self._journals.glob(f"*{ENDING}")):
+            with path.open("rb") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue  # its writer lives
+                contents = decode(file.read())
+                self._tell(path, contents)
+                if contents.records:
+                    self._make(path.stem, contents.records)
+                path.unlink()
+        for partial in self._segments.glob(".*.partial"):
+            partial.unlink()
+        for left in self._journals.glob(".*.new"):
+            with left.open("rb") as file, contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                left.unlink()
+
+    def _tell(self, path: Path, contents: Contents) -> None:
+        if contents.unreadable:
+            self._say(
+                f"warning: {path}: {contents.unreadable} of {contents.size} bytes were not readable, as when "
+                f"a program is killed while it writes; {len(contents.records)} finished runs are kept"
+            )
+
+    def _make(self, name: str, records: Sequence[Record], endings: Sequence[str] = ENDINGS) -> None:
+        """Write the files of a segment and read them back.
+
+        Raises:
+            OSError: The disk does not take them, or gives back something else.
+        """
+        frames = _frames(records)
+        for ending in endings:
+            data = (
+                gzip.compress(encode(records), 6, mtime=0) if ending == ARCHIVE else _parquet(frames[ending])
+            )
+            path = self._segments / f"{name}-{_sum(data)}{ending}"
+            atomic_write(path, data, durable=True)
+            if not _whole(path):
+                raise OSError(f"{path} does not read as it was written")
+        _sync_directory(self._segments)
+
+    def _check(self) -> None:
+        """Hold every file against its sum, and make broken or missing ones again; the lock is ours."""
+        segments: defaultdict[str, dict[str, Path]] = defaultdict(dict)
+        for path in sorted(self._segments.iterdir()):
+            ending = next((one for one in ENDINGS if path.name.endswith(one)), None)
+            if ending is None:
+                continue
+            name = path.name.partition("-")[0]
+            if not _whole(path):
+                self._set_aside(path)
+                segments[name] |= {}
+            elif ending in segments[name]:
+                path.unlink()  # written by another version of a library before a compaction was cut short
+            else:
+                segments[name][ending] = path
+        for name, files in segments.items():
+            missing = [ending for ending in ENDINGS if ending not in files]
+            if missing:
+                self._mend(name, files, missing)
+
+    def _set_aside(self, path: Path) -> None:
+        place = self.directory / "broken"
+        place.mkdir(exist_ok=True)
+        path.rename(place / path.name)
+        self._say(f"warning: {path} is broken and was moved to {place}")
+
+    def _mend(self, name: str, files: Mapping[str, Path], missing: Sequence[str]) -> None:
+        """Make the missing files of a segment from those that are left."""
+        if ARCHIVE in files:
+            records = decode(gzip.decompress(files[ARCHIVE].read_bytes())).records
+        elif RUNS in files and SCENARIOS in files:
+            records = _records(pl.read_parquet(files[RUNS]), pl.read_parquet(files[SCENARIOS]))
+        else:
+            for path in files.values():
+                self._set_aside(path)
+            self._say(f"warning: both copies of segment {name} are broken; its runs are computed again")
+            return
+        self._make(name, records, missing)
+        self._say(f"warning: segment {name} was mended from its other copy; {len(records)} runs are kept")
+
+    @contextmanager
+    def _lock(self, kind: int) -> Iterator[None]:
+        with (self.directory / "lock").open("ab") as file:
+            fcntl.flock(file, kind)
+            yield
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, duckdb.Error, pl.exceptions.PolarsError) as error:
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise StoreError(f"--store {self.directory}: {what}: {reason}") from None
+
+
+def _views(database: duckdb.DuckDBPyConnection, files: Mapping[str, Sequence[Path]]) -> None:
+    for view, ending in VIEWS.items():
+        if files[ending]:
+            rows = database.read_parquet([str(path) for path in files[ending]])
+            (rows.distinct() if view == "scenarios" else rows).create_view(view)
+        else:
+            database.execute(EMPTY[view])
+
+
+def _frames(records: Sequence[Record]) -> dict[str, pl.DataFrame]:
+    """Runs in long form, in their order, and their scenarios."""
+    keys = {record.layout: _key(record.layout.scenario) for record in records}
+    counts = np.array([len(record.values) for record in records])
+    whose = pl.Series(np.repeat(np.arange(len(records)), counts))
+    runs = pl.DataFrame(
+        {
+            "scenario": pl.Series([keys[record.layout] for record in records], dtype=pl.String)[whose],
+            "engine": pl.Series([record.layout.engine for record in records], dtype=pl.String)[whose],
+            "seed": pl.Series([record.seed for record in records], dtype=pl.UInt64)[whose],
+            "wall_s": pl.Series([record.wall_s for record in records], dtype=pl.Float64)[whose],
+            "metric": pl.Series(
+                [name for record in records for name in record.layout.metrics], dtype=pl.String
+            ),
+            "value": pl.Series(np.concatenate([record.values for record in records]), dtype=pl.Float64),
+        }
+    )
+    scenarios = {keys[layout]: layout.scenario for layout in keys}
+    texts = pl.DataFrame(
+        {"scenario": list(scenarios), "json": list(scenarios.values())},
+        schema={"scenario": pl.String, "json": pl.String},
+    )
+    return {RUNS: runs, SCENARIOS: texts}
+
+
+def _records(runs: pl.DataFrame, scenarios: pl.DataFrame) -> list[Record]:
+    """What `_frames` made frames of."""
+    texts = dict(scenarios.iter_rows())
+    same = ["scenario", "engine", "seed", "wall_s"]
+    layouts: dict[tuple[str, str, tuple[str, ...]], Layout] = {}
+    records = []
+    for (scenario, engine, seed, wall_s), rows in runs.group_by(same, maintain_order=True):
+        name = (str(scenario), str(engine), tuple(rows["metric"]))
+        layout = layouts.setdefault(name, Layout(texts[scenario], name[1], name[2]))
+        records.append(Record(layout, int(str(seed)), float(str(wall_s)), array("d", rows["value"])))
+    return records
+
+
+def _key(scenario: str) -> str:
+    return hashlib.sha256(scenario.encode()).hexdigest()
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def _sum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:SUM_DIGITS]
+
+
+def _whole(path: Path) -> bool:
+    """Whether a file's bytes are those that its name says."""
+    stated = path.name.partition("-")[2].partition(".")[0]
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:SUM_DIGITS] == stated
+    except OSError:
+        return False
+
+
+def _sync_directory(path: Path) -> None:
+    """Wait until the disk has the names in a directory."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,281 @@
+"""What a sweep says: means and intervals at each point, from the store through DuckDB."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perhop.output.table import MISSING, records
+from perhop.statistics import Estimate, estimate
+from perhop.study import rounded
+from perhop.sweep.metrics import engine_id, names_of
+from perhop.sweep.space import text_of
+
+if TYPE_CHECKING:
+    from perhop.sweep.plan import Plan, Point
+    from perhop.sweep.store import SweepStore
+
+Seeds = tuple[str, int, int]
+"""A scenario's key, its first seed, and how many runs count."""
+Observed = dict[tuple[str, int], dict[str, dict[int, float]]]
+"""For a scenario's key and a number of runs: the value of each seed, by metric."""
+
+MOST_LINES = 40
+MOST_COLUMNS = 100
+SHOWN_UNITS = {"_bps": ("Mbit/s", 1e-6, 3), "_s": ("ms", 1e3, 1), "_packets": ("p", 1.0, 1)}
+SHOWN_FRACTIONS = ("utilization", "loss", "loss_green", "loss_yellow", "loss_red", "reservation_success")
+
+
+@dataclass(frozen=True, slots=True)
+class PointSummary:
+    """The estimates at one point.
+
+    Attributes:
+        runs: How many runs count.
+        estimates: By metric; None where no run has a value.
+    """
+
+    point: Point
+    runs: int
+    estimates: Mapping[str, Estimate | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How a metric is shown."""
+
+    text: str
+    factor: float
+    digits: int
+
+
+def observations(store: SweepStore, wanted: Sequence[Seeds], patterns: Sequence[str]) -> Observed:
+    """The finished runs of these scenarios, as far as their metrics meet a pattern.
+
+    Args:
+        store: Holds every run.
+        wanted: Which runs count.
+        patterns: Of metrics, such as `flows.*.throughput_bps`.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    found: Observed = defaultdict(lambda: defaultdict(dict))
+    distinct = list(dict.fromkeys(wanted))
+    with store.connect() as database:
+        names = [name for (name,) in database.execute("SELECT DISTINCT metric FROM runs").fetchall()]
+        chosen = [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+        database.execute(
+            "CREATE TABLE wanted AS SELECT unnest(?::VARCHAR[]) AS scenario, "
+            "unnest(?::UBIGINT[]) AS first, unnest(?::UBIGINT[]) AS runs",
+            [[key for key, _, _ in distinct], [s for _, s, _ in distinct], [n for _, _, n in distinct]],
+        )
+        rows = database.execute(
+            "SELECT scenario, wanted.runs, metric, list(seed), list(value) FROM runs JOIN wanted "
+            "USING (scenario) WHERE engine = ? AND list_contains(?::VARCHAR[], metric) "
+            "AND seed >= first AND seed - first < wanted.runs GROUP BY ALL",
+            [engine_id(), chosen],
+        ).fetchall()
+    for scenario, runs, metric, seeds, values in rows:
+        found[scenario, runs][metric].update(zip(seeds, values, strict=True))
+    return found
+
+
+def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[PointSummary]:
+    """Means and intervals of the plan's metrics at each of its points.
+
+    Args:
+        plan: The sweep.
+        counts: How many runs of each point count, as `perhop.sweep.run.sweep` returned them.
+        store: Holds them all.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    wanted = [(point.key, plan.seed, runs) for point, runs in zip(plan.points, counts, strict=True)]
+    found = observations(store, wanted, plan.metrics)
+    known = {name: place for place, name in enumerate(names_of(plan.points[0].scenario))}
+    names = sorted(
+        {name for by_metric in found.values() for name in by_metric},
+        key=lambda name: (known.get(name, len(known)), name),
+    )
+    ordered = list(_ordered(names, plan.metrics))
+    out = []
+    for point, (key, _, runs) in zip(plan.points, wanted, strict=True):
+        own = found[key, runs]
+        out.append(PointSummary(point, runs, {name: estimated(own[name]) for name in ordered if name in own}))
+    return out
+
+
+def estimated(by_seed: Mapping[int, float]) -> Estimate | None:
+    """The mean over the runs that have a value, in the order of their seeds."""
+    values = [value for _, value in sorted(by_seed.items()) if not math.isnan(value)]
+    return estimate(values) if values else None
+
+
+def _ordered(names: Sequence[str], patterns: Sequence[str]) -> Iterator[str]:
+    """The metrics in the order of the patterns that ask for them."""
+    seen: set[str] = set()
+    for pattern in patterns:
+        matching = [name for name in names if fnmatchcase(name, pattern) and name not in seen]
+        seen.update(matching)
+        yield from matching
+
+
+def metric_names(summaries: Sequence[PointSummary]) -> list[str]:
+    """Every metric that some point has, in order."""
+    return list(dict.fromkeys(name for summary in summaries for name in summary.estimates))
+
+
+def unit_of(metric: str) -> Unit:
+    """How a metric is shown, by its name's ending."""
+    last = metric.rpartition(".")[2]
+    if last in SHOWN_FRACTIONS:
+        return Unit("%", 100.0, 2)
+    for ending, (text, factor, digits) in SHOWN_UNITS.items():
+        if last.endswith(ending):
+            return Unit(text, factor, digits)
+    return Unit("", 1.0, 4)
+
+
+def short_names(factors: Sequence[str]) -> dict[str, str]:
+    """Factors by what readers see: the last part of a path, or as much of it as tells it from the others."""
+    out = {}
+    for name in factors:
+        parts = name.split(".")
+        size = 1
+        while sum(other == name or other.endswith("." + ".".join(parts[-size:])) for other in factors) > 1:
+            size += 1
+        out[name] = ".".join(parts[-size:])
+    return out
+
+
+def shown_name(metric: str) -> str:
+    """A metric's name for readers: `gold throughput, Mbit/s`."""
+    kind, _, rest = metric.partition(".")
+    place, _, last = rest.rpartition(".") if kind in {"flows", "links"} else ("", "", metric)
+    unit = unit_of(metric)
+    for ending in SHOWN_UNITS:
+        last = last.removesuffix(ending)
+    text = " ".join(filter(None, (place.replace(".classes.", " "), last.replace("_", " "))))
+    return f"{text}, {unit.text}" if unit.text else text
+
+
+def tables(summaries: Sequence[PointSummary]) -> list[list[dict[str, str]]]:
+    """One line for each point; metrics that do not fit beside each other stand in tables of their own."""
+    lines = []
+    counts = {summary.runs for summary in summaries}
+    short = short_names(list(summaries[0].point.factors))
+    for summary in summaries:
+        own = {short[name]: text_of(value) for name, value in summary.point.factors.items()}
+        line = own or {"point": "1"}
+        if len(counts) > 1:
+            line["runs"] = str(summary.runs)
+        lines.append(line)
+    out: list[list[dict[str, str]]] = []
+    room = 0
+    taken = sum(max(len(name), *(len(line[name]) for line in lines)) + 2 for name in lines[0])
+    for metric in metric_names(summaries):
+        cells = [_cell(summary.estimates.get(metric), metric) for summary in summaries]
+        head = shown_name(metric)
+        width = max(len(head), *map(len, cells)) + 2
+        if not out or width > room:
+            out.append([dict(line) for line in lines])
+            room = MOST_COLUMNS - taken
+        room -= width
+        for line, cell in zip(out[-1], cells, strict=True):
+            line[head] = cell
+    return out
+
+
+def to_text(plan: Plan, summaries: Sequence[PointSummary]) -> str:
+    """The sweep as plain text."""
+    parts = [plan.title, lead(plan, summaries)]
+    for table in tables(summaries):
+        parts += ["", *records(table[:MOST_LINES])]
+    if len(summaries) > MOST_LINES:
+        parts += ["", f"The first {MOST_LINES} of {len(summaries)} points; --out and --json give them all."]
+    return "\n".join(parts)
+
+
+def lead(plan: Plan, summaries: Sequence[PointSummary]) -> str:
+    """How many points and runs, in a sentence."""
+    least, most = (pick(summary.runs for summary in summaries) for pick in (min, max))
+    runs = f"{least} run{'s' if most > 1 else ''}" if least == most else f"{least} to {most} runs"
+    points = f"{len(summaries)} point{'s' if len(summaries) > 1 else ''}"
+    text = f"{points}, {runs} of each from seed {plan.seed}"
+    return f"{text}; means with 95 % intervals" if least > 1 else text
+
+
+def _cell(found: Estimate | None, metric: str) -> str:
+    if found is None:
+        return MISSING
+    unit = unit_of(metric)
+    ends = None if found.ci95 is None else (found.ci95[0] * unit.factor, found.ci95[1] * unit.factor)
+    return Estimate(found.mean * unit.factor, ends, found.runs).text(unit.digits)
+
+
+def to_json(plan: Plan, summaries: Sequence[PointSummary]) -> str:
+    """The sweep as JSON text, byte for byte the same for the same plan and engine, however computed."""
+    content = {
+        "title": plan.title,
+        "engine": engine_id(),
+        "seed": plan.seed,
+        "points": [
+            {
+                "factors": dict(summary.point.factors),
+                "scenario": summary.point.key,
+                "runs": summary.runs,
+                "metrics": {name: estimate_json(found) for name, found in summary.estimates.items()},
+            }
+            for summary in summaries
+        ],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def estimate_json(found: Estimate | None) -> dict[str, Any] | None:
+    """An estimate as JSON data."""
+    if found is None:
+        return None
+    ci95 = None if found.ci95 is None else [rounded(end) for end in found.ci95]
+    return {"mean": rounded(found.mean), "ci95": ci95, "runs": found.runs}
+
+
+def sample_frame(plan: Plan, counts: Sequence[int], store: SweepStore) -> pl.DataFrame:
+    """Every run that counts in long form, all its metrics: `point`, the factors, `seed`, `metric`, `value`.
+
+    Ordered by point, metric and seed; null where a run has no value.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    wanted = [(point.key, plan.seed, runs) for point, runs in zip(plan.points, counts, strict=True)]
+    found = observations(store, wanted, ["*"])
+    columns: dict[str, list[Any]] = {name: [] for name in ("point", "seed", "metric", "value")}
+    for index, (key, _, runs) in enumerate(wanted):
+        for metric, by_seed in sorted(found[key, runs].items()):
+            seeds = sorted(by_seed)
+            columns["point"] += [index] * len(seeds)
+            columns["seed"] += seeds
+            columns["metric"] += [metric] * len(seeds)
+            columns["value"] += [by_seed[seed] for seed in seeds]
+    types = {"point": pl.UInt32, "seed": pl.UInt64, "metric": pl.String, "value": pl.Float64}
+    frame = pl.DataFrame(columns, schema=types).with_columns(pl.col("value").fill_nan(None))
+    factors = pl.DataFrame(
+        {
+            "point": pl.Series(range(len(plan.points)), dtype=pl.UInt32),
+            **{
+                name: pl.Series([point.factors[name] for point in plan.points], strict=False)
+                for name in plan.factors
+            },
+        }
+    )
+    return factors.join(frame, on="point", how="inner", maintain_order="left_right")

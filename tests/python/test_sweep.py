@@ -1,0 +1,448 @@
+"""Sweeps: what a file means, what is refused, and that results depend on file and engine alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import perhop as package
+from perhop import _engine
+from perhop.errors import PerhopError, ScenarioError
+from perhop.measures import histogram_quantile
+from perhop.simulation import delay_quantiles
+from perhop.sweep.backend import LocalBackend, Task
+from perhop.sweep.job import Swept, Workplace, run_sweep
+from perhop.sweep.metrics import CATALOG, QUANTILES, names_of, quantiles
+from perhop.sweep.paths import put
+from perhop.sweep.pictures import Marks, draw_all, drawn, html_plots
+from perhop.sweep.plan import Given, Plan, read_plan
+from perhop.sweep.run import looks
+from perhop.sweep.space import parse_range, plain, text_of
+from perhop.sweep.store import SweepStore
+from perhop.sweep.summary import sample_frame, shown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+GRID = """\
+scenario = "small.toml"
+runs = 3
+[set]
+duration = "1s"
+[grid]
+"flows.gold.count" = [1, 2]
+"links.bottleneck.queue.total" = ["5/15/0.1", "3/9/0.1"]
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "sweep.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def plan_of(tmp_path: Path, text: str) -> Plan:
+    return read_plan(write(tmp_path, text), Given())
+
+
+def sweep(path: Path, store: Path, given: Given | None = None, jobs: int = 2) -> Swept:
+    return run_sweep(
+        path,
+        given or Given(),
+        Workplace(store, "local", jobs, None),
+        say=lambda _: None,
+        progress=lambda _what, _total: nullcontext(lambda: None),
+    )
+
+
+def factors(plan: Plan) -> list[tuple[Any, ...]]:
+    return [tuple(point.factors.values()) for point in plan.points]
+
+
+# ---------------------------------------------------------------- what a file means
+
+
+@pytest.mark.usefixtures("small")
+def test_a_grid_is_every_combination(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, GRID)
+    assert factors(plan) == [(1, "5/15/0.1"), (1, "3/9/0.1"), (2, "5/15/0.1"), (2, "3/9/0.1")]
+    last = json.loads(plan.points[3].scenario)
+    assert last["duration"] == "1s"
+    assert last["flows"][0]["count"] == 2
+    assert last["links"]["bottleneck"]["queue"]["total"] == "3/9/0.1"
+    assert (plan.runs, plan.seed, plan.until_ci) == (3, 1, None)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_list_is_one_point_a_line_and_designs_combine(tmp_path: Path) -> None:
+    text = """
+scenario = "small.toml"
+[set]
+"links.bottleneck.queue.total" = "{min}/{max}/0.1"
+[list]
+min = [3, 5]
+max = [9, 15]
+[grid]
+"flows.gold.profile.rate" = ["0.2Mbps", "0.4Mbps"]
+"""
+    plan = plan_of(tmp_path, text)
+    assert factors(plan) == [("0.2Mbps", 3, 9), ("0.2Mbps", 5, 15), ("0.4Mbps", 3, 9), ("0.4Mbps", 5, 15)]
+    assert json.loads(plan.points[1].scenario)["links"]["bottleneck"]["queue"]["total"] == "5/15/0.1"
+
+
+@pytest.mark.usefixtures("small")
+def test_named_values_may_be_tables(tmp_path: Path) -> None:
+    text = """
+scenario = "small.toml"
+[grid]
+[grid."links.bottleneck.queue"]
+red = { aqm = "red", limit = "50p", thresholds = "5/15/0.1" }
+tail = { aqm = "drop-tail", limit = "50p" }
+"""
+    plan = plan_of(tmp_path, text)
+    assert factors(plan) == [("red",), ("tail",)]
+    rules = [json.loads(point.scenario)["links"]["bottleneck"]["queue"]["aqm"] for point in plan.points]
+    assert rules == ["red", "drop-tail"]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_latin_hypercube_has_one_point_in_each_part_of_each_range(tmp_path: Path) -> None:
+    text = """
+scenario = "small.toml"
+[set]
+"links.bottleneck.queue.total" = "5/15/{p}"
+[latin-hypercube]
+samples = 8
+"links.bottleneck.rate" = "1Mbps..9Mbps"
+p = "0.001..0.1 log"
+"flows.gold.count" = "1..8"
+"""
+    plan = plan_of(tmp_path, text)
+    rates = sorted(float(str(rate).removesuffix("Mbps")) for rate, _, _ in factors(plan))
+    assert [math.floor(rate) for rate in rates] == [1, 2, 3, 4, 5, 6, 7, 8]
+    decades = sorted(8 * (3 + math.log10(p)) / 2 for _, p, _ in factors(plan))
+    assert [math.floor(part) for part in decades] == list(range(8))
+    assert sorted(count for _, _, count in factors(plan)) == list(range(1, 9))
+    assert factors(plan_of(tmp_path, text)) == factors(plan)
+    assert factors(plan_of(tmp_path, text.replace("samples = 8", "samples = 8\nseed = 2"))) != factors(plan)
+
+
+@pytest.mark.usefixtures("small")
+def test_an_inline_scenario(tmp_path: Path) -> None:
+    scenario = json.loads(_engine.scenario_from_toml((tmp_path / "small.toml").read_text(), "x"))
+    text = GRID.replace('scenario = "small.toml"\n', "") + "[scenario]\n"
+    text += (
+        'duration = "2s"\n[scenario.links.bottleneck]\nfrom = "a"\nto = "b"\nrate = "1Mbps"\ndelay = "1ms"\n'
+    )
+    text += 'queue = { aqm = "rio", limit = "50p", in = "10/30/0.02", total = "5/15/0.1" }\n'
+    text += '[[scenario.flows]]\nname = "gold"\nfrom = "a"\nto = "b"\ntransport = { tcp = "newreno" }\n'
+    plan = plan_of(tmp_path, text)
+    assert len(plan.points) == 4
+    assert json.loads(plan.points[0].scenario)["links"] != scenario["links"]
+
+
+@given(st.floats(1e-6, 1e9), st.floats(0, 1, exclude_max=True), st.booleans())
+def test_a_range_keeps_its_ends_and_six_digits(low: float, part: float, log: bool) -> None:
+    text = f"{low:.6f}..{low * 3 + 1:.6f}Mbps".replace("..", "Mbps..") + (" log" if log else "")
+    if not float(f"{low:.6f}"):
+        return
+    value = str(parse_range(text, "x").at(part))
+    number = float(value.removesuffix("Mbps"))
+    assert "e" not in value
+    assert low * (1 - 1e-5) - 1e-6 <= number <= (low * 3 + 1) * (1 + 1e-5) + 1e-6
+
+
+def test_plain_numbers() -> None:
+    assert [plain(x) for x in (0.000123456789, 1234567.8, 20.0, 0.05)] == [
+        "0.000123457",
+        "1234568",
+        "20",
+        "0.05",
+    ]
+    assert [text_of(x) for x in (True, 1e-05, 3, "rio")] == ["true", "0.00001", "3", "rio"]
+
+
+def test_paths_take_the_longest_name_and_count_lists() -> None:
+    scenario: dict[str, Any] = {
+        "links": {"a": {"rate": 1}, "a.b": {"rate": 2}},
+        "flows": [{"name": "x.y"}, {"name": "z"}],
+        "paths": {"p": {"via": ["r", "s"]}},
+    }
+    put(scenario, "links.a.b.rate", 3, "here")
+    put(scenario, "flows.x.y.count", 4, "here")
+    put(scenario, "flows.1.count", 5, "here")
+    put(scenario, "paths.p.via.0", "q", "here")
+    put(scenario, "probes", {"interval": "1s"}, "here")
+    assert scenario["links"] == {"a": {"rate": 1}, "a.b": {"rate": 3}}
+    assert scenario["flows"] == [{"name": "x.y", "count": 4}, {"name": "z", "count": 5}]
+    assert scenario["paths"]["p"]["via"] == ["q", "s"]
+    assert scenario["probes"] == {"interval": "1s"}
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("runs = 3", "rums = 3", "sweep.toml: unknown key `rums`; did you mean `runs`?"),
+        ("runs = 3", "runs = 0", "`runs` must be a whole number from 1, not 0"),
+        ("runs = 3", 'runs = "3"', "`runs` must be a whole number"),
+        ("runs = 3", "seed = -1", "`seed` must be a whole number from 0"),
+        ("runs = 3", 'metrics = "x"', "`metrics` must be a list of text"),
+        ("runs = 3", 'metrics = ["flow.*"]', "`metrics`: nothing measured is called `flow.*`"),
+        ("runs = 3", 'until-ci = "two"', "must be a fraction such as \"2%\", not 'two'"),
+        ("runs = 3", 'until-ci = { with = "2%" }', "unknown key `with`; did you mean `width`?"),
+        ("runs = 3", "runs = 3\nruns = 4", "sweep.toml: "),
+        ('"small.toml"', '"smal.toml"', "smal.toml: no such file"),
+        ('scenario = "small.toml"', "", "needs a `scenario`"),
+        ("flows.gold.count", "flows.gold.cont", "unknown key `cont`"),
+        ("flows.gold.count", "flows.god.count", "`flows` has no `god`; did you mean `gold`?"),
+        ("flows.gold.count", "flows.gold.name.count", "is 'gold', no table with a `count`"),
+        ('"flows.gold.count"', "flows.gold.count", 'write a path in quotes, such as "flows.gold"'),
+        ("[1, 2]", "[1, 0]", "point 3 (flows.gold.count = 0, links.bottleneck.queue.total = 5/15/0.1)"),
+        ("[1, 2]", "[1, 1]", "has a value twice"),
+        ("[1, 2]", "[]", "must be a list of values"),
+        ("[1, 2]", "[[1], [2]]", "is no plain value"),
+        ("[1, 2]", "[inf, 2.0]", "text, numbers, true and false only"),
+        ('"3/9/0.1"', '"9/3/0.1"', "links.bottleneck.queue.total"),
+        ('duration = "1s"', 'duration = "{time}"', "asks for `time`"),
+        (
+            "[grid]",
+            "[list]\nx = [1, 2, 3]\ny = [1]\n[grid]",
+            "columns must be of one length: `x` has 3, `y` has 1",
+        ),
+        ("[grid]", '[list]\n"flows.gold.count" = [3]\n[grid]', "`flows.gold.count` is varied twice"),
+        ("[grid]", '[latin-hypercube]\nx = "1..2"\n[grid]', "`samples` must be a whole number from 1"),
+        ("[grid]", '[latin-hypercube]\nsamples = 2\nx = "1kbps..2Mbps"\n[grid]', "the same unit"),
+        ("[grid]", '[latin-hypercube]\nsamples = 2\nx = "5..2"\n[grid]', "the lower one"),
+        ("[grid]", '[latin-hypercube]\nsamples = 2\nx = "0..2 log"\n[grid]', "begins above 0"),
+        ("[grid]", '[latin-hypercube]\nsamples = 2\nx = "a few"\n[grid]', "is no range"),
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_a_wrong_sweep_is_named_by_file_and_key(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in GRID
+    with pytest.raises((PerhopError, ScenarioError)) as caught:
+        plan_of(tmp_path, GRID.replace(old, new, 1))
+    message = str(caught.value)
+    assert said in message
+    assert ".toml" in message
+    assert "\n" not in message
+
+
+def test_a_broken_base_is_named_by_its_own_file(tmp_path: Path, small: Path) -> None:
+    small.write_text(small.read_text().replace('rate = "2Mbps"', 'rate = "2mbps"'))
+    with pytest.raises(ScenarioError, match=r"small\.toml:7: links\.bottleneck\.rate"):
+        plan_of(tmp_path, GRID)
+
+
+@pytest.mark.usefixtures("small")
+def test_too_much_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    many = ", ".join(map(str, range(1, 2001)))
+    text = GRID.replace("[1, 2]", f"[{many}]") + f"a = [{many}]\n"
+    with pytest.raises(PerhopError, match="more than 1,000,000"):
+        plan_of(tmp_path, text)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_command_refuses_before_the_work(perhop: Perhop, tmp_path: Path) -> None:
+    write(tmp_path, GRID.replace("flows.gold.count", "flows.god.count"))
+    done = perhop("sweep", "sweep.toml", "--store", "kept")
+    assert (done.code, done.out) == (2, "")
+    assert (
+        done.err.strip().splitlines()[-1].startswith("error: sweep.toml: `flows.god.count`: `flows` has no")
+    )
+    assert not list((tmp_path / "kept").iterdir())
+
+
+# ---------------------------------------------------------------- what is measured
+
+
+def test_quantiles_are_those_of_the_measures() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        counts = rng.integers(0, 4, rng.integers(1, 40))
+        edges = np.cumsum(rng.random(len(counts) + 1))
+        expected = [histogram_quantile(edges.tolist(), counts.tolist(), q) for q in QUANTILES.values()]
+        found = [None if math.isnan(value) else value for value in quantiles(edges, counts)]
+        assert found == expected
+    assert all(math.isnan(value) for value in quantiles(np.zeros(1), np.zeros(0, dtype=np.int64)))
+
+
+@pytest.mark.usefixtures("small")
+def test_metrics_are_those_of_a_run(tmp_path: Path) -> None:
+    swept = sweep(write(tmp_path, GRID), tmp_path / "store")
+    with SweepStore(tmp_path / "store", lambda _: None) as store:
+        frame = sample_frame(swept.plan, swept.counts, store)
+    result = package.run(json.loads(swept.plan.points[2].scenario), runs=3)
+    own = frame.filter(pl.col("point") == 2)
+
+    def mean(metric: str) -> float:
+        values = own.filter(pl.col("metric") == metric)["value"]
+        assert len(values) == 3
+        return float(values.to_numpy().mean())
+
+    classes = {row["class"]: row for row in result.classes().iter_rows(named=True)}
+    link = next(result.link_summary().iter_rows(named=True))
+    assert mean("flows.gold.throughput_bps") == pytest.approx(classes["gold"]["throughput_bps"], rel=1e-12)
+    assert mean("links.bottleneck.utilization") == pytest.approx(link["utilization"], rel=1e-12)
+    assert mean("links.bottleneck.delay_p95_s") == pytest.approx(link["delay_p95_s"], rel=1e-12)
+    assert mean("links.bottleneck.mean_queue_packets") == pytest.approx(link["mean_queue_packets"], rel=1e-12)
+    assert result.runs[0].raw["links"][0]["name"] == "bottleneck"
+    first = own.filter((pl.col("metric") == "links.bottleneck.delay_p99_s") & (pl.col("seed") == 1))["value"][
+        0
+    ]
+    assert first == delay_quantiles(result.runs[0].raw["links"][0]["delay_s"])[2]
+
+
+def test_every_metric_is_in_the_catalogue(small: Path) -> None:
+    """A name in the catalogue may stand for several: NAME, CLASS, COLOR, MEASURE."""
+    last = {name.rpartition(".")[2] for name in CATALOG}
+    for path in (small, Path("examples/queues.toml"), Path("examples/asymmetric.toml")):
+        names = names_of(_engine.scenario_from_toml(path.read_text(), "x"))
+        assert len(set(names)) == len(names)
+        for name in names:
+            kind = (
+                name.rpartition(".")[2].replace("p95", "p50").replace("p99", "p50").replace("max_s", "p50_s")
+            )
+            for color in ("green", "yellow", "red"):
+                kind = kind.replace(f"loss_{color}", "loss_COLOR")
+            assert kind in last, name
+
+
+# ---------------------------------------------------------------- that it is the same every time
+
+
+@pytest.mark.usefixtures("small")
+def test_results_do_not_depend_on_threads_or_on_what_is_kept(tmp_path: Path) -> None:
+    path = write(tmp_path, GRID)
+    one = sweep(path, tmp_path / "one", jobs=1)
+    two = sweep(path, tmp_path / "two", jobs=2)
+    assert (one.work.simulated, one.work.found) == (12, 0)
+    part = sweep(path, tmp_path / "three", Given(runs=2))
+    rest = sweep(path, tmp_path / "three")
+    assert (part.work.simulated, rest.work.simulated, rest.work.found) == (8, 4, 8)
+    again = sweep(path, tmp_path / "one")
+    assert (again.work.simulated, again.work.found) == (0, 12)
+    assert one.json() == two.json() == rest.json() == again.json()
+    assert one.json() != part.json()
+    with duckdb.connect() as database:
+        pattern = str(tmp_path / "three" / "segments" / "*.runs.parquet")
+        runs = database.read_parquet(pattern).project("scenario, seed").distinct().fetchall()
+    assert len(runs) == 12
+
+
+@pytest.mark.usefixtures("small")
+def test_points_that_are_alike_share_their_runs(tmp_path: Path) -> None:
+    text = GRID.replace('"3/9/0.1"', '"5/15/0.10"')
+    swept = sweep(write(tmp_path, text), tmp_path / "store")
+    distinct = len({point.key for point in swept.plan.points})
+    assert swept.work.simulated == 3 * distinct
+    assert [len(summary.estimates) for summary in swept.summaries] == [4] * 4
+
+
+@pytest.mark.usefixtures("small")
+def test_what_the_command_leaves(perhop: Perhop, tmp_path: Path) -> None:
+    write(tmp_path, GRID)
+    done = perhop("sweep", "sweep.toml", "--store", "kept", "--out", "out", "--json", "-")
+    assert done.code == 0, done.err
+    content = json.loads(done.out)
+    assert [point["factors"]["flows.gold.count"] for point in content["points"]] == [1, 1, 2, 2]
+    assert content["points"][0]["metrics"]["flows.gold.throughput_bps"]["runs"] == 3
+    assert "12 runs simulated, 0 found finished in kept" in done.err
+    frame = pl.read_parquet(tmp_path / "out" / "samples.parquet")
+    assert frame.columns[:3] == ["point", "flows.gold.count", "links.bottleneck.queue.total"]
+    assert frame["seed"].unique().sort().to_list() == [1, 2, 3]
+    assert "perhop sweep sweep.toml --store kept" in (tmp_path / "out" / "report.html").read_text()
+    plots = sorted(path.name for path in (tmp_path / "out" / "plots").iterdir())
+    assert "sweep-flows-gold-throughput-bps.png" in plots
+    again = perhop("sweep", "sweep.toml", "--store", "kept")
+    assert "0 runs simulated, 12 found finished in kept" in again.out
+    assert max(map(len, again.out.splitlines())) <= 110
+
+
+@pytest.mark.usefixtures("small")
+def test_a_sample_is_drawn_as_marks(tmp_path: Path) -> None:
+    text = GRID.partition("[grid]")[0] + '[latin-hypercube]\nsamples = 3\n"flows.gold.count" = "1..3"\n'
+    text += (
+        '"links.bottleneck.rate" = "1Mbps..2Mbps"\n[grid]\n"flows.gold.transport.tcp" = ["reno", "newreno"]\n'
+    )
+    swept = sweep(write(tmp_path, text), tmp_path / "store")
+    assert all(isinstance(entry, Marks) for entry in drawn(swept.summaries))
+    assert len({picture.name for picture in draw_all(swept.summaries, "sweep")}) == 4
+    page = html_plots(swept.summaries, "sweep")
+    assert len(page[0].panels) == 2
+    assert "newreno" in page[0].panels[0]
+
+
+def test_names_for_readers() -> None:
+    assert shown_name("flows.gold.throughput_bps") == "gold throughput, Mbit/s"
+    assert shown_name("links.up.classes.ef.delay_p95_s") == "up ef delay p95, ms"
+    assert shown_name("utilization") == "utilization, %"
+
+
+# ---------------------------------------------------------------- stopping early
+
+
+@pytest.mark.usefixtures("small")
+def test_a_point_stops_when_its_intervals_are_tight(tmp_path: Path) -> None:
+    text = GRID.replace(
+        "runs = 3",
+        'runs = 12\nuntil-ci = { width = "8%", metrics = ["links.*.utilization"], least-runs = 3 }',
+    )
+    text = text.replace('duration = "1s"', 'duration = "4s"')
+    path = write(tmp_path, text)
+    stopped = sweep(path, tmp_path / "a")
+    assert min(stopped.counts) < 12
+    assert set(stopped.counts) <= set(looks(3, 12))
+    for runs, point in zip(stopped.counts, json.loads(stopped.json())["points"], strict=True):
+        used = point["runs"]
+        assert used == runs
+    fixed = sweep(path, tmp_path / "b", Given(runs=12, until_ci="0.01%"))
+    assert fixed.counts == [12] * 4
+    # A store that holds more runs than it takes gives the same points the same runs.
+    assert sweep(path, tmp_path / "b", jobs=1).json() == stopped.json()
+    for index, runs in enumerate(stopped.counts):
+        watched = [
+            s for n, s in stopped.summaries[index].estimates.items() if n == "links.bottleneck.utilization"
+        ]
+        found = watched[0]
+        assert found is not None
+        assert found.half_width is not None
+        assert runs == 12 or found.half_width <= 0.08 * found.mean
+
+
+def test_looks_grow_by_half_and_end_at_the_most() -> None:
+    assert list(looks(5, 30)) == [5, 7, 10, 15, 22, 30]
+    assert list(looks(2, 5)) == [2, 3, 4, 5]
+    assert list(looks(5, 5)) == [5]
+
+
+# ---------------------------------------------------------------- the backend
+
+
+def test_a_failing_run_ends_the_sweep_and_keeps_what_finished(small: Path) -> None:
+    scenario = _engine.scenario_from_toml(small.read_text().replace("5s", "0.2s"), "x")
+    tasks = [Task(0, 1), Task(0, 2), Task(1, 1)]
+    groups = LocalBackend(1).run([scenario, "{}"], tasks)
+    got = [task.seed for task, _ in next(groups)]
+    while len(got) < 2:
+        got += [task.seed for task, _ in next(groups)]
+    assert got == [1, 2]
+    with pytest.raises(ScenarioError):
+        next(groups)

@@ -1,0 +1,289 @@
+"""The store of sweeps: what finished is found again, whatever breaks."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import math
+import multiprocessing
+import os
+from array import array
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perhop.sweep.journal import ENDING, Layout, Record, decode, encode, framed
+from perhop.sweep.store import ARCHIVE, RUNS, SCENARIOS, StoreError, SweepStore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+ONE = Layout('{"a":1}', "engine", ("throughput_bps", "loss"))
+TWO = Layout('{"b":"ü"}', "engine", ("throughput_bps",))
+
+
+def record(layout: Layout, seed: int) -> Record:
+    values = array("d", [seed * 0.1, math.nan][: len(layout.metrics)])
+    return Record(layout, seed, 0.25, values)
+
+
+FEW = [record(ONE, 1), record(TWO, 1), record(ONE, 2), record(TWO, 2**64 - 1)]
+
+
+def names(records: Sequence[Record]) -> list[tuple[str, int, bytes]]:
+    return [(r.layout.scenario, r.seed, r.values.tobytes()) for r in records]
+
+
+def opened(directory: Path) -> tuple[list[tuple[str, int, float]], list[str]]:
+    """What a store holds of throughput, and what it said as it was opened."""
+    said: list[str] = []
+    with SweepStore(directory, said.append) as store, store.connect() as database:
+        rows = database.execute(
+            "SELECT json, seed, value FROM runs JOIN scenarios USING (scenario) "
+            "WHERE metric = 'throughput_bps' ORDER BY json, seed"
+        ).fetchall()
+    return rows, said
+
+
+EXPECTED = [
+    ('{"a":1}', 1, 0.1),
+    ('{"a":1}', 2, 0.2),
+    ('{"b":"ü"}', 1, 0.1),
+    ('{"b":"ü"}', 2**64 - 1, (2**64 - 1) * 0.1),
+]
+
+
+def filled(directory: Path) -> None:
+    with SweepStore(directory, pytest.fail) as store:
+        store.append(FEW)
+
+
+def only(directory: Path, ending: str) -> Path:
+    found = list((directory / "segments").glob(f"*{ending}"))
+    assert len(found) == 1
+    return found[0]
+
+
+# ---------------------------------------------------------------- journals
+
+
+@given(st.lists(st.tuples(st.sampled_from([ONE, TWO]), st.integers(0, 2**64 - 1)), max_size=8))
+def test_a_journal_reads_as_it_was_written(runs: list[tuple[Layout, int]]) -> None:
+    records = [record(layout, seed) for layout, seed in runs]
+    read = decode(encode(records))
+    assert names(read.records) == names(records)
+    assert read.unreadable == 0
+    assert [r.layout for r in read.records] == [r.layout for r in records]
+
+
+def test_a_journal_cut_anywhere_keeps_every_whole_record() -> None:
+    data = encode(FEW)
+    kept = [decode(data[:size]) for size in range(len(data) + 1)]
+    counts = [len(contents.records) for contents in kept]
+    assert counts == sorted(counts)
+    assert counts[-1] == 4
+    for contents in kept:
+        assert names(contents.records) == names(FEW[: len(contents.records)])
+    whole = {len(encode(FEW[:count])) for count in range(5)}
+    for size, contents in enumerate(kept):
+        if size in whole:
+            assert contents.unreadable == 0
+
+
+@pytest.mark.parametrize("bit", [1, 128])
+def test_a_flipped_bit_is_noticed_and_costs_little(bit: int) -> None:
+    data = encode(FEW)
+    for place in range(len(data)):
+        broken = bytearray(data)
+        broken[place] ^= bit
+        read = decode(bytes(broken))
+        assert read.unreadable > 0
+        assert set(names(read.records)) <= set(names(FEW))
+    last = bytearray(data)
+    last[-1] ^= bit
+    assert len(decode(bytes(last)).records) == 3
+
+
+def test_zeros_at_the_end_are_no_records() -> None:
+    """What a file system may leave after a power failure."""
+    read = decode(encode(FEW) + bytes(100))
+    assert len(read.records) == 4
+    assert read.unreadable == 100
+
+
+# ---------------------------------------------------------------- segments
+
+
+def test_what_was_kept_is_found(tmp_path: Path) -> None:
+    filled(tmp_path)
+    assert opened(tmp_path) == (EXPECTED, [])
+    assert list((tmp_path / "journals").iterdir()) == []
+    with SweepStore(tmp_path, pytest.fail) as store:
+        found = store.finished("engine")
+        assert sorted(found.values()) == sorted([{1, 2}, {1, 2**64 - 1}])
+        assert store.finished("another engine") == {}
+
+
+def test_an_empty_store_is_a_store(tmp_path: Path) -> None:
+    assert opened(tmp_path) == ([], [])
+
+
+@pytest.mark.parametrize("ending", [RUNS, SCENARIOS, ARCHIVE])
+@pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda _d: b"", lambda d: d[:40] + b"\0\1" + d[42:]])
+def test_a_broken_file_is_set_aside_and_mended(tmp_path: Path, ending: str, damage: object) -> None:
+    assert callable(damage)
+    filled(tmp_path)
+    path = only(tmp_path, ending)
+    before = path.read_bytes()
+    path.write_bytes(damage(before))
+    rows, said = opened(tmp_path)
+    assert rows == EXPECTED
+    assert len(said) == 2
+    assert said[0].startswith(f"warning: {path} is broken and was moved to")
+    assert "mended from its other copy; 4 runs are kept" in said[1]
+    assert only(tmp_path, ending).name == path.name
+    assert only(tmp_path, ending).read_bytes() == before
+    assert opened(tmp_path) == (EXPECTED, [])
+
+
+def test_a_missing_file_is_mended(tmp_path: Path) -> None:
+    filled(tmp_path)
+    for ending in (RUNS, SCENARIOS):
+        only(tmp_path, ending).unlink()
+    assert opened(tmp_path)[0] == EXPECTED
+
+
+def test_both_copies_broken_are_said_and_counted_as_missing(tmp_path: Path) -> None:
+    filled(tmp_path)
+    with SweepStore(tmp_path, pytest.fail) as store:
+        store.append([record(ONE, 7)])
+    first = min((tmp_path / "segments").glob(f"*{RUNS}"))
+    name = first.name.partition("-")[0]
+    kept = 1 if len(decode_archive(tmp_path, name)) == 4 else 4
+    for ending in (RUNS, ARCHIVE):
+        next((tmp_path / "segments").glob(f"{name}-*{ending}")).write_bytes(b"nothing")
+    rows, said = opened(tmp_path)
+    assert len(rows) == kept
+    assert f"both copies of segment {name} are broken" in said[-1]
+    assert opened(tmp_path) == (rows, [])
+
+
+def decode_archive(directory: Path, name: str) -> Sequence[Record]:
+    path = next((directory / "segments").glob(f"{name}-*{ARCHIVE}"))
+    return decode(gzip.decompress(path.read_bytes())).records
+
+
+def test_a_torn_journal_is_cut_and_said(tmp_path: Path) -> None:
+    filled(tmp_path)
+    left = tmp_path / "journals" / f"left{ENDING}"
+    left.write_bytes(encode([record(ONE, 9)]) + framed(b"R" + bytes(40))[:-3])
+    rows, said = opened(tmp_path)
+    assert ('{"a":1}', 9, 0.9) in rows
+    assert len(rows) == 5
+    assert len(said) == 1
+    assert f"{left}: 46 of " in said[0]
+    assert "1 finished runs are kept" in said[0]
+    assert not left.exists()
+
+
+def test_a_compaction_cut_short_is_done_again(tmp_path: Path) -> None:
+    """Killed after the segment's files were written and before the journal was removed."""
+    filled(tmp_path)
+    path = only(tmp_path, ARCHIVE)
+    name = path.name.partition("-")[0]
+    (tmp_path / "journals" / f"{name}{ENDING}").write_bytes(gzip.decompress(path.read_bytes()))
+    (tmp_path / "segments" / ".x.partial").write_bytes(b"half")
+    only(tmp_path, RUNS).unlink()
+    assert opened(tmp_path) == (EXPECTED, [])
+    assert len(list((tmp_path / "segments").iterdir())) == 3
+
+
+# ---------------------------------------------------------------- several writers
+
+
+def write_some(directory: str, first: int, count: int) -> None:
+    from pathlib import Path  # noqa: PLC0415 - in another process
+
+    for seed in range(first, first + count):
+        with SweepStore(Path(directory), lambda _: None) as store:
+            store.append([record(ONE, seed)])
+            store.append([record(TWO, seed)])
+
+
+def test_two_writers_do_not_harm_each_other(tmp_path: Path) -> None:
+    """Each opens and closes the store, and so compacts it, while the other writes."""
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=write_some, args=(str(tmp_path), 100 * n, 8)) for n in (1, 2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+        assert writer.exitcode == 0
+    rows, said = opened(tmp_path)
+    assert said == []
+    assert [seed for scenario, seed, _ in rows if scenario == ONE.scenario] == [
+        *range(100, 108),
+        *range(200, 208),
+    ]
+
+
+def test_a_living_writers_journal_is_read_and_left_alone(tmp_path: Path) -> None:
+    with SweepStore(tmp_path, pytest.fail) as writer:
+        writer.append(FEW)
+        assert opened(tmp_path) == (EXPECTED, [])
+        assert len(list((tmp_path / "journals").iterdir())) == 1
+        writer.append([record(ONE, 3)])
+    assert len(opened(tmp_path)[0]) == 5
+
+
+# ---------------------------------------------------------------- full disks
+
+
+def test_a_full_disk_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk takes half of a record, then nothing."""
+    store = SweepStore(tmp_path, pytest.fail)
+    store.append(FEW)
+    write = os.write
+    room = [30]
+
+    def full(file: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = write(file, bytes(data)[: room[0]])
+        room[0] -= taken
+        return taken
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(StoreError, match="could not be kept: No space left on device"):
+        store.append([record(ONE, 3)])
+    monkeypatch.undo()
+    store.append([record(Layout("{}", "engine", ("throughput_bps",)), 1)])
+    store.close()
+    rows, said = opened(tmp_path)
+    assert said == []
+    assert rows == [*EXPECTED, ("{}", 1, 0.1)]
+
+
+def test_a_disk_that_is_full_at_the_end_keeps_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SweepStore(tmp_path, pytest.fail)
+    store.append(FEW)
+
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="their journal stays: No space left on device"):
+        store.close()
+    monkeypatch.undo()
+    assert opened(tmp_path) == (EXPECTED, [])
+
+
+def test_a_place_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        SweepStore(tmp_path / "file", pytest.fail)
