@@ -257,7 +257,9 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest
         return taken
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(StoreError, match="could not be kept: No space left on device"):
+    with pytest.raises(
+        StoreError, match=r"could not be kept .all earlier ones are.: No space left on device"
+    ):
         store.append([record(ONE, 3)])
     monkeypatch.undo()
     store.append([record(Layout("{}", "engine", ("throughput_bps",)), 1)])

@@ -101,7 +101,7 @@ class SweepStore:
         Raises:
             StoreError: They could not be kept, such as on a full disk; all earlier ones are.
         """
-        with self._explained("a finished run could not be kept"):
+        with self._explained("a finished run could not be kept (all earlier ones are)"):
             self._writer.append(records)
             if self._writer.size > ROTATE_BYTES:
                 self.seal()

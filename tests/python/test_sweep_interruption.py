@@ -1,0 +1,165 @@
+"""Whatever ends a sweep, what had finished is there, and the result is that of an undisturbed one."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perhop.sweep.job import Workplace, run_sweep
+from perhop.sweep.plan import Given
+from perhop.sweep.store import SweepStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+SWEEP = """\
+scenario = "small.toml"
+runs = 40
+[set]
+duration = "300s"
+[grid]
+"flows.gold.count" = [1, 2, 3, 4, 5]
+"links.bottleneck.queue.limit" = ["20p", "50p"]
+"""
+ALL = 400
+KILLS = 20
+LIMITED = """
+import resource, sys
+from perhop.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
+main()
+"""
+
+
+def start(directory: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "perhop", "sweep", "sweep.toml", "--store", "store", *arguments],
+        cwd=directory,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
+    _, error = process.communicate(timeout=60)
+    return process.returncode, error.decode()
+
+
+def undisturbed(directory: Path) -> str:
+    swept = run_sweep(
+        directory / "sweep.toml",
+        Given(),
+        Workplace(directory / "undisturbed", "local", 2, None),
+        say=lambda _: None,
+        progress=lambda _what, _total: nullcontext(lambda: None),
+    )
+    assert swept.work.simulated == ALL
+    return swept.json()
+
+
+def finished(directory: Path) -> tuple[int, int]:
+    """How many runs the store holds, and how many different ones; it is left as it is."""
+    journals = directory / "store" / "journals"
+    if not journals.exists():
+        return 0, 0
+    with SweepStore(directory / "store", lambda _: None) as store, store.connect() as database:
+        rows = database.execute(
+            "SELECT count(*), count(DISTINCT (scenario, seed)) FROM runs WHERE metric = 'throughput_bps'"
+        ).fetchone()
+    assert rows is not None
+    return int(rows[0]), int(rows[1])
+
+
+def wait_for_a_journal(process: subprocess.Popen[bytes], directory: Path) -> None:
+    end = time.monotonic() + 60
+    while not list((directory / "store" / "journals").glob("*.journal")):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.001)
+
+
+@pytest.mark.usefixtures("small")
+def test_killed_at_random_moments_a_sweep_ends_as_if_undisturbed(perhop: Perhop, tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    moments = random.Random(20)  # noqa: S311 - not for secrets
+    kept = 0
+    at_work = 0
+    for kill in range(KILLS):
+        process = start(tmp_path, "--jobs", "1")
+        if kill % 4 == 3:
+            time.sleep(moments.uniform(0.0, 1.2))  # start-up, reading and compaction, too
+        else:
+            wait_for_a_journal(process, tmp_path)
+            time.sleep(moments.uniform(0.0, 0.1))
+        process.kill()
+        code, _ = ended(process)
+        assert code == -signal.SIGKILL
+        runs, different = finished(tmp_path) if kill % 5 == 0 else (kept, kept)
+        assert runs == different
+        assert runs >= kept
+        at_work += runs > kept
+        kept = runs
+    runs, different = finished(tmp_path)
+    assert runs == different
+    assert at_work > 0
+    assert 0 < runs < ALL
+    done = perhop("sweep", "sweep.toml", "--store", "store", "--json", "result.json")
+    assert done.code == 0, done.err
+    assert f"{ALL - runs} runs simulated, {runs} found finished in store" in done.out
+    assert (tmp_path / "result.json").read_text(encoding="utf-8") == undisturbed(tmp_path)
+    assert finished(tmp_path) == (ALL, ALL)
+
+
+@pytest.mark.usefixtures("small")
+def test_ctrl_c_keeps_what_has_finished(perhop: Perhop, tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    process = start(tmp_path, "--jobs", "1")
+    wait_for_a_journal(process, tmp_path)
+    process.send_signal(signal.SIGINT)
+    code, error = ended(process)
+    assert code == 130
+    assert "Traceback" not in error
+    runs, _ = finished(tmp_path)
+    assert 0 < runs < ALL
+    assert f"interrupted: {runs} runs are kept in store; the same command resumes" in error
+    done = perhop("sweep", "sweep.toml", "--store", "store", "--json", "-")
+    assert f"{ALL - runs} runs simulated, {runs} found" in done.err
+    assert len(json.loads(done.out)["points"]) == 10
+
+
+@pytest.mark.usefixtures("small")
+def test_a_disk_that_fills_up_stops_a_sweep_and_costs_no_finished_run(perhop: Perhop, tmp_path: Path) -> None:
+    """A limit on the size of files stands for the full disk: the journal outgrows it."""
+    (tmp_path / "sweep.toml").write_text(SWEEP.replace("300s", "60s"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, "50000", "sweep", "sweep.toml", "--store", "store"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip().splitlines()[-1] == (
+        "error: --store store: a finished run could not be kept (all earlier ones are): File too large"
+    )
+    runs, different = finished(tmp_path)
+    assert 20 < runs < ALL
+    assert runs == different
+    again = perhop("sweep", "sweep.toml", "--store", "store", "--json", "result.json")
+    assert f"{ALL - runs} runs simulated, {runs} found finished in store" in again.out
+    assert (tmp_path / "result.json").read_text(encoding="utf-8") == undisturbed(tmp_path)
