@@ -78,10 +78,11 @@ format: cargo $(DEV) ## Put all sources into their standard format
 	$(BIN)/ruff format $(wildcard $(PYTHON_SOURCES))
 
 .PHONY: bench
-bench: $(ENGINE) ## Measure blocks, whole runs beside ns-2 and ns-3 where they are installed, and growth (10 minutes)
+bench: $(ENGINE) ## Measure blocks, runs beside ns-2 and ns-3 where they are installed, growth, and sweeps (10 minutes)
 	cargo bench --locked $(RUST_PACKAGES) --bench '*' -- --max-time 1
 	$(BIN)/python -m benches.peers.compare
 	$(BIN)/python -m benches.growth
+	$(BIN)/python -m benches.sweep
 
 .PHONY: wasm
 wasm: cargo ## Check that core and simulator need no operating system (WebAssembly without imports)

@@ -1,0 +1,144 @@
+"""What a sweep costs beside its runs, how it scales to two cores, and how fast its store opens.
+
+Three figures:
+
+- overhead: what a run costs outside the engine. A sweep of RUNS short runs on one thread takes W seconds from
+  an empty store to a closed one; the same runs called one after the other, results thrown away, take the
+  engine E seconds of W. The overhead of a run is (W - E) / RUNS. E holds the simulation and the conversion of
+  its outcome; W - E the measures, the key, the journal, the segment and the bookkeeping.
+- scaling: the wall time of a sweep of 32 runs of some tenths of a second on one thread over that on two; the shortest
+  of REPEAT each, since another program's work only ever adds to them, and the median of their ratios.
+- reading: opening the store of the first sweep, with every file checked, and estimating all its points.
+
+    python benches/sweep.py [--runs 10000] [--repeat 3] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+from perhop import _engine
+from perhop.sweep.backend import LocalBackend
+from perhop.sweep.plan import Given, Plan, read_plan
+from perhop.sweep.run import Runner, sweep
+from perhop.sweep.store import SweepStore
+from perhop.sweep.summary import summarize, to_json
+
+SCENARIO = """
+duration = "{duration}"
+
+[links.uplink]
+from = "a"
+to = "b"
+rate = "2Mbps"
+delay = "5ms"
+queue = { aqm = "rio", limit = "200p", in = "60/180/0.02", total = "30/90/0.05" }
+
+[[flows]]
+name = "gold"
+count = 2
+from = "a"
+to = "b"
+transport = { tcp = "newreno" }
+profile = { rate = "0.5Mbps", marker = "token-bucket", burst = "20kB" }
+
+[[flows]]
+name = "best effort"
+count = 4
+from = "a"
+to = "b"
+transport = { tcp = "newreno" }
+"""
+POINTS = 100
+LONG_RUNS = 32
+
+
+def plan_of(directory: Path, *, points: int, runs: int, duration: str, rate: int) -> Plan:
+    """A sweep over the rate of a link, from `rate` kbit/s on: `points` rates, `runs` of each."""
+    (directory / "scenario.toml").write_text(SCENARIO.replace("{duration}", duration), encoding="utf-8")
+    rates = [f"{rate + step}kbps" for step in range(points)]
+    text = f'scenario = "scenario.toml"\nruns = {runs}\n[grid]\n"links.uplink.rate" = {json.dumps(rates)}\n'
+    (directory / "sweep.toml").write_text(text, encoding="utf-8")
+    return read_plan(directory / "sweep.toml", Given())
+
+
+def swept(plan: Plan, store: Path, jobs: int) -> float:
+    """Wall time of a whole sweep, in seconds, from opening the store to closing it."""
+    began = time.perf_counter()
+    with SweepStore(store, print) as opened:
+        runner = Runner(opened, LocalBackend(jobs), lambda _what, _total: nullcontext(lambda: None))
+        sweep(plan, runner)
+    assert runner.counts.simulated == len(plan.points) * plan.runs
+    return time.perf_counter() - began
+
+
+def engine_alone(plan: Plan) -> float:
+    """Wall time of the engine for the same runs, one after the other, in seconds."""
+    began = time.perf_counter()
+    for point in plan.points:
+        for seed in range(plan.seed, plan.seed + plan.runs):
+            _engine.simulate(point.scenario, seed)
+    return time.perf_counter() - began
+
+
+def measure(runs: int, repeat: int) -> dict[str, float]:
+    """All figures, in the units that their names say."""
+    with tempfile.TemporaryDirectory(prefix="perhop-bench-") as name:
+        directory = Path(name)
+        short = plan_of(directory, points=POINTS, runs=runs // POINTS, duration="1s", rate=2000)
+        whole, engine = swept(short, directory / "short", 1), engine_alone(short)
+        began = time.perf_counter()
+        with SweepStore(directory / "short", print) as store:
+            opened = time.perf_counter()
+            to_json(short, summarize(short, [short.runs] * len(short.points), store))
+        read = time.perf_counter()
+        size = sum(path.stat().st_size for path in (directory / "short").rglob("*") if path.is_file())
+        long = plan_of(directory, points=4, runs=LONG_RUNS // 4, duration="1500s", rate=20_000)
+        pairs = [
+            (swept(long, directory / f"one-{n}", 1), swept(long, directory / f"two-{n}", 2))
+            for n in range(repeat)
+        ]
+    done = len(short.points) * short.runs
+    return {
+        "runs": done,
+        "overhead_ms_per_run": (whole - engine) / done * 1e3,
+        "engine_ms_per_run": engine / done * 1e3,
+        "open_s": opened - began,
+        "summarize_s": read - opened,
+        "store_bytes_per_run": size / done,
+        "one_core_s": min(one for one, _ in pairs),
+        "speedup_two_cores": min(one for one, _ in pairs) / min(two for _, two in pairs),
+        "speedup_two_cores_median": statistics.median(one / two for one, two in pairs),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--runs", type=int, default=10_000, help="short runs, a multiple of 100")
+    parser.add_argument("--repeat", type=int, default=3, help="sweeps on one and on two threads")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    options = parser.parse_args()
+    found = measure(options.runs, options.repeat)
+    print(f"a sweep of {found['runs']:,.0f} runs of {found['engine_ms_per_run']:.3f} ms in the engine:")
+    print(f"  overhead of a run outside the engine   {found['overhead_ms_per_run']:.3f} ms")
+    print(f"  store opened and checked               {found['open_s']:.3f} s")
+    print(f"  summarized                             {found['summarize_s']:.3f} s")
+    print(f"  store                                  {found['store_bytes_per_run']:.0f} bytes a run")
+    print(f"a sweep of {LONG_RUNS} runs, {found['one_core_s']:.1f} s on one core:")
+    print(
+        f"  two cores                              {found['speedup_two_cores']:.2f} times as fast "
+        f"(median {found['speedup_two_cores_median']:.2f})"
+    )
+    if options.json is not None:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
