@@ -6,8 +6,8 @@ Three figures:
   an empty store to a closed one; the same runs called one after the other, results thrown away, take the
   engine E seconds of W. The overhead of a run is (W - E) / RUNS. E holds the simulation and the conversion of
   its outcome; W - E the measures, the key, the journal, the segment and the bookkeeping.
-- scaling: the wall time of a sweep of 32 runs of some tenths of a second on one thread over that on two; the shortest
-  of REPEAT each, since another program's work only ever adds to them, and the median of their ratios.
+- scaling: the wall time of a sweep of 32 runs of some tenths of a second on one thread over that on two; the
+  shortest of REPEAT each, since another program's work only adds to them, and the median of their ratios.
 - reading: opening the store of the first sweep, with every file checked, and estimating all its points.
 
     python benches/sweep.py [--runs 10000] [--repeat 3] [--json FILE]

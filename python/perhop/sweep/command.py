@@ -23,7 +23,11 @@ Backend = Annotated[
 ]
 Address = Annotated[
     str | None,
-    typer.Option("--address", metavar="HOST:PORT", help="The Ray cluster (default: the one Ray finds)."),
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="The Ray cluster, or auto for this machine's; without one, a Ray starts here.",
+    ),
 ]
 Out = Annotated[
     Path | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ class Workplace:
 
     Attributes:
         backend: "local" or "ray".
-        address: Of a Ray cluster; None for what Ray finds by itself.
+        address: Of a Ray cluster; None for `RAY_ADDRESS`, or a Ray of its own.
     """
 
     store: Path
@@ -116,4 +117,8 @@ def open_backend(place: Workplace) -> Backend:
     """
     if place.backend == "local":
         return LocalBackend(simulation.workers(place.jobs))
+    if place.backend == "ray":
+        jobs = None if place.jobs is None else simulation.workers(place.jobs)
+        backend: Backend = importlib.import_module("perhop.sweep.ray_backend").RayBackend(place.address, jobs)
+        return backend
     raise PerhopError(f"--backend {place.backend}: there are local and ray")

@@ -1,0 +1,149 @@
+"""A sweep on a Ray cluster of two local nodes: the same results bit for bit, also when a node is lost."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from perhop.errors import PerhopError
+from perhop.sweep.job import Workplace, open_backend, run_sweep
+from perhop.sweep.plan import Given
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="Ray is not installed (pip install 'perhop[ray]')"
+)
+SWEEP = """\
+scenario = "small.toml"
+runs = 40
+[set]
+duration = "300s"
+[grid]
+"flows.gold.count" = [1, 2, 3, 4]
+"""
+ALL = 160
+
+
+def in_process(directory: Path, place: Workplace) -> Any:  # noqa: ANN401
+    return run_sweep(
+        directory / "sweep.toml",
+        Given(),
+        place,
+        say=lambda _: None,
+        progress=lambda _what, _total: nullcontext(lambda: None),
+    )
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A head without processors; nodes are added by the test."""
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    from ray.cluster_utils import Cluster  # noqa: PLC0415 - an optional dependency
+
+    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 80_000_000}
+    started: Any = Cluster(initialize_head=True, head_node_args=head)
+    yield started
+    started.shutdown()
+
+
+@needs_ray
+@pytest.mark.usefixtures("small")
+def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any) -> None:  # noqa: ANN401
+    (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    nodes = [cluster.add_node(num_cpus=1, object_store_memory=80_000_000) for _ in range(2)]
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "perhop", "sweep", "sweep.toml", "--backend", "ray"),
+            *("--address", cluster.address, "--store", "store", "--json", "result.json"),
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    end = time.monotonic() + 90
+    while not list((tmp_path / "store").glob("journals/*.journal")):
+        assert time.monotonic() < end
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.01)
+    cluster.remove_node(nodes[1], allow_graceful=False)
+    assert process.poll() is None
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert f"{ALL} runs simulated, 0 found finished in store" in said
+    assert "Traceback" not in said
+    local = in_process(tmp_path, Workplace(tmp_path / "local", "local", 2, None))
+    assert (tmp_path / "result.json").read_text(encoding="utf-8") == local.json()
+    # The store is the same as if the runs had been done here.
+    again = in_process(tmp_path, Workplace(tmp_path / "store", "local", 2, None))
+    assert (again.work.simulated, again.work.found) == (0, ALL)
+
+
+@needs_ray
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # Ray leaves files of its processes to the GC
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the same, as pytest sees it
+@pytest.mark.usefixtures("small")
+def test_a_worker_with_another_engine_is_refused(
+    tmp_path: Path,
+    cluster: Any,  # noqa: ANN401
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from perhop.sweep import ray_backend  # noqa: PLC0415 - needs an optional dependency
+
+    (tmp_path / "sweep.toml").write_text(SWEEP.replace("300s", "1s"), encoding="utf-8")
+    cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
+    monkeypatch.setattr(ray_backend, "engine_id", lambda: "0.0.0+other")
+    with pytest.raises(
+        PerhopError, match=r"a worker has engine .*, the driver 0\.0\.0\+other; install the same"
+    ):
+        in_process(tmp_path, Workplace(tmp_path / "store", "ray", None, cluster.address))
+    assert not list((tmp_path / "store" / "journals").iterdir())
+
+
+def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
+    """A directory in front of the path stands for an environment without Ray."""
+    (tmp_path / "ray.py").write_text("raise ImportError('no ray here')\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", "import perhop.sweep.ray_backend"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1] == (
+        "perhop.errors.PerhopError: --backend ray needs Ray: pip install 'perhop[ray]'"
+    )
+
+
+def test_an_unknown_backend_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PerhopError, match="--backend cloud: there are local and ray"):
+        open_backend(Workplace(tmp_path, "cloud", None, None))
+
+
+@needs_ray
+def test_a_cluster_that_does_not_answer_is_said(perhop: Perhop, small: Path, tmp_path: Path) -> None:
+    assert small.exists()
+    (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    done = perhop("sweep", "sweep.toml", "--backend", "ray", "--address", "127.0.0.1:1")
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    assert (
+        done.err.strip().splitlines()[-1].startswith("error: --address 127.0.0.1:1: no Ray cluster answers")
+    )
