@@ -98,6 +98,7 @@ def read_base(data: Mapping[str, Any], path: Path) -> Base:
             f'{path}: needs a `scenario`: the name of a scenario file, such as "first.toml", or a table'
         )
     settings = table(data, "set", str(path))
+    as_json(settings, f"{path}: [set]")
     return Base(scenario, settings, str(path))
 
 
@@ -132,7 +133,7 @@ def table(data: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
     Raises:
         PerhopError: Something else stands there.
     """
-    found = data.get(key, {})
+    found: object = data.get(key, {})
     if not isinstance(found, Mapping):
         raise PerhopError(f"{where}: `{key}` must be a table, not {found!r}")
     return found

@@ -81,7 +81,7 @@ def run_sweep(
     plan = read_plan(path, given)
     say(planned(plan))
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
-        runner = Runner(store, backend, progress)
+        runner = Runner(store, backend, progress, plan.until_ci.metrics if plan.until_ci else ())
         try:
             counts = sweep(plan, runner)
         except KeyboardInterrupt:

@@ -211,26 +211,31 @@ def _settings(data: Mapping[str, Any], where: str) -> list[Setting]:
 
 
 def _grid(table: Mapping[str, Any], where: str) -> list[Setting]:
-    columns = {name: _column(name, values, where) for name, values in table.items()}
+    columns = {name: column(name, values, where) for name, values in table.items()}
     size = 1
-    for column in columns.values():
-        size *= len(column)
+    for entries in columns.values():
+        size *= len(entries)
     if size > MAX_POINTS:
         raise PerhopError(f"{where}: {size:,} points are more than {MAX_POINTS:,}")
     return [dict(zip(columns, row, strict=True)) for row in itertools.product(*columns.values())]
 
 
 def _list(table: Mapping[str, Any], where: str) -> list[Setting]:
-    columns = {name: _column(name, values, where) for name, values in table.items()}
-    lengths = {name: len(column) for name, column in columns.items()}
+    columns = {name: column(name, values, where) for name, values in table.items()}
+    lengths = {name: len(entries) for name, entries in columns.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
         raise PerhopError(f"{where}: columns must be of one length: {told}")
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] or [{}]
 
 
-def _column(name: str, values: object, where: str) -> list[tuple[Value, Any]]:
-    """A factor's values: a list of plain ones, or a table of named ones of any kind."""
+def column(name: str, values: object, where: str) -> list[tuple[Value, Any]]:
+    """A factor's values, how each reads and what it is: a list of plain ones, or a table of named ones.
+
+    Raises:
+        PerhopError: It is neither.
+    """
+    document.as_json(values, f"{where}: `{name}`")
     if isinstance(values, Mapping) and values and "." not in name and name in _SCENARIO_TABLES:
         raise PerhopError(f'{where}: write a path in quotes, such as "{name}.{next(iter(values))}"')
     if isinstance(values, Mapping) and values:
@@ -243,7 +248,6 @@ def _column(name: str, values: object, where: str) -> list[tuple[Value, Any]]:
                 f"{where}: `{name}`: {value!r} is no plain value; name tables and lists, "
                 "such as { first = {…}, second = {…} }"
             )
-    document.as_json(values, f"{where}: `{name}`")
     if len(set(map(repr, values))) < len(values):
         raise PerhopError(f"{where}: `{name}` has a value twice: {values!r}")
     return [(value, value) for value in values]

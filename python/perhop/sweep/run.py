@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,12 +14,11 @@ from perhop.statistics import estimate
 from perhop.sweep.backend import Task
 from perhop.sweep.journal import Layout, Record
 from perhop.sweep.metrics import engine_id
-from perhop.sweep.summary import observations
 
 if TYPE_CHECKING:
     from perhop.sweep.backend import Backend
     from perhop.sweep.metrics import Measured
-    from perhop.sweep.plan import Plan, Point, UntilCi
+    from perhop.sweep.plan import Plan, Point
     from perhop.sweep.store import SweepStore
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
@@ -35,13 +35,20 @@ class Counts:
 
 @dataclass(slots=True)
 class Runner:
-    """Gets runs: from the store if it has them, else from the backend into the store."""
+    """Gets runs: from the store if it has them, else from the backend into the store.
+
+    Attributes:
+        watched: Patterns of the metrics that `observed` gives.
+        counts: What it cost.
+    """
 
     store: SweepStore
     backend: Backend
     progress: Progress
+    watched: tuple[str, ...] = ()
     counts: Counts = field(default_factory=Counts)
     _finished: dict[str, set[int]] | None = None
+    _seen: dict[str, dict[int, dict[str, float]]] = field(default_factory=dict)
 
     def ensure(self, points: Sequence[Point], seeds: Sequence[int]) -> None:
         """Have every point's run on every seed in the store.
@@ -53,6 +60,7 @@ class Runner:
         """
         if self._finished is None:
             self._finished = self.store.finished(engine_id())
+            self._seen = self.store.values(engine_id(), self.watched) if self.watched else {}
         distinct = {point.key: point.scenario for point in points}
         keys, scenarios = list(distinct), list(distinct.values())
         none: set[int] = set()
@@ -72,11 +80,37 @@ class Runner:
                 for group in groups:
                     self.store.append([_record(layouts, scenarios, task, run) for task, run in group])
                     self.counts.simulated += len(group)
-                    for task, _ in group:
+                    for task, run in group:
                         self._finished.setdefault(keys[task.scenario], set()).add(task.seed)
+                        self._look(keys[task.scenario], task.seed, run)
                         step()
             finally:
                 _close(groups)
+
+    def observed(self, point: Point, seeds: Sequence[int]) -> dict[str, list[float]]:
+        """The watched metrics of a point's runs, by name, in the order of the seeds; NaN where one has none.
+
+        Raises:
+            KeyError: `ensure` was not told of a run.
+        """
+        runs = [self._seen[point.key][seed] for seed in seeds]
+        return {name: [run.get(name, math.nan) for run in runs] for name in runs[0]}
+
+    def _look(self, key: str, seed: int, run: Measured) -> None:
+        if self.watched:
+            chosen = _chosen(run.names, self.watched)
+            values = {name: run.values[place] for place, name in chosen}
+            self._seen.setdefault(key, {})[seed] = values
+
+
+@functools.cache
+def _chosen(names: tuple[str, ...], patterns: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    """The names that meet a pattern, with their places."""
+    return tuple(
+        (place, name)
+        for place, name in enumerate(names)
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+    )
 
 
 def sweep(plan: Plan, runner: Runner) -> list[int]:
@@ -98,15 +132,15 @@ def sweep(plan: Plan, runner: Runner) -> list[int]:
     open_ = list(range(len(plan.points)))
     for runs in looks(plan.until_ci.least, plan.runs):
         points = [plan.points[index] for index in open_]
-        runner.ensure(points, range(plan.seed, plan.seed + runs))
-        seeds = [(point.key, plan.seed, runs) for point in points]
-        found = observations(runner.store, seeds, plan.until_ci.metrics)
-        wide = []
-        for index, point in zip(open_, points, strict=True):
+        seeds = range(plan.seed, plan.seed + runs)
+        runner.ensure(points, seeds)
+        for index in open_:
             counts[index] = runs
-            if not tight(found.get((point.key, runs), {}), plan.until_ci, runs):
-                wide.append(index)
-        open_ = wide
+        open_ = [
+            index
+            for index in open_
+            if not tight(runner.observed(plan.points[index], seeds), plan.until_ci.width)
+        ]
         if not open_:
             break
     return counts
@@ -121,17 +155,19 @@ def looks(least: int, most: int) -> Iterator[int]:
     yield most
 
 
-def tight(found: Mapping[str, Mapping[int, float]], rule: UntilCi, runs: int) -> bool:
-    """Whether the interval of every watched metric is tight enough; one that some run lacks never is."""
-    for pattern in rule.metrics:
-        names = [name for name in found if fnmatchcase(name, pattern)]
-        for name in names:
-            values = [value for _, value in sorted(found[name].items()) if not math.isnan(value)]
-            if len(values) < runs:
-                return False
-            half = estimate(values).half_width
-            if half is None or half > rule.width * abs(estimate(values).mean):
-                return False
+def tight(observed: Mapping[str, Sequence[float]], width: float) -> bool:
+    """Whether every metric's interval is tight enough; one that some run lacks never is.
+
+    Args:
+        observed: The runs' values, by metric.
+        width: Half the 95 % interval over the mean, at most.
+    """
+    for values in observed.values():
+        if any(math.isnan(value) for value in values):
+            return False
+        found = estimate(values)
+        if found.half_width is None or found.half_width > width * abs(found.mean):
+            return False
     return True
 
 

@@ -26,6 +26,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -143,6 +144,25 @@ class SweepStore:
             ).fetchall()
         for scenario, seeds in rows:
             found[scenario].update(seeds)
+        return found
+
+    def values(self, engine: str, patterns: Sequence[str]) -> dict[str, dict[int, dict[str, float]]]:
+        """The metrics that meet a pattern: by scenario (SHA-256 in hex), seed and name, of one engine.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        found: dict[str, dict[int, dict[str, float]]] = {}
+        with self.connect() as database:
+            names = database.execute("SELECT DISTINCT metric FROM runs").fetchall()
+            chosen = [name for (name,) in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+            rows = database.execute(
+                "SELECT scenario, seed, metric, value FROM runs "
+                "WHERE engine = ? AND list_contains(?::VARCHAR[], metric)",
+                [engine, chosen],
+            ).fetchall()
+        for scenario, seed, metric, value in rows:
+            found.setdefault(scenario, {}).setdefault(seed, {})[metric] = value
         return found
 
     @contextmanager
