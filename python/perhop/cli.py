@@ -1,4 +1,4 @@
-"""The command line: `perhop reproduce`, `run`, `sweep`, `list`, `schema`.
+"""The command line: `perhop reproduce`, `run`, `sweep`, `tune`, `list`, `schema`.
 
 Exit status: 0 fine, 2 a request that cannot be met (one line on standard error says why), 130 interrupted.
 """
@@ -205,6 +205,7 @@ def run(
 
 
 app.command("sweep", short_help="Simulate a scenario over many settings and seeds.")(sweeping.sweep)
+app.command("tune", short_help="Search for the best setting, or for the Pareto front.")(sweeping.tune)
 
 
 @app.command(short_help="Print the JSON Schema of the scenario format.")

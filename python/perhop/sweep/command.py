@@ -1,4 +1,4 @@
-"""`perhop sweep` as a command: options, what is said, and how it ends."""
+"""`perhop sweep` and `perhop tune` as commands: options, what is said, and how it ends."""
 
 from __future__ import annotations
 
@@ -85,10 +85,50 @@ def sweep(
         "sweep", str(sweep_file), **{"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci}
     )
     conclude(swept, json_path, out, lambda: heavy("report").write_sweep(out, swept, store, command))
-    terminal_say(json_path)(
-        f"\n{swept.work.simulated} runs simulated, {swept.work.found} found finished in {store}"
-        + (f"\nreport: {out / 'report.html'}" if out is not None else "")
+    say_counts(swept.work, store, out, json_path)
+
+
+def tune(
+    tune_file: Annotated[Path, typer.Argument(metavar="TUNE.toml", help="What to search (docs/sweeps.md).")],
+    *,
+    store: Store = DEFAULT_STORE,
+    backend: Backend = "local",
+    address: Address = None,
+    trials: Annotated[
+        int | None, typer.Option("--trials", metavar="N", help="How many settings to try.")
+    ] = None,
+    runs: terminal.Runs = None,
+    seed: Seed = None,
+    jobs: terminal.Jobs = None,
+    out: Out = None,
+    json_file: terminal.Json = None,
+) -> None:
+    """Search for the setting that is best by an objective, or for the Pareto front of several.
+
+    Every setting is tried on the same seeds; the winners are run again on fresh ones. Runs are kept in the
+    store like those of a sweep, so the same command goes on after an interruption of any kind, and with more
+    --trials it searches on.
+
+    \b
+    Examples:
+      perhop tune examples/tune-thresholds.toml
+      perhop tune my.toml --trials 200 --out results/tuned
+    """  # noqa: D301
+    if runs is not None or seed is not None:
+        terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
+    simulation.workers(jobs)
+    json_path = prepared(store, out, json_file)
+    plan = heavy("tuning").read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
+    place = heavy("job").Workplace(store, backend, jobs, address)
+    try:
+        tuned = heavy("tune").tune(plan, place, say=terminal.note, progress=terminal.progress)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    command = terminal.command(
+        "tune", str(tune_file), **{"--store": store, "--trials": trials, "--runs": runs, "--seed": seed}
     )
+    conclude(tuned, json_path, out, lambda: heavy("tune_report").write_tuned(out, tuned, command))
+    say_counts(tuned.work, store, out, json_path)
 
 
 def prepared(store: Path, out: Path | None, json_file: Path | None) -> Path | None:
@@ -119,6 +159,14 @@ def conclude(result: Any, json_path: Path | None, out: Path | None, write: Any) 
     elif json_path is not None:
         files.write(json_path, result.json())
     terminal_say(json_path)(result.text())
+
+
+def say_counts(work: Any, store: Path, out: Path | None, json_path: Path | None) -> None:  # noqa: ANN401
+    """What it cost, and where the report is."""
+    say = terminal_say(json_path)
+    say(f"\n{work.simulated} runs simulated, {work.found} found finished in {store}")
+    if out is not None:
+        say(f"report: {out / 'report.html'}")
 
 
 def terminal_say(json_path: Path | None) -> Any:  # noqa: ANN401

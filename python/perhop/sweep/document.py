@@ -163,14 +163,16 @@ def text(data: Mapping[str, Any], key: str, default: str, where: str) -> str:
     return found
 
 
-def texts(data: Mapping[str, Any], key: str, default: Sequence[str], where: str) -> tuple[str, ...]:
-    """A list of texts, at least one.
+def texts(
+    data: Mapping[str, Any], key: str, default: Sequence[str], where: str, *, least: int = 1
+) -> tuple[str, ...]:
+    """A list of texts, so many at least.
 
     Raises:
         PerhopError: It is something else.
     """
     found = data.get(key, list(default))
-    if not isinstance(found, list) or not found or not all(isinstance(one, str) for one in found):
+    if not isinstance(found, list) or len(found) < least or not all(isinstance(one, str) for one in found):
         raise PerhopError(f'{where}: `{key}` must be a list of text, such as ["utilization"], not {found!r}')
     return tuple(found)
 

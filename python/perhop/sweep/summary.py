@@ -164,35 +164,39 @@ def shown_name(metric: str) -> str:
     unit = unit_of(metric)
     for ending in SHOWN_UNITS:
         last = last.removesuffix(ending)
-    text = " ".join(filter(None, (place.replace(".classes.", " "), last.replace("_", " "))))
+    words = [{"rmse": "RMSE", "rtt": "RTT"}.get(word, word) for word in last.split("_")]
+    text = " ".join(filter(None, (place.replace(".classes.", " "), *words)))
     return f"{text}, {unit.text}" if unit.text else text
 
 
 def tables(summaries: Sequence[PointSummary]) -> list[list[dict[str, str]]]:
     """One line for each point; metrics that do not fit beside each other stand in tables of their own."""
-    lines = []
     counts = {summary.runs for summary in summaries}
     short = short_names(list(summaries[0].point.factors))
+    metrics = metric_names(summaries)
+    lines = []
     for summary in summaries:
-        own = {short[name]: text_of(value) for name, value in summary.point.factors.items()}
-        line = own or {"point": "1"}
+        line = {short[name]: text_of(value) for name, value in summary.point.factors.items()}
         if len(counts) > 1:
             line["runs"] = str(summary.runs)
+        line |= {shown_name(metric): shown_text(summary.estimates.get(metric), metric) for metric in metrics}
         lines.append(line)
-    out: list[list[dict[str, str]]] = []
+    return fitted(lines, len(lines[0]) - len(metrics))
+
+
+def fitted(lines: Sequence[Mapping[str, str]], first: int) -> list[list[dict[str, str]]]:
+    """Lines cut into tables of at most `MOST_COLUMNS` characters, each with the first few columns."""
+    heads = list(lines[0])
+    width = {head: max(len(head), *(len(line[head]) for line in lines)) + 2 for head in heads}
+    out: list[list[str]] = []
     room = 0
-    taken = sum(max(len(name), *(len(line[name]) for line in lines)) + 2 for name in lines[0])
-    for metric in metric_names(summaries):
-        cells = [_cell(summary.estimates.get(metric), metric) for summary in summaries]
-        head = shown_name(metric)
-        width = max(len(head), *map(len, cells)) + 2
-        if not out or width > room:
-            out.append([dict(line) for line in lines])
-            room = MOST_COLUMNS - taken
-        room -= width
-        for line, cell in zip(out[-1], cells, strict=True):
-            line[head] = cell
-    return out
+    for head in heads[first:]:
+        if not out or width[head] > room:
+            out.append(heads[:first])
+            room = MOST_COLUMNS - sum(width[name] for name in heads[:first])
+        out[-1] = [*out[-1], head]
+        room -= width[head]
+    return [[{head: line[head] for head in table} for line in lines] for table in out or [heads]]
 
 
 def to_text(plan: Plan, summaries: Sequence[PointSummary]) -> str:
@@ -214,7 +218,8 @@ def lead(plan: Plan, summaries: Sequence[PointSummary]) -> str:
     return f"{text}; means with 95 % intervals" if least > 1 else text
 
 
-def _cell(found: Estimate | None, metric: str) -> str:
+def shown_text(found: Estimate | None, metric: str) -> str:
+    """An estimate in the unit in which readers see it."""
     if found is None:
         return MISSING
     unit = unit_of(metric)

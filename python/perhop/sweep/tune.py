@@ -1,0 +1,320 @@
+"""The search: Optuna proposes, the store's runs answer, the winners are run again on fresh seeds.
+
+Nothing but the runs is kept. A search is a function of its file: a sampler with a fixed seed proposes the
+same trials again, and their runs are found in the store. So it goes on where it stopped, by the same
+guarantees as a sweep, and there is no second record that could disagree or break.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import optuna
+from optuna.samplers import NSGAIISampler, TPESampler
+from optuna.study import StudyDirection
+from optuna.trial import TrialState
+
+from perhop.errors import ScenarioError
+from perhop.output.table import records
+from perhop.statistics import Estimate, estimate
+from perhop.sweep.job import Workplace, kept, open_backend
+from perhop.sweep.metrics import engine_id
+from perhop.sweep.run import Counts, Runner
+from perhop.sweep.space import Range, Value, text_of
+from perhop.sweep.store import SweepStore
+from perhop.sweep.summary import (
+    MOST_COLUMNS,
+    MOST_LINES,
+    estimate_json,
+    fitted,
+    short_names,
+    shown_name,
+    shown_text,
+)
+from perhop.sweep.tuning import literal
+
+if TYPE_CHECKING:
+    from perhop.sweep.plan import Point
+    from perhop.sweep.run import Progress
+    from perhop.sweep.tuning import TuningPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One setting that was tried.
+
+    Attributes:
+        number: From 0, in the order of the proposals.
+        point: None where the setting makes no scenario.
+        found: Estimates over the trial's runs, by metric; None where a run has no value.
+        feasible: Every constraint is kept, by the mean.
+    """
+
+    number: int
+    factors: Mapping[str, Value]
+    point: Point | None
+    found: Mapping[str, Estimate | None]
+    feasible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """A trial that no other beats, with what it gives on fresh seeds.
+
+    Attributes:
+        fresh: Estimates over the validation's runs, by metric.
+        holds: Every constraint is kept there, too, by the mean.
+    """
+
+    trial: Trial
+    fresh: Mapping[str, Estimate | None]
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A finished search.
+
+    Attributes:
+        front: The winners, by the first objective: one, or the Pareto front of several objectives.
+        work: What it cost.
+    """
+
+    plan: TuningPlan
+    trials: Sequence[Trial]
+    front: Sequence[Winner]
+    work: Counts
+
+    def text(self) -> str:
+        """The winners as plain text."""
+        parts = [self.plan.title, *(textwrap.fill(line, MOST_COLUMNS) for line in self.lead())]
+        for table in self.tables():
+            parts += ["", *records(table[:MOST_LINES])]
+        return "\n".join(parts)
+
+    def lead(self) -> list[str]:
+        """What was searched and how it ended, in sentences."""
+        plan = self.plan
+        feasible = sum(trial.feasible for trial in self.trials)
+        refused = sum(trial.point is None for trial in self.trials)
+        goal = "; ".join(objective.text for objective in plan.objectives)
+        bounds = ", ".join(entry.text for entry in plan.constraints)
+        lines = [
+            f"{goal}, subject to {bounds}" if bounds else goal,
+            f"{len(self.trials)} trials of {plan.runs} runs, {feasible} within the constraints"
+            + (f", {refused} made no scenario" if refused else ""),
+        ]
+        if not self.front:
+            return [*lines, "No trial keeps the constraints; widen the search, or relax them."]
+        seeds = plan.validation_seeds
+        what = "The best trial" if len(plan.objectives) == 1 else f"The Pareto front of {len(self.front)}"
+        return [
+            *lines,
+            f"{what}, run again on fresh seeds ({seeds[0]} to {seeds[-1]}), with 95 % intervals; "
+            "the search picked by what stands under `searched`, which is therefore biased.",
+        ]
+
+    def tables(self) -> list[list[dict[str, str]]]:
+        """One line for each winner: what fresh seeds say of it, and what the search saw of its objectives."""
+        short = short_names(list(self.plan.search))
+        lines = []
+        for winner in self.front:
+            line = {"trial": str(winner.trial.number)}
+            line |= {short[name]: text_of(value) for name, value in winner.trial.factors.items()}
+            for name in self.plan.metrics:
+                line[shown_name(name)] = shown_text(winner.fresh[name], name)
+            searched = [(objective.metric, winner.trial.found) for objective in self.plan.objectives]
+            line["searched"] = ", ".join(shown_text(_mean(found[name]), name) for name, found in searched)
+            if self.plan.constraints:
+                line["constraints"] = "kept" if winner.holds else "missed"
+            lines.append(line)
+        return fitted(lines, 1 + len(short)) if lines else []
+
+    def json(self) -> str:
+        """The search as JSON text, byte for byte the same for the same file and engine."""
+        plan = self.plan
+        content = {
+            "title": plan.title,
+            "engine": engine_id(),
+            "objectives": [objective.text for objective in plan.objectives],
+            "constraints": [entry.text for entry in plan.constraints],
+            "seeds": [plan.seeds[0], plan.seeds[-1]],
+            "validation_seeds": [plan.validation_seeds[0], plan.validation_seeds[-1]],
+            "trials": [_trial_json(trial) for trial in self.trials],
+            "front": [
+                {
+                    "trial": winner.trial.number,
+                    "factors": dict(winner.trial.factors),
+                    "searched": _metrics_json(winner.trial.found),
+                    "fresh": _metrics_json(winner.fresh),
+                    "holds": winner.holds,
+                }
+                for winner in self.front
+            ],
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def tune(plan: TuningPlan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Tuned:
+    """Search, and run the winners again on fresh seeds.
+
+    Args:
+        plan: What to search.
+        place: Where runs are kept and computed.
+        say: Told of whatever was broken in the store.
+        progress: See `perhop.sweep.run.Progress`.
+
+    Raises:
+        PerhopError: The store fails, the backend cannot go on, or a path names nothing.
+        KeyboardInterrupt: Ctrl-C; what had finished is in the store.
+    """
+    with open_backend(place) as backend, SweepStore(place.store, say) as store:
+        silent: Progress = lambda _what, _total: contextlib.nullcontext(lambda: None)  # noqa: E731
+        runner = Runner(store, backend, silent, tuple(map(literal, plan.metrics)))
+        try:
+            with progress("trials", plan.trials) as step:
+                trials = list(_trials(plan, runner, step))
+            best = front(plan, trials)
+            runner.progress = progress
+            points = [trial.point for trial in best if trial.point is not None]
+            runner.ensure(points, plan.validation_seeds)
+        except KeyboardInterrupt:
+            say(kept(runner.counts, place.store))
+            raise
+        winners = []
+        for trial, point in zip(best, points, strict=True):
+            fresh = _estimates(runner, plan.metrics, point, plan.validation_seeds)
+            winners.append(Winner(trial, fresh, _keeps(plan, fresh)))
+        return Tuned(plan, trials, winners, runner.counts)
+
+
+def front(plan: TuningPlan, trials: Sequence[Trial]) -> list[Trial]:
+    """The trials within the constraints that no other beats, best by the first objective first.
+
+    A trial beats another if it is no worse by any objective and better by one; of trials with the same
+    scenario, the first counts.
+    """
+    distinct = {trial.point.key: trial for trial in reversed(trials) if trial.feasible and trial.point}
+    costs = {key: _costs(plan, trial) for key, trial in distinct.items()}
+    best = [
+        trial
+        for key, trial in distinct.items()
+        if not any(_beats(other, costs[key]) for other in costs.values())
+    ]
+    best.sort(key=lambda trial: (_costs(plan, trial), trial.number))
+    return best if len(plan.objectives) > 1 else best[:1]
+
+
+def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True)) and tuple(one) != tuple(other)
+
+
+def _costs(plan: TuningPlan, trial: Trial) -> tuple[float, ...]:
+    """The objectives, each the better the smaller."""
+    means = []
+    for objective in plan.objectives:
+        found = trial.found[objective.metric]
+        assert found is not None
+        means.append(-found.mean if objective.maximize else found.mean)
+    return tuple(means)
+
+
+def _trials(plan: TuningPlan, runner: Runner, step: Callable[[], None]) -> Iterator[Trial]:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    directions = [
+        StudyDirection.MAXIMIZE if objective.maximize else StudyDirection.MINIMIZE
+        for objective in plan.objectives
+    ]
+    study = optuna.create_study(directions=directions, sampler=_sampler(plan))
+    for number in range(plan.trials):
+        asked = study.ask()
+        factors = {name: _suggested(asked, name, entry) for name, entry in plan.search.items()}
+        trial = _tried(plan, runner, number, factors)
+        costs = _told(plan, trial)
+        if costs is None:
+            study.tell(asked, state=TrialState.FAIL)
+        else:
+            for entry in plan.constraints:
+                found = trial.found[entry.metric]
+                assert found is not None
+                asked.set_constraint(entry.text, entry.violation(found.mean))
+            study.tell(asked, costs)
+        step()
+        yield trial
+
+
+def _sampler(plan: TuningPlan) -> optuna.samplers.BaseSampler:
+    if plan.sampler == "nsga-ii":
+        return NSGAIISampler(population_size=plan.population, seed=plan.seed)
+    return TPESampler(seed=plan.seed)
+
+
+def _suggested(trial: optuna.Trial, name: str, entry: Any) -> Value:  # noqa: ANN401 - Range or Choice
+    if not isinstance(entry, Range):
+        chosen: Value = trial.suggest_categorical(name, list(entry.values))
+        return chosen
+    if entry.whole:
+        return entry.value(trial.suggest_int(name, int(entry.low), int(entry.high), log=entry.log))
+    return entry.value(trial.suggest_float(name, entry.low, entry.high, log=entry.log))
+
+
+def _tried(plan: TuningPlan, runner: Runner, number: int, factors: Mapping[str, Value]) -> Trial:
+    try:
+        point = plan.point(factors, f"trial {number}")
+    except ScenarioError:
+        return Trial(number, factors, None, dict.fromkeys(plan.metrics), feasible=False)
+    runner.ensure([point], plan.seeds)
+    found = _estimates(runner, plan.metrics, point, plan.seeds)
+    return Trial(number, factors, point, found, _keeps(plan, found))
+
+
+def _told(plan: TuningPlan, trial: Trial) -> list[float] | None:
+    """What the sampler learns of a trial: its objectives, or None where it has none."""
+    if any(found is None for found in trial.found.values()):
+        return None
+    return [found.mean for o in plan.objectives if (found := trial.found[o.metric]) is not None]
+
+
+def _estimates(
+    runner: Runner, metrics: Sequence[str], point: Point, seeds: Sequence[int]
+) -> dict[str, Estimate | None]:
+    observed = runner.observed(point, seeds)
+    out: dict[str, Estimate | None] = {}
+    for name in metrics:
+        values = observed.get(name, [math.nan])
+        out[name] = None if any(math.isnan(value) for value in values) else estimate(values)
+    return out
+
+
+def _mean(found: Estimate | None) -> Estimate | None:
+    return None if found is None else Estimate(found.mean, None, found.runs)
+
+
+def _keeps(plan: TuningPlan, found: Mapping[str, Estimate | None]) -> bool:
+    """Whether every metric is there and every constraint is kept, by the mean."""
+    if any(entry is None for entry in found.values()):
+        return False
+    return all(
+        (mean := found[entry.metric]) is not None and entry.violation(mean.mean) <= 0
+        for entry in plan.constraints
+    )
+
+
+def _trial_json(trial: Trial) -> dict[str, Any]:
+    return {
+        "trial": trial.number,
+        "factors": dict(trial.factors),
+        "scenario": None if trial.point is None else trial.point.key,
+        "feasible": trial.feasible,
+        "metrics": _metrics_json(trial.found),
+    }
+
+
+def _metrics_json(found: Mapping[str, Estimate | None]) -> dict[str, Any]:
+    return {name: estimate_json(entry) for name, entry in found.items()}

@@ -1,0 +1,253 @@
+"""TUNE.toml: what to search, for which objectives, under which constraints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perhop import simulation
+from perhop.errors import PerhopError, ScenarioError
+from perhop.sweep import document
+from perhop.sweep.plan import Point, check_metrics, column, make_point
+from perhop.sweep.space import Range, Value, parse_range, text_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perhop.sweep.document import Base
+
+KEYS = (
+    "title",
+    "scenario",
+    "trials",
+    "runs",
+    "seed",
+    "validation-runs",
+    "sampler",
+    "population",
+    "objectives",
+    "constraints",
+    "set",
+    "search",
+)
+DEFAULT_TRIALS = 60
+DEFAULT_RUNS = 4
+DEFAULT_VALIDATION_RUNS = 12
+DEFAULT_POPULATION = 20
+SAMPLERS = ("tpe", "nsga-ii")
+MAX_TRIALS = 100_000
+_UNITS = {
+    "": 1.0,
+    "%": 0.01,
+    "bps": 1.0,
+    "kbps": 1e3,
+    "Mbps": 1e6,
+    "Gbps": 1e9,
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "p": 1.0,
+}
+_OBJECTIVE = re.compile(r"\s*(minimize|maximize)\s+(.+?)\s*")
+_CONSTRAINT = re.compile(r"\s*(.+?)\s*(>=|<=)\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A metric's mean over the runs, to be made small or large."""
+
+    metric: str
+    maximize: bool
+
+    @property
+    def text(self) -> str:
+        """As the file has it."""
+        return f"{'maximize' if self.maximize else 'minimize'} {self.metric}"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A bound that a metric's mean over the runs must keep.
+
+    Attributes:
+        bound: In the metric's own unit.
+        text: As the file has it.
+    """
+
+    metric: str
+    at_least: bool
+    bound: float
+    text: str
+
+    def violation(self, mean: float) -> float:
+        """By how much the bound is missed, over the bound; at most 0 where it is kept."""
+        missed = self.bound - mean if self.at_least else mean - self.bound
+        return missed / (abs(self.bound) or 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A factor with named values: how each reads, and what it puts into the scenario."""
+
+    values: Mapping[Value, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TuningPlan:
+    """A checked search.
+
+    Attributes:
+        search: What each factor may be.
+        runs: Runs of each trial, on the same seeds for all: trials differ by their settings, not their luck.
+        validation_runs: Runs of each winner on seeds that no trial has used.
+        population: Of the sampler nsga-ii.
+    """
+
+    title: str
+    base: Base
+    search: Mapping[str, Range | Choice]
+    objectives: tuple[Objective, ...]
+    constraints: tuple[Constraint, ...]
+    trials: int
+    runs: int
+    seed: int
+    validation_runs: int
+    sampler: str
+    population: int
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What objectives and constraints look at."""
+        wanted = [objective.metric for objective in self.objectives]
+        wanted += [constraint.metric for constraint in self.constraints]
+        return tuple(dict.fromkeys(wanted))
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of every trial."""
+        return range(self.seed, self.seed + self.runs)
+
+    @property
+    def validation_seeds(self) -> range:
+        """The seeds of the winners' validation, behind those of the trials."""
+        return range(self.seed + self.runs, self.seed + self.runs + self.validation_runs)
+
+    def point(self, values: Mapping[str, Value], label: str) -> Point:
+        """The point at which the factors have these values.
+
+        Raises:
+            ScenarioError: It is no scenario, such as where two thresholds are in the wrong order.
+        """
+        return make_point(
+            self.base,
+            values,
+            {
+                name: entry.values[values[name]] if isinstance(entry, Choice) else values[name]
+                for name, entry in self.search.items()
+            },
+            label,
+        )
+
+
+def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int | None) -> TuningPlan:
+    """Read TUNE.toml; what the command line says comes before what the file says.
+
+    Raises:
+        PerhopError: The file cannot be read or makes no search; the message names file and key.
+        ScenarioError: No point of the search that was looked at is a scenario.
+    """
+    data = document.read(path)
+    where = str(path)
+    document.known_keys(data, KEYS, where)
+    sampler = document.text(data, "sampler", SAMPLERS[0], where)
+    if sampler not in SAMPLERS:
+        raise PerhopError(f"{where}: `sampler` must be one of {', '.join(SAMPLERS)}, not {sampler!r}")
+    plan = TuningPlan(
+        document.text(data, "title", "", where) or path.stem,
+        document.read_base(data, path),
+        _search(document.table(data, "search", where), f"{where}: [search]"),
+        tuple(_objective(text, where) for text in _required(data, "objectives", where)),
+        tuple(_constraint(text, where) for text in document.texts(data, "constraints", (), where, least=0)),
+        document.whole(data, "trials", DEFAULT_TRIALS, where) if trials is None else trials,
+        document.whole(data, "runs", DEFAULT_RUNS, where) if runs is None else runs,
+        document.whole(data, "seed", 1, where, least=0) if seed is None else seed,
+        document.whole(data, "validation-runs", DEFAULT_VALIDATION_RUNS, where),
+        sampler,
+        document.whole(data, "population", DEFAULT_POPULATION, where, least=2),
+    )
+    if not 1 <= plan.trials <= MAX_TRIALS:
+        raise PerhopError(f"trials must lie between 1 and {MAX_TRIALS}, not {plan.trials}")
+    simulation.seeds(plan.seed, plan.runs + plan.validation_runs)
+    _check(plan, where)
+    return plan
+
+
+def _check(plan: TuningPlan, where: str) -> None:
+    """Refuse a search whose ends and middle all make no scenario, and metrics that nothing has.
+
+    Raises:
+        ScenarioError: They make none.
+        PerhopError: A path names nothing, or a metric is not measured.
+    """
+    refused: ScenarioError | None = None
+    for part in (0.5, 0.0, 0.999):
+        values = {name: _at(entry, part) for name, entry in plan.search.items()}
+        label = ", ".join(f"{name} = {text_of(value)}" for name, value in values.items())
+        try:
+            point = plan.point(values, f"the search's point {label}")
+        except ScenarioError as error:
+            refused = refused or error
+            continue
+        check_metrics([point], [literal(name) for name in plan.metrics], f"{where}: a metric")
+        return
+    assert refused is not None
+    raise refused
+
+
+def literal(name: str) -> str:
+    """A name as a pattern that meets this name alone."""
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
+def _at(entry: Range | Choice, part: float) -> Value:
+    if isinstance(entry, Range):
+        return entry.at(part)
+    values = list(entry.values)
+    return values[int(part * len(values))]
+
+
+def _search(table: Mapping[str, Any], where: str) -> dict[str, Range | Choice]:
+    if not table:
+        raise PerhopError(f'{where}: name what to search, such as "links.uplink.queue.limit" = "50p..400p"')
+    return {
+        name: parse_range(value, f"{where}: `{name}`")
+        if isinstance(value, str)
+        else Choice(dict(column(name, value, where)))
+        for name, value in table.items()
+    }
+
+
+def _required(data: Mapping[str, Any], key: str, where: str) -> Sequence[str]:
+    if key not in data:
+        raise PerhopError(f'{where}: needs `{key}`, such as ["minimize rmse_to_targets_bps"]')
+    return document.texts(data, key, (), where)
+
+
+def _objective(text: str, where: str) -> Objective:
+    found = _OBJECTIVE.fullmatch(text)
+    if found is None:
+        raise PerhopError(
+            f'{where}: `objectives`: {text!r} is none; write such as "minimize rmse_to_targets_bps"'
+        )
+    return Objective(found[2], found[1] == "maximize")
+
+
+def _constraint(text: str, where: str) -> Constraint:
+    found = _CONSTRAINT.fullmatch(text)
+    if found is None or found[4] not in _UNITS:
+        raise PerhopError(
+            f'{where}: `constraints`: {text!r} is none; write such as "links.uplink.utilization >= 97%"'
+        )
+    return Constraint(found[1], found[2] == ">=", float(found[3]) * _UNITS[found[4]], text.strip())

@@ -1,0 +1,213 @@
+"""Tuning: it finds what it should, goes on where it stopped, and judges its winners on fresh seeds."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from perhop.errors import PerhopError, ScenarioError
+from perhop.statistics import Estimate
+from perhop.sweep.job import Workplace
+from perhop.sweep.plan import Point
+from perhop.sweep.tune import Trial, Tuned, front, tune
+from perhop.sweep.tune_report import trial_frame, write_tuned
+from perhop.sweep.tuning import TuningPlan, read_tuning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+TUNE = """\
+scenario = "small.toml"
+trials = 16
+runs = 2
+validation-runs = 3
+objectives = ["minimize links.bottleneck.mean_queue_packets"]
+constraints = ["links.bottleneck.utilization >= 60%"]
+[set]
+duration = "5s"
+"links.bottleneck.queue.total" = "{min}/{max}/0.1"
+[search]
+min = "2..20"
+max = "21..45"
+"flows.gold.count" = "1..4"
+"flows.gold.transport.tcp" = ["reno", "newreno"]
+"""
+TWO = TUNE.replace('queue_packets"]', 'queue_packets", "maximize throughput_bps"]')
+
+
+def planned(tmp_path: Path, text: str, trials: int | None = None) -> TuningPlan:
+    path = tmp_path / "tune.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_tuning(path, trials=trials, runs=None, seed=None)
+
+
+def tuned(plan: TuningPlan, store: Path, jobs: int = 2) -> Tuned:
+    place = Workplace(store, "local", jobs, None)
+    return tune(plan, place, say=lambda _: None, progress=lambda _w, _t: nullcontext(lambda: None))
+
+
+@pytest.mark.usefixtures("small")
+def test_a_search_is_a_function_of_its_file(tmp_path: Path) -> None:
+    plan = planned(tmp_path, TUNE)
+    one = tuned(plan, tmp_path / "one", jobs=1)
+    two = tuned(plan, tmp_path / "two")
+    assert one.json() == two.json()
+    again = tuned(plan, tmp_path / "one")
+    assert again.work.simulated == 0
+    assert again.json() == one.json()
+    other = tuned(planned(tmp_path, TUNE.replace("runs = 2\n", "runs = 2\nseed = 3\n")), tmp_path / "one")
+    assert [t.factors for t in other.trials] != [t.factors for t in one.trials]
+
+
+@pytest.mark.usefixtures("small")
+def test_more_trials_go_on_from_those_before(tmp_path: Path) -> None:
+    few = tuned(planned(tmp_path, TUNE, trials=12), tmp_path / "store")
+    more = tuned(planned(tmp_path, TUNE), tmp_path / "store")
+    assert [t.factors for t in more.trials][:12] == [t.factors for t in few.trials]
+    assert more.work.found >= 24
+
+
+@pytest.mark.usefixtures("small")
+def test_the_winner_is_the_best_within_the_constraints(tmp_path: Path) -> None:
+    found = tuned(planned(tmp_path, TUNE), tmp_path / "store")
+    metric, bound = "links.bottleneck.mean_queue_packets", "links.bottleneck.utilization"
+
+    def mean(trial: Trial, name: str) -> float:
+        estimate = trial.found[name]
+        assert estimate is not None
+        return estimate.mean
+
+    assert len(found.front) == 1
+    winner = found.front[0]
+    within = [trial for trial in found.trials if trial.point and mean(trial, bound) >= 0.6]
+    assert mean(winner.trial, metric) == min(mean(trial, metric) for trial in within)
+    fresh = winner.fresh[metric]
+    assert fresh is not None
+    assert fresh.runs == 3
+    assert list(found.plan.validation_seeds) == [3, 4, 5]
+    assert not set(found.plan.seeds) & set(found.plan.validation_seeds)
+    assert len(within) > 0
+
+
+def test_a_pareto_front_is_what_nothing_beats(tmp_path: Path, small: Path) -> None:
+    assert small.exists()
+    plan = planned(tmp_path, TWO)
+    values = [(1, 1), (2, 3), (3, 2), (3, 3), (1, 1), (0, 9)]  # queue to be small, throughput to be large
+    trials = [
+        Trial(
+            number,
+            {},
+            Point({}, "{}", f"{queue}-{rate}"),
+            {
+                "links.bottleneck.mean_queue_packets": Estimate(queue, None, 1),
+                "throughput_bps": Estimate(rate, None, 1),
+                "links.bottleneck.utilization": Estimate(1, None, 1),
+            },
+            feasible=number != 5,
+        )
+        for number, (queue, rate) in enumerate(values)
+    ]
+    assert [trial.number for trial in front(plan, trials)] == [0, 1]
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "nsga-ii"])
+@pytest.mark.usefixtures("small")
+def test_several_objectives_give_a_front(tmp_path: Path, sampler: str) -> None:
+    text = TWO.replace("trials = 16", f'trials = 14\nsampler = "{sampler}"\npopulation = 4')
+    found = tuned(planned(tmp_path, text), tmp_path / "store")
+    assert len(found.front) >= 1
+    content = json.loads(found.json())
+    assert len(content["trials"]) == 14
+    assert {"trial", "factors", "searched", "fresh", "holds"} == set(content["front"][0])
+    write_tuned(tmp_path / "out", found, "perhop tune")
+    assert (tmp_path / "out" / "plots" / "tune-front-1.png").exists()
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Pareto front" in page
+    frame = pl.read_parquet(tmp_path / "out" / "samples.parquet")
+    assert frame.height == 14 * 3
+    assert frame.columns == trial_frame(found.trials).columns
+    assert max(map(len, found.text().splitlines())) <= 110
+
+
+@pytest.mark.usefixtures("small")
+def test_settings_that_make_no_scenario_are_passed_over(tmp_path: Path) -> None:
+    text = TUNE.replace('max = "21..45"', 'max = "5..45"').replace('min = "2..20"', 'min = "2..30"')
+    found = tuned(planned(tmp_path, text), tmp_path / "store")
+    refused = [trial for trial in found.trials if trial.point is None]
+    assert refused
+    assert all(int(trial.factors["min"]) >= int(trial.factors["max"]) for trial in refused)
+    assert f"{len(refused)} made no scenario" in found.text()
+
+
+@pytest.mark.usefixtures("small")
+def test_constraints_that_nothing_keeps_are_said(tmp_path: Path) -> None:
+    plan = planned(tmp_path, TUNE.replace(">= 60%", "<= 0.1%").replace("trials = 16", "trials = 2"))
+    found = tuned(plan, tmp_path / "store")
+    assert found.front == []
+    assert "No trial keeps the constraints" in found.text()
+    write_tuned(tmp_path / "out", found, "perhop tune")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("trials = 16", "trails = 16", "unknown key `trails`; did you mean `trials`?"),
+        ("trials = 16", "trials = 0", "`trials` must be a whole number from 1"),
+        ("trials = 16", 'sampler = "grid"', "`sampler` must be one of tpe, nsga-ii, not 'grid'"),
+        ("objectives", "#", "needs `objectives`"),
+        ('["minimize', '["lower', 'write such as "minimize rmse_to_targets_bps"'),
+        (">= 60%", "> 60%", 'write such as "links.uplink.utilization >= 97%"'),
+        (">= 60%", ">= 60 furlongs", 'write such as "links.uplink.utilization >= 97%"'),
+        ("mean_queue_packets", "mean_queue", "nothing measured is called `links.bottleneck.mean_queue`"),
+        ("[search]", "[seek]", "unknown key `seek`"),
+        ('"2..20"', '"2 to 20"', "is no range"),
+        ("flows.gold.count", "flows.god.count", "did you mean `gold`?"),
+        ("flows.gold.count", "flows.gold.cont", "unknown key `cont`"),
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_a_wrong_search_is_named_by_file_and_key(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in TUNE
+    with pytest.raises((PerhopError, ScenarioError)) as caught:
+        planned(tmp_path, TUNE.replace(old, new, 1))
+    assert said in str(caught.value)
+    assert "tune.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_killed_search_goes_on(perhop: Perhop, tmp_path: Path) -> None:
+    text = TWO.replace("trials = 16", "trials = 40").replace('duration = "5s"', 'duration = "300s"')
+    plan = planned(tmp_path, text)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "perhop", "tune", "tune.toml", "--store", "store"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    end = time.monotonic() + 60
+    while not list((tmp_path / "store").glob("journals/*.journal")):
+        assert time.monotonic() < end
+        time.sleep(0.001)
+    time.sleep(0.1)
+    process.kill()
+    assert process.wait(60) == -signal.SIGKILL
+    done = perhop("tune", "tune.toml", "--store", "store", "--json", "result.json")
+    assert done.code == 0, done.err
+    found = int(done.out.split(" runs simulated, ")[1].split(" ")[0])
+    assert found > 0
+    undisturbed = tuned(plan, tmp_path / "undisturbed")
+    assert (tmp_path / "result.json").read_text(encoding="utf-8") == undisturbed.json()
