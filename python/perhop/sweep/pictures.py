@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 MOST_PLOTS = 12
 MOST_SERIES = 6
 MOST_PANELS = 9
+MOST_VECTORS = 1000
+"""More marks than this are drawn as pixels."""
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z]+)")
 
 
@@ -249,6 +251,7 @@ def _marks_figure(marks: Marks, panels: Sequence[int], *, footed: bool) -> Figur
 
 
 def _marks_panel(axes: Axes, marks: Marks, panel: int) -> None:
+    dense = len(marks.points) > MOST_VECTORS
     for index, series in enumerate(marks.series[:MOST_SERIES]):
         own = [(at[panel], mean, half) for at, which, mean, half in marks.points if which == index]
         if not own:
@@ -259,11 +262,12 @@ def _marks_panel(axes: Axes, marks: Marks, panel: int) -> None:
             y,
             yerr=half if any(half) else None,
             fmt="o",
-            markersize=3.5,
-            elinewidth=0.9,
+            markersize=1.5 if dense else 3.5,
+            elinewidth=0.3 if dense else 0.9,
             color=SERIES[index],
             alpha=0.85,
             label=series,
+            rasterized=dense,
         )
     axes.set_xlabel(marks.panels[panel].label)
     values = sorted(set(marks.panels[panel].by_value.values()))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perhop.sweep.job import Swept
 
 MOST_IN_FULL = 1000
-"""Points whose scenarios a manifest holds; of more, it holds the keys by which the store knows them."""
+"""Points whose scenarios a manifest holds, and that a page lists; beyond, a manifest has the store's keys."""
 
 
 def write_sweep(out: Path, swept: Swept, store: Path, command: str) -> None:
@@ -41,12 +41,13 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str) -> None:
         for point, runs in zip(plan.points, counts, strict=True)
     ]
     write(out / "manifest.json", manifest(command, scenarios, drawn))
+    long = len(summaries) > MOST_IN_FULL
     page = render(
         "sweep.html.j2",
         title=plan.title,
         lead=lead(plan, summaries),
-        notes=[],
-        tables=[("Points", table) for table in tables(summaries)],
+        notes=[f"The first {MOST_IN_FULL} points; samples.parquet has them all."] if long else [],
+        tables=[("Points", table) for table in tables(summaries[:MOST_IN_FULL])],
         plots=html_plots(summaries, "sweep"),
         command=command,
     )

@@ -116,8 +116,10 @@ class Tuned:
         what = "The best trial" if len(plan.objectives) == 1 else f"The Pareto front of {len(self.front)}"
         return [
             *lines,
-            f"{what}, run again on fresh seeds ({seeds[0]} to {seeds[-1]}), with 95 % intervals; "
-            "the search picked by what stands under `searched`, which is therefore biased.",
+            (
+                f"{what}, run again on fresh seeds ({seeds[0]} to {seeds[-1]}), with 95 % intervals; "
+                "the search picked by what stands under `searched`, which is therefore biased."
+            ),
         ]
 
     def tables(self) -> list[list[dict[str, str]]]:
@@ -127,10 +129,11 @@ class Tuned:
         for winner in self.front:
             line = {"trial": str(winner.trial.number)}
             line |= {short[name]: text_of(value) for name, value in winner.trial.factors.items()}
-            for name in self.plan.metrics:
-                line[shown_name(name)] = shown_text(winner.fresh[name], name)
-            searched = [(objective.metric, winner.trial.found) for objective in self.plan.objectives]
-            line["searched"] = ", ".join(shown_text(_mean(found[name]), name) for name, found in searched)
+            goals = [objective.metric for objective in self.plan.objectives]
+            bounds = [name for name in self.plan.metrics if name not in goals]
+            line |= {shown_name(name): shown_text(winner.fresh[name], name) for name in goals}
+            line["searched"] = ", ".join(shown_text(_mean(winner.trial.found[name]), name) for name in goals)
+            line |= {shown_name(name): shown_text(winner.fresh[name], name) for name in bounds}
             if self.plan.constraints:
                 line["constraints"] = "kept" if winner.holds else "missed"
             lines.append(line)
