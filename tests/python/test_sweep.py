@@ -30,6 +30,7 @@ from perhop.sweep.run import looks
 from perhop.sweep.space import parse_range, plain, text_of
 from perhop.sweep.store import SweepStore
 from perhop.sweep.summary import sample_frame, shown_name
+from perhop.sweep.tuning import read_tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -323,6 +324,21 @@ def test_every_metric_is_in_the_catalogue(small: Path) -> None:
             for color in ("green", "yellow", "red"):
                 kind = kind.replace(f"loss_{color}", "loss_COLOR")
             assert kind in last, name
+
+
+def test_the_documentation_lists_every_metric() -> None:
+    text = Path("docs/sweeps.md").read_text(encoding="utf-8")
+    for name, meaning in CATALOG.items():
+        assert f"| `{name}` | {meaning} |" in text
+
+
+@pytest.mark.parametrize("name", ["sweep-thresholds", "sweep-sample", "tune-thresholds"])
+def test_the_examples_are_valid(name: str) -> None:
+    path = Path("examples") / f"{name}.toml"
+    if name.startswith("tune"):
+        assert read_tuning(path, trials=None, runs=None, seed=None).trials == 60
+    else:
+        assert read_plan(path, Given()).points
 
 
 # ---------------------------------------------------------------- that it is the same every time

@@ -201,6 +201,18 @@ def test_a_compaction_cut_short_is_done_again(tmp_path: Path) -> None:
     assert len(list((tmp_path / "segments").iterdir())) == 3
 
 
+def test_a_long_journal_becomes_a_segment_while_its_writer_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perhop.sweep.store.ROTATE_BYTES", 100)
+    with SweepStore(tmp_path, pytest.fail) as store:
+        store.append(FEW[:2])
+        assert len(list((tmp_path / "segments").glob(f"*{RUNS}"))) == 1
+        store.append(FEW[2:])
+    assert len(list((tmp_path / "segments").glob(f"*{RUNS}"))) == 2
+    assert opened(tmp_path) == (EXPECTED, [])
+
+
 # ---------------------------------------------------------------- several writers
 
 
