@@ -36,6 +36,8 @@ duration = "300s"
 "flows.gold.count" = [1, 2, 3, 4]
 """
 ALL = 160
+MEMORY = 80_000_000
+"""Bytes of each node's object store: far below what a test machine has."""
 
 
 def in_process(directory: Path, place: Workplace) -> Any:  # noqa: ANN401
@@ -48,24 +50,32 @@ def in_process(directory: Path, place: Workplace) -> Any:  # noqa: ANN401
     )
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A head without processors; nodes are added by the test."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    from ray.cluster_utils import Cluster  # noqa: PLC0415 - an optional dependency
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A head without processors, and a node with one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        from ray.cluster_utils import Cluster  # noqa: PLC0415 - an optional dependency
 
-    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 80_000_000}
-    started: Any = Cluster(initialize_head=True, head_node_args=head)
-    yield started
-    started.shutdown()
+        head = {
+            "num_cpus": 0,
+            "include_dashboard": False,
+            "object_store_memory": MEMORY,
+            # A lost node is to be found out in seconds.
+            "_system_config": {"health_check_period_ms": 500, "health_check_failure_threshold": 3},
+        }
+        started: Any = Cluster(initialize_head=True, head_node_args=head)
+        started.add_node(num_cpus=1, object_store_memory=MEMORY)
+        yield started
+        started.shutdown()
 
 
 @needs_ray
 @pytest.mark.usefixtures("small")
 def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any) -> None:  # noqa: ANN401
     (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
-    nodes = [cluster.add_node(num_cpus=1, object_store_memory=80_000_000) for _ in range(2)]
+    second = cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "perhop", "sweep", "sweep.toml", "--backend", "ray"),
@@ -81,7 +91,7 @@ def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any) -> None:  # n
         assert time.monotonic() < end
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.01)
-    cluster.remove_node(nodes[1], allow_graceful=False)
+    cluster.remove_node(second, allow_graceful=False)
     assert process.poll() is None
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
@@ -106,7 +116,6 @@ def test_a_worker_with_another_engine_is_refused(
     from perhop.sweep import ray_backend  # noqa: PLC0415 - needs an optional dependency
 
     (tmp_path / "sweep.toml").write_text(SWEEP.replace("300s", "1s"), encoding="utf-8")
-    cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
     monkeypatch.setattr(ray_backend, "engine_id", lambda: "0.0.0+other")
     with pytest.raises(
         PerhopError, match=r"a worker has engine .*, the driver 0\.0\.0\+other; install the same"
