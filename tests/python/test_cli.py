@@ -195,7 +195,7 @@ def test_usage_errors_end_with_2(perhop: Perhop, arguments: tuple[str, ...]) -> 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--help",), ("reproduce", "--help"), ("run", "--help"), ("list", "--help"), ("schema", "--help")],
+    [("--help",), *((name, "--help") for name in ("reproduce", "run", "sweep", "tune", "list", "schema"))],
 )
 def test_help(perhop: Perhop, arguments: tuple[str, ...]) -> None:
     done = perhop(*arguments)
@@ -204,7 +204,7 @@ def test_help(perhop: Perhop, arguments: tuple[str, ...]) -> None:
     assert not re.search(r"\w\.\.\.$", done.out, re.MULTILINE), "a summary is cut off"
 
 
-@pytest.mark.parametrize("command", ["reproduce", "run"])
+@pytest.mark.parametrize("command", ["reproduce", "run", "sweep", "tune"])
 def test_examples_stand_on_their_own_lines(perhop: Perhop, command: str) -> None:
     text = perhop(command, "--help").out
     assert "\\b" not in text

@@ -215,6 +215,7 @@ def test_paths_take_the_longest_name_and_count_lists() -> None:
         ("flows.gold.count", "flows.god.count", "`flows` has no `god`; did you mean `gold`?"),
         ("flows.gold.count", "flows.gold.name.count", "is 'gold', no table with a `count`"),
         ('"flows.gold.count"', "flows.gold.count", 'write a path in quotes, such as "flows.gold"'),
+        ('duration = "1s"', 'links.bottleneck.rate = "1Mbps"', 'quotes, such as "links.bottleneck"'),
         ("[1, 2]", "[1, 0]", "point 3 (flows.gold.count = 0, links.bottleneck.queue.total = 5/15/0.1)"),
         ("[1, 2]", "[1, 1]", "has a value twice"),
         ("[1, 2]", "[]", "must be a list of values"),
@@ -425,6 +426,7 @@ def test_a_point_stops_when_its_intervals_are_tight(tmp_path: Path) -> None:
     path = write(tmp_path, text)
     stopped = sweep(path, tmp_path / "a")
     assert min(stopped.counts) < 12
+    assert (stopped.work.simulated, stopped.work.found) == (sum(stopped.counts), 0)
     assert set(stopped.counts) <= set(looks(3, 12))
     for runs, point in zip(stopped.counts, json.loads(stopped.json())["points"], strict=True):
         used = point["runs"]
@@ -462,3 +464,40 @@ def test_a_failing_run_ends_the_sweep_and_keeps_what_finished(small: Path) -> No
     assert got == [1, 2]
     with pytest.raises(ScenarioError):
         next(groups)
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--runs", "0"), "runs must be at least 1"),
+        (("--jobs", "0"), "jobs must lie between"),
+        (("--until-ci", "tight"), '--until-ci must be a fraction such as "2%"'),
+        (("--store", "small.toml"), "--store small.toml: not a directory"),
+        (("--backend", "cloud"), "--backend cloud: there are local and ray"),
+        (("--json", "nowhere/x.json"), "--json nowhere/x.json: cannot be written"),
+    ],
+    ids=lambda value: " ".join(value)[:30] if isinstance(value, tuple) else "",
+)
+@pytest.mark.usefixtures("small")
+def test_a_wrong_option_is_refused(
+    perhop: Perhop, tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    write(tmp_path, GRID)
+    done = perhop("sweep", "sweep.toml", *options)
+    assert (done.code, done.out) == (2, "")
+    assert "Traceback" not in done.err
+    assert done.err.strip().splitlines()[-1].startswith("error: ")
+    assert said in done.err
+
+
+@pytest.mark.usefixtures("small")
+def test_a_pipe_gets_no_progress(perhop: Perhop, tmp_path: Path) -> None:
+    write(tmp_path, GRID)
+    done = perhop("sweep", "sweep.toml", "--until-ci", "50%")
+    assert done.code == 0
+    assert done.err.splitlines() == [
+        "4 points, 3 runs of each, until the 95 % intervals of flows.*.throughput_bps are within ±50 %"
+    ]

@@ -113,6 +113,7 @@ def tune(
     Examples:
       perhop tune examples/tune-thresholds.toml
       perhop tune my.toml --trials 200 --out results/tuned
+      perhop tune my.toml --backend ray --address head:6379
     """  # noqa: D301
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)

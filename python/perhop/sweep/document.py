@@ -22,6 +22,8 @@ from perhop.sweep.space import text_of
 if TYPE_CHECKING:
     from perhop.sweep.space import Value
 
+_NAMED_TABLES = frozenset({"links", "flows", "paths", "profiles"})
+"""The tables of a scenario that hold others by name."""
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 
 
@@ -30,12 +32,12 @@ class Base:
     """The scenario that a file varies, and what it sets in it for every point.
 
     Attributes:
-        scenario: Plain data, valid by itself.
+        scenario: As JSON, valid by itself: reading it again is the fastest way to a copy.
         settings: Values by path; `{name}` in their text stands for a factor.
         origin: The file, for messages.
     """
 
-    scenario: Mapping[str, Any]
+    scenario: str
     settings: Mapping[str, Any]
     origin: str
 
@@ -55,7 +57,7 @@ class Base:
         Raises:
             PerhopError, ScenarioError: The result is no scenario, or a path names nothing.
         """
-        scenario = deepcopy(dict(self.scenario))
+        scenario: dict[str, Any] = json.loads(self.scenario)
         variables = self.variables
         for name, value in values.items():
             if name not in variables:
@@ -89,17 +91,29 @@ def read_base(data: Mapping[str, Any], path: Path) -> Base:
         place = path.parent / source
         text = read_text(place)
         _engine.scenario_from_toml(text, str(place))
-        scenario = tomllib.loads(text)
+        scenario = as_json(tomllib.loads(text), str(place))
     elif isinstance(source, Mapping):
-        scenario = dict(source)
-        _engine.scenario_from_json(as_json(scenario, f"{path}: [scenario]"), f"{path}: [scenario]")
+        scenario = as_json(source, f"{path}: [scenario]")
+        _engine.scenario_from_json(scenario, f"{path}: [scenario]")
     else:
         raise PerhopError(
             f'{path}: needs a `scenario`: the name of a scenario file, such as "first.toml", or a table'
         )
     settings = table(data, "set", str(path))
     as_json(settings, f"{path}: [set]")
+    for name, value in settings.items():
+        in_quotes(name, value, f"{path}: [set]")
     return Base(scenario, settings, str(path))
+
+
+def in_quotes(name: str, value: object, where: str) -> None:
+    """Refuse a path that lacks its quotes: TOML reads it as tables within tables.
+
+    Raises:
+        PerhopError: It does.
+    """
+    if name in _NAMED_TABLES and isinstance(value, Mapping) and value:
+        raise PerhopError(f'{where}: write a path in quotes, such as "{name}.{next(iter(value))}"')
 
 
 def as_json(value: object, where: str) -> str:

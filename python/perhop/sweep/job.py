@@ -97,8 +97,9 @@ def planned(plan: Plan) -> str:
     if plan.until_ci is None:
         return f"{points}, {plan.runs} of each: {len(plan.points) * plan.runs} runs"
     rule = plan.until_ci
+    runs = f"{rule.least} to {plan.runs}" if rule.least < plan.runs else str(plan.runs)
     return (
-        f"{points}, {rule.least} to {plan.runs} runs of each, until the 95 % intervals of "
+        f"{points}, {runs} runs of each, until the 95 % intervals of "
         f"{', '.join(rule.metrics)} are within ±{rule.width * 100:g} %"
     )
 

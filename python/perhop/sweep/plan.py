@@ -42,8 +42,6 @@ DEFAULT_METRICS = ("flows.*.throughput_bps", "links.*.utilization", "rmse_to_tar
 DEFAULT_WATCHED = ("flows.*.throughput_bps",)
 MAX_POINTS = 1_000_000
 MAX_ALL_RUNS = 10_000_000
-_SCENARIO_TABLES = frozenset({"links", "flows", "paths", "profiles", "probes"})
-"""A factor of such a name is a path that lacks its quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +234,7 @@ def column(name: str, values: object, where: str) -> list[tuple[Value, Any]]:
         PerhopError: It is neither.
     """
     document.as_json(values, f"{where}: `{name}`")
-    if isinstance(values, Mapping) and values and "." not in name and name in _SCENARIO_TABLES:
-        raise PerhopError(f'{where}: write a path in quotes, such as "{name}.{next(iter(values))}"')
+    document.in_quotes(name, values, where)
     if isinstance(values, Mapping) and values:
         return [(label, value) for label, value in values.items()]
     if not isinstance(values, list) or not values:

@@ -48,6 +48,7 @@ class Runner:
     watched: tuple[str, ...] = ()
     counts: Counts = field(default_factory=Counts)
     _finished: dict[str, set[int]] | None = None
+    _counted: dict[str, set[int]] = field(default_factory=dict)
     _seen: dict[str, dict[int, dict[str, float]]] = field(default_factory=dict)
 
     def ensure(self, points: Sequence[Point], seeds: Sequence[int]) -> None:
@@ -63,14 +64,14 @@ class Runner:
             self._seen = self.store.values(engine_id(), self.watched) if self.watched else {}
         distinct = {point.key: point.scenario for point in points}
         keys, scenarios = list(distinct), list(distinct.values())
-        none: set[int] = set()
+        finished = [self._finished.setdefault(key, set()) for key in keys]
+        for key, known in zip(keys, finished, strict=True):
+            counted = self._counted.setdefault(key, set())
+            self.counts.found += sum(seed in known and seed not in counted for seed in seeds)
+            counted.update(seeds)
         tasks = [
-            Task(index, seed)
-            for seed in seeds
-            for index, key in enumerate(keys)
-            if seed not in self._finished.get(key, none)
+            Task(index, seed) for seed in seeds for index, known in enumerate(finished) if seed not in known
         ]
-        self.counts.found += len(keys) * len(seeds) - len(tasks)
         if not tasks:
             return
         layouts: dict[int, Layout] = {}
@@ -81,7 +82,7 @@ class Runner:
                     self.store.append([_record(layouts, scenarios, task, run) for task, run in group])
                     self.counts.simulated += len(group)
                     for task, run in group:
-                        self._finished.setdefault(keys[task.scenario], set()).add(task.seed)
+                        finished[task.scenario].add(task.seed)
                         self._look(keys[task.scenario], task.seed, run)
                         step()
             finally:
