@@ -8,6 +8,8 @@ Three figures:
   its outcome; W - E the measures, the key, the journal, the segment and the bookkeeping.
 - scaling: the wall time of a sweep of 32 runs of some tenths of a second on one thread over that on two; the
   shortest of REPEAT each, since another program's work only adds to them, and the median of their ratios.
+  Beside it what the machine itself gives: the bare engine in one process over the same runs in two, by turns
+  with the sweeps.
 - reading: opening the store of the first sweep, with every file checked, and estimating all its points.
 
     python benches/sweep.py [--runs 10000] [--repeat 3] [--json FILE]
@@ -17,9 +19,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import statistics
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -87,6 +91,21 @@ def engine_alone(plan: Plan) -> float:
     return time.perf_counter() - began
 
 
+def in_processes(plan: Plan, pool: ProcessPoolExecutor) -> float:
+    """Wall time of the engine for the same runs in the processes of a pool, in seconds."""
+    work = [
+        (point.scenario, seed) for seed in range(plan.seed, plan.seed + plan.runs) for point in plan.points
+    ]
+    began = time.perf_counter()
+    list(pool.map(one_run, work))
+    return time.perf_counter() - began
+
+
+def one_run(work: tuple[str, int]) -> None:
+    """A run of the bare engine."""
+    _engine.simulate(*work)
+
+
 def measure(runs: int, repeat: int) -> dict[str, float]:
     """All figures, in the units that their names say."""
     with tempfile.TemporaryDirectory(prefix="perhop-bench-") as name:
@@ -100,10 +119,14 @@ def measure(runs: int, repeat: int) -> dict[str, float]:
         read = time.perf_counter()
         size = sum(path.stat().st_size for path in (directory / "short").rglob("*") if path.is_file())
         long = plan_of(directory, points=4, runs=LONG_RUNS // 4, duration="1500s", rate=20_000)
-        pairs = [
-            (swept(long, directory / f"one-{n}", 1), swept(long, directory / f"two-{n}", 2))
-            for n in range(repeat)
-        ]
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+            list(pool.map(one_run, [(short.points[0].scenario, seed) for seed in range(8)]))  # start them
+            pairs = []
+            alone = []
+            for n in range(repeat):
+                pairs.append((swept(long, directory / f"one-{n}", 1), swept(long, directory / f"two-{n}", 2)))
+                alone.append((engine_alone(long), in_processes(long, pool)))
     done = len(short.points) * short.runs
     return {
         "runs": done,
@@ -115,6 +138,7 @@ def measure(runs: int, repeat: int) -> dict[str, float]:
         "one_core_s": min(one for one, _ in pairs),
         "speedup_two_cores": min(one for one, _ in pairs) / min(two for _, two in pairs),
         "speedup_two_cores_median": statistics.median(one / two for one, two in pairs),
+        "speedup_two_processes_engine": min(one for one, _ in alone) / min(two for _, two in alone),
     }
 
 
@@ -135,6 +159,9 @@ def main() -> None:
     print(
         f"  two cores                              {found['speedup_two_cores']:.2f} times as fast "
         f"(median {found['speedup_two_cores_median']:.2f})"
+    )
+    print(
+        f"  the bare engine in two processes       {found['speedup_two_processes_engine']:.2f} times as fast"
     )
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
