@@ -28,7 +28,7 @@ from pathlib import Path
 MAGIC = b"perhop runs 1\n"
 ENDING = ".journal"
 SYNC_EVERY_S = 1.0
-"""How much work a failing machine may cost; a failing process costs what it had not finished."""
+"""A run that finishes this long after the last sync brings the next: for failing machines, not processes."""
 _HEAD = struct.Struct("<II")
 _LENGTH = struct.Struct("<I")
 _RUN = struct.Struct("<cIQd")
@@ -159,6 +159,7 @@ class JournalWriter:
             fcntl.flock(file, fcntl.LOCK_EX)
             os.write(file, MAGIC)
             new.rename(path)
+            sync_directory(self._directory)
         except OSError:
             os.close(file)
             new.unlink(missing_ok=True)
@@ -246,3 +247,12 @@ def _decode(content: bytes, layouts: dict[int, Layout]) -> Record | bool:
     if number not in layouts:
         return False
     return Record(layouts[number], seed, wall_s, array("d", content[_RUN.size :]))
+
+
+def sync_directory(path: Path) -> None:
+    """Wait until the disk has the names in a directory."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

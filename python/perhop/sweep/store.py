@@ -20,7 +20,6 @@ import fcntl
 import gzip
 import hashlib
 import io
-import os
 import tempfile
 from array import array
 from collections import defaultdict
@@ -36,7 +35,16 @@ import polars as pl
 
 from perhop.errors import PerhopError
 from perhop.store import atomic_write
-from perhop.sweep.journal import ENDING, Contents, JournalWriter, Layout, Record, decode, encode
+from perhop.sweep.journal import (
+    ENDING,
+    Contents,
+    JournalWriter,
+    Layout,
+    Record,
+    decode,
+    encode,
+    sync_directory,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -239,7 +247,7 @@ class SweepStore:
             atomic_write(path, data, durable=True)
             if not _whole(path):
                 raise OSError(f"{path} does not read as it was written")
-        _sync_directory(self._segments)
+        sync_directory(self._segments)
 
     def _check(self) -> None:
         """Hold every file against its sum, and make broken or missing ones again; the lock is ours."""
@@ -365,12 +373,3 @@ def _whole(path: Path) -> bool:
             return hashlib.file_digest(file, "sha256").hexdigest()[:SUM_DIGITS] == stated
     except OSError:
         return False
-
-
-def _sync_directory(path: Path) -> None:
-    """Wait until the disk has the names in a directory."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
