@@ -118,7 +118,7 @@ class Tuned:
             *lines,
             (
                 f"{what}, run again on fresh seeds ({seeds[0]} to {seeds[-1]}), with 95 % intervals; "
-                "the search picked by what stands under `searched`, which is therefore biased."
+                "the column “searched” is what the search picked by, and so it is biased."
             ),
         ]
 

@@ -55,7 +55,7 @@ def write_tuned(out: Path, tuned: Tuned, command: str) -> None:
         "sweep.html.j2",
         title=plan.title,
         lead=first,
-        notes=[" ".join(notes)],
+        notes=notes,
         tables=[("Winners", table) for table in tuned.tables()],
         plots=_html_plots(tuned),
         command=command,
