@@ -8,7 +8,7 @@
 
 use std::collections::BinaryHeap;
 
-use perhop_core::Instant;
+use perhop_core::{Duration, Instant};
 
 use crate::prefetch::prefetch;
 
@@ -23,13 +23,17 @@ pub trait Timed: Copy {
 
 /// Fewest and most buckets of a wheel, as powers of two.
 const SIZES: std::ops::RangeInclusive<u32> = 8..=16;
+/// How far a wheel reaches at first, as a power of two of a nanosecond: 268 ms.
+const SPAN: u32 = 28;
 /// Narrowest and widest bucket, as powers of two of a nanosecond: 1 µs and 17 ms.
 const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
 /// Entries a bucket should hold: outside of this, the width is changed. Buckets that must be sorted should be shorter.
 const FILL_IN_ORDER: std::ops::RangeInclusive<u64> = 16..=64;
 const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 4..=12;
-/// Buckets opened between two reviews: at first, and at most. Each change doubles it, so that changes cost little.
+/// Buckets opened between two reviews, unless they hold far too much: at first, and at most. Each change doubles it, so that changes cost little.
 const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
+/// What has room for more entries than this is not kept for other buckets: they would not fill it.
+const ROOMY: usize = 128;
 /// Up to this many entries are sorted in place by insertion.
 const SHORT: usize = 64;
 
@@ -103,14 +107,31 @@ impl<T: Timed> Ord for Far<T> {
 
 impl<T: Timed> Default for Calendar<T> {
     fn default() -> Self {
+        Self::expecting(Duration::from_nanos(65_536))
+    }
+}
+
+/// Whether `one` comes strictly before `other`.
+#[inline]
+fn precedes<T: Timed>(one: &T, other: &T) -> bool {
+    one.at() < other.at() || (one.at() == other.at() && one.rank() < other.rank())
+}
+
+impl<T: Timed> Calendar<T> {
+    /// An empty calendar that expects two entries to be about so far apart. It finds out for itself, but a good guess spares
+    /// it doing so.
+    pub fn expecting(gap: Duration) -> Self {
+        let bucket = gap.saturating_mul(*FILL_IN_ORDER.start()).as_nanos().max(1);
+        let shift = bucket.ilog2().clamp(*SHIFTS.start(), *SHIFTS.end());
+        let size = SPAN.saturating_sub(shift).clamp(*SIZES.start(), *SIZES.end());
         Self {
             current: Vec::new(),
             taken: 0,
             number: 0,
-            shift: 20,
-            wheel: (0..1 << SIZES.start()).map(|_| Vec::new()).collect(),
+            shift,
+            wheel: (0..1 << size).map(|_| Vec::new()).collect(),
             spare: Vec::new(),
-            filled: vec![0; (1 << SIZES.start()) / 64],
+            filled: vec![0; (1 << size) / 64],
             far: BinaryHeap::new(),
             sent_far: 0,
             sent_far_before: 0,
@@ -122,15 +143,7 @@ impl<T: Timed> Default for Calendar<T> {
             moved: 0,
         }
     }
-}
 
-/// Whether `one` comes strictly before `other`.
-#[inline]
-fn precedes<T: Timed>(one: &T, other: &T) -> bool {
-    one.at() < other.at() || (one.at() == other.at() && one.rank() < other.rank())
-}
-
-impl<T: Timed> Calendar<T> {
     /// Adds an entry. It must not lie before the last one taken.
     #[inline(always)]
     pub fn push(&mut self, entry: T) {
@@ -145,6 +158,13 @@ impl<T: Timed> Calendar<T> {
             self.filled[bucket / 64] |= 1 << (bucket % 64);
         } else {
             self.push_elsewhere(entry);
+        }
+    }
+
+    /// Keeps an empty bucket's memory for others.
+    fn keep(&mut self, spare: Vec<T>) {
+        if (1..=ROOMY).contains(&spare.capacity()) {
+            self.spare.push(spare);
         }
     }
 
@@ -250,7 +270,7 @@ impl<T: Timed> Calendar<T> {
         self.found += self.current.len() as u64;
         self.current.clear();
         self.taken = 0;
-        if self.opened >= self.review_after {
+        if self.opened >= self.review_after || self.found >= self.review_after * FILL_IN_ORDER.end() {
             self.review();
             if !self.current.is_empty() {
                 return true; // Buckets are wider now, and the last one goes on.
@@ -261,7 +281,8 @@ impl<T: Timed> Calendar<T> {
         let bucket = self.bucket(number);
         let entries = std::mem::take(&mut self.wheel[bucket]);
         if entries.capacity() > 0 {
-            self.spare.push(std::mem::replace(&mut self.current, entries));
+            let spare = std::mem::replace(&mut self.current, entries);
+            self.keep(spare);
         }
         self.filled[bucket / 64] &= !(1 << (bucket % 64));
         if !self.far.is_empty() {
@@ -340,7 +361,10 @@ impl<T: Timed> Calendar<T> {
         let far = self.sent_far - self.sent_far_before;
         let span = (self.wheel.len() as u64) << self.shift;
         let span = if far * 8 > self.found { span.max(2 * self.furthest) } else { span };
-        let size = (span >> shift).max(1).ilog2().clamp(*SIZES.start(), *SIZES.end());
+        let span = span.max(1).ilog2();
+        // Wide buckets are better than many beyond the wheel.
+        let shift = shift.max(span.saturating_sub(*SIZES.end()));
+        let size = span.saturating_sub(shift).clamp(*SIZES.start(), *SIZES.end());
         (self.opened, self.found, self.moved, self.furthest) = (0, 0, 0, 0);
         self.sent_far_before = self.sent_far;
         if shift != self.shift || 1 << size != self.wheel.len() {
@@ -351,16 +375,14 @@ impl<T: Timed> Calendar<T> {
 
     /// All that is pending comes after the bucket that has just ended, and goes into the wheel anew.
     fn rebuild(&mut self, shift: u32, size: u32) {
-        let pending: Vec<T> = self.wheel.iter_mut().flat_map(|bucket| bucket.drain(..)).collect();
+        let pending: Vec<T> = self.wheel.iter_mut().flat_map(std::mem::take).collect();
         self.number = self.number << self.shift >> shift;
         self.shift = shift;
         self.wheel.resize_with(1 << size, Vec::new);
         self.filled = vec![0; self.wheel.len() / 64];
-        let far = std::mem::take(&mut self.far);
         for entry in pending {
             self.push(entry);
         }
-        self.far.extend(far);
     }
 }
 
@@ -488,7 +510,7 @@ mod tests {
         let end = run(&mut calendar, 0, 5_000);
         assert!(calendar.shift < 18, "{}", calendar.shift);
         run(&mut calendar, end, 50_000_000);
-        assert_eq!(calendar.shift, *SHIFTS.end());
+        assert!(calendar.shift > 22, "{}", calendar.shift);
     }
 
     #[test]

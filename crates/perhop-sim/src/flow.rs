@@ -619,6 +619,11 @@ impl Marker {
 }
 
 impl ReceivingHost {
+    /// A full packet of data, in bytes.
+    pub(crate) fn data_size(&self) -> u16 {
+        self.data_size
+    }
+
     /// The smallest packet of the flow, in bytes.
     pub(crate) fn smallest_packet(&self) -> u16 {
         match self.template.size() {

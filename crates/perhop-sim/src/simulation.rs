@@ -17,7 +17,7 @@ use crate::control::{Channels, Hearer, Post};
 use crate::events::{Event, EventQueue, SourceId};
 use crate::flow::{Flow, NO_LINK, Route};
 use crate::link::{Link, Service};
-use crate::network::{Marking, Network, NoRoute, SharedMeter, TransportSpec};
+use crate::network::{LinkSpec, Marking, Network, NoRoute, SharedMeter, TransportSpec};
 use crate::outcome::{LinkOutcome, Outcome};
 use crate::packet::SimPacket;
 use crate::probe::{Looks, QueueSeries, Series};
@@ -94,7 +94,7 @@ impl Simulation {
             },
             traffic: Traffic {
                 events: EventQueue::default(),
-                inboxes: links.iter().map(|_| Calendar::default()).collect(),
+                inboxes: network.links.iter().map(|link| Calendar::expecting(gap(link, &flows))).collect(),
                 arrivals: Calendar::default(),
                 channels: Channels::new(flows.len()),
                 flows,
@@ -381,6 +381,12 @@ fn flows_of(network: &Network, seed: u64, looks: &Looks) -> Result<(Vec<Flow>, V
         flows.push(Flow::new(spec, number, label, seed, (forward, backward), looks));
     }
     Ok((flows, steps))
+}
+
+/// How far apart packets leave a link that is full of the largest there are.
+fn gap(link: &LinkSpec, flows: &[Flow]) -> Duration {
+    let largest = flows.iter().map(|flow| flow.receiving.data_size()).max().unwrap_or(0);
+    Duration::from_nanos(u64::from(largest) * 8_000_000_000 / link.rate.as_bps())
 }
 
 /// A packet that comes to a link changes nothing elsewhere before this has passed: it must be sent and travel, and a meter's
