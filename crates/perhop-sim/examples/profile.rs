@@ -30,13 +30,18 @@ fn network(flows: u64, seconds: u64, spread: bool) -> Network {
             let mut flow = base[n as usize % 40].clone();
             flow.name = n.to_string();
             if spread {
-                let delay = Duration::from_nanos(1_000_000 + 20_000_000 * n / flows);
+                // Round trips from 60 to 140 ms; neighbours in number are far apart.
+                let delay = Duration::from_nanos(5_000_000 + 20_000_000 * (n * 7 % flows) / flows);
                 flow.access.as_mut().expect("hosts have a link").delay = delay;
+                flow.egress.clone_from(&flow.access);
             }
             flow
         })
         .collect();
     for link in &mut network.links {
+        if spread {
+            link.delay = Duration::from_millis(20);
+        }
         link.rate = Bitrate::from_bps(link.rate.as_bps() * times).expect("above zero");
     }
     network

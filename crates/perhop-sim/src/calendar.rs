@@ -29,13 +29,18 @@ const SPAN: u32 = 28;
 const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
 /// Entries a bucket should hold: outside of this, the width is changed. Buckets that must be sorted should be shorter.
 const FILL_IN_ORDER: std::ops::RangeInclusive<u64> = 16..=64;
-const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 4..=12;
+const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 8..=24;
 /// Buckets opened between two reviews, unless they hold far too much: at first, and at most. Each change doubles it, so that changes cost little.
 const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
 /// What has room for more entries than this is not kept for other buckets: they would not fill it.
 const ROOMY: usize = 128;
-/// Up to this many entries are sorted in place by insertion.
+/// Up to this many entries are sorted in place by insertion, or by their ranks.
 const SHORT: usize = 64;
+/// A place in a short bucket and a time within the widest fit into 32 bits together.
+const PLACE_BITS: u32 = 8;
+const _: () = assert!(PLACE_BITS + *SHIFTS.end() <= 32 && SHORT <= 1 << PLACE_BITS);
+/// Comparisons that processors make at once.
+const LANES: usize = 8;
 
 /// Pending entries, in the order of (time, rank, addition). That order is part of the simulator's contract: it does not
 /// depend on the calendar's build, nor on its buckets' width.
@@ -44,6 +49,8 @@ pub struct Calendar<T> {
     /// Entries of the bucket being handled, in order; those before `taken` are past.
     current: Vec<T>,
     taken: usize,
+    /// Room to sort in.
+    sorted: Vec<T>,
     /// The absolute number of that bucket: the time of its beginning >> shift.
     number: u64,
     shift: u32,
@@ -127,6 +134,7 @@ impl<T: Timed> Calendar<T> {
         Self {
             current: Vec::new(),
             taken: 0,
+            sorted: Vec::new(),
             number: 0,
             shift,
             wheel: (0..1 << size).map(|_| Vec::new()).collect(),
@@ -288,10 +296,37 @@ impl<T: Timed> Calendar<T> {
         if !self.far.is_empty() {
             self.fetch();
         }
+        if self.disorder && self.current.len() <= SHORT {
+            self.moved += self.sort_by_ranks();
+        }
         self.moved += sort(&mut self.current);
         prefetch(&self.wheel[self.bucket(number + 1)]);
         self.opened += 1;
         true
+    }
+
+    /// Sorts the short bucket that was just opened by time, and tells by how many places entries moved.
+    ///
+    /// An entry's place is the number of those that come before it. To count them takes more comparisons than to insert one
+    /// after the other, but not one branch that depends on the outcome, which random order would make costly.
+    #[inline(never)]
+    fn sort_by_ranks(&mut self) -> u64 {
+        // Time within the bucket and place so far: no two are alike, and of entries at one time the first comes first.
+        let mut keys = [u32::MAX; SHORT];
+        let within = (1 << self.shift) - 1;
+        for (place, (key, entry)) in keys.iter_mut().zip(&self.current).enumerate() {
+            *key = ((entry.at().as_nanos() & within) as u32) << PLACE_BITS | place as u32;
+        }
+        let all = &keys[..self.current.len().next_multiple_of(LANES)];
+        self.sorted.clone_from(&self.current);
+        let mut moved = 0;
+        for (place, entry) in self.current.iter().enumerate() {
+            let rank = all.iter().map(|&other| u32::from(other < keys[place])).sum::<u32>() as usize;
+            self.sorted[rank] = *entry;
+            moved += rank.abs_diff(place) as u64;
+        }
+        std::mem::swap(&mut self.current, &mut self.sorted);
+        moved / 2
     }
 
     /// Takes from the heap what now lies within the wheel. It was added before whatever is there, so it goes first.
@@ -345,8 +380,8 @@ impl<T: Timed> Calendar<T> {
     /// Fits the buckets' width to how thick entries come, and their number to how far ahead. Only between two buckets.
     #[cold]
     fn review(&mut self) {
-        // Shorter buckets show less of the disorder, so what ends it lies far below what begins it.
-        self.disorder = self.moved > if self.disorder { self.found / 16 } else { self.found };
+        // Shorter buckets show less of the disorder, so what ends it lies below what begins it.
+        self.disorder = self.moved > if self.disorder { self.found } else { 3 * self.found };
         let wanted = if self.disorder { FILL_IN_DISORDER } else { FILL_IN_ORDER };
         let fill = (self.found / self.opened).max(1);
         let shift = if fill > *wanted.end() {
