@@ -15,7 +15,6 @@ use perhop_core::{
 use crate::calendar::Calendar;
 use crate::control::{Channels, Post};
 use crate::events::{Event, EventQueue, SourceId};
-use crate::link::Wire;
 use crate::network::{AccessSpec, FlowSpec, Marking, TransportSpec};
 use crate::outcome::FlowOutcome;
 use crate::packet::{ANSWER, Content, SimPacket};
@@ -27,6 +26,7 @@ use crate::transport::tfrc::{TfrcReceiver, TfrcSender};
 use crate::transport::transit::TransitMeter;
 use crate::transport::udp::UdpSender;
 use crate::transport::{Received, Receiver, Sender, SenderStatistics, Source, Transmit};
+use crate::wire::Wire;
 
 /// The next look at a receiver that has passed the run's end: any packet comes after it.
 const PAST_THE_END: Instant = Instant::ZERO;

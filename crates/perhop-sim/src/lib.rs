@@ -21,19 +21,21 @@ mod link;
 mod network;
 mod outcome;
 mod packet;
+mod port;
 mod prefetch;
 mod probe;
 mod simulation;
 mod traffic;
 pub mod transport;
 mod windows;
+mod wire;
 
 pub use histogram::DelayHistogram;
-pub use link::Service;
 pub use network::{
     AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec, SharedMeter, TransportSpec,
 };
 pub use outcome::{ClassOutcome, DelayOutcome, FlowOutcome, LinkOutcome, Outcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
 pub use simulation::Simulation;
+pub use traffic::Service;
 pub use windows::{WindowControl, WindowSource};

@@ -1,5 +1,4 @@
-//! Links: those that flows share, each with what comes to it, a port with its queue, a serializer and a delay; and wires,
-//! the private links between a host and its router.
+//! Links that flows share: a port with its queue, and a wire behind it.
 //!
 //! A queue that decides at its tail needs no event per departure: when a packet is accepted, its service start and its
 //! arrival at the far end are already known. Such a port keeps a ring of service starts and lets packets "leave" when
@@ -16,26 +15,12 @@ use perhop_core::control::Message;
 use perhop_core::scheduler::{
     AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenBooks, ForeseenFifo, SchedulerParams,
 };
-use perhop_core::{
-    Bitrate, Color, Context, Counters, Duration, Environment, Header, Instant, Ledger, Packet, Rng,
-    Serializer,
-};
+use perhop_core::{Bitrate, Context, Duration, Environment, Header, Instant, Packet, Rng};
 
-use crate::histogram::DelayHistogram;
 use crate::packet::{Queued, SimPacket};
-use crate::traffic::Traffic;
-
-/// How a run is driven.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Service {
-    /// Departures are worked out on arrival, without events, where the queue decides at its tail; what nobody else can
-    /// change is done at once; links run ahead of one another as far as they may: the fast path.
-    #[default]
-    OnDemand,
-    /// One event at the end of each transmission asks the discipline for the next packet, each hop is an event, and all
-    /// happen in the order of time: the plain way, against which the other is tested.
-    ByEvent,
-}
+use crate::port::{PortStatistics, PortView};
+use crate::traffic::{Service, Traffic};
+use crate::wire::Wire;
 
 /// One direction of a link that flows share.
 #[derive(Clone, Debug)]
@@ -48,78 +33,12 @@ pub(crate) struct Link {
     leads_on: bool,
 }
 
-/// Sends packets one after the other, and takes them to the far end. A link between a host and its router is no more than
-/// that: endless and unobserved.
-#[derive(Clone, Debug)]
-pub(crate) struct Wire {
-    busy_until: Instant,
-    delay: Duration,
-    /// Packets of this size take this many nanoseconds, exactly. Most packets on a wire are of one size.
-    size: u16,
-    nanos: u32,
-    /// For those that do not; `None` in place of a wire, where a host sits at its router.
-    serializer: Option<Box<Serializer>>,
-}
-
-const _: () = assert!(size_of::<Wire>() == 32);
-
-impl Wire {
-    /// An idle one.
-    pub(crate) fn new(rate: Bitrate, delay: Duration) -> Self {
-        Self { delay, serializer: Some(Box::new(Serializer::new(rate))), ..Self::none() }
-    }
-
-    /// In place of a wire: the host sits at its router.
-    pub(crate) fn none() -> Self {
-        Self { busy_until: Instant::ZERO, delay: Duration::ZERO, size: 0, nanos: 0, serializer: None }
-    }
-
-    /// When everything is sent that was put on it.
-    #[inline(always)]
-    pub(crate) fn busy_until(&self) -> Instant {
-        self.busy_until
-    }
-
-    /// Puts `size` bytes on the wire as soon as it is free, and says when they reach the far end.
-    #[inline(always)]
-    pub(crate) fn pass(&mut self, size: u16, now: Instant) -> Instant {
-        if size != self.size {
-            return self.pass_other(size, now);
-        }
-        self.busy_until = self.busy_until.max(now) + Duration::from_nanos(u64::from(self.nanos));
-        self.busy_until + self.delay
-    }
-
-    #[cold]
-    fn pass_other(&mut self, size: u16, now: Instant) -> Instant {
-        let Some(serializer) = &mut self.serializer else { return now };
-        self.busy_until = serializer.transmit(size, self.busy_until.max(now));
-        if let Some(nanos) = serializer.exactly(size).and_then(|nanos| u32::try_from(nanos).ok()) {
-            (self.size, self.nanos) = (size, nanos);
-        }
-        self.busy_until + self.delay
-    }
-}
-
 #[derive(Clone, Debug)]
 enum Port {
     /// Endless and unobserved: an uncongested reverse path.
     Open,
     OnDemand(Box<OnDemandPort>),
     ByEvent(Box<ByEventPort>),
-}
-
-/// What is counted at a port besides packets.
-#[derive(Clone, Debug)]
-pub struct PortStatistics {
-    window: (Instant, Instant),
-    /// Sum of the times that packets waited within the window, in nanoseconds.
-    waited: u64,
-    /// Bytes whose transmission began within the window, and the last of these transmissions: its start and size.
-    bytes: u64,
-    last: (Instant, u16),
-    /// Waiting times of packets that arrived after the warm-up, by class.
-    pub delays: Vec<DelayHistogram>,
 }
 
 #[derive(Clone, Debug)]
@@ -141,63 +60,6 @@ struct ByEventPort {
     waits_until: Instant,
     /// When it is to be served.
     serves: BinaryHeap<Reverse<Instant>>,
-}
-
-impl PortStatistics {
-    fn new(window: (Instant, Instant), classes: usize) -> Self {
-        let delays = vec![DelayHistogram::default(); classes];
-        Self { window, waited: 0, bytes: 0, last: (window.0, 0), delays }
-    }
-
-    /// A packet that came at `arrived` begins its transmission, now or later.
-    #[inline(always)]
-    fn serve(&mut self, class: usize, arrived: Instant, service: Instant, size: u16, color: Color) {
-        let (begin, end) = self.window;
-        if arrived < begin || service >= end {
-            return self.serve_outside(class, arrived, service, size, color);
-        }
-        let waited = service.since(arrived);
-        self.waited += waited.as_nanos();
-        self.bytes += u64::from(size);
-        self.last = (service, size);
-        self.delays[class].record(color, waited);
-    }
-
-    /// As [`serve`](Self::serve), not quite within the window.
-    #[cold]
-    fn serve_outside(&mut self, class: usize, arrived: Instant, service: Instant, size: u16, color: Color) {
-        let (begin, end) = self.window;
-        self.wait(arrived, service);
-        if service >= begin && service < end {
-            self.bytes += u64::from(size);
-            self.last = (service, size);
-        }
-        if arrived >= begin && service <= end {
-            self.delays[class].record(color, service.since(arrived));
-        }
-    }
-
-    /// A packet waited from `arrived` until then.
-    #[inline]
-    fn wait(&mut self, arrived: Instant, until: Instant) {
-        let (begin, end) = self.window;
-        self.waited += until.min(end).since(arrived.max(begin)).as_nanos();
-    }
-
-    /// Mean number of packets waiting over the measured time, by Little's law: the sum of their waits over the time.
-    pub fn mean_packets(&self) -> f64 {
-        self.waited as f64 / self.window.1.since(self.window.0).as_nanos() as f64
-    }
-
-    /// Share of the measured time in which a link of this rate transmitted, the packet at its end counted as far as it
-    /// got.
-    pub fn utilization(&self, rate: Bitrate) -> f64 {
-        let (begin, end) = self.window;
-        let seconds = |bytes: u64| bytes as f64 * 8.0 / rate.as_bps() as f64;
-        let (service, size) = self.last;
-        let beyond = (seconds(u64::from(size)) - end.since(service).as_secs_f64()).max(0.0);
-        (seconds(self.bytes) - beyond) / end.since(begin).as_secs_f64()
-    }
 }
 
 impl Link {
@@ -342,32 +204,6 @@ impl Link {
     }
 }
 
-/// A look at a port.
-#[derive(Clone, Debug)]
-pub struct PortView<'a> {
-    /// The name and the books of each class of packets that the queue tells apart; at least one.
-    pub classes: Vec<(&'a str, &'a Ledger)>,
-    /// Waiting times and bytes.
-    pub statistics: &'a PortStatistics,
-    /// What the queue and its rules keep track of.
-    pub gauges: Vec<(String, f64)>,
-}
-
-impl PortView<'_> {
-    /// Packets of each color that wait.
-    pub fn waiting(&self) -> [u64; 3] {
-        Color::ALL
-            .map(|color| self.classes.iter().map(|(_, ledger)| ledger.occupancy.packets_of(color)).sum())
-    }
-
-    /// Everything that went through.
-    pub fn counters(&self) -> Counters {
-        let mut all = Counters::default();
-        self.classes.iter().for_each(|(_, ledger)| all.add(&ledger.counters));
-        all
-    }
-}
-
 /// Packets that come to a link, one after the other.
 struct Pass<'a> {
     packets: &'a [SimPacket],
@@ -487,18 +323,5 @@ impl ByEventPort {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packets_arrive_after_waiting_serialization_and_delay() {
-        let mut wire = Wire::new(Bitrate::from_bps(8_000_000).unwrap(), Duration::from_millis(5));
-        let arrivals = [0, 1].map(|_| wire.pass(1000, Instant::ZERO));
-        assert_eq!(arrivals, [6_000_000, 7_000_000].map(Instant::from_nanos));
-        assert_eq!(Wire::none().pass(1000, Instant::from_nanos(7)), Instant::from_nanos(7));
     }
 }

@@ -3,7 +3,7 @@
 use perhop_core::{Bitrate, Color, Counters, Duration, Instant, Ledger};
 
 use crate::histogram::DelayHistogram;
-use crate::link::PortView;
+use crate::port::PortView;
 use crate::probe::Series;
 use crate::transport::SenderStatistics;
 

@@ -2,8 +2,8 @@
 
 use perhop_core::{Color, Duration, Instant, Ledger};
 
-use crate::link::PortView;
 use crate::network::Network;
+use crate::port::PortView;
 
 /// Samples of every flow and every ruled queue. Row k of a flow table is the state at `times[k]`.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -16,12 +16,12 @@ use crate::calendar::Calendar;
 use crate::control::{Channels, Hearer, Post};
 use crate::events::{Event, EventQueue, SourceId};
 use crate::flow::{Flow, NO_LINK, Route};
-use crate::link::{Link, Service};
+use crate::link::Link;
 use crate::network::{LinkSpec, Marking, Network, NoRoute, SharedMeter, TransportSpec};
 use crate::outcome::{LinkOutcome, Outcome};
 use crate::packet::SimPacket;
 use crate::probe::{Looks, QueueSeries, Series};
-use crate::traffic::{Step, Traffic};
+use crate::traffic::{Service, Step, Traffic};
 use crate::windows::{Steering, WindowSource};
 
 /// A run in progress.

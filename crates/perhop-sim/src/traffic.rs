@@ -9,10 +9,21 @@ use crate::calendar::Calendar;
 use crate::control::{Channels, Post};
 use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, Way};
-use crate::link::Service;
 use crate::packet::{Content, SimPacket};
 use crate::probe::{Looks, Series};
 use crate::windows::Steering;
+
+/// How a run is driven.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Service {
+    /// Departures are worked out on arrival, without events, where the queue decides at its tail; what nobody else can
+    /// change is done at once; links run ahead of one another as far as they may: the fast path.
+    #[default]
+    OnDemand,
+    /// One event at the end of each transmission asks the discipline for the next packet, each hop is an event, and all
+    /// happen in the order of time: the plain way, against which the other is tested.
+    ByEvent,
+}
 
 /// One step of a route. Hosts put packets on their own wires when they send them, so a route begins behind that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,71 @@
+//! Wires: what takes packets from one end to the other. A link between a host and its router is no more than that.
+
+#![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
+
+use perhop_core::{Bitrate, Duration, Instant, Serializer};
+
+/// Sends packets one after the other, and takes them to the far end. A link between a host and its router is no more than
+/// that: endless and unobserved.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    busy_until: Instant,
+    delay: Duration,
+    /// Packets of this size take this many nanoseconds, exactly. Most packets on a wire are of one size.
+    size: u16,
+    nanos: u32,
+    /// For those that do not; `None` in place of a wire, where a host sits at its router.
+    serializer: Option<Box<Serializer>>,
+}
+
+const _: () = assert!(size_of::<Wire>() == 32);
+
+impl Wire {
+    /// An idle one.
+    pub(crate) fn new(rate: Bitrate, delay: Duration) -> Self {
+        Self { delay, serializer: Some(Box::new(Serializer::new(rate))), ..Self::none() }
+    }
+
+    /// In place of a wire: the host sits at its router.
+    pub(crate) fn none() -> Self {
+        Self { busy_until: Instant::ZERO, delay: Duration::ZERO, size: 0, nanos: 0, serializer: None }
+    }
+
+    /// When everything is sent that was put on it.
+    #[inline(always)]
+    pub(crate) fn busy_until(&self) -> Instant {
+        self.busy_until
+    }
+
+    /// Puts `size` bytes on the wire as soon as it is free, and says when they reach the far end.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, size: u16, now: Instant) -> Instant {
+        if size != self.size {
+            return self.pass_other(size, now);
+        }
+        self.busy_until = self.busy_until.max(now) + Duration::from_nanos(u64::from(self.nanos));
+        self.busy_until + self.delay
+    }
+
+    #[cold]
+    fn pass_other(&mut self, size: u16, now: Instant) -> Instant {
+        let Some(serializer) = &mut self.serializer else { return now };
+        self.busy_until = serializer.transmit(size, self.busy_until.max(now));
+        if let Some(nanos) = serializer.exactly(size).and_then(|nanos| u32::try_from(nanos).ok()) {
+            (self.size, self.nanos) = (size, nanos);
+        }
+        self.busy_until + self.delay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_arrive_after_waiting_serialization_and_delay() {
+        let mut wire = Wire::new(Bitrate::from_bps(8_000_000).unwrap(), Duration::from_millis(5));
+        let arrivals = [0, 1].map(|_| wire.pass(1000, Instant::ZERO));
+        assert_eq!(arrivals, [6_000_000, 7_000_000].map(Instant::from_nanos));
+        assert_eq!(Wire::none().pass(1000, Instant::from_nanos(7)), Instant::from_nanos(7));
+    }
+}
