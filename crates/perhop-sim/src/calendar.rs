@@ -383,7 +383,8 @@ impl<T: Timed> Calendar<T> {
         // Shorter buckets show less of the disorder, so what ends it lies below what begins it.
         self.disorder = self.moved > if self.disorder { self.found } else { 3 * self.found };
         let wanted = if self.disorder { FILL_IN_DISORDER } else { FILL_IN_ORDER };
-        let fill = (self.found / self.opened).max(1);
+        // A bucket may fill without having been opened: the first one, and one that went on after the last review.
+        let fill = (self.found / self.opened.max(1)).max(1);
         let shift = if fill > *wanted.end() {
             self.shift.saturating_sub((fill / *wanted.start()).ilog2().max(1))
         } else if fill < *wanted.start() {
@@ -546,6 +547,17 @@ mod tests {
         assert!(calendar.shift < 18, "{}", calendar.shift);
         run(&mut calendar, end, 50_000_000);
         assert!(calendar.shift > 22, "{}", calendar.shift);
+    }
+
+    #[test]
+    fn a_crowd_in_a_bucket_that_was_never_opened() {
+        let mut calendar = Calendar::default();
+        for added in (0..40_000).rev() {
+            calendar.push(Entry { at: Instant::ZERO, rank: 0, added });
+        }
+        calendar.push(Entry { at: at(1_000_000), rank: 0, added: 0 });
+        let taken: Vec<_> = std::iter::from_fn(|| calendar.pop(Instant::NEVER)).collect();
+        assert_eq!((taken.len(), taken.last().unwrap().at), (40_001, at(1_000_000)));
     }
 
     #[test]
