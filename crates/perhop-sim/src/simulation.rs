@@ -64,6 +64,10 @@ impl Simulation {
     /// A flow's endpoints are not connected, or not by its path.
     pub fn with_service(network: &Network, seed: u64, service: Service) -> Result<Self, NoRoute> {
         let looks = Looks::new(network);
+        let (flows, steps) = flows_of(network, seed, &looks)?;
+        let lookahead = lookahead(network, &flows);
+        // What takes no time at all cannot be done ahead of its time without changing the order of what comes at that time.
+        let service = if lookahead.is_zero() { Service::ByEvent } else { service };
         let mut observed = Vec::new();
         let links = network.links.iter().enumerate().map(|(number, spec)| match spec.queue.clone() {
             None => Link::open(spec.rate, spec.delay),
@@ -74,7 +78,6 @@ impl Simulation {
             }
         });
         let mut links: Vec<Link> = links.collect();
-        let (flows, steps) = flows_of(network, seed, &looks)?;
         for pair in steps.windows(2) {
             if let [Step::Metered(link), _] = pair {
                 links[*link as usize].set_metered();
@@ -89,7 +92,7 @@ impl Simulation {
             now: Instant::ZERO,
             end: looks.end(),
             lookahead: match service {
-                Service::OnDemand => lookahead(network, &flows),
+                Service::OnDemand => lookahead,
                 Service::ByEvent => STEP_BY_STEP,
             },
             traffic: Traffic {
@@ -390,23 +393,25 @@ fn gap(link: &LinkSpec, flows: &[Flow]) -> Duration {
 }
 
 /// A packet that comes to a link changes nothing elsewhere before this has passed: it must be sent and travel, and a meter's
-/// news of it must. Where flows that come over several links share a meter, links keep step.
+/// news of it must. Where flows that come over several links share a meter, links keep step. Zero, if packets may pass a
+/// link in less than the clock's nanosecond.
 fn lookahead(network: &Network, flows: &[Flow]) -> Duration {
+    let smallest = flows.iter().map(|flow| flow.receiving.smallest_packet()).min().unwrap_or(0);
+    let pass = network.links.iter().map(|link| {
+        link.delay + Duration::from_nanos(u64::from(smallest) * 8_000_000_000 / link.rate.as_bps())
+    });
+    let pass = pass.min().unwrap_or(STEP_BY_STEP);
     let mut leads_to = vec![NO_LINK; network.shared_meters.len()];
     for (spec, flow) in network.flows.iter().zip(flows) {
         let Marking::Edge(shared) = spec.marking else { continue };
         let first_link = flow.sending.first_link;
         if ![NO_LINK, first_link].contains(&leads_to[shared]) {
-            return STEP_BY_STEP;
+            return pass.min(STEP_BY_STEP);
         }
         leads_to[shared] = first_link;
     }
-    let smallest = flows.iter().map(|flow| flow.receiving.smallest_packet()).min().unwrap_or(0);
-    let pass = network.links.iter().map(|link| {
-        link.delay + Duration::from_nanos(u64::from(smallest) * 8_000_000_000 / link.rate.as_bps())
-    });
     let news = network.flows.iter().filter_map(|flow| flow.out_feedback).filter(|delay| !delay.is_zero());
-    pass.chain(news).min().unwrap_or(STEP_BY_STEP).max(STEP_BY_STEP)
+    news.fold(pass, Duration::min)
 }
 
 /// A meter that several flows share, with its random stream.

@@ -1,0 +1,194 @@
+"""The engine's fast path against its plain one, on random networks: they agree in every number."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+from perhop import _engine
+from perhop.store import pack
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T = TypeVar("T")
+
+SCENARIOS = 30
+"""In each batch; a batch takes about a second."""
+
+DELAYS = ["0s", "0s", "1ns", "137us", "1ms", "5ms", "999999ns"]
+RATES = ["8Mbps", "2Mbps", "1.7Mbps", "333kbps", "1Gbps"]
+INSTANT = ["400Gbps", "8000Gbps"]
+"""Acknowledgements pass such links in less than the clock's nanosecond."""
+
+LIMITS = ["1p", "3p", "10p", "20kB", "200p"]
+
+
+class Draw:
+    """Draws a scenario; what fits together only by chance is left to the parser to refuse."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - no secret
+        self.rates = RATES + self.random.choice([[], [], INSTANT])
+        self.routers = [f"R{number}" for number in range(self.random.randint(2, 4))]
+
+    def one(self, values: Sequence[T]) -> T:
+        return self.random.choice(values)
+
+    def some(self, **choices: Sequence[Any]) -> dict[str, Any]:
+        """Some of these keys, `_` for `-`, each with one of its values."""
+        drawn = {key.replace("_", "-"): self.one(values) for key, values in choices.items()}
+        return {key: value for key, value in drawn.items() if self.random.random() < 0.35}
+
+    def thresholds(self) -> str:
+        least = self.random.randint(1, 20)
+        return f"{least}/{least + self.random.randint(1, 40)}/{self.one(['0.02', '0.5'])}"
+
+    def rule(self) -> dict[str, Any]:
+        sets = {
+            "drop-tail": [],
+            "red": ["thresholds"],
+            "rio": ["in", "total"],
+            "rio-plus-out": ["in", "total", "out"],
+            "rio-three": ["in", "out-in", "out-out"],
+            "inverse-rate": ["in", "total"],
+            "abe": ["thresholds"],
+            "wred": ["yellow", "red"],
+            "dwred": ["out"],
+        }
+        aqm = self.one(list(sets))
+        more = {} if aqm == "drop-tail" else self.some(weight=[0.02, 1], wait=[False], gentle=[True])
+        return {"aqm": aqm, "limit": self.one(LIMITS), **more} | {key: self.thresholds() for key in sets[aqm]}
+
+    def queue(self) -> dict[str, Any]:
+        scheduler = self.one(["", "", "", "edf", "dsd", "priority", "drr", "wfq"])
+        if not scheduler:
+            return self.rule()
+        if scheduler == "edf":
+            return {"scheduler": "edf", "blue": self.one(["1ms", "50ms"]), "rule": self.rule()}
+        if scheduler == "dsd":
+            rule = {"aqm": "drop-tail", "limit": self.one(LIMITS)}
+            more = self.some(bias=[0.5], green_drop=["late"], control=["50ms"])
+            return {"scheduler": "dsd", "bound": self.one(["1ms", "20ms"]), "rule": rule, **more}
+        kinds = [{"dscp": 46}, {"color": "green"}, {"path": "pinned"}, {"service": "green"}]
+        matches: list[dict[str, Any]] = [{"match": self.one(kinds)}, {}]
+        share = self.some(cap=["100kbps"]) if scheduler == "priority" else self.some(rate=["50kbps"])
+        queues = [
+            {"name": f"q{number}", "rule": self.rule(), **match} for number, match in enumerate(matches)
+        ]
+        queues[0] |= share
+        more = self.some(excess=["idle"], meter=["tsw"]) if scheduler == "priority" else {}
+        return {"scheduler": scheduler, "queues": queues, **more}
+
+    def transport(self) -> dict[str, Any]:
+        size = self.some(packet=["1500B", "576B", "100B"])
+        kind = self.one(["tcp", "tcp", "tcp", "udp", "rap", "tfrc"])
+        jitter = self.some(jitter=[0, 0.5])
+        match kind:
+            case "udp":
+                periods = {"on": "100ms", "off": "70ms"}
+                pattern = self.one([{"udp": "cbr"}, {"udp": "on-off", **periods}])
+                return {**pattern, "rate": self.one(["100kbps", "1Mbps"]), **size, **jitter}
+            case "rap":
+                return {"rap": "aimd", "initial-rtt": "50ms", "max-rate": "4Mbps", **size, **jitter}
+            case "tfrc":
+                return {"tfrc": "rfc5348", "max-rate": "4Mbps", **size, **jitter}
+            case _:
+                more = self.some(
+                    ack=["1B", "1500B"],
+                    window=["5p", "20p"],
+                    initial_window=["4p"],
+                    delayed_ack=["1ms", "100ms"],
+                    handshake=[True],
+                    limited_transmit=[True],
+                    send_jitter=["1us", "10ms"],
+                    min_rto=["10ms"],
+                    initial_rto=["500ms"],
+                )
+                return {"tcp": self.one(["reno", "newreno", "two-windows"]), **size, **more}
+
+    def profile(self, name: str, *, controlled: bool) -> dict[str, Any] | str:
+        rate = {"rate": self.one(["100kbps", "1Mbps"])}
+        return self.one(
+            [
+                {"marker": "token-bucket", "burst": "5kB", **rate},
+                {"marker": "tsw", "window": "100ms", **rate},
+                {"marker": "three-precedence", **rate},
+                {"marker": "twam", **rate} if controlled else name,
+            ]
+        )
+
+    def access(self) -> dict[str, Any]:
+        return {"rate": self.one([*self.rates, "10Mbps"]), "delay": self.one([*DELAYS, "20ms"])}
+
+    def flow(self, number: int, path: Sequence[str]) -> dict[str, Any]:
+        transport = self.transport()
+        pinned = self.random.random() < 0.5
+        begin, end = (path[0], path[-1]) if pinned else self.random.sample(self.routers, 2)
+        marked = self.random.random() < 0.6
+        way: dict[str, Any] = {"path": "pinned"} if pinned else {"from": begin, "to": end}
+        if marked:
+            way["profile"] = self.profile(f"of {begin}", controlled=pinned and "tcp" in transport)
+            if "udp" not in transport:
+                way |= self.some(out_feedback=["0s", "1ns", "1ms"])
+        else:
+            way |= self.one([{"service": "green"}, {"color": "red"}, {"dscp": 46}, {}])
+        # Without an end to them, windows would turn over a network without delays for ever.
+        volume = self.some(volume=["1kB", "30kB"]) if "udp" in transport else {"volume": "30kB"}
+        access = {key: self.access() for key in self.some(access=[1], egress=[1])}
+        if "rap" in transport or "tfrc" in transport:  # Their timers go off each round trip, however short.
+            access["access"] = {"rate": "10Mbps", "delay": self.one(["1ms", "20ms"])}
+        when = self.some(start=["0s", "0s..100ms"], stop=["300ms"])
+        return {"name": f"f{number}", "transport": transport, **way, **access, **when, **volume}
+
+    def scenario(self) -> dict[str, Any]:
+        joined = [
+            *zip(self.routers, self.routers[1:], strict=False),
+            tuple(self.random.sample(self.routers, 2)),
+        ]
+        links: dict[str, Any] = {
+            f"l{number}": {"from": begin, "to": end, "rate": self.one(self.rates), "delay": self.one(DELAYS)}
+            for number, (begin, end) in enumerate(joined)
+        }
+        for link in links.values():
+            if self.random.random() < 0.7:
+                link["queue"] = self.queue()
+            if self.random.random() < 0.3:
+                link["reverse"] = {"queue": self.queue()}
+        path = self.routers if self.random.random() < 0.5 else self.routers[::-1]
+        control = {"interval": self.one(["1ms", "40ms", "33.3ms"]), **self.some(loss=[0.5])}
+        control["window"] = self.one(["sender", "in-flight", "passed"])
+        flows = [self.flow(number, path) for number in range(self.random.randint(1, 5))]
+        return {
+            "duration": "1s",
+            **self.some(warmup=["100ms", "70ms", "333.333ms", "999999999ns"]),
+            "links": links,
+            "paths": {"pinned": {"via": path, "control": control}},
+            "profiles": {f"of {router}": {"marker": "tsw", "rate": "500kbps"} for router in self.routers},
+            "flows": flows,
+            "probes": self.some(interval=["1ms", "70ms", "100ms", "333.333ms", "5s"]),
+        }
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_the_fast_path_and_the_plain_one_give_the_same_numbers(batch: int) -> None:
+    compared, packets = 0, 0
+    for seed in range(batch * 1000, (batch + 1) * 1000):
+        try:
+            scenario = _engine.scenario_from_json(json.dumps(Draw(seed).scenario()), "random")
+        except _engine.ScenarioError:
+            continue
+        fast = _engine.simulate(scenario, seed)
+        plain = _engine.simulate(scenario, seed, plainly=True)
+        packets += plain["packets"]
+        for run in (fast, plain):
+            del run["events"]
+        assert pack(fast) == pack(plain), f"{seed}: {scenario}"
+        compared += 1
+        if compared == SCENARIOS:
+            break
+    assert compared == SCENARIOS
+    assert packets > 1000
