@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perhop.sweep.journal import ENDING, Layout, Record, decode, encode, framed
+from perhop.sweep.journal import ENDING, MAGIC, Layout, Record, decode, encode, framed
 from perhop.sweep.store import ARCHIVE, RUNS, SCENARIOS, StoreError, SweepStore
 
 if TYPE_CHECKING:
@@ -96,12 +96,15 @@ def test_a_journal_cut_anywhere_keeps_every_whole_record() -> None:
 @pytest.mark.parametrize("bit", [1, 128])
 def test_a_flipped_bit_is_noticed_and_costs_little(bit: int) -> None:
     data = encode(FEW)
+    scenarios_end = len(encode(FEW[:2]))
     for place in range(len(data)):
         broken = bytearray(data)
         broken[place] ^= bit
         read = decode(bytes(broken))
         assert read.unreadable > 0
         assert set(names(read.records)) <= set(names(FEW))
+        lost = len(FEW) - len(read.records)
+        assert lost <= (0 if place < len(MAGIC) else 1 if place >= scenarios_end else 2), place
     last = bytearray(data)
     last[-1] ^= bit
     assert len(decode(bytes(last)).records) == 3

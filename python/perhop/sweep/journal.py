@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import struct
 import time
 import uuid
@@ -31,6 +32,8 @@ SYNC_EVERY_S = 1.0
 """A run that finishes this long after the last sync brings the next: for failing machines, not processes."""
 _HEAD = struct.Struct("<II")
 _LENGTH = struct.Struct("<I")
+_KIND = re.compile(rb"[SR]")
+"""What a record's content begins with."""
 _RUN = struct.Struct("<cIQd")
 
 
@@ -184,12 +187,13 @@ def encode(records: Sequence[Record]) -> bytes:
 def decode(data: bytes) -> Contents:
     """The runs in a journal's bytes, as far as they can be read.
 
-    A record that is broken in the middle costs that record: the next one is found by its length.
+    A record that is broken in the middle costs that record, whichever of its bytes it is: the next one is
+    found by its checksum.
     """
     layouts: dict[int, Layout] = {}
     records = []
     good = len(MAGIC) if data.startswith(MAGIC) else 0
-    for content in _contents(data) if good else ():
+    for content in _contents(data):
         record = _decode(content, layouts)
         if record is False:
             continue
@@ -207,16 +211,36 @@ def framed(content: bytes) -> bytes:
 
 def _contents(data: bytes) -> Iterator[bytes]:
     """The content of each record whose checksum holds."""
-    at = len(MAGIC)
-    while at + _HEAD.size <= len(data):
-        length, checksum = _HEAD.unpack_from(data, at)
-        end = at + _HEAD.size + length
-        if length == 0 or end > len(data):
-            return
-        content = data[at + _HEAD.size : end]
-        if zlib.crc32(content, zlib.crc32(data[at : at + _LENGTH.size])) == checksum:
+    at = len(MAGIC) if data.startswith(MAGIC) else 0
+    while at + _HEAD.size < len(data):
+        content = _content(data, at)
+        if content is None:
+            at = _next(data, at + 1)
+        else:
             yield content
-        at = end
+            at += _HEAD.size + len(content)
+
+
+def _content(data: bytes, at: int) -> bytes | None:
+    """The content of the record that begins here; None if none does, or its checksum fails."""
+    length, checksum = _HEAD.unpack_from(data, at)
+    content = data[at + _HEAD.size : at + _HEAD.size + length]
+    whole = 0 < length == len(content)
+    return (
+        content
+        if whole and zlib.crc32(content, zlib.crc32(data[at : at + _LENGTH.size])) == checksum
+        else None
+    )
+
+
+def _next(data: bytes, first: int) -> int:
+    """Where the next record may begin, from `first` on; the end if nowhere."""
+    for found in _KIND.finditer(data, first + _HEAD.size):
+        at = found.start() - _HEAD.size
+        # Looking at the length first keeps a long scan cheap: most bytes are no length of a record.
+        if _LENGTH.unpack_from(data, at)[0] <= len(data) - found.start() and _content(data, at) is not None:
+            return at
+    return len(data)
 
 
 def _scenario(number: int, layout: Layout) -> bytes:
