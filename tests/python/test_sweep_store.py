@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import gzip
 import math
 import multiprocessing
@@ -243,6 +244,36 @@ def test_two_writers_do_not_harm_each_other(tmp_path: Path) -> None:
         *range(100, 108),
         *range(200, 208),
     ]
+
+
+def test_a_journal_that_gets_its_name_in_the_meantime_harms_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path)
+    glob = type(tmp_path).glob
+
+    def stale(self: Path, pattern: str) -> list[Path]:
+        return [*glob(self, pattern), *([self / ".gone.new"] if pattern == ".*.new" else [])]
+
+    monkeypatch.setattr(type(tmp_path), "glob", stale)
+    assert opened(tmp_path) == (EXPECTED, [])
+
+
+def test_a_new_journal_that_is_taken_for_a_left_one_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = fcntl.flock
+
+    def late(file: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        for left in (tmp_path / "journals").glob(".*.new"):
+            left.unlink()
+        lock(file, operation)
+
+    with SweepStore(tmp_path, pytest.fail) as store:
+        monkeypatch.setattr(fcntl, "flock", late)
+        store.append(FEW)
+    assert opened(tmp_path) == (EXPECTED, [])
 
 
 def test_a_living_writers_journal_is_read_and_left_alone(tmp_path: Path) -> None:

@@ -154,7 +154,18 @@ class JournalWriter:
         self._size += len(data)
 
     def _create(self) -> int:
-        """A new journal, locked before it has its name: nobody can take it for one that was left."""
+        """A new journal; again if somebody who opens the store took the first for one that was left."""
+        try:
+            return self._create_once()
+        except FileNotFoundError:
+            return self._create_once()
+
+    def _create_once(self) -> int:
+        """A new journal, locked before it has its name: nobody takes it for one that was left after that.
+
+        Raises:
+            FileNotFoundError: Somebody did before the lock was ours.
+        """
         name = uuid.uuid4().hex
         new, path = (self._directory / f".{name}.new", self._directory / f"{name}{ENDING}")
         file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)

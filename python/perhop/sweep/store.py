@@ -221,7 +221,8 @@ class SweepStore:
         for partial in self._segments.glob(".*.partial"):
             partial.unlink()
         for left in self._journals.glob(".*.new"):
-            with left.open("rb") as file, contextlib.suppress(BlockingIOError):
+            # A writer that lives gives its new journal its name, or takes the lock, at any moment.
+            with contextlib.suppress(FileNotFoundError, BlockingIOError), left.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 left.unlink()
 
