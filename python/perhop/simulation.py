@@ -23,6 +23,8 @@ from perhop.runs import COLORS, Group, Run
 from perhop.statistics import estimate
 
 MAX_SEED = 2**64 - 1
+MAX_RUNS = 100_000
+"""Runs of one scenario that a command does at most."""
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 

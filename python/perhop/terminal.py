@@ -19,13 +19,11 @@ from perhop.errors import PerhopError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-MAX_RUNS = 100_000
-
 
 def place(text: object) -> Path:
     """A file name or directory as typed; an empty one would quietly mean the current directory."""
     if not str(text):
-        raise PerhopError("--out, --json: a name is empty; give one, such as `results`")
+        raise PerhopError("--out, --json, --store: a name is empty; give one, such as `results`")
     return Path(str(text))
 
 
@@ -49,8 +47,8 @@ Json = Annotated[
 
 def seeds(seed: int, runs: int) -> tuple[int, int]:
     """The first seed and the number of runs, checked."""
-    if runs > MAX_RUNS:
-        raise PerhopError(f"--runs must be at most {MAX_RUNS}, not {runs}")
+    if runs > simulation.MAX_RUNS:
+        raise PerhopError(f"--runs must be at most {simulation.MAX_RUNS:,}, not {runs}")
     simulation.seeds(seed, runs)
     return seed, runs
 

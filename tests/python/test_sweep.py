@@ -21,6 +21,7 @@ from perhop.errors import PerhopError, ScenarioError
 from perhop.measures import histogram_quantile
 from perhop.simulation import delay_quantiles
 from perhop.sweep.backend import LocalBackend, Task
+from perhop.sweep.document import fraction
 from perhop.sweep.job import Swept, Workplace, run_sweep
 from perhop.sweep.metrics import CATALOG, QUANTILES, names_of, quantiles
 from perhop.sweep.paths import put
@@ -203,6 +204,7 @@ def test_paths_take_the_longest_name_and_count_lists() -> None:
         ("runs = 3", "rums = 3", "sweep.toml: unknown key `rums`; did you mean `runs`?"),
         ("runs = 3", "runs = 0", "`runs` must be a whole number from 1, not 0"),
         ("runs = 3", 'runs = "3"', "`runs` must be a whole number"),
+        ("runs = 3", "runs = 1000000000000", "`runs` must be at most 100,000, not 1000000000000"),
         ("runs = 3", "seed = -1", "`seed` must be a whole number from 0"),
         ("runs = 3", 'metrics = "x"', "`metrics` must be a list of text"),
         ("runs = 3", 'metrics = ["flow.*"]', "`metrics`: nothing measured is called `flow.*`"),
@@ -229,6 +231,13 @@ def test_paths_take_the_longest_name_and_count_lists() -> None:
             "columns must be of one length: `x` has 3, `y` has 1",
         ),
         ("[grid]", '[list]\n"flows.gold.count" = [3]\n[grid]', "`flows.gold.count` is varied twice"),
+        ('duration = "1s"', '"flows.0.count" = 3', "[set] `flows.0.count` overwrites `flows.gold.count`"),
+        ("[grid]", '[list]\n"flows.0.count" = [3]\n[grid]', "`flows.0.count` overwrites `flows.gold.count`"),
+        (
+            'duration = "1s"',
+            '"links.bottleneck.queue" = { aqm = "drop-tail", limit = "9p" }',
+            "[set] `links.bottleneck.queue` overwrites `links.bottleneck.queue.total`",
+        ),
         ("[grid]", '[latin-hypercube]\nx = "1..2"\n[grid]', "`samples` must be a whole number from 1"),
         ("[grid]", '[latin-hypercube]\nsamples = 2\nx = "1kbps..2Mbps"\n[grid]', "the same unit"),
         ("[grid]", '[latin-hypercube]\nsamples = 2\nx = "5..2"\n[grid]', "the lower one"),
@@ -474,6 +483,9 @@ def test_a_failing_run_ends_the_sweep_and_keeps_what_finished(small: Path) -> No
     [
         (("--runs", "0"), "runs must be at least 1"),
         (("--jobs", "0"), "jobs must lie between"),
+        (("--until-ci", "2"), '--until-ci must be a fraction such as "2%"'),
+        (("--address", "head:6379"), "--address names a Ray cluster; give --backend ray, too"),
+        (("--store", ""), "--store: a name is empty"),
         (("--until-ci", "tight"), '--until-ci must be a fraction such as "2%"'),
         (("--store", "small.toml"), "--store small.toml: not a directory"),
         (("--backend", "cloud"), "--backend cloud: there are local and ray"),
@@ -491,6 +503,11 @@ def test_a_wrong_option_is_refused(
     assert "Traceback" not in done.err
     assert done.err.strip().splitlines()[-1].startswith("error: ")
     assert said in done.err
+
+
+@pytest.mark.parametrize("text", ["2%", " 2 % ", "0.02"])
+def test_a_width_is_a_percentage_or_a_fraction(text: str) -> None:
+    assert fraction(text, "--until-ci") == 0.02
 
 
 @pytest.mark.usefixtures("small")

@@ -166,6 +166,9 @@ def test_constraints_that_nothing_keeps_are_said(tmp_path: Path) -> None:
     [
         ("trials = 16", "trails = 16", "unknown key `trails`; did you mean `trials`?"),
         ("trials = 16", "trials = 0", "`trials` must be a whole number from 1"),
+        ("runs = 2", "runs = 1000000000000", "`runs` must be at most 100,000"),
+        ("validation-runs = 3", "validation-runs = 1000000000000", "`validation-runs` must be at most"),
+        ("[search]", '"flows.gold.count" = 2\n[search]', "[set] `flows.gold.count` overwrites"),
         ("trials = 16", 'sampler = "grid"', "`sampler` must be one of tpe, nsga-ii, not 'grid'"),
         ("objectives", "#", "needs `objectives`"),
         ('["minimize', '["lower', 'write such as "minimize rmse_to_targets_bps"'),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.inputs import read_text
-from perhop.sweep.paths import put
+from perhop.sweep.paths import Keys, put
 from perhop.sweep.space import text_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NAMED_TABLES = frozenset({"links", "flows", "paths", "profiles"})
 """The tables of a scenario that hold others by name."""
-_PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
+_FRACTION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,29 @@ class Base:
         """
         scenario: dict[str, Any] = json.loads(self.scenario)
         variables = self.variables
+        varied: dict[str, Keys] = {}
         for name, value in values.items():
             if name not in variables:
-                put(scenario, name, deepcopy(value), f"{self.origin}: `{name}`")
+                keys = put(scenario, name, deepcopy(value), f"{self.origin}: `{name}`")
+                self._still_varied(varied, keys, f"`{name}`")
+                varied[name] = keys
         for path, value in self.settings.items():
             where = f"{self.origin}: [set] `{path}`"
-            put(scenario, path, _filled(value, values, factors, where), where)
+            keys = put(scenario, path, _filled(value, values, factors, where), where)
+            self._still_varied(varied, keys, f"[set] `{path}`")
         return _engine.scenario_from_json(json.dumps(scenario), f"{self.origin}: {label}")
+
+    def _still_varied(self, varied: Mapping[str, Keys], keys: Keys, what: str) -> None:
+        """Refuse to overwrite a factor: tables would then show a value that no run had.
+
+        Raises:
+            PerhopError: A factor lies there.
+        """
+        for name, own in varied.items():
+            if own[: len(keys)] == keys:
+                raise PerhopError(
+                    f"{self.origin}: {what} overwrites `{name}`, which is varied; give one of them"
+                )
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -153,15 +169,19 @@ def table(data: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
     return found
 
 
-def whole(data: Mapping[str, Any], key: str, default: int, where: str, *, least: int = 1) -> int:
+def whole(
+    data: Mapping[str, Any], key: str, default: int, where: str, *, least: int = 1, most: int | None = None
+) -> int:
     """A whole number.
 
     Raises:
-        PerhopError: It is none, or too small.
+        PerhopError: It is none, too small or too large.
     """
     found = data.get(key, default)
     if isinstance(found, bool) or not isinstance(found, int) or found < least:
         raise PerhopError(f"{where}: `{key}` must be a whole number from {least}, not {found!r}")
+    if most is not None and found > most:
+        raise PerhopError(f"{where}: `{key}` must be at most {most:,}, not {found}")
     return found
 
 
@@ -198,8 +218,8 @@ def fraction(value: object, where: str) -> float:
         PerhopError: It is none, or it lies outside of 0 and 1.
     """
     number: object = value
-    if isinstance(value, str) and (found := _PERCENT.fullmatch(value)):
-        number = float(found[1]) / 100
+    if isinstance(value, str) and (found := _FRACTION.fullmatch(value)):
+        number = float(found[1]) / (100 if found[2] else 1)
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 1:
         raise PerhopError(f'{where} must be a fraction such as "2%", not {value!r}')
     return float(number)

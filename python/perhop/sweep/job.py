@@ -117,6 +117,8 @@ def open_backend(place: Workplace) -> Backend:
         PerhopError: There is none of this name, or what it needs is not installed.
     """
     if place.backend == "local":
+        if place.address is not None:
+            raise PerhopError("--address names a Ray cluster; give --backend ray, too")
         return LocalBackend(simulation.workers(place.jobs))
     if place.backend == "ray":
         jobs = None if place.jobs is None else simulation.workers(place.jobs)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from perhop.errors import PerhopError
 
+Keys: TypeAlias = "tuple[str | int, ...]"
+"""A place in a scenario: keys of tables and indices of lists, from the top."""
 
-def put(scenario: dict[str, Any], path: str, value: object, where: str) -> None:
+
+def put(scenario: dict[str, Any], path: str, value: object, where: str) -> Keys:
     """Set what a path names; the last key may be new, all before it must be there.
 
     Entries of a list are named by their `name`, or counted from 0. Names may hold dots: the longest name that
@@ -21,22 +24,27 @@ def put(scenario: dict[str, Any], path: str, value: object, where: str) -> None:
         value: What to put there.
         where: The place in the user's file, for messages.
 
+    Returns:
+        The place by keys and indices: the same for every name that it goes by.
+
     Raises:
         PerhopError: There is no such table.
     """
     table: Any = scenario
     rest, passed = path, ""
+    keys: Keys = ()
     while True:
         name = max((n for n in _names(table) if n == rest or rest.startswith(f"{n}.")), key=len, default=None)
         if name is None and isinstance(table, dict) and "." not in rest and rest:
             table[rest] = value
-            return
+            return (*keys, rest)
         if name is None:
             raise PerhopError(f"{where}: {_missing(table, rest, passed)}")
+        keys = (*keys, _index(table, name))
         if name == rest:
-            table[_index(table, name)] = value
-            return
-        table, rest = table[_index(table, name)], rest[len(name) + 1 :]
+            table[keys[-1]] = value
+            return keys
+        table, rest = table[keys[-1]], rest[len(name) + 1 :]
         passed = f"{passed}.{name}" if passed else name
 
 

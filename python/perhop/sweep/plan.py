@@ -119,7 +119,11 @@ def read_plan(path: Path, given: Given) -> Plan:
     base = document.read_base(data, path)
     until_ci = _until_ci(data, given, where)
     most = DEFAULT_RUNS if until_ci is None else DEFAULT_MOST_RUNS
-    runs = document.whole(data, "runs", most, where) if given.runs is None else given.runs
+    runs = (
+        document.whole(data, "runs", most, where, most=simulation.MAX_RUNS)
+        if given.runs is None
+        else given.runs
+    )
     seed = document.whole(data, "seed", 1, where, least=0) if given.seed is None else given.seed
     simulation.seeds(seed, runs)
     if until_ci is not None and until_ci.least > runs:

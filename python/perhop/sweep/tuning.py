@@ -171,9 +171,9 @@ def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int |
         tuple(_objective(text, where) for text in _required(data, "objectives", where)),
         tuple(_constraint(text, where) for text in document.texts(data, "constraints", (), where, least=0)),
         document.whole(data, "trials", DEFAULT_TRIALS, where) if trials is None else trials,
-        document.whole(data, "runs", DEFAULT_RUNS, where) if runs is None else runs,
+        document.whole(data, "runs", DEFAULT_RUNS, where, most=simulation.MAX_RUNS) if runs is None else runs,
         document.whole(data, "seed", 1, where, least=0) if seed is None else seed,
-        document.whole(data, "validation-runs", DEFAULT_VALIDATION_RUNS, where),
+        document.whole(data, "validation-runs", DEFAULT_VALIDATION_RUNS, where, most=simulation.MAX_RUNS),
         sampler,
         document.whole(data, "population", DEFAULT_POPULATION, where, least=2),
     )
