@@ -63,8 +63,7 @@ def plan_of(tmp_path: Path, text: str) -> Plan:
 
 def sweep(path: Path, store: Path, given: Given | None = None, jobs: int = 2) -> Swept:
     return run_sweep(
-        path,
-        given or Given(),
+        read_plan(path, given or Given()),
         Workplace(store, "local", jobs, None),
         say=lambda _: None,
         progress=lambda _what, _total: nullcontext(lambda: None),
@@ -278,7 +277,7 @@ def test_the_command_refuses_before_the_work(perhop: Perhop, tmp_path: Path) -> 
     assert (
         done.err.strip().splitlines()[-1].startswith("error: sweep.toml: `flows.god.count`: `flows` has no")
     )
-    assert not list((tmp_path / "kept").iterdir())
+    assert not (tmp_path / "kept").exists()
 
 
 # ---------------------------------------------------------------- what is measured
@@ -518,3 +517,13 @@ def test_a_pipe_gets_no_progress(perhop: Perhop, tmp_path: Path) -> None:
     assert done.err.splitlines() == [
         "4 points, 3 runs of each, until the 95 % intervals of flows.*.throughput_bps are within ±50 %"
     ]
+
+
+@pytest.mark.parametrize("command", ["sweep", "tune"])
+def test_a_file_that_is_refused_leaves_nothing_behind(tmp_path: Path, perhop: Perhop, command: str) -> None:
+    path = write(tmp_path, GRID)  # names a scenario that is not there
+    before = sorted(tmp_path.iterdir())
+    done = perhop(command, str(path), "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out"))
+    assert done.code == 2
+    assert done.err.startswith("error: ")
+    assert sorted(tmp_path.iterdir()) == before

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perhop.sweep.job import Workplace, run_sweep
-from perhop.sweep.plan import Given
+from perhop.sweep.plan import Given, read_plan
 from perhop.sweep.store import SweepStore
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 def undisturbed(directory: Path) -> str:
     swept = run_sweep(
-        directory / "sweep.toml",
-        Given(),
+        read_plan(directory / "sweep.toml", Given()),
         Workplace(directory / "undisturbed", "local", 2, None),
         say=lambda _: None,
         progress=lambda _what, _total: nullcontext(lambda: None),

@@ -14,7 +14,7 @@ import pytest
 
 from perhop.errors import PerhopError
 from perhop.sweep.job import Workplace, open_backend, run_sweep
-from perhop.sweep.plan import Given
+from perhop.sweep.plan import Given, read_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,8 +42,7 @@ MEMORY = 80_000_000
 
 def in_process(directory: Path, place: Workplace) -> Any:  # noqa: ANN401
     return run_sweep(
-        directory / "sweep.toml",
-        Given(),
+        read_plan(directory / "sweep.toml", Given()),
         place,
         say=lambda _: None,
         progress=lambda _what, _total: nullcontext(lambda: None),

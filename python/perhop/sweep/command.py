@@ -73,12 +73,12 @@ def sweep(
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
     simulation.workers(jobs)
+    planner, job = heavy("plan"), heavy("job")
+    plan = planner.read_plan(sweep_file, planner.Given(runs, seed, until_ci))
     json_path = prepared(store, out, json_file)
-    job = heavy("job")
-    given = heavy("plan").Given(runs, seed, until_ci)
     place = job.Workplace(store, backend, jobs, address)
     try:
-        swept = job.run_sweep(sweep_file, given, place, say=terminal.note, progress=terminal.progress)
+        swept = job.run_sweep(plan, place, say=terminal.note, progress=terminal.progress)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     command = terminal.command(
@@ -118,8 +118,8 @@ def tune(
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
     simulation.workers(jobs)
-    json_path = prepared(store, out, json_file)
     plan = heavy("tuning").read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
+    json_path = prepared(store, out, json_file)
     place = heavy("job").Workplace(store, backend, jobs, address)
     try:
         tuned = heavy("tune").tune(plan, place, say=terminal.note, progress=terminal.progress)

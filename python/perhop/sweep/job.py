@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.sweep.backend import LocalBackend
-from perhop.sweep.plan import read_plan
 from perhop.sweep.run import Counts, Runner, sweep
 from perhop.sweep.store import SweepStore
 from perhop.sweep.summary import summarize, to_json, to_text
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perhop.sweep.backend import Backend
-    from perhop.sweep.plan import Given, Plan
+    from perhop.sweep.plan import Plan
     from perhop.sweep.run import Progress
     from perhop.sweep.summary import PointSummary
 
@@ -62,23 +61,19 @@ class Swept:
         return to_json(self.plan, self.summaries)
 
 
-def run_sweep(
-    path: Path, given: Given, place: Workplace, *, say: Callable[[str], None], progress: Progress
-) -> Swept:
-    """Read a sweep, do what is missing, and estimate.
+def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Swept:
+    """Do what is missing of a sweep, and estimate.
 
     Args:
-        path: SWEEP.toml.
-        given: What the command line says instead of the file.
+        plan: What to do.
         place: Where runs are kept and computed.
         say: Told what is planned, and of whatever was broken in the store.
         progress: See `perhop.sweep.run.Progress`.
 
     Raises:
-        ScenarioError, PerhopError: The sweep is wrong, the store fails, or the backend cannot go on.
+        PerhopError: The store fails, or the backend cannot go on.
         KeyboardInterrupt: Ctrl-C; what had finished is in the store.
     """
-    plan = read_plan(path, given)
     say(planned(plan))
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
         runner = Runner(store, backend, progress, plan.until_ci.metrics if plan.until_ci else ())
