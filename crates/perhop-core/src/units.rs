@@ -10,6 +10,8 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use crate::Duration;
+
 /// Why a quantity's text was refused: what is wrong, then what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError(String);
@@ -103,6 +105,13 @@ impl Bitrate {
     /// Bits per second.
     pub const fn as_bps(self) -> u64 {
         self.0
+    }
+
+    /// How long `size` takes at this rate, rounded down to the nanosecond.
+    #[inline]
+    pub fn time_of(self, size: Bytes) -> Duration {
+        let nanos = u128::from(size.bits()) * 1_000_000_000 / u128::from(self.0);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
 
@@ -516,7 +525,6 @@ pub(crate) fn format_scaled(f: &mut fmt::Formatter<'_>, value: u64, suffixes: &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Duration;
     use proptest::prelude::*;
 
     #[test]

@@ -10,7 +10,7 @@
 
 use perhop_core::control::Message;
 use perhop_core::meter::AnyMeter;
-use perhop_core::{Bitrate, Duration, Environment, Imbalance, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Duration, Environment, Imbalance, Instant, Rng};
 
 use crate::calendar::Calendar;
 use crate::control::{Channels, Hearer, Post};
@@ -389,7 +389,7 @@ fn flows_of(network: &Network, seed: u64, looks: &Looks) -> Result<(Vec<Flow>, V
 /// How far apart packets leave a link that is full of the largest there are.
 fn gap(link: &LinkSpec, flows: &[Flow]) -> Duration {
     let largest = flows.iter().map(|flow| flow.receiving.data_size()).max().unwrap_or(0);
-    Duration::from_nanos(u64::from(largest) * 8_000_000_000 / link.rate.as_bps())
+    link.rate.time_of(Bytes::new(u64::from(largest)))
 }
 
 /// A packet that comes to a link changes nothing elsewhere before this has passed: it must be sent and travel, and a meter's
@@ -397,9 +397,8 @@ fn gap(link: &LinkSpec, flows: &[Flow]) -> Duration {
 /// link in less than the clock's nanosecond.
 fn lookahead(network: &Network, flows: &[Flow]) -> Duration {
     let smallest = flows.iter().map(|flow| flow.receiving.smallest_packet()).min().unwrap_or(0);
-    let pass = network.links.iter().map(|link| {
-        link.delay + Duration::from_nanos(u64::from(smallest) * 8_000_000_000 / link.rate.as_bps())
-    });
+    let smallest = Bytes::new(u64::from(smallest));
+    let pass = network.links.iter().map(|link| link.delay + link.rate.time_of(smallest));
     let pass = pass.min().unwrap_or(STEP_BY_STEP);
     let mut leads_to = vec![NO_LINK; network.shared_meters.len()];
     for (spec, flow) in network.flows.iter().zip(flows) {

@@ -57,9 +57,8 @@ pub struct IdleClock {
 impl IdleClock {
     /// A clock that counts packets of `mean_packet` at `rate`, idle from the start of the run.
     pub fn new(mean_packet: Bytes, rate: Bitrate) -> Self {
-        let nanos = u128::from(mean_packet.bits()) * 1_000_000_000 / u128::from(rate.as_bps());
-        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX).max(1);
-        Self { since: Some(Instant::ZERO), packet_time: Duration::from_nanos(nanos) }
+        let packet_time = rate.time_of(mean_packet).max(Duration::from_nanos(1));
+        Self { since: Some(Instant::ZERO), packet_time }
     }
 
     /// The server has been idle since `since`.

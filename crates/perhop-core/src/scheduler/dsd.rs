@@ -30,8 +30,8 @@ use crate::aqm::{AqmParams, Reason};
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
-    Block, Context, Duration, Environment, Header, Instant, Ledger, Occupancy, Packet, Probability,
-    Serializer,
+    Bitrate, Block, Bytes, Context, Duration, Environment, Header, Instant, Ledger, Occupancy, Packet,
+    Probability, Serializer,
 };
 
 /// When a green packet that cannot leave in time is dropped.
@@ -99,7 +99,7 @@ const fn fifty_ms() -> Duration {
 /// Two queues in order of arrival, and the virtual one that says when blue is due.
 #[derive(Clone, Debug)]
 pub struct Dsd<P> {
-    rate: u64,
+    rate: Bitrate,
     bound: Duration,
     green_drop: GreenDrop,
     refused_green: RefusedGreen,
@@ -164,7 +164,7 @@ impl<P: Packet> Block for Dsd<P> {
     fn new(params: DsdParams, environment: Environment) -> Self {
         let Environment { rate } = environment;
         Self {
-            rate: rate.as_bps(),
+            rate,
             bound: params.bound,
             green_drop: params.green_drop,
             refused_green: params.refused_green,
@@ -184,8 +184,7 @@ impl<P: Packet> Dsd<P> {
     /// How long these bytes take, rounded down: a packet that may wait to the nanosecond may.
     #[inline]
     fn time_of(&self, bytes: u64) -> Duration {
-        let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(self.rate);
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        self.rate.time_of(Bytes::new(bytes))
     }
 
     /// Sends a duplicate through the virtual queue: when its service starts there, or why it is dropped.
@@ -392,7 +391,7 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bitrate, FlowId, Rng};
+    use crate::{FlowId, Rng};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 

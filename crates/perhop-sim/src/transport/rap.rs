@@ -125,10 +125,8 @@ struct Outstanding {
 impl RapSender {
     /// A source of these parameters, which ends after `volume` bytes if one is given.
     pub fn new(params: &RapParams, volume: Option<Bytes>) -> Self {
-        let shortest_gap = params.max_rate.map_or(SHORTEST_GAP, |rate| {
-            let nanos = u128::from(params.packet.bits()) * 1_000_000_000 / u128::from(rate.as_bps());
-            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).max(SHORTEST_GAP)
-        });
+        let shortest_gap =
+            params.max_rate.map_or(SHORTEST_GAP, |rate| rate.time_of(params.packet).max(SHORTEST_GAP));
         // Before the first sample, as after one of the believed length: RFC 6298, (2.2).
         let initial_rto = params.initial_rtt.saturating_mul(3);
         Self {

@@ -100,8 +100,7 @@ impl UdpParams {
 
     /// The time from one packet to the next.
     fn gap(&self) -> Duration {
-        let nanos = u128::from(self.packet.bits()) * 1_000_000_000 / u128::from(self.rate.as_bps());
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1))
+        self.rate.time_of(self.packet).max(Duration::from_nanos(1))
     }
 }
 
