@@ -42,9 +42,8 @@ impl Serializer {
         self.busy_until
     }
 
-    /// The nanoseconds that `size` bytes take, if that is a whole number.
-    pub fn exactly(&mut self, size: u16) -> Option<u64> {
-        self.resize(size);
+    /// The nanoseconds that a packet of the last one's size takes, if that is a whole number.
+    pub fn exactly(&self) -> Option<u64> {
         let (_, nanos, remainder) = self.last;
         (remainder == 0).then_some(nanos)
     }

@@ -50,7 +50,7 @@ impl Wire {
     fn pass_other(&mut self, size: u16, now: Instant) -> Instant {
         let Some(serializer) = &mut self.serializer else { return now };
         self.busy_until = serializer.transmit(size, self.busy_until.max(now));
-        if let Some(nanos) = serializer.exactly(size).and_then(|nanos| u32::try_from(nanos).ok()) {
+        if let Some(nanos) = serializer.exactly().and_then(|nanos| u32::try_from(nanos).ok()) {
             (self.size, self.nanos) = (size, nanos);
         }
         self.busy_until + self.delay
@@ -67,5 +67,17 @@ mod tests {
         let arrivals = [0, 1].map(|_| wire.pass(1000, Instant::ZERO));
         assert_eq!(arrivals, [6_000_000, 7_000_000].map(Instant::from_nanos));
         assert_eq!(Wire::none().pass(1000, Instant::from_nanos(7)), Instant::from_nanos(7));
+    }
+
+    #[test]
+    fn sizes_that_take_whole_nanoseconds_and_others_share_a_wire_exactly() {
+        // 3 Gbit/s: 3 bytes take 8 ns, 1 byte takes 2.666… ns. Whatever the order, the serializer says when they are sent.
+        let rate = Bitrate::from_bps(3_000_000_000).unwrap();
+        let (mut wire, mut serializer) = (Wire::new(rate, Duration::ZERO), Serializer::new(rate));
+        for step in 0..200_u64 {
+            let (size, now) =
+                ([3, 3, 1, 3, 1, 1, 2][step as usize % 7], Instant::from_nanos(step * step % 900));
+            assert_eq!(wire.pass(size, now), serializer.transmit(size, now), "{step}");
+        }
     }
 }
