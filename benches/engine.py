@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benches import measuring
+from tests.oracle import process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,8 +68,8 @@ def run(scenario: Mapping[str, Any], seed: int) -> Run:
     """Runs a scenario once.
 
     Raises:
-        measuring.RunError: The engine refused it.
+        process.RunError: The engine refused it.
     """
     with tempfile.TemporaryDirectory() as folder:
-        cost = measuring.run(command(scenario, seed, Path(folder)))
+        cost = process.run(command(scenario, seed, Path(folder)))
     return Run(cost.user_seconds, answer(cost.output))

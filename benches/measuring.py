@@ -10,30 +10,19 @@ import os
 import re
 import shutil
 import statistics
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.oracle import process
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class RunError(RuntimeError):
-    """A program that was to be measured ended with an error; the message carries what it said."""
-
-
 class CountError(RuntimeError):
     """Instructions cannot be counted here; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """One run of a program: its own user CPU, and what it printed."""
-
-    user_seconds: float
-    output: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,27 +72,6 @@ def machine() -> str:
     return names[0] if names else "unknown processor"
 
 
-def run(command: Sequence[str]) -> Cost:
-    """Runs a program to its end.
-
-    Raises:
-        RunError: It ended with an error.
-    """
-    # Files rather than pipes, so that os.wait4 can collect the child and its own user time.
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(command, stdout=output, stderr=errors, stdin=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        errors.seek(0)
-        text, complaint = output.read(), errors.read().strip()
-    if process.returncode != 0:
-        raise RunError(
-            f"{Path(command[0]).name} ended with {process.returncode}: {complaint or text.strip()}"
-        )
-    return Cost(usage.ru_utime, text)
-
-
 @dataclass(frozen=True, slots=True)
 class Counted:
     """Instructions that one run executed, and what it printed."""
@@ -131,8 +99,8 @@ def count_instructions(command: Sequence[str]) -> Counted:
                 reasons.append(f"`{line[0]}` is not installed")
                 continue
             try:
-                output = run(line).output
-            except RunError as error:
+                output = process.run(line).output
+            except process.RunError as error:
                 reasons.append(str(error).splitlines()[0])
                 continue
             count = re.search(found, log.read_text(errors="replace"), re.MULTILINE)

@@ -30,6 +30,7 @@ from benches import measuring
 from benches.measuring import Spread, marginal
 from benches.peers import ns2, ns3, perhop_runner
 from benches.peers.settings import SETTINGS, Setting, Span
+from tests.oracle import process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -144,7 +145,7 @@ def _run(
     program: Program, setting: Setting, seconds: float, seed: int, folder: Path
 ) -> tuple[float, Packets]:
     network = replace(setting.network, duration_s=seconds)
-    cost = measuring.run(program.command(network, seed, folder))
+    cost = process.run(program.command(network, seed, folder))
     return cost.user_seconds, program.packets(cost.output, network)
 
 

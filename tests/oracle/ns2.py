@@ -21,12 +21,13 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from tests.oracle import process
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -315,19 +316,11 @@ def run(setting: Ns2Setting, seed: int) -> Ns2Run:
     """
     if reason := available():
         raise Ns2Error(reason)
-    # Files rather than pipes, so that os.wait4 can collect the child and its own user time.
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            command(setting, seed), stdout=output, stderr=errors, stdin=subprocess.DEVNULL
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        errors.seek(0)
-        text, complaint = output.read(), errors.read().strip()
-    if process.returncode != 0:
-        raise Ns2Error(f"ns ended with {process.returncode}: {complaint or text.strip()}")
-    return parse(text, setting, seed, usage.ru_utime)
+    try:
+        ended = process.run(command(setting, seed))
+    except process.RunError as error:
+        raise Ns2Error(str(error)) from None
+    return parse(ended.output, setting, seed, ended.user_seconds)
 
 
 def run_seeds(setting: Ns2Setting, seeds: Sequence[int], jobs: int | None = None) -> list[Ns2Run]:
