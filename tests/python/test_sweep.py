@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.python.sweeps import quietly
 
 import perhop as package
 from perhop import _engine
@@ -22,7 +22,7 @@ from perhop.measures import histogram_quantile
 from perhop.simulation import delay_quantiles
 from perhop.sweep.backend import LocalBackend, Task
 from perhop.sweep.document import fraction
-from perhop.sweep.job import Swept, Workplace, run_sweep
+from perhop.sweep.job import Swept, Workplace
 from perhop.sweep.metrics import CATALOG, QUANTILES, names_of, quantiles
 from perhop.sweep.paths import put
 from perhop.sweep.pictures import Marks, draw_all, drawn, html_plots
@@ -62,12 +62,7 @@ def plan_of(tmp_path: Path, text: str) -> Plan:
 
 
 def sweep(path: Path, store: Path, given: Given | None = None, jobs: int = 2) -> Swept:
-    return run_sweep(
-        read_plan(path, given or Given()),
-        Workplace(store, "local", jobs, None),
-        say=lambda _: None,
-        progress=lambda _what, _total: nullcontext(lambda: None),
-    )
+    return quietly(path, Workplace(store, "local", jobs, None), given)
 
 
 def factors(plan: Plan) -> list[tuple[Any, ...]]:

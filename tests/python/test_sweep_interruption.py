@@ -9,13 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.python.sweeps import quietly
 
-from perhop.sweep.job import Workplace, run_sweep
-from perhop.sweep.plan import Given, read_plan
+from perhop.sweep.job import Workplace
 from perhop.sweep.store import SweepStore
 
 if TYPE_CHECKING:
@@ -60,12 +59,7 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 
 def undisturbed(directory: Path) -> str:
-    swept = run_sweep(
-        read_plan(directory / "sweep.toml", Given()),
-        Workplace(directory / "undisturbed", "local", 2, None),
-        say=lambda _: None,
-        progress=lambda _what, _total: nullcontext(lambda: None),
-    )
+    swept = quietly(directory / "sweep.toml", Workplace(directory / "undisturbed", "local", 2, None))
     assert swept.work.simulated == ALL
     return swept.json()
 

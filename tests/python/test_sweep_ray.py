@@ -7,14 +7,13 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.python.sweeps import quietly
 
 from perhop.errors import PerhopError
-from perhop.sweep.job import Workplace, open_backend, run_sweep
-from perhop.sweep.plan import Given, read_plan
+from perhop.sweep.job import Workplace, open_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,12 +40,7 @@ MEMORY = 80_000_000
 
 
 def in_process(directory: Path, place: Workplace) -> Any:  # noqa: ANN401
-    return run_sweep(
-        read_plan(directory / "sweep.toml", Given()),
-        place,
-        say=lambda _: None,
-        progress=lambda _what, _total: nullcontext(lambda: None),
-    )
+    return quietly(directory / "sweep.toml", place)
 
 
 @pytest.fixture(scope="module")
