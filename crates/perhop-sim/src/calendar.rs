@@ -30,7 +30,8 @@ const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
 /// Entries a bucket should hold: outside of this, the width is changed. Buckets that must be sorted should be shorter.
 const FILL_IN_ORDER: std::ops::RangeInclusive<u64> = 16..=64;
 const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 8..=24;
-/// Buckets opened between two reviews, unless they hold far too much: at first, and at most. Each change doubles it, so that changes cost little.
+/// Buckets opened between two reviews, unless they hold far too much: at first, and at most. Each change doubles it, so
+/// that changes cost little.
 const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
 /// What has room for more entries than this is not kept for other buckets: they would not fill it.
 const ROOMY: usize = 128;

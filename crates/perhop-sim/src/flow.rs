@@ -299,7 +299,7 @@ impl Flow {
         }
     }
 
-    /// Sends whatever the sender wants on the wire, and makes sure that it is woken in time.
+    /// Sends whatever the sender wants on the wire.
     pub(crate) fn transmit(&mut self, now: Instant, mut way: Way<'_>) {
         let Self { sender, sending, datagrams, .. } = self;
         match sender {

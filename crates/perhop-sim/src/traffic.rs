@@ -71,8 +71,8 @@ impl Traffic {
     pub(crate) fn carry(&mut self, packet: SimPacket, at: Instant) {
         match self.steps[packet.step()] {
             Step::Shared(link) | Step::Metered(link) => self.inboxes[link as usize].push(packet.due(at)),
-            _ if self.service == Service::ByEvent => self.wait(packet, at),
             Step::Observed => self.wait(packet, at),
+            _ if self.service == Service::ByEvent => self.wait(packet, at),
             _ => self.approach(packet, at),
         }
     }
