@@ -13,6 +13,7 @@ mod block;
 pub mod control;
 mod counters;
 pub mod marker;
+pub mod measure;
 pub mod meter;
 mod occupancy;
 mod packet;

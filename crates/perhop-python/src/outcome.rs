@@ -1,9 +1,10 @@
 //! An outcome as Python dictionaries of numpy arrays; `_engine.pyi` documents the keys.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use perhop_core::measure::{DelayOutcome, LinkOutcome};
 use perhop_core::{Counters, Instant};
 use perhop_scenario::Scenario;
-use perhop_sim::{DelayOutcome, FlowOutcome, LinkOutcome, Outcome};
+use perhop_sim::{FlowOutcome, Outcome};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 

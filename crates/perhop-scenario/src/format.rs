@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use perhop_core::abe::Service;
 use perhop_core::aqm::AqmParams;
+use perhop_core::control::WindowControl;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{at_key, nested};
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration};
-use perhop_sim::WindowControl;
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::tfrc::TfrcParams;

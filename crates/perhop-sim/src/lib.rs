@@ -16,26 +16,21 @@ mod calendar;
 mod control;
 mod events;
 mod flow;
-mod histogram;
 mod link;
 mod network;
 mod outcome;
 mod packet;
-mod port;
 mod prefetch;
 mod probe;
 mod simulation;
 mod traffic;
 pub mod transport;
-mod windows;
 mod wire;
 
-pub use histogram::DelayHistogram;
 pub use network::{
     AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec, SharedMeter, TransportSpec,
 };
-pub use outcome::{ClassOutcome, DelayOutcome, FlowOutcome, LinkOutcome, Outcome};
+pub use outcome::{FlowOutcome, Outcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
 pub use simulation::Simulation;
 pub use traffic::Service;
-pub use windows::{WindowControl, WindowSource};

@@ -12,13 +12,13 @@ use std::collections::BinaryHeap;
 
 use perhop_core::aqm::{Aqm, RuleVisitor};
 use perhop_core::control::Message;
+use perhop_core::measure::{PortStatistics, PortView};
 use perhop_core::scheduler::{
     AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenBooks, ForeseenFifo, SchedulerParams,
 };
 use perhop_core::{Bitrate, Context, Duration, Environment, Header, Instant, Packet, Rng};
 
 use crate::packet::{Queued, SimPacket};
-use crate::port::{PortStatistics, PortView};
 use crate::traffic::{Service, Traffic};
 use crate::wire::Wire;
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use perhop_core::control::WindowControl;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Instant};
@@ -11,7 +12,6 @@ use crate::transport::rap::RapParams;
 use crate::transport::tcp::TcpParams;
 use crate::transport::tfrc::TfrcParams;
 use crate::transport::udp::UdpParams;
-use crate::windows::WindowControl;
 
 /// A router's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

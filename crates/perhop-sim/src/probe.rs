@@ -1,9 +1,9 @@
 //! Probes: what is looked at in regular intervals. They read and never change.
 
+use perhop_core::measure::PortView;
 use perhop_core::{Color, Duration, Instant, Ledger};
 
 use crate::network::Network;
-use crate::port::PortView;
 
 /// Samples of every flow and every ruled queue. Row k of a flow table is the state at `times[k]`.
 #[derive(Clone, Debug, Default, PartialEq)]

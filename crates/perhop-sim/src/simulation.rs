@@ -8,7 +8,8 @@
 //! At one time, things happen in this order: packets reach hosts, timers of flows go off, ports are served, packets reach
 //! links, control messages arrive, window controls look, the probe looks.
 
-use perhop_core::control::Message;
+use perhop_core::control::{Message, Steering, WindowSource};
+use perhop_core::measure::LinkOutcome;
 use perhop_core::meter::AnyMeter;
 use perhop_core::{Bitrate, Bytes, Duration, Environment, Imbalance, Instant, Rng};
 
@@ -18,11 +19,10 @@ use crate::events::{Event, EventQueue, SourceId};
 use crate::flow::{Flow, NO_LINK, Route};
 use crate::link::Link;
 use crate::network::{LinkSpec, Marking, Network, NoRoute, SharedMeter, TransportSpec};
-use crate::outcome::{LinkOutcome, Outcome};
+use crate::outcome::Outcome;
 use crate::packet::SimPacket;
 use crate::probe::{Looks, QueueSeries, Series};
 use crate::traffic::{Service, Step, Traffic};
-use crate::windows::{Steering, WindowSource};
 
 /// A run in progress.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
+use perhop_core::control::Steering;
 use perhop_core::meter::AnyMeter;
 use perhop_core::{Instant, Rng};
 
@@ -11,7 +12,6 @@ use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, Way};
 use crate::packet::{Content, SimPacket};
 use crate::probe::{Looks, Series};
-use crate::windows::Steering;
 
 /// How a run is driven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,9 +4,10 @@ mod common;
 
 use common::{aqm, duplex, flow, scheduler, tcp};
 use perhop_core::abe::Service;
+use perhop_core::measure::{ClassOutcome, LinkOutcome};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Color, Duration, Instant};
-use perhop_sim::{ClassOutcome, FlowSpec, LinkOutcome, Network, Outcome, Simulation, TransportSpec};
+use perhop_sim::{FlowSpec, Network, Outcome, Simulation, TransportSpec};
 
 /// The paper's router; 1000-byte packets on 5 Mbit/s take 1.6 ms.
 const RED: &str = r#""thresholds": "0/40/0.2", "limit": "60p", "weight": 0.02, "wait": false"#;

@@ -3,9 +3,10 @@
 mod common;
 
 use common::{RIO, aqm, duplex, every_transport, flow, scheduler, tcp, udp};
+use perhop_core::measure::LinkOutcome;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Dscp, Duration, Instant};
-use perhop_sim::{FlowSpec, LinkOutcome, Network, NodeId, Outcome, PathSpec, Service, Simulation};
+use perhop_sim::{FlowSpec, Network, NodeId, Outcome, PathSpec, Service, Simulation};
 
 const RULE: &str = r#"{"aqm": "drop-tail", "limit": "60p"}"#;
 

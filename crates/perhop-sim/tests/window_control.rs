@@ -3,8 +3,9 @@
 mod common;
 
 use common::{aqm, duplex, flow, meter, tcp};
+use perhop_core::control::WindowControl;
 use perhop_core::{Color, Duration, Instant};
-use perhop_sim::{FlowSpec, Marking, Network, NodeId, Outcome, PathSpec, Service, Simulation, WindowControl};
+use perhop_sim::{FlowSpec, Marking, Network, NodeId, Outcome, PathSpec, Service, Simulation};
 
 const DWRED: &str = r#"{"out": "40/160/0.1", "limit": "400p"}"#;
 

@@ -1,14 +1,13 @@
 //! What is measured of a port, and a look at it.
 
-#![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
+#![expect(clippy::inline_always, reason = "they are part of the simulator's event loop")]
 
-use perhop_core::{Bitrate, Color, Counters, Instant, Ledger};
-
-use crate::histogram::DelayHistogram;
+use super::DelayHistogram;
+use crate::{Bitrate, Color, Counters, Instant, Ledger};
 
 /// What is counted at a port besides packets.
 #[derive(Clone, Debug)]
-pub(crate) struct PortStatistics {
+pub struct PortStatistics {
     window: (Instant, Instant),
     /// Sum of the times that packets waited within the window, in nanoseconds.
     waited: u64,
@@ -16,25 +15,19 @@ pub(crate) struct PortStatistics {
     bytes: u64,
     last: (Instant, u16),
     /// Waiting times of packets that arrived after the warm-up, by class.
-    pub(crate) delays: Vec<DelayHistogram>,
+    pub delays: Vec<DelayHistogram>,
 }
 
 impl PortStatistics {
-    pub(crate) fn new(window: (Instant, Instant), classes: usize) -> Self {
+    /// Nothing counted yet. Waiting times, utilization and mean length cover `window`.
+    pub fn new(window: (Instant, Instant), classes: usize) -> Self {
         let delays = vec![DelayHistogram::default(); classes];
         Self { window, waited: 0, bytes: 0, last: (window.0, 0), delays }
     }
 
     /// A packet that came at `arrived` begins its transmission, now or later.
     #[inline(always)]
-    pub(crate) fn serve(
-        &mut self,
-        class: usize,
-        arrived: Instant,
-        service: Instant,
-        size: u16,
-        color: Color,
-    ) {
+    pub fn serve(&mut self, class: usize, arrived: Instant, service: Instant, size: u16, color: Color) {
         let (begin, end) = self.window;
         if arrived < begin || service >= end {
             return self.serve_outside(class, arrived, service, size, color);
@@ -62,19 +55,19 @@ impl PortStatistics {
 
     /// A packet waited from `arrived` until then.
     #[inline]
-    pub(crate) fn wait(&mut self, arrived: Instant, until: Instant) {
+    pub fn wait(&mut self, arrived: Instant, until: Instant) {
         let (begin, end) = self.window;
         self.waited += until.min(end).since(arrived.max(begin)).as_nanos();
     }
 
     /// Mean number of packets waiting over the measured time, by Little's law: the sum of their waits over the time.
-    pub(crate) fn mean_packets(&self) -> f64 {
+    pub fn mean_packets(&self) -> f64 {
         self.waited as f64 / self.window.1.since(self.window.0).as_nanos() as f64
     }
 
     /// Share of the measured time in which a link of this rate transmitted, the packet at its end counted as far as it
     /// got.
-    pub(crate) fn utilization(&self, rate: Bitrate) -> f64 {
+    pub fn utilization(&self, rate: Bitrate) -> f64 {
         let (begin, end) = self.window;
         let seconds = |bytes: u64| bytes as f64 * 8.0 / rate.as_bps() as f64;
         let (service, size) = self.last;
@@ -85,24 +78,24 @@ impl PortStatistics {
 
 /// A look at a port.
 #[derive(Clone, Debug)]
-pub(crate) struct PortView<'a> {
+pub struct PortView<'a> {
     /// The name and the books of each class of packets that the queue tells apart; at least one.
-    pub(crate) classes: Vec<(&'a str, &'a Ledger)>,
+    pub classes: Vec<(&'a str, &'a Ledger)>,
     /// Waiting times and bytes.
-    pub(crate) statistics: &'a PortStatistics,
+    pub statistics: &'a PortStatistics,
     /// What the queue and its rules keep track of.
-    pub(crate) gauges: Vec<(String, f64)>,
+    pub gauges: Vec<(String, f64)>,
 }
 
 impl PortView<'_> {
     /// Packets of each color that wait.
-    pub(crate) fn waiting(&self) -> [u64; 3] {
+    pub fn waiting(&self) -> [u64; 3] {
         Color::ALL
             .map(|color| self.classes.iter().map(|(_, ledger)| ledger.occupancy.packets_of(color)).sum())
     }
 
     /// Everything that went through.
-    pub(crate) fn counters(&self) -> Counters {
+    pub fn counters(&self) -> Counters {
         let mut all = Counters::default();
         self.classes.iter().for_each(|(_, ledger)| all.add(&ledger.counters));
         all

@@ -3,6 +3,10 @@
 //! A driver carries them: the simulator after a delay, such as that of propagation between the two nodes, a router in a
 //! packet. A message that is lost or late changes nothing: its receiver goes on with what it heard last.
 
+mod windows;
+
+pub use windows::{Decision, Steering, WindowControl, WindowSource};
+
 /// What a block is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Message {

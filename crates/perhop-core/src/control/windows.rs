@@ -7,11 +7,12 @@
 //! packets fill the same queues, so the sum that these hear of (equation 4) counts its window, too.
 //! `best_effort_has_no_part_in_marks_but_in_queues` shows both.
 
-use perhop_core::control::Message;
-use perhop_core::meter::twam::{Reading, shares};
-use perhop_core::{Bitrate, Duration, Instant, Probability, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::Message;
+use crate::meter::twam::{Reading, shares};
+use crate::{Bitrate, Duration, Instant, Probability, Rng};
 
 /// Where the ingress knows the flows' windows from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,7 +47,7 @@ pub struct WindowControl {
 
 /// The window control of one path at work.
 #[derive(Clone, Debug)]
-pub(crate) struct Steering {
+pub struct Steering {
     spec: WindowControl,
     /// The label of the path.
     label: u32,
@@ -74,16 +75,16 @@ struct Member {
 
 /// What one look decides.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Decision {
+pub struct Decision {
     /// For each flow, what its marker is told.
-    pub(crate) shares: Vec<(usize, Message)>,
+    pub shares: Vec<(usize, Message)>,
     /// What the queues along the path are told.
-    pub(crate) windows: Message,
+    pub windows: Message,
 }
 
 impl Steering {
     /// Nothing seen yet; `members` are the flows and their contracted rates, if they have one.
-    pub(crate) fn new(
+    pub fn new(
         spec: WindowControl,
         label: u32,
         members: impl IntoIterator<Item = (usize, Option<Bitrate>)>,
@@ -102,30 +103,30 @@ impl Steering {
     }
 
     /// When it next looks.
-    pub(crate) fn next(&self) -> Instant {
+    pub fn next(&self) -> Instant {
         self.next
     }
 
     /// The ingress sees a data packet.
-    pub(crate) fn on_data(&mut self, member: usize, sequence: u32) {
+    pub fn on_data(&mut self, member: usize, sequence: u32) {
         let member = &mut self.members[member];
         member.sent = member.sent.max(sequence + 1);
         member.passed += 1;
     }
 
     /// The ingress sees an acknowledgement that asks for the segment `expected` next.
-    pub(crate) fn on_ack(&mut self, member: usize, expected: u32) {
+    pub fn on_ack(&mut self, member: usize, expected: u32) {
         let member = &mut self.members[member];
         member.acked = member.acked.max(expected);
     }
 
     /// The window of a flow by the last look, in packets.
-    pub(crate) fn seen(&self, member: usize) -> f64 {
+    pub fn seen(&self, member: usize) -> f64 {
         self.members[member].window
     }
 
     /// Looks at the windows; `senders` knows the congestion windows of those flows that send.
-    pub(crate) fn look(&mut self, now: Instant, senders: impl Fn(usize) -> Option<f64>) -> Decision {
+    pub fn look(&mut self, now: Instant, senders: impl Fn(usize) -> Option<f64>) -> Decision {
         for member in &mut self.members {
             let passed = std::mem::take(&mut member.passed);
             let sending = senders(member.flow);
@@ -149,7 +150,7 @@ impl Steering {
     }
 
     /// Whether the next message to a queue is lost.
-    pub(crate) fn loses(&mut self) -> bool {
+    pub fn loses(&mut self) -> bool {
         self.rng.chance(self.spec.loss.get())
     }
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::inline_always, reason = "each packet that leaves a queue comes through here")]
 
-use perhop_core::{Color, Duration};
+use crate::{Color, Duration};
 
 /// 32 bins to an octave: a bin is at most 1/32 of its value wide.
 const BINS_PER_OCTAVE: u64 = 32;
