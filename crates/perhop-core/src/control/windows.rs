@@ -120,6 +120,16 @@ impl Steering {
         member.acked = member.acked.max(expected);
     }
 
+    /// The place of a flow among the path's.
+    pub fn member_of(&self, flow: usize) -> Option<usize> {
+        self.members.iter().position(|member| member.flow == flow)
+    }
+
+    /// Each flow and its window by the last look, in packets.
+    pub fn all_seen(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.members.iter().map(|member| (member.flow, member.window))
+    }
+
     /// The window of a flow by the last look, in packets.
     pub fn seen(&self, member: usize) -> f64 {
         self.members[member].window

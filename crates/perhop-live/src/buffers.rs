@@ -1,0 +1,63 @@
+//! Room for the packets inside the data plane, all of it taken once.
+
+/// Room for a fixed number of packets, each of at most a fixed size.
+#[derive(Debug)]
+pub struct Buffers {
+    memory: Box<[u8]>,
+    size: usize,
+    free: Vec<Slot>,
+}
+
+/// The place of one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(u32);
+
+impl Buffers {
+    /// Room for `count` packets of at most `size` bytes.
+    pub fn new(count: u32, size: usize) -> Self {
+        let memory = vec![0; count as usize * size].into_boxed_slice();
+        Self { memory, size, free: (0..count).rev().map(Slot).collect() }
+    }
+
+    /// An empty place, if there is one.
+    #[inline]
+    pub fn take(&mut self) -> Option<Slot> {
+        self.free.pop()
+    }
+
+    /// The place is empty again.
+    #[inline]
+    pub fn give_back(&mut self, slot: Slot) {
+        self.free.push(slot);
+    }
+
+    /// All of a place.
+    #[inline]
+    pub fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
+        let begin = slot.0 as usize * self.size;
+        &mut self.memory[begin..begin + self.size]
+    }
+
+    /// How many places are taken.
+    pub fn taken(&self) -> u64 {
+        (self.memory.len() / self.size.max(1) - self.free.len()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_apart_and_come_back() {
+        let mut buffers = Buffers::new(2, 4);
+        let (a, b) = (buffers.take().unwrap(), buffers.take().unwrap());
+        assert_eq!((buffers.take(), buffers.taken()), (None, 2));
+        buffers.bytes_mut(a).fill(1);
+        buffers.bytes_mut(b).fill(2);
+        assert_eq!(buffers.bytes_mut(a), [1; 4]);
+        assert_eq!(buffers.bytes_mut(b), [2; 4]);
+        buffers.give_back(a);
+        assert_eq!((buffers.take(), buffers.taken()), (Some(a), 2));
+    }
+}

@@ -1,0 +1,180 @@
+//! Which stream a packet belongs to: a multi-field classifier (RFC 2475, section 2.3.1).
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use perhop_core::Dscp;
+
+use crate::wire::{Fields, FiveTuple};
+
+/// Packets that agree with every field given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// Their source lies in this network.
+    pub source: Option<Prefix>,
+    /// Their destination lies in this network.
+    pub destination: Option<Prefix>,
+    /// The protocol above IP.
+    pub protocol: Option<u8>,
+    /// Their source port is one of these.
+    pub source_ports: Option<RangeInclusive<u16>>,
+    /// Their destination port is one of these.
+    pub destination_ports: Option<RangeInclusive<u16>>,
+    /// Their codepoint when they come.
+    pub dscp: Option<Dscp>,
+}
+
+/// A network: an address and how many of its leading bits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Prefix {
+    /// The network of this address, if it has that many bits.
+    pub fn new(address: IpAddr, bits: u8) -> Option<Self> {
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        (bits <= most).then_some(Self { address, bits })
+    }
+
+    /// Whether an address lies in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let agree = |ours: u128, theirs: u128, width: u32| {
+            let shift = width - u32::from(self.bits);
+            ours.checked_shr(shift).unwrap_or(0) == theirs.checked_shr(shift).unwrap_or(0)
+        };
+        match (self.address, address) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
+                agree(ours.to_bits().into(), theirs.to_bits().into(), 32)
+            }
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => agree(ours.to_bits(), theirs.to_bits(), 128),
+            _ => false,
+        }
+    }
+}
+
+impl Selector {
+    /// Whether it selects a packet.
+    pub fn selects(&self, tuple: &FiveTuple, dscp: Dscp) -> bool {
+        let within = |ports: &Option<RangeInclusive<u16>>, port| {
+            ports.as_ref().is_none_or(|ports| ports.contains(&port))
+        };
+        self.protocol.is_none_or(|protocol| protocol == tuple.protocol)
+            && self.dscp.is_none_or(|wanted| wanted == dscp)
+            && within(&self.source_ports, tuple.source_port)
+            && within(&self.destination_ports, tuple.destination_port)
+            && self.source.is_none_or(|network| network.contains(tuple.source))
+            && self.destination.is_none_or(|network| network.contains(tuple.destination))
+    }
+}
+
+/// How many kinds of packets it remembers, in a direct-mapped cache: neither many rules nor a flood of new senders makes it
+/// slow or large.
+const REMEMBERED: usize = 4096;
+
+/// Finds the stream of each packet: the first whose selector takes it.
+#[derive(Debug)]
+pub struct Classifier {
+    rules: Vec<(Selector, u32)>,
+    recent: Box<[Option<Remembered>]>,
+}
+
+/// Packets of one sender and codepoint, and their stream, if any rule takes them.
+type Remembered = (FiveTuple, Dscp, Option<u32>);
+
+impl Classifier {
+    /// One that asks these rules in order; each names a stream.
+    pub fn new(rules: Vec<(Selector, u32)>) -> Self {
+        Self { rules, recent: vec![None; REMEMBERED].into_boxed_slice() }
+    }
+
+    /// The stream of a packet, if any rule takes it.
+    #[inline]
+    pub fn stream_of(&mut self, fields: &Fields) -> Option<u32> {
+        let place = place_of(&fields.tuple, fields.dscp);
+        if let Some((tuple, dscp, stream)) = &self.recent[place]
+            && (tuple, dscp) == (&fields.tuple, &fields.dscp)
+        {
+            return *stream;
+        }
+        let stream = self.rules.iter().find(|(rule, _)| rule.selects(&fields.tuple, fields.dscp));
+        let stream = stream.map(|&(_, stream)| stream);
+        self.recent[place] = Some((fields.tuple, fields.dscp, stream));
+        stream
+    }
+}
+
+/// Where a packet's stream is remembered (Fibonacci hashing).
+fn place_of(tuple: &FiveTuple, dscp: Dscp) -> usize {
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => (address.to_bits() >> 64) as u64 ^ address.to_bits() as u64,
+    };
+    let ports = u64::from(tuple.source_port) << 16 | u64::from(tuple.destination_port);
+    let rest = u64::from(tuple.protocol) << 40 | u64::from(dscp.get()) << 32 | ports;
+    let mixed = bits(tuple.source)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(bits(tuple.destination).rotate_left(32))
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(rest)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 52) as usize % REMEMBERED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perhop_core::Ecn;
+    use proptest::prelude::*;
+
+    fn fields(last: u8, port: u16, dscp: u8) -> Fields {
+        let tuple = FiveTuple {
+            source: IpAddr::from([10, 0, 0, last]),
+            destination: IpAddr::from([10, 1, 0, 1]),
+            protocol: 6,
+            source_port: port,
+            destination_port: 80,
+        };
+        Fields { length: 40, dscp: Dscp::new(dscp).unwrap(), ecn: Ecn::NotCapable, tuple, tcp: None }
+    }
+
+    #[test]
+    fn the_first_selector_that_takes_a_packet_names_its_stream() {
+        let one = Selector { source_ports: Some(5000..=5009), ..Selector::default() };
+        let two = Selector { source: Prefix::new([10, 0, 0, 128].into(), 25), ..Selector::default() };
+        let three = Selector { dscp: Dscp::new(46), protocol: Some(6), ..Selector::default() };
+        let mut classifier = Classifier::new(vec![(one, 1), (two, 2), (three, 3)]);
+        for _ in 0..2 {
+            assert_eq!(classifier.stream_of(&fields(200, 5009, 46)), Some(1));
+            assert_eq!(classifier.stream_of(&fields(200, 5010, 46)), Some(2));
+            assert_eq!(classifier.stream_of(&fields(1, 5010, 46)), Some(3));
+            assert_eq!(classifier.stream_of(&fields(1, 5010, 0)), None);
+        }
+    }
+
+    #[test]
+    fn a_prefix_has_as_many_bits_as_its_address_at_most() {
+        assert_eq!(Prefix::new([10, 0, 0, 0].into(), 33), None);
+        let all = Prefix::new([0, 0, 0, 0].into(), 0).unwrap();
+        assert!(all.contains([255; 4].into()) && !all.contains([0; 16].into()));
+        let one = Prefix::new([1; 16].into(), 128).unwrap();
+        assert!(one.contains([1; 16].into()) && !one.contains([2; 16].into()));
+    }
+
+    proptest! {
+        #[test]
+        fn memory_changes_no_answer(packets in proptest::collection::vec((0_u8..8, 0_u16..4, 0_u8..3), 0..200)) {
+            let rules = || {
+                let by_source = Selector { source: Prefix::new([10, 0, 0, 4].into(), 30), ..Selector::default() };
+                let by_port = Selector { source_ports: Some(1..=2), ..Selector::default() };
+                vec![(by_source, 7), (by_port, 8)]
+            };
+            let mut long_lived = Classifier::new(rules());
+            for (last, port, dscp) in packets {
+                let fields = fields(last, port, dscp);
+                prop_assert_eq!(long_lived.stream_of(&fields), Classifier::new(rules()).stream_of(&fields));
+            }
+        }
+    }
+}

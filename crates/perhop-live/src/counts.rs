@@ -1,0 +1,153 @@
+//! What came, went and was lost.
+
+use perhop_core::aqm::Reason;
+
+use crate::wire::Malformed;
+
+/// Why a packet was lost in the data plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// It is no valid IP packet.
+    Malformed(Malformed),
+    /// No stream takes it.
+    Unclassified,
+    /// Every buffer is taken.
+    NoBuffer,
+    /// A queue dropped it.
+    Queue(Reason),
+}
+
+const REASONS: usize = Malformed::ALL.len() + 2 + Reason::ALL.len();
+
+impl Loss {
+    /// Every kind of loss.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let malformed = Malformed::ALL.into_iter().map(Self::Malformed);
+        malformed.chain([Self::Unclassified, Self::NoBuffer]).chain(Reason::ALL.into_iter().map(Self::Queue))
+    }
+
+    /// Its name in tables, metrics and captures.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Malformed(why) => why.name(),
+            Self::Unclassified => "unclassified",
+            Self::NoBuffer => "no-buffer",
+            Self::Queue(reason) => reason.name(),
+        }
+    }
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Malformed(why) => why as usize,
+            Self::Unclassified => Malformed::ALL.len(),
+            Self::NoBuffer => Malformed::ALL.len() + 1,
+            Self::Queue(reason) => Malformed::ALL.len() + 2 + reason as usize,
+        }
+    }
+}
+
+/// Packets and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many packets.
+    pub packets: u64,
+    /// How many bytes, IP headers included.
+    pub bytes: u64,
+}
+
+impl Amount {
+    #[inline]
+    fn add(&mut self, bytes: usize) {
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// The books of a data plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Books {
+    devices: Vec<(Amount, Amount)>,
+    lost: [u64; REASONS],
+}
+
+impl Books {
+    pub(crate) fn new(devices: usize) -> Self {
+        Self { devices: vec![<(Amount, Amount)>::default(); devices], lost: [0; REASONS] }
+    }
+
+    #[inline]
+    pub(crate) fn read(&mut self, device: usize, bytes: usize) {
+        self.devices[device].0.add(bytes);
+    }
+
+    #[inline]
+    pub(crate) fn deliver(&mut self, device: usize, bytes: u16) {
+        self.devices[device].1.add(usize::from(bytes));
+    }
+
+    #[inline]
+    pub(crate) fn lose(&mut self, why: Loss) {
+        self.lost[why.index()] += 1;
+    }
+
+    /// For each device, what came from it and what left by it.
+    pub fn devices(&self) -> &[(Amount, Amount)] {
+        &self.devices
+    }
+
+    /// Packets lost for this reason.
+    pub fn lost(&self, why: Loss) -> u64 {
+        self.lost[why.index()]
+    }
+
+    /// Packets that came.
+    pub fn all_read(&self) -> u64 {
+        self.devices.iter().map(|(came, _)| came.packets).sum()
+    }
+
+    /// Packets that left or were lost.
+    pub fn all_known(&self) -> u64 {
+        let left: u64 = self.devices.iter().map(|(_, left)| left.packets).sum();
+        left + self.lost.iter().sum::<u64>()
+    }
+}
+
+/// What was counted of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCounts {
+    /// What came.
+    pub arrived: Amount,
+    /// What left.
+    pub delivered: Amount,
+    /// Packets that its meter gave each color.
+    pub marked: [u64; 3],
+    /// Packets dropped by queues, by color.
+    pub dropped: [u64; 3],
+}
+
+impl StreamCounts {
+    #[inline]
+    pub(crate) fn arrive(&mut self, bytes: u16) {
+        self.arrived.add(usize::from(bytes));
+    }
+
+    #[inline]
+    pub(crate) fn deliver(&mut self, bytes: u16) {
+        self.delivered.add(usize::from(bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_loss_has_a_place_and_a_name_of_its_own() {
+        let places: Vec<usize> = Loss::all().map(Loss::index).collect();
+        assert_eq!(places, (0..REASONS).collect::<Vec<_>>());
+        let mut names: Vec<&str> = Loss::all().map(Loss::name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), REASONS);
+    }
+}

@@ -1,0 +1,78 @@
+//! TUN devices: the kernel's side is a network interface, ours is a file of whole IP packets.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+use super::Device;
+
+/// What a TUN device is to be like.
+#[derive(Clone, Debug)]
+pub struct TunSpec {
+    /// The interface's name.
+    pub name: String,
+    /// The longest packet.
+    pub mtu: u16,
+    /// The interface's address and the length of its network's prefix.
+    pub ipv4: Option<(Ipv4Addr, u8)>,
+    /// The same for IPv6.
+    pub ipv6: Option<(Ipv6Addr, u8)>,
+    /// How many packets of the kernel may wait for us.
+    pub queue: u32,
+}
+
+/// A TUN device in the network namespace of the thread that made it. It stays usable from any thread, and is gone with the
+/// last process that holds it.
+pub struct Tun(SyncDevice);
+
+impl Tun {
+    /// Makes the interface and brings it up. Offloads are off: queues must see packets as they are on the wire.
+    ///
+    /// # Errors
+    /// The kernel's, such as no access to `/dev/net/tun`.
+    pub fn open(spec: &TunSpec) -> io::Result<Self> {
+        let mut builder =
+            DeviceBuilder::new().name(&spec.name).mtu(spec.mtu).tx_queue_len(spec.queue).offload(false);
+        if let Some((address, prefix)) = spec.ipv4 {
+            builder = builder.ipv4(address, prefix, None);
+        }
+        if let Some((address, prefix)) = spec.ipv6 {
+            builder = builder.ipv6(address, prefix);
+        }
+        let device = builder.build_sync()?;
+        device.set_nonblocking(true)?;
+        Ok(Self(device))
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Tun {
+    fn as_raw_fd(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+}
+
+impl Device for Tun {
+    #[inline]
+    fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.0.recv(room) {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    fn send(&self, packet: &[u8]) -> io::Result<()> {
+        self.0.send(packet).map(|_| ())
+    }
+}

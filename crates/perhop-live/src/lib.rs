@@ -1,0 +1,31 @@
+//! The Linux data plane of perhop: the blocks of `perhop-core` on real packets.
+//!
+//! [`Plane`] is the data plane without its devices: it does no I/O and reads no clock, so tests and fuzzers drive it as
+//! well as a router does. `Runner` is the loop around it on Linux, over devices such as TUN.
+
+mod buffers;
+mod classifier;
+mod clock;
+mod counts;
+#[cfg(target_os = "linux")]
+pub mod device;
+mod lateness;
+mod plane;
+mod port;
+#[cfg(target_os = "linux")]
+mod runner;
+mod spec;
+mod windows;
+pub mod wire;
+
+pub use buffers::Slot;
+pub use classifier::{Prefix, Selector};
+pub use clock::Clock;
+pub use counts::{Amount, Books, Loss, StreamCounts};
+pub use lateness::Lateness;
+pub use plane::{Plane, Sink, Unbalanced};
+pub use port::{Answer, Port, Served};
+#[cfg(target_os = "linux")]
+pub use runner::{Report, Runner, Watcher};
+pub use spec::{Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, StreamSpec, WireSpec};
+pub use windows::Windows;

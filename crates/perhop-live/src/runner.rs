@@ -1,0 +1,184 @@
+//! The run loop: reads packets from devices as they come, has the plane handle them, sends what is due, and sleeps until
+//! there is something to do.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use perhop_core::Instant;
+
+use crate::clock::Clock;
+use crate::counts::Loss;
+use crate::device::Device;
+use crate::lateness::Lateness;
+use crate::plane::{Plane, Sink};
+
+/// Packets read from one device before the others have their turn.
+const BURST: usize = 64;
+
+/// Whoever looks at a plane at work, now and then: for probes, for statistics, for a new configuration.
+pub trait Watcher {
+    /// When it wants to look next; [`Instant::NEVER`] if not at all.
+    fn next(&self) -> Instant;
+    /// The time has come.
+    fn look(&mut self, plane: &mut Plane, report: &mut Report, now: Instant);
+    /// A packet leaves.
+    #[inline]
+    fn sent(&mut self, _device: usize, _packet: &[u8], _now: Instant) {}
+    /// A packet is lost.
+    #[inline]
+    fn lost(&mut self, _packet: &[u8], _why: Loss, _now: Instant) {}
+}
+
+/// Nobody.
+impl Watcher for () {
+    fn next(&self) -> Instant {
+        Instant::NEVER
+    }
+    fn look(&mut self, _: &mut Plane, _: &mut Report, _: Instant) {}
+}
+
+/// How the loop itself did.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// How late packets left.
+    pub lateness: Lateness,
+    /// Packets that a device would not send.
+    pub unsent: u64,
+    /// Times that it slept.
+    pub slept: u64,
+}
+
+/// A plane between devices.
+pub struct Runner<D, const N: usize> {
+    plane: Plane,
+    devices: [D; N],
+    clock: Clock,
+    report: Report,
+    /// A packet that finds every place taken is read into this and lost.
+    spare: Box<[u8]>,
+}
+
+struct Output<'a, D, W> {
+    devices: &'a [D],
+    clock: Clock,
+    report: &'a mut Report,
+    watcher: &'a mut W,
+}
+
+impl<D: Device, W: Watcher> Sink for Output<'_, D, W> {
+    #[inline]
+    fn deliver(&mut self, device: usize, packet: &[u8], due: Instant) {
+        // A device that is not up takes nothing; that is the network's matter, and no reason to stop.
+        self.report.unsent += u64::from(self.devices[device].send(packet).is_err());
+        let now = self.clock.now();
+        self.report.lateness.record(now.since(due));
+        self.watcher.sent(device, packet, now);
+    }
+
+    #[inline]
+    fn lose(&mut self, packet: &[u8], why: Loss, now: Instant) {
+        self.watcher.lost(packet, why, now);
+    }
+}
+
+impl<D: Device, const N: usize> Runner<D, N> {
+    /// A plane between these devices, as many as it has. Its time zero is that of the clock.
+    pub fn new(plane: Plane, devices: [D; N], clock: Clock) -> Self {
+        let spare = vec![0; plane.mtu()].into_boxed_slice();
+        Self { plane, devices, clock, report: Report::default(), spare }
+    }
+
+    /// Forwards packets until that time, or until it is told to stop.
+    ///
+    /// # Errors
+    /// A device is gone.
+    pub fn run(&mut self, until: Instant, stop: &AtomicBool, watcher: &mut impl Watcher) -> io::Result<()> {
+        let mut last = self.clock.now();
+        loop {
+            let mut read = false;
+            for device in 0..self.devices.len() {
+                read |= self.read(device, watcher)?;
+            }
+            let now = self.clock.now();
+            self.report.lateness.pause(now.since(last));
+            last = now;
+            self.advance(now, watcher);
+            if now >= watcher.next() {
+                watcher.look(&mut self.plane, &mut self.report, now);
+            }
+            if now >= until || stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if !read {
+                self.sleep(self.plane.next().min(watcher.next()).min(until))?;
+                last = self.clock.now();
+            }
+        }
+    }
+
+    /// Reads a burst of packets from a device; says whether any came.
+    fn read(&mut self, device: usize, watcher: &mut impl Watcher) -> io::Result<bool> {
+        for burst in 0..BURST {
+            let Self { plane, devices, clock, report, spare } = self;
+            let mut output = Output { devices, clock: *clock, report, watcher };
+            if let Some((slot, room)) = plane.room() {
+                match devices[device].receive(room) {
+                    Ok(Some(length)) => plane.arrive(device, slot, length, clock.now(), &mut output),
+                    nothing => {
+                        plane.release(slot);
+                        return nothing.map(|_| burst > 0);
+                    }
+                }
+            } else if let Some(length) = devices[device].receive(spare)? {
+                plane.overrun(device, &spare[..length], &mut output);
+            } else {
+                return Ok(burst > 0);
+            }
+        }
+        Ok(true)
+    }
+
+    fn advance(&mut self, now: Instant, watcher: &mut impl Watcher) {
+        let Self { plane, devices, clock, report, .. } = self;
+        plane.advance(now, &mut Output { devices, clock: *clock, report, watcher });
+    }
+
+    /// Sleeps until that time, or until a packet comes.
+    fn sleep(&mut self, until: Instant) -> io::Result<()> {
+        let span = until.since(self.clock.now());
+        if span.is_zero() {
+            return Ok(());
+        }
+        let timeout = (until != Instant::NEVER)
+            .then(|| TimeSpec::from(std::time::Duration::from_nanos(span.as_nanos())));
+        let mut fds = self.devices.each_ref().map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN));
+        self.report.slept += 1;
+        match ppoll(&mut fds, timeout, None) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The plane.
+    pub fn plane(&self) -> &Plane {
+        &self.plane
+    }
+
+    /// The plane, to be changed while the loop does not run.
+    pub fn plane_mut(&mut self) -> &mut Plane {
+        &mut self.plane
+    }
+
+    /// How the loop did.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Ends it; its devices are closed.
+    pub fn into_parts(self) -> (Plane, Report) {
+        (self.plane, self.report)
+    }
+}
