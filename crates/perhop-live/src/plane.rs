@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use perhop_core::control::{Message, Steering};
@@ -22,7 +23,7 @@ use crate::buffers::{Buffers, Slot};
 use crate::classifier::Classifier;
 use crate::counts::{Books, Loss, StreamCounts};
 use crate::port::{Answer, Port, Served};
-use crate::spec::{Coloring, Hop, PlaneSpec};
+use crate::spec::{Coloring, Hop, LinkSpec, PlaneSpec, WireSpec};
 use crate::windows::{Segments, Windows};
 use crate::wire::{self, Fields};
 
@@ -41,6 +42,8 @@ pub(crate) struct Frame {
     slot: Slot,
     stream: u32,
     step: u32,
+    /// What the control of its path reads of it when it passes: the number of its segment, or of the one that it asks for.
+    segment: Option<NonZeroU32>,
 }
 
 impl Packet for Frame {
@@ -123,6 +126,47 @@ enum Kind {
     Look,
 }
 
+/// All that is to happen, in two parts. What the world sees or is asked about must happen at its time. What happens inside
+/// need not: nobody can tell when a driver lets it happen, as long as that is before the first packet that leaves because
+/// of it.
+#[derive(Debug)]
+struct Agenda {
+    seen: BinaryHeap<Reverse<Event>>,
+    inside: BinaryHeap<Reverse<Event>>,
+    /// What happens inside lets no packet leave before so long after.
+    grace: Duration,
+}
+
+impl Agenda {
+    #[inline]
+    fn push(&mut self, event: Event) {
+        match event.kind {
+            Kind::Leave | Kind::Look => self.seen.push(Reverse(event)),
+            Kind::Serve | Kind::Reach | Kind::Word => self.inside.push(Reverse(event)),
+        }
+    }
+
+    /// The next event, if it is due by now.
+    #[inline]
+    fn pop(&mut self, now: Instant) -> Option<Event> {
+        let first = |heap: &BinaryHeap<Reverse<Event>>| heap.peek().map(|&Reverse(event)| event);
+        let heap = match (first(&self.seen), first(&self.inside)) {
+            (Some(seen), Some(inside)) if inside < seen => &mut self.inside,
+            (Some(_), _) => &mut self.seen,
+            (None, _) => &mut self.inside,
+        };
+        let event = heap.peek().filter(|Reverse(event)| event.at <= now)?.0;
+        heap.pop();
+        Some(event)
+    }
+
+    fn next(&self) -> Instant {
+        let at =
+            |heap: &BinaryHeap<Reverse<Event>>| heap.peek().map_or(Instant::NEVER, |Reverse(event)| event.at);
+        at(&self.seen).min(at(&self.inside) + self.grace)
+    }
+}
+
 /// A data plane at work.
 #[derive(Debug)]
 pub struct Plane {
@@ -137,7 +181,7 @@ pub struct Plane {
     channels: Vec<Channel>,
     streams: Vec<Stream>,
     steps: Vec<Step>,
-    events: BinaryHeap<Reverse<Event>>,
+    agenda: Agenda,
     books: Books,
     windows: Arc<Windows>,
 }
@@ -210,6 +254,11 @@ impl Plane {
             let members = spec.members.iter().map(|member| (Segments::new(member.segment), member.meter));
             Control { steering, members: members.collect(), channels }
         });
+        let agenda = Agenda {
+            seen: BinaryHeap::new(),
+            inside: BinaryHeap::new(),
+            grace: grace(&steps, &wires, &links),
+        };
         let mut plane = Self {
             now: Instant::ZERO,
             mtu: usize::from(mtu),
@@ -242,7 +291,7 @@ impl Plane {
             channels,
             streams,
             steps,
-            events: BinaryHeap::new(),
+            agenda,
             books: Books::new(devices),
             windows: Arc::new(Windows::new(flows)),
         };
@@ -252,10 +301,10 @@ impl Plane {
         plane
     }
 
-    /// When something next happens by itself; [`Instant::NEVER`] if nothing does.
+    /// When it must be told the time next, if no packet comes before; [`Instant::NEVER`] if it need not.
     #[inline]
     pub fn next(&self) -> Instant {
-        self.events.peek().map_or(Instant::NEVER, |Reverse(event)| event.at)
+        self.agenda.next()
     }
 
     /// The longest packet that it takes, in bytes.
@@ -302,19 +351,15 @@ impl Plane {
         let Some(stream) = self.classifiers[device].stream_of(&fields) else {
             return self.discard(slot, length, Loss::Unclassified, sink);
         };
-        let frame = self.streams[stream as usize].admit(&fields, slot, stream, now);
-        self.look_at_windows(&frame, &fields);
+        let mut frame = self.streams[stream as usize].admit(&fields, slot, stream, now);
+        frame.segment = self.segment_of(&frame, &fields);
         self.walk(frame, now, sink);
     }
 
     /// Lets everything happen that is due by `now`.
     #[inline]
     pub fn advance(&mut self, now: Instant, sink: &mut impl Sink) {
-        while let Some(Reverse(event)) = self.events.peek()
-            && event.at <= now
-        {
-            let event = *event;
-            self.events.pop();
+        while let Some(event) = self.agenda.pop(now) {
             self.now = event.at;
             self.handle(event, sink);
         }
@@ -330,7 +375,7 @@ impl Plane {
                 let Some((_, frame)) = line.under_way.pop_front() else { return };
                 if let Some(&(next, following)) = line.under_way.front() {
                     let event = self.off_line(source, next, &following);
-                    self.events.push(Reverse(event));
+                    self.agenda.push(event);
                 }
                 self.walk(frame, at, sink);
             }
@@ -339,7 +384,7 @@ impl Plane {
                 let Some((_, message)) = channel.under_way.pop_front() else { return };
                 let (link, label) = (channel.link, channel.label);
                 if let Some(&(next, _)) = channel.under_way.front() {
-                    self.events.push(Reverse(word(next, source)));
+                    self.agenda.push(word(next, source));
                 }
                 self.links[link].port.on_message(label, &message);
             }
@@ -373,7 +418,7 @@ impl Plane {
         line.under_way.push_back((at, frame));
         if waits {
             let event = self.off_line(source, at, &frame);
-            self.events.push(Reverse(event));
+            self.agenda.push(event);
         }
     }
 
@@ -396,8 +441,16 @@ impl Plane {
                     AfClass::ONE.mark(&mut frame.header, color);
                     self.streams[frame.stream as usize].counts.marked[color.index()] += 1;
                 }
-                // The controls have seen it when it came: they read what blocks do not.
-                Step::Hop(Hop::Data(..) | Hop::Ack(..)) => {}
+                Step::Hop(Hop::Data(control, member)) => {
+                    if let Some(segment) = frame.segment {
+                        self.controls[control].steering.on_data(member, segment.get() - 1);
+                    }
+                }
+                Step::Hop(Hop::Ack(control, member)) => {
+                    if let Some(segment) = frame.segment {
+                        self.controls[control].steering.on_ack(member, segment.get() - 1);
+                    }
+                }
             }
         }
     }
@@ -415,11 +468,11 @@ impl Plane {
             let link = &mut self.links[number];
             match link.port.serve(now) {
                 Served::Sent(frame, free_at) => {
-                    self.events.push(Reverse(serve(free_at, number)));
+                    self.agenda.push(serve(free_at, number));
                     return self.put((self.wires.len() + number) as u32, free_at, frame);
                 }
                 Served::Lost(frame, reason) => self.lose(&frame, Loss::Queue(reason), now, sink),
-                Served::Later(at) => return self.events.push(Reverse(serve(at, number))),
+                Served::Later(at) => return self.agenda.push(serve(at, number)),
                 Served::Nothing => return,
             }
         }
@@ -449,38 +502,32 @@ impl Plane {
         self.buffers.give_back(slot);
     }
 
-    /// Shows a segment to the controls on its way that estimate windows from what passes them.
-    fn look_at_windows(&mut self, frame: &Frame, fields: &Fields) {
-        if self.controls.is_empty() {
-            return;
-        }
-        let Some(tcp) = &fields.tcp else { return };
+    /// What the control of a packet's path, if it has one, will read of its TCP header; one more than the number, so that it
+    /// is never zero.
+    fn segment_of(&mut self, frame: &Frame, fields: &Fields) -> Option<NonZeroU32> {
+        let tcp = fields.tcp.filter(|_| !self.controls.is_empty())?;
         for step in &self.steps[frame.step as usize..] {
-            match *step {
+            let number = match *step {
                 Step::Hop(Hop::Data(control, member)) => {
-                    let Control { steering, members, .. } = &mut self.controls[control];
-                    members[member].0.on_data(tcp, |segment| steering.on_data(member, segment));
+                    self.controls[control].members[member].0.on_data(&tcp)
                 }
-                Step::Hop(Hop::Ack(control, member)) => {
-                    let Control { steering, members, .. } = &mut self.controls[control];
-                    if let Some(expected) = members[member].0.on_ack(tcp) {
-                        steering.on_ack(member, expected);
-                    }
-                }
-                Step::Leave(_) => return,
-                Step::Hop(_) => {}
-            }
+                Step::Hop(Hop::Ack(control, member)) => self.controls[control].members[member].0.on_ack(&tcp),
+                Step::Hop(_) => continue,
+                Step::Leave(_) => return None,
+            };
+            return NonZeroU32::new(number?.saturating_add(1));
         }
+        None
     }
 
     fn schedule_look(&mut self, number: usize) {
         let at = self.controls[number].steering.next();
-        self.events.push(Reverse(Event { at, kind: Kind::Look, rank: 0, source: number as u32 }));
+        self.agenda.push(Event { at, kind: Kind::Look, rank: 0, source: number as u32 });
     }
 
     /// A control looks at the windows of its path's flows.
     fn look(&mut self, number: usize, now: Instant) {
-        let Self { controls, meters, channels, events, windows, .. } = self;
+        let Self { controls, meters, channels, agenda, windows, .. } = self;
         let Control { steering, members, channels: to_queues } = &mut controls[number];
         let decision = steering.look(now, |flow| windows.get(flow));
         for (flow, message) in &decision.shares {
@@ -496,7 +543,7 @@ impl Plane {
             let channel = &mut channels[number];
             let at = now + channel.delay;
             if channel.under_way.is_empty() {
-                events.push(Reverse(word(at, number as u32)));
+                agenda.push(word(at, number as u32));
             }
             channel.under_way.push_back((at, decision.windows));
         }
@@ -562,7 +609,7 @@ impl Stream {
         self.counts.arrive(fields.length);
         let header =
             Header { arrived: now, size: fields.length, color, dscp, ecn: fields.ecn, ..self.template };
-        Frame { header, slot, stream: number, step: self.first_step }
+        Frame { header, slot, stream: number, step: self.first_step, segment: None }
     }
 }
 
@@ -573,6 +620,24 @@ fn color_of(dscp: Dscp) -> Color {
         (1..=4, 6) => Color::Red,
         _ => Color::Yellow,
     }
+}
+
+/// The shortest time in which a packet passes the last wire or link before it leaves.
+fn grace(steps: &[Step], wires: &[WireSpec], links: &[LinkSpec]) -> Duration {
+    let mut last = Duration::ZERO;
+    let mut shortest = Duration::from_nanos(u64::MAX);
+    for step in steps {
+        match *step {
+            Step::Hop(Hop::Wire(number)) => last = wires[number].delay,
+            Step::Hop(Hop::Link(number)) => last = links[number].delay,
+            Step::Hop(Hop::Meter(_) | Hop::Data(..) | Hop::Ack(..)) => {}
+            Step::Leave(_) => {
+                shortest = shortest.min(last);
+                last = Duration::ZERO;
+            }
+        }
+    }
+    shortest
 }
 
 fn serve(at: Instant, link: usize) -> Event {

@@ -21,21 +21,21 @@ impl Segments {
         Self { size: size.max(1), origin: None, seen: 0 }
     }
 
-    /// A segment of data passes; tells the number of the last segment that its bytes belong to.
-    pub(crate) fn on_data(&mut self, tcp: &Tcp, tell: impl FnOnce(u32)) {
+    /// A segment comes: the number of the last one that its bytes of data belong to, if it has any.
+    pub(crate) fn on_data(&mut self, tcp: &Tcp) -> Option<u32> {
         if tcp.syn {
             *self = Self { origin: Some(tcp.sequence.wrapping_add(1)), seen: 0, ..*self };
-            return;
+            return None;
         }
         if tcp.occupies == 0 {
-            return;
+            return None;
         }
         let end = self.place_of(tcp.sequence.wrapping_add(tcp.occupies));
         self.seen = self.seen.max(end);
-        tell((end.saturating_sub(1) / u64::from(self.size)) as u32);
+        Some((end.saturating_sub(1) / u64::from(self.size)) as u32)
     }
 
-    /// An acknowledgement passes: the number of the segment that the other side expects next.
+    /// An acknowledgement comes: the number of the segment that the other side expects next.
     pub(crate) fn on_ack(&mut self, tcp: &Tcp) -> Option<u32> {
         self.origin.filter(|_| tcp.ack)?;
         let expected = self.place_of(tcp.acknowledged);
@@ -91,26 +91,20 @@ mod tests {
         Tcp { sequence: 0, acknowledged, occupies: 0, syn: false, ack: true }
     }
 
-    fn told(segments: &mut Segments, tcp: &Tcp) -> Option<u32> {
-        let mut told = None;
-        segments.on_data(tcp, |segment| told = Some(segment));
-        told
-    }
-
     #[test]
     fn bytes_become_segments_across_the_end_of_the_number_space() {
         let mut segments = Segments::new(100);
         let isn = u32::MAX - 150;
-        assert_eq!(told(&mut segments, &Tcp { syn: true, occupies: 1, ..data(isn, 0) }), None);
+        assert_eq!(segments.on_data(&Tcp { syn: true, occupies: 1, ..data(isn, 0) }), None);
         let first = isn.wrapping_add(1);
-        assert_eq!(told(&mut segments, &data(first, 100)), Some(0));
-        assert_eq!(told(&mut segments, &data(first.wrapping_add(100), 100)), Some(1));
-        assert_eq!(told(&mut segments, &data(first.wrapping_add(200), 40)), Some(2));
-        assert_eq!(told(&mut segments, &data(first, 100)), Some(0), "sent again");
+        assert_eq!(segments.on_data(&data(first, 100)), Some(0));
+        assert_eq!(segments.on_data(&data(first.wrapping_add(100), 100)), Some(1));
+        assert_eq!(segments.on_data(&data(first.wrapping_add(200), 40)), Some(2));
+        assert_eq!(segments.on_data(&data(first, 100)), Some(0), "sent again");
         assert_eq!(segments.on_ack(&ack(first.wrapping_add(100))), Some(1));
         assert_eq!(segments.on_ack(&ack(first.wrapping_add(240))), Some(3));
         assert_eq!(segments.on_ack(&ack(first.wrapping_add(5000))), Some(3), "nobody has sent that");
-        assert_eq!(told(&mut segments, &data(first.wrapping_add(240), 0)), None);
+        assert_eq!(segments.on_data(&data(first.wrapping_add(240), 0)), None);
     }
 
     #[test]

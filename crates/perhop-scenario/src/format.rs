@@ -48,6 +48,9 @@ pub struct Scenario {
     /// What is sampled over time.
     #[serde(default, skip_serializing_if = "Probes::is_empty")]
     pub probes: Probes,
+    /// How it runs on real packets (`perhop live`); simulations take no notice of it.
+    #[serde(default, skip_serializing_if = "Live::is_empty")]
+    pub live: Live,
 }
 
 /// A link between two routers, in both directions.
@@ -174,6 +177,106 @@ pub struct Flow {
     /// How much each flow has to send, rounded up to whole packets; endless unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Bytes>,
+    /// What the flows are on real packets, where that needs saying; simulations take no notice of it.
+    #[serde(default, skip_serializing_if = "FlowLive::is_empty")]
+    pub live: FlowLive,
+}
+
+/// How a scenario runs on real packets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Live {
+    /// The version of the Internet Protocol.
+    #[serde(default)]
+    pub ip: IpVersion,
+    /// Settings of the hosts' kernel, such as `"net.ipv4.tcp_sack" = 0`: names below `net.` that a network namespace has of
+    /// its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sysctl: BTreeMap<String, Setting>,
+    /// A run is invalid in which more than one packet in a hundred left the router later than this; a tenth of the shortest
+    /// round-trip time without queues unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_lateness: Option<Duration>,
+}
+
+impl Live {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a group of flows is on real packets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FlowLive {
+    /// The kernel's congestion control, such as `cubic` or `bbr`; the one that is nearest to `transport` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+}
+
+impl FlowLive {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A version of the Internet Protocol: 4 or 6.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "i64")]
+pub enum IpVersion {
+    /// IPv4.
+    #[default]
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl TryFrom<i64> for IpVersion {
+    type Error = UnitError;
+    fn try_from(version: i64) -> Result<Self, UnitError> {
+        match version {
+            4 => Ok(Self::V4),
+            6 => Ok(Self::V6),
+            _ => Err(UnitError::new(format!("the versions are 4 and 6, not {version}"))),
+        }
+    }
+}
+
+impl From<IpVersion> for i64 {
+    fn from(version: IpVersion) -> Self {
+        match version {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        }
+    }
+}
+
+impl JsonSchema for IpVersion {
+    fn schema_name() -> Cow<'static, str> {
+        "IpVersion".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "enum": [4, 6] })
+    }
+}
+
+/// A kernel's setting: a number, or text for those of several numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Setting {
+    /// One number.
+    Number(i64),
+    /// Anything else.
+    Text(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
 }
 
 /// A private link between a host and its router.

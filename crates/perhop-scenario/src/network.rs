@@ -114,7 +114,25 @@ impl Scenario {
             }
         }
         self.check_followers()?;
+        self.check_live()?;
         self.check_probes(total)
+    }
+
+    /// Settings of the kernel are those of a network namespace, and say something.
+    fn check_live(&self) -> Result<(), Problem> {
+        for name in self.live.sysctl.keys() {
+            let words = name.split('.').collect::<Vec<_>>();
+            let plain = |word: &&str| {
+                !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+            };
+            if words.len() < 3 || words[0] != "net" || !words.iter().all(plain) {
+                let text = format!(
+                    "`{name}` is no setting of a network namespace; write one such as net.ipv4.tcp_sack"
+                );
+                return Err(Problem::at(["live", "sysctl", name].map(|key| Step::Key(key.into())), text));
+            }
+        }
+        Ok(())
     }
 
     /// What flows may share.

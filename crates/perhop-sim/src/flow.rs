@@ -19,12 +19,9 @@ use crate::network::{AccessSpec, FlowSpec, Marking, TransportSpec};
 use crate::outcome::FlowOutcome;
 use crate::packet::{ANSWER, Content, SimPacket};
 use crate::probe::{Looks, Series};
-use crate::transport::datagram::{Carrying, DatagramReceiver, DatagramSender, Datagrams};
-use crate::transport::rap::RapSender;
+use crate::transport::datagram::{Carrying, Datagrams};
 use crate::transport::tcp::{TcpReceiver, TcpSender};
-use crate::transport::tfrc::{TfrcReceiver, TfrcSender};
 use crate::transport::transit::TransitMeter;
-use crate::transport::udp::UdpSender;
 use crate::transport::{Received, Receiver, Sender, SenderStatistics, Source, Transmit};
 use crate::wire::Wire;
 
@@ -510,33 +507,18 @@ impl Counted {
 
 /// The two ends of a flow, and the sizes of its data and of its answers (0 if there are none).
 fn ends_of(spec: &FlowSpec) -> (Sender, Receiver, u16, u16) {
-    let datagram = |source| Sender::Datagram(Box::new(source));
-    match &spec.transport {
+    let (data, answer) = spec.transport.packet_sizes();
+    let (sender, receiver) = match &spec.transport {
         TransportSpec::Tcp(params) => (
             Sender::Tcp(TcpSender::new(params.clone(), spec.volume, spec.reserved)),
             Receiver::Tcp(TcpReceiver::new(params)),
-            params.packet.get() as u16,
-            params.ack.get() as u16,
         ),
-        TransportSpec::Udp(params) => (
-            datagram(DatagramSender::Udp(UdpSender::new(params, spec.volume))),
-            Receiver::Datagram(DatagramReceiver::Sink),
-            params.packet.get() as u16,
-            0,
-        ),
-        TransportSpec::Rap(params) => (
-            datagram(DatagramSender::Rap(RapSender::new(params, spec.volume))),
-            Receiver::Datagram(DatagramReceiver::Echo),
-            params.packet.get() as u16,
-            params.ack.get() as u16,
-        ),
-        TransportSpec::Tfrc(params) => (
-            datagram(DatagramSender::Tfrc(TfrcSender::new(params, spec.volume))),
-            Receiver::Datagram(DatagramReceiver::Tfrc(Box::new(TfrcReceiver::new(params)))),
-            params.packet.get() as u16,
-            params.ack.get() as u16,
-        ),
-    }
+        datagrams => {
+            let (sender, receiver) = datagrams.datagram_ends(spec.volume).expect("it is not TCP");
+            (Sender::Datagram(Box::new(sender)), Receiver::Datagram(receiver))
+        }
+    };
+    (sender, receiver, data, answer)
 }
 
 impl SendingHost {

@@ -8,10 +8,11 @@ use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Instant};
 
-use crate::transport::rap::RapParams;
+use crate::transport::datagram::{DatagramReceiver, DatagramSender};
+use crate::transport::rap::{RapParams, RapSender};
 use crate::transport::tcp::TcpParams;
-use crate::transport::tfrc::TfrcParams;
-use crate::transport::udp::UdpParams;
+use crate::transport::tfrc::{TfrcParams, TfrcReceiver, TfrcSender};
+use crate::transport::udp::{UdpParams, UdpSender};
 
 /// A router's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,6 +156,36 @@ pub enum TransportSpec {
     Tfrc(TfrcParams),
 }
 
+impl TransportSpec {
+    /// The two ends of a flow that never sends a packet twice, which has this much to send; `None` for TCP.
+    pub fn datagram_ends(&self, volume: Option<Bytes>) -> Option<(DatagramSender, DatagramReceiver)> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Udp(params) => {
+                Some((DatagramSender::Udp(UdpSender::new(params, volume)), DatagramReceiver::Sink))
+            }
+            Self::Rap(params) => {
+                Some((DatagramSender::Rap(RapSender::new(params, volume)), DatagramReceiver::Echo))
+            }
+            Self::Tfrc(params) => Some((
+                DatagramSender::Tfrc(TfrcSender::new(params, volume)),
+                DatagramReceiver::Tfrc(Box::new(TfrcReceiver::new(params))),
+            )),
+        }
+    }
+
+    /// The sizes of its data and of its answers on the wire, in bytes; 0 if there are no answers.
+    pub fn packet_sizes(&self) -> (u16, u16) {
+        let (data, answer) = match self {
+            Self::Tcp(params) => (params.packet, params.ack),
+            Self::Udp(params) => (params.packet, Bytes::new(0)),
+            Self::Rap(params) => (params.packet, params.ack),
+            Self::Tfrc(params) => (params.packet, params.ack),
+        };
+        (data.get() as u16, answer.get() as u16)
+    }
+}
+
 /// A flow's endpoints are not connected, or not by its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoRoute {
@@ -190,7 +221,7 @@ impl Network {
     }
 
     /// The route of a flow's data, or of its acknowledgements: its path if it has one, else one with the fewest hops.
-    pub(crate) fn route_of(&self, flow: &FlowSpec, acknowledges: bool) -> Option<Vec<usize>> {
+    pub fn route_of(&self, flow: &FlowSpec, acknowledges: bool) -> Option<Vec<usize>> {
         let (from, to) = if acknowledges { (flow.to, flow.from) } else { (flow.from, flow.to) };
         let Some(path) = flow.path else { return self.route(from, to) };
         let PathSpec { forward, backward, .. } = self.paths.get(path)?;

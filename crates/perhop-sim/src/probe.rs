@@ -62,11 +62,13 @@ impl Series {
 }
 
 impl QueueSeries {
-    pub(crate) fn of(link: &str) -> Self {
+    /// No samples yet of this link's queue.
+    pub fn of(link: &str) -> Self {
         Self { link: link.into(), ..Self::default() }
     }
 
-    pub(crate) fn record(&mut self, port: &PortView<'_>) {
+    /// Adds a look at its port.
+    pub fn record(&mut self, port: &PortView<'_>) {
         self.packets.push(port.waiting().iter().sum::<u64>() as f64);
         for (name, value) in &port.gauges {
             match self.gauges.iter_mut().find(|(known, _)| known == name) {

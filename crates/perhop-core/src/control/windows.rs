@@ -110,8 +110,8 @@ impl Steering {
     /// The ingress sees a data packet.
     pub fn on_data(&mut self, member: usize, sequence: u32) {
         let member = &mut self.members[member];
-        member.sent = member.sent.max(sequence + 1);
-        member.passed += 1;
+        member.sent = member.sent.max(sequence.saturating_add(1));
+        member.passed = member.passed.saturating_add(1);
     }
 
     /// The ingress sees an acknowledgement that asks for the segment `expected` next.

@@ -36,15 +36,18 @@ macro_rules! each {
 }
 
 impl DatagramSender {
-    pub(super) fn start(&mut self, now: Instant) {
+    /// Begins to send.
+    pub fn start(&mut self, now: Instant) {
         each!(self, source => source.start(now));
     }
 
-    pub(super) fn stop(&mut self) {
+    /// The application has nothing more to send.
+    pub fn stop(&mut self) {
         each!(self, source => source.stop());
     }
 
-    pub(super) fn on_wake(&mut self, now: Instant) {
+    /// The time named by [`wake`](Self::wake) has come.
+    pub fn on_wake(&mut self, now: Instant) {
         match self {
             Self::Udp(_) => {}
             Self::Rap(rap) => rap.on_wake(now),
@@ -52,16 +55,27 @@ impl DatagramSender {
         }
     }
 
-    pub(super) fn wake(&self) -> Instant {
+    /// When it next has something to do by itself.
+    pub fn wake(&self) -> Instant {
         each!(self, source => source.wake())
     }
 
-    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+    /// The next packet to put on the wire now; ask until there is none, whenever anything happened.
+    pub fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         each!(self, source => source.transmit(cx))
     }
 
+    /// An answer of its receiver came.
+    pub fn on_answer(&mut self, answer: Answer, now: Instant) {
+        match (self, answer) {
+            (Self::Rap(rap), Answer::Echo(number)) => rap.on_ack(number, now),
+            (Self::Tfrc(tfrc), Answer::Report(report)) => tfrc.on_report(&report, now),
+            _ => {}
+        }
+    }
+
     /// The round-trip time that the source knows, which TFRC's packets carry.
-    fn rtt(&self) -> Option<Duration> {
+    pub fn rtt(&self) -> Option<Duration> {
         match self {
             Self::Udp(_) => None,
             Self::Rap(rap) => rap.rtt(),
@@ -73,7 +87,8 @@ impl DatagramSender {
         self.rtt().map(Duration::as_secs_f64)
     }
 
-    pub(super) fn statistics(&self) -> &SenderStatistics {
+    /// What was counted.
+    pub fn statistics(&self) -> &SenderStatistics {
         each!(self, source => source.statistics())
     }
 }
@@ -90,12 +105,39 @@ pub enum DatagramReceiver {
 }
 
 impl DatagramReceiver {
-    pub(super) fn wake(&self) -> Instant {
+    /// A data packet came; returns what to answer now.
+    pub fn on_data(&mut self, sequence: u32, envelope: Envelope, arrival: Instant) -> Option<Answer> {
+        match self {
+            Self::Sink => None,
+            Self::Echo => Some(Answer::Echo(sequence)),
+            Self::Tfrc(tfrc) => tfrc.on_data(sequence, envelope, arrival).map(Answer::Report),
+        }
+    }
+
+    /// What to answer by now without a packet having come.
+    pub fn on_wake(&mut self, now: Instant) -> Option<Answer> {
+        match self {
+            Self::Sink | Self::Echo => None,
+            Self::Tfrc(tfrc) => tfrc.on_wake(now).map(Answer::Report),
+        }
+    }
+
+    /// When an answer is due that does not follow a packet at once.
+    pub fn wake(&self) -> Instant {
         match self {
             Self::Sink | Self::Echo => Instant::NEVER,
             Self::Tfrc(tfrc) => tfrc.wake(),
         }
     }
+}
+
+/// What a receiver tells its sender.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Answer {
+    /// The packet of this number has come.
+    Echo(u32),
+    /// What was received and lost.
+    Report(Report),
 }
 
 /// What a data packet carries besides its number.
@@ -179,33 +221,23 @@ impl Datagrams {
         let carried = self.carried();
         let envelope = carried.data.take(sequence)?;
         carried.transit.record(envelope.sent, arrival);
-        match receiver {
-            DatagramReceiver::Sink => None,
-            DatagramReceiver::Echo => Some(sequence),
-            DatagramReceiver::Tfrc(tfrc) => {
-                tfrc.on_data(sequence, envelope, arrival).map(|report| carried.post(report))
-            }
-        }
+        let answer = receiver.on_data(sequence, envelope, arrival)?;
+        Some(carried.post(answer))
     }
 
     /// The number of the answer that is due by now, if one is.
     pub(super) fn wake(&mut self, receiver: &mut DatagramReceiver, now: Instant) -> Option<u32> {
-        match receiver {
-            DatagramReceiver::Sink | DatagramReceiver::Echo => None,
-            DatagramReceiver::Tfrc(tfrc) => tfrc.on_wake(now).map(|report| self.carried().post(report)),
-        }
+        receiver.on_wake(now).map(|answer| self.carried().post(answer))
     }
 
     /// The answer of this number reaches the sender.
     fn answer(&mut self, sender: &mut DatagramSender, number: u32, now: Instant) {
-        match sender {
-            DatagramSender::Udp(_) => {}
-            DatagramSender::Rap(rap) => rap.on_ack(number, now),
-            DatagramSender::Tfrc(tfrc) => {
-                if let Some(report) = self.carried().reports.take(number) {
-                    tfrc.on_report(&report, now);
-                }
-            }
+        let answer = match sender {
+            DatagramSender::Tfrc(_) => self.carried().reports.take(number).map(Answer::Report),
+            DatagramSender::Udp(_) | DatagramSender::Rap(_) => Some(Answer::Echo(number)),
+        };
+        if let Some(answer) = answer {
+            sender.on_answer(answer, now);
         }
     }
 
@@ -220,7 +252,12 @@ impl Datagrams {
 }
 
 impl Carried {
-    fn post(&mut self, report: Report) -> u32 {
+    /// The number under which an answer travels.
+    fn post(&mut self, answer: Answer) -> u32 {
+        let report = match answer {
+            Answer::Echo(number) => return number,
+            Answer::Report(report) => report,
+        };
         let number = self.reported;
         self.reported = number.wrapping_add(1);
         self.reports.put(number, report);

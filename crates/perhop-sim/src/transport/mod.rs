@@ -43,7 +43,8 @@ pub struct SenderStatistics {
 
 impl SenderStatistics {
     /// What has come since an earlier count.
-    pub(crate) fn since(&self, before: &Self) -> Self {
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
         let (samples, sum) = self.rtt_samples;
         let (samples_before, sum_before) = before.rtt_samples;
         Self {

@@ -1,0 +1,30 @@
+//! Runs a scenario file on real packets and prints what each group got: `lab SCENARIO.toml [SEED]`.
+
+use std::sync::atomic::AtomicBool;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("usage: lab SCENARIO.toml [SEED]")?;
+    let seed = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
+    let scenario = perhop_scenario::Scenario::from_toml(&std::fs::read_to_string(&path)?, &path)?;
+    let options = perhop_lab::Options { seed, real_time: true };
+    let run = perhop_lab::run(&scenario, options, &AtomicBool::new(false))?;
+    let mut flows = run.outcome.flows.iter();
+    for group in &scenario.flows {
+        let members: Vec<f64> =
+            flows.by_ref().take(group.count as usize).map(|flow| flow.throughput_bps).collect();
+        println!(
+            "{}: {:.3} Mbit/s each",
+            group.name,
+            members.iter().sum::<f64>() / members.len() as f64 / 1e6
+        );
+    }
+    for link in &run.outcome.links {
+        println!(
+            "{}: utilization {:.4}, queue {:.1} packets",
+            link.name, link.utilization, link.mean_queue_packets
+        );
+    }
+    println!("{:#?}", run.report);
+    Ok(())
+}

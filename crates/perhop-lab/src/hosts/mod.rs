@@ -1,0 +1,121 @@
+//! The two hosts: one thread each, in a network namespace of its own.
+
+pub(crate) mod letter;
+mod receiving;
+mod sending;
+mod waiter;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+
+use perhop_live::Clock;
+use perhop_live::device::{Tun, TunSpec};
+use perhop_scenario::format::IpVersion;
+
+use crate::error::LabError;
+use crate::sandbox;
+use crate::setting::Setting;
+
+pub(crate) use receiving::{Received, receive};
+pub(crate) use sending::{Sent, send};
+
+/// The interface's name, in each of the two namespaces.
+pub(crate) const INTERFACE: &str = "perhop0";
+/// How many packets of the kernel may wait for the router: enough for every window that a scenario could have at once.
+const KERNEL_QUEUE: u32 = 100_000;
+
+/// The addresses of the sending and the receiving host, which share a network.
+const IPV4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 55, 0, 1), Ipv4Addr::new(10, 55, 0, 2)];
+const IPV6: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 2)];
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Sending = 0,
+    Receiving = 1,
+}
+
+/// What hosts and router know of each other while a run is on.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) stop: AtomicBool,
+    pub(crate) flows: Vec<Gauges>,
+}
+
+/// What one flow's hosts tell while the run is on.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    /// Bytes of data that the receiving application has.
+    pub(crate) received: AtomicU64,
+    /// Smoothed round-trip time in microseconds; 0 before the first.
+    pub(crate) rtt_us: AtomicU32,
+}
+
+impl Shared {
+    pub(crate) fn new(flows: usize) -> Self {
+        Self { stop: AtomicBool::new(false), flows: (0..flows).map(|_| Gauges::default()).collect() }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What a host's thread is given to begin with: it hands over its end of the wire, and gets the clock when all is ready.
+pub(crate) struct Begin {
+    pub(crate) ready: Sender<Tun>,
+    pub(crate) go: Receiver<Clock>,
+}
+
+/// What the kernel lost on its way to and from the device of a host.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KernelDrops {
+    pub(crate) to_router: u64,
+    pub(crate) to_host: u64,
+}
+
+fn kernel_drops() -> KernelDrops {
+    let (to_router, to_host) = sandbox::device_drops(INTERFACE);
+    KernelDrops { to_router, to_host }
+}
+
+fn address(side: Side, ip: IpVersion, port: u16) -> SocketAddr {
+    let address = match ip {
+        IpVersion::V4 => IpAddr::from(IPV4[side as usize]),
+        IpVersion::V6 => IpAddr::from(IPV6[side as usize]),
+    };
+    SocketAddr::new(address, port)
+}
+
+/// Moves the calling thread into a namespace with one interface, whose other end it returns.
+fn move_in(setting: &Setting, side: Side) -> Result<Tun, LabError> {
+    sandbox::enter_network_namespace()?;
+    let six = setting.ip == IpVersion::V6;
+    // What the scenario does not ask for stays silent: each run starts without memory of the last, and the kernel sends
+    // nothing of its own.
+    sandbox::set("net.ipv4.tcp_no_metrics_save", "1")?;
+    // A kernel without IPv6 has no such settings, and needs none.
+    if six {
+        sandbox::set("net.ipv6.conf.default.accept_dad", "0")?;
+        sandbox::set("net.ipv6.conf.default.router_solicitations", "0")?;
+    } else {
+        let _ = sandbox::set("net.ipv6.conf.default.disable_ipv6", "1");
+    }
+    for (name, value) in &setting.sysctl {
+        sandbox::set(name, value)?;
+    }
+    let spec = TunSpec {
+        name: INTERFACE.into(),
+        mtu: setting.mtu,
+        ipv4: (!six).then_some((IPV4[side as usize], 24)),
+        ipv6: six.then_some((IPV6[side as usize], 64)),
+        queue: KERNEL_QUEUE,
+    };
+    Tun::open(&spec).map_err(LabError::doing("making a TUN device"))
+}

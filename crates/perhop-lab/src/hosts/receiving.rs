@@ -1,0 +1,232 @@
+//! The host that receives: counts what comes, and answers where the kernel does not.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+
+use nix::sys::epoll::EpollFlags;
+use perhop_core::Instant;
+use perhop_live::Clock;
+use perhop_sim::transport::datagram::{Answer, DatagramReceiver};
+use perhop_sim::transport::transit::TransitMeter;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::waiter::{GLANCE, Waiter};
+use super::{Begin, KernelDrops, Shared, Side, address, kernel_drops, letter, move_in};
+use crate::error::LabError;
+use crate::setting::{HostFlow, Kind, LISTENER, Setting};
+
+/// Read from a socket at once; and how often before others have their turn.
+const CHUNK: usize = 1 << 18;
+const TURNS: usize = 4;
+/// The word under which the listener is known.
+const LISTENING: u64 = u64::MAX - 1;
+
+/// What the receiving host has to tell at the end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Received {
+    /// For each flow of datagrams, how long its packets took.
+    pub(crate) transits: Vec<Option<TransitMeter>>,
+    pub(crate) drops: KernelDrops,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    /// A receiver's own timer.
+    Wake(usize),
+    /// See what TCP has.
+    Glance,
+    End,
+}
+
+enum End {
+    None,
+    Tcp(Socket),
+    Datagrams {
+        socket: Socket,
+        receiver: DatagramReceiver,
+        answer: u16,
+        transit: TransitMeter,
+        scheduled: Instant,
+    },
+}
+
+struct Host<'a> {
+    setting: &'a Setting,
+    shared: &'a Shared,
+    clock: Clock,
+    waiter: Waiter<Task>,
+    listener: Socket,
+    ends: Vec<End>,
+    room: Box<[u8]>,
+}
+
+/// Runs the receiving host until the end of the run.
+pub(crate) fn receive(setting: &Setting, shared: &Shared, begin: Begin) -> Result<Received, LabError> {
+    let Begin { ready, go } = begin;
+    let tun = move_in(setting, Side::Receiving)?;
+    let (listener, ends) = open(setting).map_err(LabError::doing("opening the receivers' sockets"))?;
+    let _ = ready.send(tun);
+    let Ok(clock) = go.recv() else { return Ok(Received::default()) };
+    let waiter = Waiter::new(clock).map_err(LabError::doing("waiting for sockets"))?;
+    let room = vec![0; CHUNK].into_boxed_slice();
+    Host { setting, shared, clock, waiter, listener, ends, room }.run().map_err(LabError::doing("receiving"))
+}
+
+/// A listener for all TCP, and a socket for each flow of datagrams.
+fn open(setting: &Setting) -> io::Result<(Socket, Vec<End>)> {
+    let (here, there) =
+        (|port| address(Side::Receiving, setting.ip, port), |port| address(Side::Sending, setting.ip, port));
+    let domain = Domain::for_address(here(0));
+    let listener = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    listener.set_reuse_address(true)?;
+    listener.bind(&here(LISTENER).into())?;
+    listener.listen(4096)?;
+    let window = (Instant::ZERO + setting.warmup, Instant::ZERO + setting.duration);
+    let end = |flow: &HostFlow| match &flow.kind {
+        Kind::Tcp { .. } => Ok(End::None),
+        Kind::Datagrams { receiver, answer, .. } => {
+            let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+            socket.bind(&here(flow.port).into())?;
+            socket.connect(&there(flow.port).into())?;
+            Ok(End::Datagrams {
+                socket,
+                receiver: receiver.clone(),
+                answer: *answer,
+                transit: TransitMeter::new(window),
+                scheduled: Instant::NEVER,
+            })
+        }
+    };
+    let ends = setting.flows.iter().map(end).collect::<io::Result<_>>()?;
+    Ok((listener, ends))
+}
+
+impl Host<'_> {
+    fn run(mut self) -> io::Result<Received> {
+        self.waiter.add(&self.listener, EpollFlags::EPOLLIN, LISTENING)?;
+        for (number, end) in self.ends.iter().enumerate() {
+            if let End::Datagrams { socket, .. } = end {
+                self.waiter.add(&socket.as_fd(), EpollFlags::EPOLLIN, number as u64)?;
+            }
+        }
+        if self.setting.congestions().next().is_some() {
+            self.waiter.at(Instant::ZERO + GLANCE, Task::Glance);
+        }
+        self.waiter.at(Instant::ZERO + self.setting.duration, Task::End);
+        'run: while !self.shared.is_stopped() {
+            let now = self.clock.now();
+            while let Some((due, task)) = self.waiter.due(now) {
+                match task {
+                    Task::Wake(number) => self.wake(number, due),
+                    Task::Glance => {
+                        for (word, _) in self.waiter.glance()? {
+                            self.read(word as usize);
+                        }
+                        self.waiter.at(now + GLANCE, Task::Glance);
+                    }
+                    Task::End => break 'run,
+                }
+            }
+            for (word, _) in self.waiter.wait()? {
+                match word {
+                    LISTENING => self.accept()?,
+                    number => self.read(number as usize),
+                }
+            }
+        }
+        let transits = self.ends.iter().map(|end| match end {
+            End::Datagrams { transit, .. } => Some(transit.clone()),
+            End::None | End::Tcp(_) => None,
+        });
+        Ok(Received { transits: transits.collect(), drops: kernel_drops() })
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        loop {
+            let (socket, peer) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // It is gone again; the sender's side tells of it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => return Err(error),
+            };
+            let port = peer.as_socket().map_or(0, |peer| peer.port());
+            let Some(flow) = self.setting.flows.iter().position(|flow| flow.port == port) else { continue };
+            socket.set_nonblocking(true)?;
+            self.waiter.add_patient(&socket, EpollFlags::EPOLLIN, flow as u64)?;
+            self.ends[flow] = End::Tcp(socket);
+        }
+    }
+
+    fn read(&mut self, number: usize) {
+        let Self { ends, room, shared, waiter, .. } = self;
+        match &mut ends[number] {
+            End::None => {}
+            End::Tcp(socket) => {
+                for _ in 0..TURNS {
+                    match io::Read::read(&mut &*socket, room) {
+                        Ok(0) => return waiter.forget_patient(socket),
+                        Ok(length) => {
+                            shared.flows[number].received.fetch_add(length as u64, Ordering::Relaxed);
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                        Err(_) => return waiter.forget_patient(socket),
+                    }
+                }
+            }
+            End::Datagrams { .. } => self.take(number),
+        }
+    }
+
+    /// Takes the datagrams that have come, and answers them.
+    fn take(&mut self, number: usize) {
+        let Self { ends, room, shared, clock, .. } = self;
+        let End::Datagrams { socket, receiver, answer: size, transit, .. } = &mut ends[number] else {
+            return;
+        };
+        while let Ok(length) = io::Read::read(&mut &*socket, room) {
+            let now = clock.now();
+            let Some((sequence, envelope)) = letter::read_data(&room[..length]) else { continue };
+            shared.flows[number].received.fetch_add(length as u64, Ordering::Relaxed);
+            transit.record(envelope.sent, now);
+            if let Some(answer) = receiver.on_data(sequence, envelope, now) {
+                reply(socket, room, &answer, *size);
+            }
+        }
+        self.schedule(number);
+    }
+
+    fn wake(&mut self, number: usize, due: Instant) {
+        let Self { ends, room, clock, .. } = self;
+        let End::Datagrams { socket, receiver, answer: size, scheduled, .. } = &mut ends[number] else {
+            return;
+        };
+        if *scheduled != due {
+            return; // An earlier wake-up took its place.
+        }
+        *scheduled = Instant::NEVER;
+        if receiver.wake() <= due
+            && let Some(answer) = receiver.on_wake(clock.now())
+        {
+            reply(socket, room, &answer, *size);
+        }
+        self.schedule(number);
+    }
+
+    fn schedule(&mut self, number: usize) {
+        let Self { ends, waiter, .. } = self;
+        let End::Datagrams { receiver, scheduled, .. } = &mut ends[number] else { return };
+        let at = receiver.wake();
+        if at < *scheduled {
+            *scheduled = at;
+            waiter.at(at, Task::Wake(number));
+        }
+    }
+}
+
+/// Sends an answer; one that the kernel does not take is lost, as a packet on the wire may be.
+fn reply(socket: &Socket, room: &mut [u8], answer: &Answer, size: u16) {
+    letter::write_answer(room, answer);
+    let _ = socket.send(&room[..usize::from(size)]);
+}

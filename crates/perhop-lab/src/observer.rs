@@ -1,0 +1,142 @@
+//! Looks at a run while it is on, as the simulator's probes do.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use perhop_core::measure::LinkOutcome;
+use perhop_core::{Duration, Instant};
+use perhop_live::{Plane, Report, StreamCounts, Watcher, Windows};
+use perhop_sim::{QueueSeries, Series};
+
+use crate::hosts::Shared;
+
+/// Sees what probes see, when probes look; and takes stock at the end of the warm-up and at the end.
+pub(crate) struct Observer<'a> {
+    shared: &'a Shared,
+    windows: Arc<Windows>,
+    warmup: Instant,
+    end: Instant,
+    interval: Option<Duration>,
+    next: Instant,
+    /// Bytes of data in a packet and the packet's size on the wire, for each flow.
+    sizes: Vec<(u16, u16)>,
+    /// Bytes of data received by the last look of the probes.
+    before: Vec<u64>,
+    pub(crate) series: Series,
+    pub(crate) at_warmup: Stock,
+    pub(crate) at_end: Stock,
+    pub(crate) links: Vec<LinkOutcome>,
+}
+
+/// What was counted by some time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stock {
+    /// Bytes of data that each flow's receiver has.
+    pub(crate) received: Vec<u64>,
+    /// What the router counted of each flow's data.
+    pub(crate) data: Vec<StreamCounts>,
+}
+
+impl<'a> Observer<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared,
+        windows: Arc<Windows>,
+        (warmup, duration, interval): (Duration, Duration, Option<Duration>),
+        sizes: Vec<(u16, u16)>,
+    ) -> Self {
+        let (warmup, end) = (Instant::ZERO + warmup, Instant::ZERO + duration);
+        let flows = sizes.len();
+        let mut observer = Self {
+            shared,
+            windows,
+            warmup,
+            end,
+            interval,
+            next: Instant::ZERO,
+            sizes,
+            before: vec![0; flows],
+            series: Series::default(),
+            at_warmup: Stock::default(),
+            at_end: Stock::default(),
+            links: Vec::new(),
+        };
+        observer.at_warmup = Stock { received: vec![0; flows], data: vec![StreamCounts::default(); flows] };
+        observer.next = observer.after(Instant::ZERO);
+        observer
+    }
+
+    /// The first look after that time; none after the end.
+    fn after(&self, last: Instant) -> Instant {
+        if last >= self.end {
+            return Instant::NEVER;
+        }
+        let probe = self.interval.map_or(Instant::NEVER, |interval| {
+            Instant::ZERO + interval.saturating_mul(last.as_nanos() / interval.as_nanos() + 1)
+        });
+        let warmup = if self.warmup > last { self.warmup } else { Instant::NEVER };
+        probe.min(warmup).min(self.end)
+    }
+
+    fn stock(&self, plane: &Plane) -> Stock {
+        Stock {
+            received: self.shared.flows.iter().map(|flow| flow.received.load(Ordering::Relaxed)).collect(),
+            data: plane.streams().step_by(2).map(|(_, counts)| *counts).collect(),
+        }
+    }
+
+    fn record(&mut self, plane: &Plane, look: Instant, interval: Duration) {
+        let Self { shared, windows, series, sizes, before, .. } = self;
+        series.times.push(look);
+        let first = series.seen_packets.len();
+        series.seen_packets.resize(first + sizes.len(), f64::NAN);
+        for (flow, window) in plane.seen_windows() {
+            series.seen_packets[first + flow] = window;
+        }
+        for (number, (payload, packet)) in sizes.iter().enumerate() {
+            let flow = &shared.flows[number];
+            let received = flow.received.load(Ordering::Relaxed);
+            let new = received - std::mem::replace(&mut before[number], received);
+            let bits = new as f64 * 8.0 * f64::from(*packet) / f64::from(*payload);
+            series.throughput_bps.push(bits / interval.as_secs_f64());
+            series.window_packets.push(windows.get(number).unwrap_or(f64::NAN));
+            let rtt = flow.rtt_us.load(Ordering::Relaxed);
+            series.rtt_s.push(if rtt == 0 { f64::NAN } else { f64::from(rtt) * 1e-6 });
+        }
+        if series.queues.is_empty() {
+            series.queues = plane.ports().map(|(name, ..)| QueueSeries::of(name)).collect();
+        }
+        for ((_, _, port), queue) in plane.ports().zip(&mut series.queues) {
+            queue.record(&port);
+        }
+    }
+}
+
+impl Watcher for Observer<'_> {
+    fn next(&self) -> Instant {
+        self.next
+    }
+
+    fn look(&mut self, plane: &mut Plane, report: &mut Report, now: Instant) {
+        // Looks that were missed are taken now: what they saw is what there is to see.
+        while self.next <= now {
+            let look = self.next;
+            if look == self.warmup {
+                self.at_warmup = self.stock(plane);
+                // Connections begin with a burst of work that is no part of what is measured.
+                report.lateness.reset();
+            }
+            if let Some(interval) = self.interval
+                && look.as_nanos().is_multiple_of(interval.as_nanos())
+            {
+                self.record(plane, look, interval);
+            }
+            if look == self.end {
+                self.at_end = self.stock(plane);
+                plane.finish(self.end);
+                self.links =
+                    plane.ports().map(|(name, rate, port)| LinkOutcome::of(name, rate, &port)).collect();
+            }
+            self.next = self.after(look);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! A scenario as two hosts can run it: what each flow is to the kernel, or why it cannot be.
+
+use perhop_core::{Bytes, Duration, Instant, Rng};
+use perhop_scenario::Scenario;
+use perhop_scenario::format::IpVersion;
+use perhop_sim::transport::datagram::{DatagramReceiver, DatagramSender};
+use perhop_sim::transport::tcp::{TcpParams, Variant};
+use perhop_sim::{FlowSpec, Network, TransportSpec};
+
+use crate::error::LabError;
+
+pub(crate) const PROTOCOL_TCP: u8 = 6;
+pub(crate) const PROTOCOL_UDP: u8 = 17;
+
+/// The port of the first flow's sender; the others follow.
+const FIRST_PORT: u16 = 20_000;
+/// Where TCP receivers listen.
+pub(crate) const LISTENER: u16 = 5001;
+/// As many flows have a port.
+const MOST_FLOWS: usize = (u16::MAX - FIRST_PORT) as usize;
+
+/// The smallest segment that Linux can be told to send (TCP_MIN_MSS), and what options take of a segment (RFC 7323).
+const SMALLEST_SEGMENT: u16 = 88;
+pub(crate) const TIMESTAMPS: u16 = 12;
+/// The smallest MTU of an interface with IPv6 (RFC 8200, section 5), and of one with IPv4 (RFC 791).
+const SMALLEST_MTU: [u16; 2] = [576, 1280];
+
+/// One flow, as its hosts run it.
+#[derive(Clone, Debug)]
+pub(crate) struct HostFlow {
+    pub(crate) number: usize,
+    pub(crate) name: String,
+    /// The group that it belongs to.
+    pub(crate) group: usize,
+    /// Tells its packets from all others: the sender's port, and of datagrams the receiver's, too.
+    pub(crate) port: u16,
+    pub(crate) start: Instant,
+    pub(crate) stop: Option<Instant>,
+    /// A full packet of data on the wire, and the bytes of data in it.
+    pub(crate) packet: u16,
+    pub(crate) payload: u16,
+    pub(crate) kind: Kind,
+}
+
+/// What sends.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// The kernel's TCP.
+    Tcp {
+        congestion: String,
+        /// The largest segment that it may send, options included.
+        segment: u16,
+        volume: Option<Bytes>,
+    },
+    /// The simulator's sender, over UDP.
+    Datagrams {
+        sender: Box<DatagramSender>,
+        receiver: DatagramReceiver,
+        /// Bytes of data in an answer.
+        answer: u16,
+        rng: Rng,
+    },
+}
+
+impl HostFlow {
+    pub(crate) fn is_tcp(&self) -> bool {
+        matches!(self.kind, Kind::Tcp { .. })
+    }
+}
+
+/// A scenario as two hosts run it.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) flows: Vec<HostFlow>,
+    pub(crate) ip: IpVersion,
+    pub(crate) mtu: u16,
+    pub(crate) sysctl: Vec<(String, String)>,
+    pub(crate) duration: Duration,
+    pub(crate) warmup: Duration,
+    /// What a reader should know of it.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Setting {
+    /// How the hosts run the scenario; starts are those that the simulator draws with this seed.
+    pub(crate) fn new(scenario: &Scenario, network: &Network, seed: u64) -> Result<Self, LabError> {
+        if network.flows.len() > MOST_FLOWS {
+            let text = format!(
+                "flows: {} are more than {MOST_FLOWS}, which a host has ports for",
+                network.flows.len()
+            );
+            return Err(LabError::Unfit(text));
+        }
+        let ip = scenario.live.ip;
+        let sysctl: Vec<(String, String)> =
+            scenario.live.sysctl.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
+        let has_timestamps =
+            sysctl.iter().all(|(name, value)| name != "net.ipv4.tcp_timestamps" || value != "0");
+        let groups = scenario.flows.iter().enumerate();
+        let groups = groups.flat_map(|(group, flow)| (0..flow.count).map(move |_| group));
+        let mut flows = Vec::new();
+        for ((number, spec), group) in network.flows.iter().enumerate().zip(groups) {
+            let congestion = scenario.flows[group].live.congestion.as_deref();
+            let unfit = |key: &str, text: String| LabError::Unfit(format!("flows[{group}].{key}: {text}"));
+            if spec.out_feedback.is_some() {
+                let text = "no kernel's TCP hears of OUT packets: No-OUT needs a changed sender, and runs in the simulator only";
+                return Err(unfit("out-feedback", text.into()));
+            }
+            flows.push(host_flow(spec, number, group, seed, (ip, has_timestamps, congestion), unfit)?);
+        }
+        let smallest = SMALLEST_MTU[usize::from(ip == IpVersion::V6)];
+        let mtu = flows.iter().map(|flow| flow.packet).max().unwrap_or(0).max(smallest);
+        Ok(Self {
+            notes: notes(scenario),
+            flows,
+            ip,
+            mtu,
+            sysctl,
+            duration: scenario.duration,
+            warmup: scenario.warmup,
+        })
+    }
+
+    /// Whether any flow is the kernel's TCP.
+    pub(crate) fn congestions(&self) -> impl Iterator<Item = &str> {
+        self.flows.iter().filter_map(|flow| match &flow.kind {
+            Kind::Tcp { congestion, .. } => Some(congestion.as_str()),
+            Kind::Datagrams { .. } => None,
+        })
+    }
+}
+
+fn host_flow(
+    spec: &FlowSpec,
+    number: usize,
+    group: usize,
+    seed: u64,
+    (ip, has_timestamps, congestion): (IpVersion, bool, Option<&str>),
+    unfit: impl Fn(&str, String) -> LabError,
+) -> Result<HostFlow, LabError> {
+    let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
+    let (first, last) = spec.start;
+    let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
+    let network_header = match ip {
+        IpVersion::V4 => 20,
+        IpVersion::V6 => 40,
+    };
+    let (packet, answer) = spec.transport.packet_sizes();
+    let (payload, kind) = match &spec.transport {
+        TransportSpec::Tcp(params) => {
+            let headers = network_header + 20;
+            if packet < headers + SMALLEST_SEGMENT {
+                let text = format!(
+                    "Linux sends no packets below {}B; take a larger one",
+                    headers + SMALLEST_SEGMENT
+                );
+                return Err(unfit("transport.packet", text));
+            }
+            let congestion = congestion.map_or_else(|| kernels(params), |name| Ok(name.into()));
+            let congestion = congestion.map_err(|text| unfit("transport.tcp", text))?;
+            let segment = packet - headers;
+            let payload = segment - if has_timestamps { TIMESTAMPS } else { 0 };
+            (payload, Kind::Tcp { congestion, segment, volume: spec.volume })
+        }
+        datagrams => {
+            if congestion.is_some() {
+                return Err(unfit(
+                    "live.congestion",
+                    "only TCP has a congestion control of the kernel's; leave it out".into(),
+                ));
+            }
+            let headers = network_header + 8;
+            let inside = |key, size: u16, least: usize| {
+                let payload = size.saturating_sub(headers);
+                if usize::from(payload) < least {
+                    let size = usize::from(headers) + least;
+                    return Err(unfit(
+                        key,
+                        format!("packets carry their number and times, so they have {size}B at least"),
+                    ));
+                }
+                Ok(payload)
+            };
+            let (sender, receiver) = datagrams.datagram_ends(spec.volume).expect("it is not TCP");
+            let payload = inside("transport.packet", packet, crate::hosts::letter::DATA)?;
+            let answer = match receiver {
+                DatagramReceiver::Sink => 0,
+                DatagramReceiver::Echo => inside("transport.ack", answer, crate::hosts::letter::ECHO)?,
+                DatagramReceiver::Tfrc(_) => inside("transport.ack", answer, crate::hosts::letter::REPORT)?,
+            };
+            (
+                payload,
+                Kind::Datagrams { sender: Box::new(sender), receiver, answer, rng: stream("transport") },
+            )
+        }
+    };
+    Ok(HostFlow {
+        number,
+        name: spec.name.clone(),
+        group,
+        port: FIRST_PORT + number as u16,
+        start,
+        stop: spec.stop,
+        packet,
+        payload,
+        kind,
+    })
+}
+
+/// The kernel's congestion control that is nearest to a simulated sender.
+fn kernels(params: &TcpParams) -> Result<String, String> {
+    match params.tcp {
+        Variant::Reno | Variant::NewReno => Ok("reno".into()),
+        Variant::TwoWindows => Err(
+            "no kernel has a TCP that keeps its reserved window: two-windows needs a changed sender, and runs in the simulator only".into(),
+        ),
+    }
+}
+
+/// What the kernel does otherwise than the scenario says.
+fn notes(scenario: &Scenario) -> Vec<String> {
+    use perhop_scenario::format::Transport;
+    let tcp = || {
+        scenario.flows.iter().filter_map(|flow| match &flow.transport {
+            Transport::Tcp(params) => Some(params),
+            _ => None,
+        })
+    };
+    let mut notes = Vec::new();
+    if tcp().next().is_some() {
+        notes.push(
+            "TCP is the kernel's: its initial window, timeouts, acknowledgements and receive window stand for those of \
+             the scenario"
+                .into(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,65 @@
+//! The system calls for which no safe wrapper exists.
+#![expect(unsafe_code, reason = "two system calls that take a pointer to a plain structure")]
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// What the kernel says of a TCP connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TcpInfo {
+    /// Congestion window in segments.
+    pub(crate) window: u32,
+    /// Smoothed round-trip time in microseconds; 0 before the first.
+    pub(crate) rtt_us: u32,
+    /// Segments of data sent, retransmissions included.
+    pub(crate) sent: u64,
+    /// Segments sent again.
+    pub(crate) retransmitted: u64,
+    /// Retransmission timeouts; 0 where the kernel does not count them (before Linux 6.7).
+    pub(crate) timeouts: u64,
+    /// Bytes acknowledged.
+    pub(crate) acked: u64,
+}
+
+/// Asks for it (tcp(7), TCP_INFO).
+pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
+    // SAFETY: `tcp_info` is plain numbers, for which zeros are values.
+    let mut info: libc::tcp_info = unsafe { mem::zeroed() };
+    let mut length = mem::size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes, which is the structure's size; what an older kernel leaves out stays
+    // zero.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(TcpInfo {
+        window: info.tcpi_snd_cwnd,
+        rtt_us: info.tcpi_rtt,
+        sent: info.tcpi_data_segs_out.into(),
+        retransmitted: info.tcpi_total_retrans.into(),
+        #[cfg(target_env = "gnu")]
+        timeouts: info.tcpi_total_rto.into(),
+        #[cfg(not(target_env = "gnu"))]
+        timeouts: 0,
+        acked: info.tcpi_bytes_acked,
+    })
+}
+
+/// Gives the calling thread real-time priority (sched(7), SCHED_FIFO), so that others do not make packets late.
+pub(crate) fn be_real_time() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 10 };
+    // SAFETY: the kernel only reads the structure.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,196 @@
+//! What lies between the two hosts: a scenario's network as a data plane.
+
+use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
+use perhop_live::{
+    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Selector, StreamSpec, WireSpec,
+};
+use perhop_sim::{AccessSpec, FlowSpec, Marking, Network, TransportSpec};
+
+use crate::setting::{HostFlow, PROTOCOL_TCP, PROTOCOL_UDP};
+
+/// The device of the host that sends data, and that of the host that receives it.
+pub(crate) const SENDERS: usize = 0;
+pub(crate) const RECEIVERS: usize = 1;
+
+/// Packets that the data plane may hold. Memory is used as far as packets come.
+const BUFFERS: u32 = 1 << 17;
+
+/// Collects the parts of a data plane.
+struct Builder<'a> {
+    network: &'a Network,
+    plane: PlaneSpec,
+    /// For each link of the network, its place in the data plane.
+    links: Vec<Hop>,
+    /// For each path with a control, the control's number.
+    controls: Vec<Option<usize>>,
+}
+
+/// The data plane of a network; its streams are, for each flow, data, and then what goes back.
+pub(crate) fn plane(network: &Network, flows: &[HostFlow], mtu: u16) -> PlaneSpec {
+    let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
+    let mut builder = Builder {
+        network,
+        plane: PlaneSpec {
+            devices: 2,
+            mtu,
+            buffers: BUFFERS,
+            window,
+            links: Vec::new(),
+            wires: Vec::new(),
+            meters: Vec::new(),
+            controls: Vec::new(),
+            streams: Vec::new(),
+        },
+        links: Vec::new(),
+        controls: Vec::new(),
+    };
+    builder.add_links();
+    builder.add_shared_meters();
+    builder.add_controls();
+    for (spec, flow) in network.flows.iter().zip(flows) {
+        builder.add_flow(spec, flow);
+    }
+    builder.plane
+}
+
+impl Builder<'_> {
+    fn add_links(&mut self) {
+        for link in &self.network.links {
+            let hop = match &link.queue {
+                Some(queue) => {
+                    let (name, queue) = (link.name.clone(), queue.clone());
+                    self.plane.links.push(LinkSpec { name, rate: link.rate, delay: link.delay, queue });
+                    Hop::Link(self.plane.links.len() - 1)
+                }
+                None => self.wire(link.rate, link.delay),
+            };
+            self.links.push(hop);
+        }
+    }
+
+    fn wire(&mut self, rate: Bitrate, delay: Duration) -> Hop {
+        self.plane.wires.push(WireSpec { rate, delay });
+        Hop::Wire(self.plane.wires.len() - 1)
+    }
+
+    /// The private link of a host in one direction, if it has one.
+    fn access(&mut self, access: Option<&AccessSpec>) -> Option<Hop> {
+        access.map(|access| self.wire(access.rate, access.delay))
+    }
+
+    fn meter(&mut self, spec: MeterSpec) -> usize {
+        self.plane.meters.push(spec);
+        self.plane.meters.len() - 1
+    }
+
+    /// Meters that flows share come first, in their order.
+    fn add_shared_meters(&mut self) {
+        for shared in &self.network.shared_meters {
+            let name = format!("profiles/{}/marker", shared.name);
+            self.meter(MeterSpec { name, params: shared.params.clone(), rate: Bitrate::MAX });
+        }
+    }
+
+    fn add_controls(&mut self) {
+        for path in &self.network.paths {
+            let control = path.control.as_ref().map(|control| {
+                // A queue hears after the propagation delay from the ingress.
+                let mut away = Duration::ZERO;
+                let mut links = Vec::new();
+                for &link in &path.forward {
+                    if let Hop::Link(number) = self.links[link] {
+                        links.push((number, away));
+                    }
+                    away = away + self.network.links[link].delay;
+                }
+                let (name, label, control) = (path.name.clone(), path.label, control.clone());
+                self.plane.controls.push(ControlSpec { name, label, control, members: Vec::new(), links });
+                self.plane.controls.len() - 1
+            });
+            self.controls.push(control);
+        }
+    }
+
+    fn add_flow(&mut self, spec: &FlowSpec, flow: &HostFlow) {
+        let id = FlowId(flow.number as u32);
+        let marker = format!("flows/{}/marker", spec.name);
+        let own = |params: &_, rate| MeterSpec { name: marker.clone(), params: Clone::clone(params), rate };
+        let (at_host, at_router) = match &spec.marking {
+            Marking::None => (None, None),
+            Marking::Host(params) => {
+                let rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
+                (Some(self.meter(own(params, rate))), None)
+            }
+            Marking::Ingress(params) => (None, Some(self.meter(own(params, Bitrate::MAX)))),
+            Marking::Edge(number) => (None, Some(*number)),
+        };
+        let meter = match spec.marking {
+            Marking::Edge(_) => None,
+            _ => at_host.or(at_router),
+        };
+        let watched = spec.path.and_then(|path| self.controls[path]);
+        let watched = watched.filter(|_| matches!(spec.transport, TransportSpec::Tcp(_))).map(|control| {
+            let members = &mut self.plane.controls[control].members;
+            members.push(Member { flow: id, rate: spec.reserved, meter, segment: flow.payload.into() });
+            (control, members.len() - 1)
+        });
+        let label = spec.path.map_or(0, |path| self.network.paths[path].label);
+        let links = |acknowledges| {
+            let route = self.network.route_of(spec, acknowledges).expect("the scenario was checked");
+            route.into_iter().map(|link| self.links[link]).collect::<Vec<_>>()
+        };
+        let (there, back) = (links(false), links(true));
+        let out = [
+            at_host.map(Hop::Meter),
+            self.access(spec.access.as_ref()),
+            watched.map(|(control, member)| Hop::Data(control, member)),
+            at_router.map(Hop::Meter),
+        ];
+        let arrives = self.access(spec.egress.as_ref());
+        let answers = self.access(spec.egress.as_ref());
+        let returns =
+            [watched.map(|(control, member)| Hop::Ack(control, member)), self.access(spec.access.as_ref())];
+        let protocol = if flow.is_tcp() { PROTOCOL_TCP } else { PROTOCOL_UDP };
+        let ports = Some(flow.port..=flow.port);
+        self.plane.streams.push(StreamSpec {
+            name: spec.name.clone(),
+            flow: id,
+            device: SENDERS,
+            selector: Selector {
+                protocol: Some(protocol),
+                source_ports: ports.clone(),
+                ..Selector::default()
+            },
+            coloring: Coloring::Fixed(spec.color, spec.dscp),
+            service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
+            label,
+            route: out.into_iter().flatten().chain(there).chain(arrives).collect(),
+            leaves: RECEIVERS,
+        });
+        self.plane.streams.push(StreamSpec {
+            name: format!("{} (back)", spec.name),
+            flow: id,
+            device: RECEIVERS,
+            selector: Selector { protocol: Some(protocol), destination_ports: ports, ..Selector::default() },
+            coloring: Coloring::Fixed(Color::default(), Dscp::DEFAULT),
+            service: ServiceLevel::NONE,
+            label,
+            route: answers.into_iter().chain(back).chain(returns.into_iter().flatten()).collect(),
+            leaves: SENDERS,
+        });
+    }
+}
+
+/// The shortest round-trip time of any flow without queues, transmission times left out.
+pub(crate) fn shortest_round_trip(network: &Network) -> Duration {
+    let both_ways = |access: &Option<AccessSpec>| {
+        access.as_ref().map_or(Duration::ZERO, |access| access.delay + access.delay)
+    };
+    let trips = network.flows.iter().map(|flow| {
+        let links = |acknowledges| network.route_of(flow, acknowledges).unwrap_or_default();
+        let hops = [links(false), links(true)].concat();
+        let between = hops.iter().fold(Duration::ZERO, |sum, &link| sum + network.links[link].delay);
+        between + both_ways(&flow.access) + both_ways(&flow.egress)
+    });
+    trips.min().unwrap_or(Duration::ZERO)
+}
