@@ -3,6 +3,7 @@
 Arrays are numpy arrays: n flows, k probe samples, b delay bins. Colors stand in the order green, yellow, red.
 """
 
+from collections.abc import Callable
 from typing import Any, final
 
 version: str
@@ -10,6 +11,9 @@ version: str
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run. `str()` is the whole message: file, line, key, problem and remedy."""
+
+class LiveUnavailable(Exception):  # noqa: N818 - it is the system's, not the program's
+    """This system cannot run scenarios on real packets: what is missing, and what would help."""
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
     """The run was cancelled before its end."""
@@ -89,4 +93,38 @@ def simulate(
     Raises:
         ScenarioError: The scenario cannot be run.
         Cancelled: `cancel` was set.
+    """
+
+def live_probe() -> None:
+    """Look for everything that a run on real packets needs and that can be seen without beginning one.
+
+    Raises:
+        LiveUnavailable: Something is missing.
+    """
+
+def live(
+    scenario: str,
+    seed: int,
+    *,
+    real_time: bool = True,
+    watch_s: float | None = None,
+    watch: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Run a scenario once on real packets, in real time. The process must have one thread, and is changed for good.
+
+    Args:
+        scenario: The scenario in JSON, as `scenario_from_toml` returns it.
+        seed: Draws the flows' starts and the router's chance, as in a simulation.
+        real_time: Give the router real-time priority where that is allowed.
+        watch_s: How often `watch` is called, in seconds.
+        watch: Called with a line of JSON: how the run goes.
+
+    Returns:
+        What `simulate` returns, and `live`: a report in JSON on how well the machine kept up. `events` are the times
+        that the router slept; `packets`, those that it read. `fast_retransmits` and `loss_events` of the kernel's TCP are 0.
+
+    Raises:
+        ScenarioError: The scenario asks for what no kernel has.
+        LiveUnavailable: This system lacks something, or does not allow it.
+        RuntimeError: Something went wrong.
     """

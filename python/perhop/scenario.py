@@ -32,10 +32,12 @@ __all__ = [
     "Edf",
     "Fifo",
     "Flow",
+    "FlowLive",
     "FlowProfile",
     "InverseRate",
     "LabelSwitchedPath",
     "Link",
+    "Live",
     "Match",
     "Priority",
     "PriorityQueue",
@@ -50,6 +52,7 @@ __all__ = [
     "RioThree",
     "Scenario",
     "Scheduler",
+    "Setting",
     "SharingQueue",
     "Tcp",
     "Tfrc",
@@ -853,6 +856,18 @@ FlowProfile: TypeAlias = Profile | str
 
 
 @dataclass(frozen=True, kw_only=True)
+class FlowLive(Table):
+    """What a group of flows is on real packets.
+
+    Attributes:
+        congestion: The kernel's congestion control, such as `cubic` or `bbr`; the one that is nearest
+            to `transport` unless given.
+    """
+
+    congestion: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Flow(Table):
     """A group of like flows, each between its own two hosts.
 
@@ -879,6 +894,8 @@ class Flow(Table):
             (`0s..1s`). Default: "0s..1s".
         stop: When the flows have nothing more to send; never unless given.
         volume: How much each flow has to send, rounded up to whole packets; endless unless given.
+        live: What the flows are on real packets, where that needs saying; simulations take no notice of
+            it.
     """
 
     name: str
@@ -897,6 +914,7 @@ class Flow(Table):
     start: str | None = None
     stop: str | None = None
     volume: str | None = None
+    live: FlowLive | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -909,6 +927,27 @@ class Probes(Table):
     """
 
     interval: str | None = None
+
+
+Setting: TypeAlias = int | str
+"""A kernel's setting: a number, or text for those of several numbers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Live(Table):
+    """How a scenario runs on real packets.
+
+    Attributes:
+        ip: The version of the Internet Protocol. Default: 4.
+        sysctl: Settings of the hosts' kernel, such as `"net.ipv4.tcp_sack" = 0`: names below `net.`
+            that a network namespace has of its own.
+        max_lateness: A run is invalid in which more than one packet in a hundred left the router later
+            than this; a tenth of the shortest round-trip time without queues unless given.
+    """
+
+    ip: int | None = None
+    sysctl: Mapping[str, Setting] | None = None
+    max_lateness: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -927,6 +966,7 @@ class Scenario(Table):
             router.
         flows: Groups of flows.
         probes: What is sampled over time.
+        live: How it runs on real packets (`perhop live`); simulations take no notice of it.
     """
 
     duration: str
@@ -937,3 +977,4 @@ class Scenario(Table):
     paths: Mapping[str, LabelSwitchedPath] | None = None
     profiles: Mapping[str, Profile] | None = None
     probes: Probes | None = None
+    live: Live | None = None

@@ -7,8 +7,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = arguments.next().ok_or("usage: lab SCENARIO.toml [SEED]")?;
     let seed = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
     let scenario = perhop_scenario::Scenario::from_toml(&std::fs::read_to_string(&path)?, &path)?;
-    let options = perhop_lab::Options { seed, real_time: true };
-    let run = perhop_lab::run(&scenario, options, &AtomicBool::new(false))?;
+    let options = perhop_lab::Options { seed, real_time: true, watch: None, die_with_parent: false };
+    let run = perhop_lab::run(&scenario, options, &AtomicBool::new(false), &mut |_| {})?;
     let mut flows = run.outcome.flows.iter();
     for group in &scenario.flows {
         let members: Vec<f64> =

@@ -20,7 +20,7 @@ mod system;
 mod topology;
 
 pub use error::LabError;
-pub use report::{Drops, LabReport, Late};
+pub use report::{Drops, Glimpse, GlimpseOfLink, LabReport, Late};
 pub use run::{Options, Run, run};
 pub use sandbox::{Missing, probe};
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
 
 use perhop_core::measure::LinkOutcome;
 use perhop_core::{Duration, Instant};
@@ -9,6 +10,7 @@ use perhop_live::{Plane, Report, StreamCounts, Watcher, Windows};
 use perhop_sim::{QueueSeries, Series};
 
 use crate::hosts::Shared;
+use crate::report::{Glimpse, GlimpseOfLink};
 
 /// Sees what probes see, when probes look; and takes stock at the end of the warm-up and at the end.
 pub(crate) struct Observer<'a> {
@@ -22,10 +24,27 @@ pub(crate) struct Observer<'a> {
     sizes: Vec<(u16, u16)>,
     /// Bytes of data received by the last look of the probes.
     before: Vec<u64>,
+    seen: Observed,
+    glimpses: Glimpses,
+}
+
+/// What was seen of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Observed {
     pub(crate) series: Series,
     pub(crate) at_warmup: Stock,
     pub(crate) at_end: Stock,
     pub(crate) links: Vec<LinkOutcome>,
+}
+
+/// What those are told who watch the run.
+#[derive(Debug)]
+pub(crate) struct Glimpses {
+    /// How often; never if nobody watches.
+    pub(crate) interval: Option<Duration>,
+    pub(crate) to: SyncSender<Glimpse>,
+    /// The group of each flow.
+    pub(crate) groups: Vec<usize>,
 }
 
 /// What was counted by some time.
@@ -43,6 +62,7 @@ impl<'a> Observer<'a> {
         windows: Arc<Windows>,
         (warmup, duration, interval): (Duration, Duration, Option<Duration>),
         sizes: Vec<(u16, u16)>,
+        glimpses: Glimpses,
     ) -> Self {
         let (warmup, end) = (Instant::ZERO + warmup, Instant::ZERO + duration);
         let flows = sizes.len();
@@ -55,14 +75,18 @@ impl<'a> Observer<'a> {
             next: Instant::ZERO,
             sizes,
             before: vec![0; flows],
-            series: Series::default(),
-            at_warmup: Stock::default(),
-            at_end: Stock::default(),
-            links: Vec::new(),
+            seen: Observed::default(),
+            glimpses,
         };
-        observer.at_warmup = Stock { received: vec![0; flows], data: vec![StreamCounts::default(); flows] };
+        observer.seen.at_warmup =
+            Stock { received: vec![0; flows], data: vec![StreamCounts::default(); flows] };
         observer.next = observer.after(Instant::ZERO);
         observer
+    }
+
+    /// The run is over.
+    pub(crate) fn ended(self) -> Observed {
+        self.seen
     }
 
     /// The first look after that time; none after the end.
@@ -70,11 +94,13 @@ impl<'a> Observer<'a> {
         if last >= self.end {
             return Instant::NEVER;
         }
-        let probe = self.interval.map_or(Instant::NEVER, |interval| {
-            Instant::ZERO + interval.saturating_mul(last.as_nanos() / interval.as_nanos() + 1)
-        });
+        let regular = |interval: Option<Duration>| {
+            interval.map_or(Instant::NEVER, |interval| {
+                Instant::ZERO + interval.saturating_mul(last.as_nanos() / interval.as_nanos() + 1)
+            })
+        };
         let warmup = if self.warmup > last { self.warmup } else { Instant::NEVER };
-        probe.min(warmup).min(self.end)
+        regular(self.interval).min(regular(self.glimpses.interval)).min(warmup).min(self.end)
     }
 
     fn stock(&self, plane: &Plane) -> Stock {
@@ -85,7 +111,8 @@ impl<'a> Observer<'a> {
     }
 
     fn record(&mut self, plane: &Plane, look: Instant, interval: Duration) {
-        let Self { shared, windows, series, sizes, before, .. } = self;
+        let Self { shared, windows, seen, sizes, before, .. } = self;
+        let series = &mut seen.series;
         series.times.push(look);
         let first = series.seen_packets.len();
         series.seen_packets.resize(first + sizes.len(), f64::NAN);
@@ -111,6 +138,38 @@ impl<'a> Observer<'a> {
     }
 }
 
+impl Observer<'_> {
+    fn glimpse(&self, plane: &Plane, report: &Report, look: Instant) -> Glimpse {
+        let groups = self.glimpses.groups.iter().max().map_or(0, |last| last + 1);
+        let mut received = vec![0.0; groups];
+        for ((flow, (payload, packet)), group) in
+            self.shared.flows.iter().zip(&self.sizes).zip(&self.glimpses.groups)
+        {
+            let data = flow.received.load(Ordering::Relaxed) as f64;
+            received[*group] += data * f64::from(*packet) / f64::from(*payload);
+        }
+        let links = plane.ports().map(|(name, _, port)| {
+            let counters = port.counters();
+            GlimpseOfLink {
+                name: name.into(),
+                waiting: port.waiting().iter().sum(),
+                sent: counters.sent.iter().sum(),
+                dropped: counters
+                    .drops()
+                    .map(|(reason, packets)| (reason.name(), packets.iter().sum()))
+                    .collect(),
+            }
+        });
+        Glimpse {
+            at: look,
+            received,
+            links: links.collect(),
+            late: (report.lateness.quantile(0.5), report.lateness.quantile(0.99), report.lateness.largest()),
+            inside: plane.inside(),
+        }
+    }
+}
+
 impl Watcher for Observer<'_> {
     fn next(&self) -> Instant {
         self.next
@@ -121,19 +180,22 @@ impl Watcher for Observer<'_> {
         while self.next <= now {
             let look = self.next;
             if look == self.warmup {
-                self.at_warmup = self.stock(plane);
+                self.seen.at_warmup = self.stock(plane);
                 // Connections begin with a burst of work that is no part of what is measured.
                 report.lateness.reset();
             }
-            if let Some(interval) = self.interval
-                && look.as_nanos().is_multiple_of(interval.as_nanos())
-            {
+            let falls_on = |interval: &Duration| look.as_nanos().is_multiple_of(interval.as_nanos());
+            if let Some(interval) = self.interval.filter(falls_on) {
                 self.record(plane, look, interval);
             }
+            if self.glimpses.interval.is_some_and(|interval| falls_on(&interval)) {
+                // Who is too slow to watch misses some.
+                let _ = self.glimpses.to.try_send(self.glimpse(plane, report, look));
+            }
             if look == self.end {
-                self.at_end = self.stock(plane);
+                self.seen.at_end = self.stock(plane);
                 plane.finish(self.end);
-                self.links =
+                self.seen.links =
                     plane.ports().map(|(name, rate, port)| LinkOutcome::of(name, rate, &port)).collect();
             }
             self.next = self.after(look);

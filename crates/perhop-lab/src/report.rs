@@ -1,6 +1,6 @@
 //! What is told of a run besides its outcome: how well the machine kept up.
 
-use perhop_core::Duration;
+use perhop_core::{Duration, Instant};
 use perhop_live::Books;
 
 /// How well a run went.
@@ -65,4 +65,32 @@ impl LabReport {
     pub fn is_valid(&self) -> bool {
         self.invalid.is_empty()
     }
+}
+
+/// A run while it is on.
+#[derive(Clone, Debug)]
+pub struct Glimpse {
+    /// When.
+    pub at: Instant,
+    /// Bytes on the wire that the receivers of each group of flows have got for the first time.
+    pub received: Vec<f64>,
+    /// Each link with a queue.
+    pub links: Vec<GlimpseOfLink>,
+    /// How late packets left since the warm-up: half of them, 99 %, the latest.
+    pub late: (Duration, Duration, Duration),
+    /// Packets inside the router.
+    pub inside: u64,
+}
+
+/// A link while a run is on.
+#[derive(Clone, Debug)]
+pub struct GlimpseOfLink {
+    /// Its name.
+    pub name: String,
+    /// Packets waiting.
+    pub waiting: u64,
+    /// Packets sent since the run began.
+    pub sent: u64,
+    /// Packets dropped since the run began, by reason.
+    pub dropped: Vec<(&'static str, u64)>,
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 
-use nix::sys::prctl::set_timerslack;
+use nix::sys::prctl::{set_pdeathsig, set_timerslack};
+use nix::sys::signal::Signal;
 use nix::sys::utsname::uname;
 use nix::time::{ClockId, clock_gettime};
 use perhop_core::control::WindowSource;
@@ -17,8 +18,8 @@ use perhop_sim::{FlowOutcome, Network, Outcome};
 
 use crate::error::LabError;
 use crate::hosts::{self, Begin, Received, Sent, Shared};
-use crate::observer::{Observer, Stock};
-use crate::report::{Drops, LabReport, Late};
+use crate::observer::{Glimpses, Observed, Observer, Stock};
+use crate::report::{Drops, Glimpse, LabReport, Late};
 use crate::sandbox;
 use crate::setting::{Kind, Setting};
 use crate::system;
@@ -31,7 +32,14 @@ pub struct Options {
     pub seed: u64,
     /// Give the router real-time priority where that is allowed.
     pub real_time: bool,
+    /// How often those who watch are told how it goes; never unless given.
+    pub watch: Option<Duration>,
+    /// End when the process does that started this one.
+    pub die_with_parent: bool,
 }
+
+/// Glimpses that wait for a watcher at most.
+const GLIMPSES: usize = 16;
 
 /// What a run gave.
 #[derive(Clone, Debug)]
@@ -45,15 +53,24 @@ pub struct Run {
 /// The kernel is asked for windows and round trips at least so often, and at most.
 const ASKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 
-/// Runs a scenario on real packets, in real time. `stop` ends it early. An ordinary user's process must have one thread.
+/// Runs a scenario on real packets, in real time. `stop` ends it early, and `watch` is told how it goes. An ordinary user's
+/// process must have one thread.
 ///
 /// # Errors
 /// What the scenario asks for and no kernel has; what this system lacks; what went wrong.
-pub fn run(scenario: &Scenario, options: Options, stop: &AtomicBool) -> Result<Run, LabError> {
+pub fn run(
+    scenario: &Scenario,
+    options: Options,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Glimpse),
+) -> Result<Run, LabError> {
     let network = scenario.network();
     let setting = Setting::new(scenario, &network, options.seed)?;
     sandbox::probe()?;
     sandbox::enter_user_namespace()?;
+    if options.die_with_parent {
+        set_pdeathsig(Signal::SIGKILL).map_err(LabError::doing("tying this process to its parent"))?;
+    }
     check_congestion(&setting)?;
     let spec = topology::plane(&network, &setting.flows, setting.mtu);
     let plane = Plane::new(spec, options.seed);
@@ -87,26 +104,33 @@ pub fn run(scenario: &Scenario, options: Options, stop: &AtomicBool) -> Result<R
             let _ = start_receiving.send(clock);
             let sizes = setting.flows.iter().map(|flow| (flow.payload, flow.packet)).collect();
             let times = (setting.warmup, setting.duration, network.probe_interval);
-            let mut observer = Observer::new(&shared, Arc::clone(&windows), times, sizes);
+            let (to, glimpses) = sync_channel(GLIMPSES);
+            let groups = setting.flows.iter().map(|flow| flow.group).collect();
+            let told = Glimpses { interval: options.watch, to, groups };
+            let mut observer = Observer::new(&shared, Arc::clone(&windows), times, sizes, told);
             let runner = Runner::new(plane, [here, there], clock);
             let (shared, duration) = (&shared, setting.duration);
             // A thread of its own, which takes its priority and its CPU time with it.
             let router = scope.spawn(move || {
                 let routed = route(runner, duration, options.real_time, stop, &mut observer);
                 shared.stop();
-                routed.map(|routed| (routed, observer))
+                routed.map(|routed| (routed, observer.ended()))
             });
+            // The observer's end of the channel goes with the router.
+            for glimpse in glimpses {
+                watch(&glimpse);
+            }
             router.join().expect("the router does not panic")
         });
         drop((start_sending, start_receiving));
         let sent = sender.join().expect("the sending host does not panic")?;
         let received = catcher.join().expect("the receiving host does not panic")?;
-        let (routed, observer) = routed.expect("both hosts moved in")?;
+        let (routed, observed) = routed.expect("both hosts moved in")?;
         if stop.load(Ordering::Relaxed) {
             return Err(LabError::Interrupted);
         }
         routed.plane.balance().map_err(LabError::Unbalanced)?;
-        Ok(told(&network, &setting, scenario, observer, &routed, &sent, &received))
+        Ok(told(&network, &setting, scenario, observed, &routed, &sent, &received))
     })
 }
 
@@ -166,12 +190,12 @@ fn told(
     network: &Network,
     setting: &Setting,
     scenario: &Scenario,
-    observer: Observer<'_>,
+    observed: Observed,
     routed: &Routed,
     sent: &Sent,
     received: &Received,
 ) -> Run {
-    let Observer { series, at_warmup, at_end, links, .. } = observer;
+    let Observed { series, at_warmup, at_end, links } = observed;
     let measured = network.duration - network.warmup;
     let flows = network.flows.iter().zip(&setting.flows).map(|(spec, flow)| {
         let number = flow.number;

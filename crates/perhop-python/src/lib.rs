@@ -1,5 +1,6 @@
 //! `perhop._engine`: conversions between Python and the engine, nothing else.
 
+mod live;
 mod outcome;
 
 use std::sync::Arc;
@@ -18,6 +19,12 @@ create_exception!(
     ScenarioError,
     PyValueError,
     "A scenario that cannot be run, with the place and the remedy."
+);
+create_exception!(
+    perhop._engine,
+    LiveUnavailable,
+    PyException,
+    "This system cannot run scenarios on real packets: what is missing, and what would help."
 );
 create_exception!(perhop._engine, Cancelled, PyException, "The run was cancelled before its end.");
 
@@ -111,9 +118,11 @@ fn simulate<'py>(
 mod _engine {
     #[pymodule_export]
     use super::{
-        Cancel, Cancelled, ScenarioError, blocks, scenario_from_json, scenario_from_toml, scenario_schema,
-        simulate,
+        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, scenario_from_json, scenario_from_toml,
+        scenario_schema, simulate,
     };
+    #[pymodule_export]
+    use crate::live::{live, live_probe};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -51,12 +51,12 @@ class Summary:
         )
 
 
-def summarize(result: Result) -> Summary:
+def summarize(result: Result, how: str = "simulated") -> Summary:
     """What to show of a result."""
     seeds = [run.seed for run in result.runs]
     raw = result.runs[0].raw
     lead = (
-        f"{raw['duration_s']:g} s simulated"
+        f"{raw['duration_s']:g} s {how}"
         + (f", the first {raw['warmup_s']:g} s not counted" if raw["warmup_s"] else "")
         + f"; {len(seeds)} run{'s' if len(seeds) > 1 else ''}, "
         + (

@@ -1,0 +1,174 @@
+"""`perhop live`: a scenario on real packets."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perhop import simulation, terminal
+from perhop.live import laboratory
+from perhop.output import files, summary
+from perhop.output.table import records
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perhop.live.laboratory import LiveReport, LiveResult
+
+INVALID = 3
+"""Exit status of a command whose runs are invalid."""
+
+
+def live(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
+    *,
+    runs: terminal.Runs = None,
+    seed: terminal.Seed = 1,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Say each second how it goes, on standard error.")
+    ] = False,
+    real_time: Annotated[
+        bool,
+        typer.Option(
+            "--real-time/--no-real-time", help="Give the router real-time priority where that is allowed."
+        ),
+    ] = True,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", parser=terminal.place, help="Write report.html, plots and data there."
+        ),
+    ] = None,
+    json_file: terminal.Json = None,
+) -> None:
+    """Run a scenario on real packets and print what `perhop run` prints.
+
+    Two hosts in private network namespaces talk through perhop's router: TCP is the kernel's, UDP, RAP and TFRC
+    are perhop's own senders. A run takes as long as the scenario says. It works for root, and for ordinary users where
+    the system lets them make user namespaces and open /dev/net/tun; nothing of it is left behind, however it ends.
+    A run in which the machine was too slow, or lost packets where the scenario has no queue, is called invalid, and
+    the command then ends with status 3.
+
+    \b
+    Examples:
+      perhop live my.toml
+      perhop live my.toml --runs 4 --stats
+    """  # noqa: D301
+    first, wanted = terminal.seeds(seed, 1 if runs is None else runs)
+    canonical = simulation.canonical(scenario)
+    if out is not None:
+        files.prepare_directory(out)
+    json_path = None if json_file is None else files.prepare_file(json_file)
+    try:
+        result = run(canonical, wanted, first, stats=stats, real_time=real_time)
+    except KeyboardInterrupt:
+        terminal.note("interrupted; nothing was written, and nothing is left in the system")
+        raise typer.Exit(130) from None
+    shown = summary.summarize(result, "on real packets")
+    say = terminal.note if json_path == files.STDOUT else terminal.say
+    if out is not None:
+        command = terminal.command(
+            "live", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
+        )
+        importlib.import_module("perhop.output.writer").write_run(out, result, shown, command)
+    text = to_json(result)
+    if json_path == files.STDOUT:
+        terminal.out_bytes(text.encode())
+    elif json_path is not None:
+        files.write(json_path, text)
+    say(shown.text())
+    say(report_text(result))
+    if out is not None:
+        say(f"\nreport: {out / 'report.html'}")
+    if not result.valid:
+        raise typer.Exit(INVALID)
+
+
+def run(canonical: str, runs: int, seed: int, *, stats: bool, real_time: bool) -> LiveResult:
+    """Run on real packets with progress: a bar of seconds on a terminal, or a line each second with `stats`."""
+    content = json.loads(canonical)
+    printer = _Printer(content)
+    seconds = max(1, int(runs * _seconds(canonical)))
+    with terminal.progress("seconds", 0 if stats else seconds) as step:
+
+        def watch(number: int, glimpse: Mapping[str, Any]) -> None:
+            if stats:
+                terminal.note(printer.line(number, glimpse))
+            else:
+                step()
+
+        return laboratory.run(content, runs=runs, seed=seed, real_time=real_time, watch_s=1.0, watch=watch)
+
+
+def _seconds(canonical: str) -> float:
+    text = str(json.loads(canonical)["duration"])
+    for unit, factor in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)):
+        if text.endswith(unit):
+            return float(text.removesuffix(unit)) * factor
+    raise ValueError(text)
+
+
+class _Printer:
+    """Lines of running statistics."""
+
+    def __init__(self, scenario: Mapping[str, Any]) -> None:
+        self.counts = {group["name"]: int(group.get("count", 1)) for group in scenario["flows"]}
+        self.last: tuple[float, Mapping[str, float]] = (0.0, {})
+
+    def line(self, seed: int, glimpse: Mapping[str, Any]) -> str:
+        """`seed 1  12 s  gold 1.53 …`: what each flow of a group got since the last line, in Mbit/s."""
+        now, received = float(glimpse["time_s"]), glimpse["received_bytes"]
+        then, before = self.last if self.last[0] < now else (0.0, {})
+        self.last = (now, received)
+        rates = [
+            f"{name} {(got - before.get(name, 0.0)) * 8e-6 / (now - then) / self.counts[name]:.3f}"
+            for name, got in received.items()
+        ]
+        links = []
+        for name, link in glimpse["links"].items():
+            dropped = ", ".join(f"{reason} {packets}" for reason, packets in link["dropped"].items())
+            links.append(f"{name}: {link['waiting']} waiting, dropped {dropped or 'none'}")
+        late = glimpse["late_s"]
+        return (
+            f"seed {seed}  {now:g} s  Mbit/s each: {', '.join(rates)};  {'; '.join(links)};  "
+            f"late p50 {late['p50'] * 1e3:.3f} ms, p99 {late['p99'] * 1e3:.3f} ms"
+        )
+
+
+def to_json(result: LiveResult) -> str:
+    """As `perhop run --json`, with the reports under `live`."""
+    content = json.loads(summary.to_json(result))
+    content["live"] = [{"seed": report.seed, **report.told} for report in result.reports]
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def report_text(result: LiveResult) -> str:
+    """How well the machine kept up, a line for each run, and what a reader should know."""
+    lines = ["", *records([_row(report) for report in result.reports])]
+    told = result.reports[0].told
+    groups = [group.name for group in result.runs[0].groups]
+    senders = ", ".join(f"{name}: {sender}" for name, sender in zip(groups, told["senders"], strict=True))
+    lines += ["", f"Linux {told['kernel']}; {senders}"]
+    lines += [f"Note: {note}." for note in told["notes"]]
+    for report in result.reports:
+        lines += [f"INVALID, seed {report.seed}: {why}." for why in report.told["invalid"]]
+    return "\n".join(lines)
+
+
+def _row(report: LiveReport) -> dict[str, str]:
+    told = report.told
+    late = told["late_s"]
+    return {
+        "seed": str(report.seed),
+        "run": "valid" if report.valid else "INVALID",
+        "packets": f"{report.packets:,}",
+        **{f"late {q}, ms": f"{late[q] * 1e3:.3f}" for q in ("p50", "p99", "p99.9", "max")},
+        "pause, ms": f"{late['pause'] * 1e3:.1f}",
+        "CPU, %": f"{100 * told['cpu_s'] / told['wall_s']:.1f}",
+        "CPU, us/p": f"{report.cpu_per_packet_s * 1e6:.1f}",
+        "priority": "real-time" if told["real_time"] else "normal",
+    }
