@@ -43,6 +43,13 @@ def scenario_from_toml(text: str, origin: str) -> str:
 def scenario_from_json(text: str, origin: str) -> str:
     """As `scenario_from_toml`, for JSON."""
 
+def scenario_to_toml(text: str, origin: str) -> str:
+    """A scenario in JSON as TOML, defaults filled in; `scenario_from_toml` reads the same from it.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+    """
+
 def scenario_schema() -> str:
     """The JSON Schema (2020-12) of the scenario format."""
 

@@ -1,4 +1,5 @@
-"""The command line: `perhop reproduce`, `run`, `live`, `sweep`, `tune`, `list`, `schema`.
+"""The command line: `perhop reproduce`, `run`, `live`, `scenario`, `sweep`, `tune`, `list`,
+`schema`.
 
 Exit status: 0 fine, 2 a request that cannot be met (one line on standard error says why), 3 runs on real packets that are
 invalid, 130 interrupted.
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from perhop.reproduction import Outcome, Plan
-    from perhop.study import Study
+    from perhop.study import Factors, Study
 
 app = typer.Typer(
     name="perhop",
@@ -207,6 +208,34 @@ def run(
         say(f"\nreport: {out / 'report.html'}")
 
 
+@app.command(short_help="Print a study's scenario, to change it or to run it on real packets.")
+def scenario(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study by id (see `perhop list studies`).")],
+    factors: Annotated[
+        list[str] | None, typer.Argument(metavar="FACTOR=VALUE", help="Which of its cells, as far as it has several.")
+    ] = None,
+) -> None:
+    """Print the scenario of one cell of a study as TOML, defaults filled in.
+
+    \b
+    Examples:
+      perhop scenario kim-table1 out=10/30/0.01 > ri+o.toml
+      perhop live ri+o.toml
+    """  # noqa: D301
+    found = _study(study)
+    wanted = dict(_factor(text) for text in factors or ())
+    known = dict.fromkeys(name for cell in found.cells for name in cell)
+    unknown = next((name for name in wanted if name not in known), None)
+    if unknown is not None:
+        raise PerhopError(f"{study} has no factor `{unknown}`; its cells differ by {', '.join(known)}")
+    cells = [cell for cell in found.cells if all(str(cell.get(name)) == value for name, value in wanted.items())]
+    if len(cells) != 1:
+        listed = cells or found.cells
+        what = f"{len(cells)} cells of {study} are so; say which" if cells else f"no cell of {study} is so; there are"
+        raise PerhopError(f"{what}: {'; '.join(map(_cell, listed))}")
+    terminal.say(f"# {study}: {_cell(cells[0])}\n{_engine.scenario_to_toml(json.dumps(found.scenario(cells[0])), study)}")
+
+
 app.command("live", short_help="Run a scenario on real packets, with the kernel's TCP.")(living.live)
 app.command("sweep", short_help="Simulate a scenario over many settings and seeds.")(sweeping.sweep)
 app.command("tune", short_help="Search for the best setting, or for the Pareto front.")(sweeping.tune)
@@ -288,6 +317,18 @@ def main() -> None:
 def _writer() -> ModuleType:
     """The module that draws and writes; importing it takes as long as the rest of the program."""
     return importlib.import_module("perhop.output.writer")
+
+
+def _factor(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise PerhopError(f"`{text}` is no FACTOR=VALUE, such as scheme=rio")
+    return name, value
+
+
+def _cell(cell: Factors) -> str:
+    """A cell as it is named on the command line."""
+    return " ".join(f"'{name}={value}'" if " " in str(value) else f"{name}={value}" for name, value in cell.items())
 
 
 def _study(name: str) -> Study:

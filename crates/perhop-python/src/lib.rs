@@ -62,6 +62,14 @@ fn scenario_from_json(text: &str, origin: &str) -> PyResult<String> {
     canonical(Scenario::from_json(text, origin))
 }
 
+/// A scenario in JSON as TOML, defaults filled in.
+#[pyfunction]
+fn scenario_to_toml(text: &str, origin: &str) -> PyResult<String> {
+    let scenario =
+        Scenario::from_json(text, origin).map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    Ok(scenario.to_toml())
+}
+
 fn canonical(read: Result<Scenario, perhop_scenario::ScenarioError>) -> PyResult<String> {
     let scenario = read.map_err(|error| ScenarioError::new_err(error.to_string()))?;
     serde_json::to_string(&scenario).map_err(|error| PyRuntimeError::new_err(error.to_string()))
@@ -119,7 +127,7 @@ mod _engine {
     #[pymodule_export]
     use super::{
         Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, scenario_from_json, scenario_from_toml,
-        scenario_schema, simulate,
+        scenario_schema, scenario_to_toml, simulate,
     };
     #[pymodule_export]
     use crate::live::{live, live_probe};

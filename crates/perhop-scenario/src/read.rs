@@ -43,6 +43,11 @@ impl Scenario {
         Self::checked(value).map_err(|problem| error(None, problem.key(), problem.text))
     }
 
+    /// The scenario in TOML, defaults filled in; [`from_toml`](Self::from_toml) reads the same from it.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("text, numbers and tables all have a form in TOML")
+    }
+
     fn checked(value: Value) -> Result<Self, Problem> {
         let scenario: Self = deserialize(value)?;
         scenario.check()?;

@@ -36,6 +36,36 @@ fn message(from: &str, to: &str) -> String {
 }
 
 #[test]
+fn what_is_written_as_toml_reads_as_the_same() {
+    let live = "[live]\nip = 6\nsysctl = { \"net.ipv4.tcp_sack\" = 0, \"net.ipv4.tcp_rmem\" = \"4096 87380 6291456\" }\n";
+    let flow = "[[flows]]\nname = \"best effort\"\nlive = { congestion = \"cubic\" }\nfrom = \"edge\"\nto = \"core\"\n\
+                transport = { udp = \"cbr\", rate = \"1Mbps\" }\n";
+    let text = format!("{GOOD}{flow}{live}");
+    let scenario = Scenario::from_toml(&text, "s.toml").unwrap();
+    assert_eq!(Scenario::from_toml(&scenario.to_toml(), "again.toml").unwrap(), scenario);
+}
+
+#[test]
+fn live_settings_are_those_of_a_network_namespace() {
+    for (settings, message) in [
+        ("ip = 5", "s.toml:21: live.ip: the versions are 4 and 6, not 5"),
+        (
+            "sysctl = { \"kernel.hostname\" = 0 }",
+            "s.toml:21: live.sysctl.kernel.hostname: `kernel.hostname` is no setting of a network namespace; write one such \
+             as net.ipv4.tcp_sack",
+        ),
+        (
+            "sysctl = { \"net.ipv4/../../kernel\" = 0 }",
+            "s.toml:21: live.sysctl.net.ipv4/../../kernel: `net.ipv4/../../kernel` is no setting of a network namespace; \
+             write one such as net.ipv4.tcp_sack",
+        ),
+    ] {
+        let text = format!("{GOOD}[live]\n{settings}\n");
+        assert_eq!(Scenario::from_toml(&text, "s.toml").unwrap_err().to_string(), message);
+    }
+}
+
+#[test]
 fn the_design_pages_example_reads_and_round_trips() {
     let scenario = Scenario::from_toml(GOOD, "s.toml").unwrap();
     let canonical = serde_json::to_string(&scenario).unwrap();
