@@ -17,6 +17,8 @@ mod run;
 mod sandbox;
 mod setting;
 mod system;
+#[cfg(test)]
+mod tests;
 mod topology;
 
 pub use error::LabError;

@@ -1,0 +1,180 @@
+//! The laboratory without packets: what a scenario becomes, held against the simulator.
+
+use etherparse::PacketBuilder;
+use perhop_core::measure::LinkOutcome;
+use perhop_core::{Duration, Instant};
+use perhop_live::{Plane, Sink};
+use perhop_scenario::Scenario;
+use perhop_sim::{Simulation, TransportSpec};
+
+use crate::error::LabError;
+use crate::setting::{Kind, Setting};
+use crate::topology;
+
+/// Two links in a row, with every kind of marking and of access; a path the long way round.
+const NETWORK: &str = r#"
+duration = "4s"
+warmup = "1s"
+links.first = { from = "a", to = "b", rate = "4Mbps", delay = "3ms", queue = { aqm = "rio", limit = "60p", in = "20/40/0.02", total = "5/20/0.2" } }
+links.second = { from = "b", to = "c", rate = "2500kbps", delay = "7ms", queue = { scheduler = "drr", queues = [
+    { name = "gold", match = { path = "lsp" }, rule = { aqm = "drop-tail", limit = "10p" } },
+    { name = "rest", rule = { aqm = "red", limit = "30p", thresholds = "5/15/0.1" } } ] } }
+links.aside = { from = "a", to = "c", rate = "1Mbps", delay = "1ms" }
+paths.lsp = { via = ["a", "b", "c"] }
+profiles.shared = { rate = "1Mbps", marker = "tsw" }
+flows = [
+  { name = "own", count = 3, from = "a", to = "b", access = { rate = "2Mbps", delay = "2ms" }, egress = { rate = "1Mbps", delay = "4ms" }, transport = { udp = "cbr", rate = "700kbps", packet = "1000B", jitter = 0.0 }, profile = { rate = "300kbps", marker = "token-bucket", burst = "5kB" } },
+  { name = "path", count = 2, path = "lsp", access = { rate = "5Mbps", delay = "1ms" }, transport = { udp = "cbr", rate = "900kbps", packet = "500B", jitter = 0.0 }, profile = { rate = "500kbps", marker = "three-precedence" } },
+  { name = "shared", count = 3, from = "a", to = "b", transport = { udp = "cbr", rate = "600kbps", packet = "400B", jitter = 0.0 }, profile = "shared" },
+  { name = "plain", count = 2, from = "b", to = "c", transport = { udp = "cbr", rate = "800kbps", packet = "1200B", jitter = 0.0 }, color = "red", dscp = 12 },
+  { name = "direct", from = "a", to = "c", transport = { udp = "cbr", rate = "500kbps", packet = "300B", jitter = 0.0 } },
+]
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::from_toml(text, "test").unwrap()
+}
+
+/// Counts what leaves by each device.
+#[derive(Default)]
+struct Delivered(Vec<(usize, Instant)>);
+
+impl Sink for Delivered {
+    fn deliver(&mut self, device: usize, _: &[u8], due: Instant) {
+        self.0.push((device, due));
+    }
+}
+
+/// Every packet of the scenario's constant senders, with the time at which its host sends it.
+fn script(scenario: &Scenario, setting: &Setting) -> Vec<(Instant, Vec<u8>)> {
+    let network = scenario.network();
+    let mut script = Vec::new();
+    for (spec, flow) in network.flows.iter().zip(&setting.flows) {
+        let TransportSpec::Udp(udp) = &spec.transport else { panic!("all are UDP") };
+        let mut packet = Vec::new();
+        let builder = PacketBuilder::ipv4([10, 55, 0, 1], [10, 55, 0, 2], 64).udp(flow.port, flow.port);
+        builder.write(&mut packet, &vec![0; usize::from(flow.payload)]).unwrap();
+        assert_eq!(packet.len(), usize::from(flow.packet));
+        let gap = udp.rate.time_of(udp.packet);
+        let mut at = flow.start;
+        while at <= Instant::ZERO + scenario.duration {
+            script.push((at, packet.clone()));
+            at += gap;
+        }
+    }
+    script.sort_by_key(|(at, _)| *at);
+    script
+}
+
+#[test]
+fn the_laboratorys_network_is_the_simulators() {
+    let scenario = scenario(NETWORK);
+    let network = scenario.network();
+    for seed in 1..4 {
+        let mut simulation = Simulation::new(&network, seed).unwrap();
+        simulation.run_to_end();
+        let simulated = simulation.finish().unwrap();
+        let setting = Setting::new(&scenario, &network, seed).unwrap();
+        let started: Vec<Instant> = simulated.flows.iter().map(|flow| flow.started).collect();
+        assert_eq!(setting.flows.iter().map(|flow| flow.start).collect::<Vec<_>>(), started);
+
+        let mut plane = Plane::new(topology::plane(&network, &setting.flows, setting.mtu), seed);
+        let mut delivered = Delivered::default();
+        for (at, packet) in script(&scenario, &setting) {
+            let (slot, room) = plane.room().unwrap();
+            room[..packet.len()].copy_from_slice(&packet);
+            plane.arrive(topology::SENDERS, slot, packet.len(), at, &mut delivered);
+        }
+        let end = Instant::ZERO + scenario.duration;
+        plane.advance(end, &mut delivered);
+        plane.finish(end);
+        plane.balance().unwrap();
+        let links: Vec<LinkOutcome> =
+            plane.ports().map(|(name, rate, port)| LinkOutcome::of(name, rate, &port)).collect();
+        assert_eq!(links, simulated.links, "seed {seed}");
+        assert!(
+            links.iter().all(|link| link.counters.drops().count() > 0),
+            "each queue has something to decide"
+        );
+        let all: u64 = plane.streams().step_by(2).map(|(_, counts)| counts.delivered.packets).sum();
+        assert_eq!(delivered.0.len() as u64, all);
+        assert!(delivered.0.iter().all(|(device, _)| *device == topology::RECEIVERS));
+        for ((name, counts), flow) in plane.streams().step_by(2).zip(&simulated.flows) {
+            // The simulator tells of what came after the warm-up.
+            assert!(counts.delivered.packets >= flow.delivered_packets, "{name}");
+            assert!(flow.delivered_packets > 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_shortest_round_trip_is_that_of_propagation() {
+    // b to c and back, hosts at their routers.
+    let network = scenario(NETWORK).network();
+    assert_eq!(topology::shortest_round_trip(&network), Duration::from_millis(2));
+}
+
+const TCP: &str = r#"
+duration = "4s"
+links.only = { from = "a", to = "b", rate = "4Mbps", delay = "3ms" }
+flows = [ { name = "one", from = "a", to = "b", transport = { tcp = "newreno", packet = "576B" } } ]
+"#;
+
+fn setting(change: (&str, &str)) -> Result<Setting, LabError> {
+    assert!(TCP.contains(change.0));
+    let scenario = scenario(&TCP.replace(change.0, change.1));
+    Setting::new(&scenario, &scenario.network(), 1)
+}
+
+#[test]
+fn packets_are_as_large_as_the_scenario_says() {
+    let sizes = |change| {
+        let setting = setting(change).unwrap();
+        let flow = &setting.flows[0];
+        let Kind::Tcp { segment, .. } = flow.kind else { panic!("it is TCP") };
+        (flow.packet, segment, flow.payload, setting.mtu)
+    };
+    // 20 bytes of IP and 20 of TCP, and 12 of timestamps unless they are off.
+    assert_eq!(sizes(("", "")), (576, 536, 524, 576));
+    assert_eq!(
+        sizes(("links", "live = { sysctl = { \"net.ipv4.tcp_timestamps\" = 0 } }\nlinks")),
+        (576, 536, 536, 576)
+    );
+    assert_eq!(sizes(("links", "live = { ip = 6 }\nlinks")), (576, 516, 504, 1280));
+    assert_eq!(sizes(("576B", "9kB")), (9000, 8960, 8948, 9000));
+}
+
+#[test]
+fn what_no_kernel_can_do_is_refused() {
+    for (change, message) in [
+        (
+            ("\"newreno\"", "\"two-windows\""),
+            "flows[0].transport.tcp: no kernel has a TCP that keeps its reserved window",
+        ),
+        (("576B", "100B"), "flows[0].transport.packet: Linux sends no packets below 128B; take a larger one"),
+        (
+            (
+                "transport = { tcp = \"newreno\", packet = \"576B\" }",
+                "transport = { udp = \"cbr\", rate = \"1Mbps\", packet = \"40B\" }",
+            ),
+            "flows[0].transport.packet: packets carry their number and times, so they have 48B at least",
+        ),
+        (
+            (
+                "transport = { tcp = \"newreno\", packet = \"576B\" }",
+                "live = { congestion = \"bbr\" }, transport = { udp = \"cbr\", rate = \"1Mbps\" }",
+            ),
+            "flows[0].live.congestion: only TCP has a congestion control of the kernel's; leave it out",
+        ),
+        (
+            (
+                "transport = ",
+                "profile = { rate = \"1Mbps\", marker = \"tsw\" }, out-feedback = \"0s\", transport = ",
+            ),
+            "flows[0].out-feedback: no kernel's TCP hears of OUT packets",
+        ),
+    ] {
+        let error = setting(change).expect_err(message).to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+}
