@@ -8,6 +8,7 @@ use perhop_sim::transport::tcp::{TcpParams, Variant};
 use perhop_sim::{FlowSpec, Network, TransportSpec};
 
 use crate::error::LabError;
+use crate::hosts::letter;
 
 pub(crate) const PROTOCOL_TCP: u8 = 6;
 pub(crate) const PROTOCOL_UDP: u8 = 17;
@@ -111,7 +112,7 @@ impl Setting {
         let smallest = SMALLEST_MTU[usize::from(ip == IpVersion::V6)];
         let mtu = flows.iter().map(|flow| flow.packet).max().unwrap_or(0).max(smallest);
         Ok(Self {
-            notes: notes(scenario),
+            notes: notes(scenario, &flows),
             flows,
             ip,
             mtu,
@@ -170,24 +171,20 @@ fn host_flow(
                 ));
             }
             let headers = network_header + 8;
-            let inside = |key, size: u16, least: usize| {
-                let payload = size.saturating_sub(headers);
-                if usize::from(payload) < least {
-                    let size = usize::from(headers) + least;
-                    return Err(unfit(
-                        key,
-                        format!("packets carry their number and times, so they have {size}B at least"),
-                    ));
-                }
-                Ok(payload)
-            };
+            let inside = |size: u16| usize::from(size.saturating_sub(headers));
             let (sender, receiver) = datagrams.datagram_ends(spec.volume).expect("it is not TCP");
-            let payload = inside("transport.packet", packet, crate::hosts::letter::DATA)?;
-            let answer = match receiver {
+            if inside(packet) < letter::DATA {
+                let size = usize::from(headers) + letter::DATA;
+                let text = format!("packets carry their number and times, so they have {size}B at least");
+                return Err(unfit("transport.packet", text));
+            }
+            let needed = match receiver {
                 DatagramReceiver::Sink => 0,
-                DatagramReceiver::Echo => inside("transport.ack", answer, crate::hosts::letter::ECHO)?,
-                DatagramReceiver::Tfrc(_) => inside("transport.ack", answer, crate::hosts::letter::REPORT)?,
+                DatagramReceiver::Echo => letter::ECHO,
+                DatagramReceiver::Tfrc(_) => letter::REPORT,
             };
+            let payload = packet - headers;
+            let answer = inside(answer).max(needed) as u16;
             (
                 payload,
                 Kind::Datagrams { sender: Box::new(sender), receiver, answer, rng: stream("transport") },
@@ -218,7 +215,7 @@ fn kernels(params: &TcpParams) -> Result<String, String> {
 }
 
 /// What the kernel does otherwise than the scenario says.
-fn notes(scenario: &Scenario) -> Vec<String> {
+fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
     use perhop_scenario::format::Transport;
     let tcp = || {
         scenario.flows.iter().filter_map(|flow| match &flow.transport {
@@ -233,6 +230,20 @@ fn notes(scenario: &Scenario) -> Vec<String> {
              the scenario"
                 .into(),
         );
+    }
+    for (group, flow) in scenario.flows.iter().enumerate() {
+        let Transport::Tfrc(params) = &flow.transport else { continue };
+        let ours = flows.iter().find(|flow| flow.group == group);
+        let Some(HostFlow { kind: Kind::Datagrams { answer, .. }, packet, payload, .. }) = ours else {
+            continue;
+        };
+        let on_wire = answer + (packet - payload);
+        if u64::from(on_wire) > params.ack.get() {
+            let (name, ack) = (&flow.name, params.ack);
+            notes.push(format!(
+                "feedback packets of {name} are {on_wire}B, not {ack}: that is what a report takes"
+            ));
+        }
     }
     notes
 }

@@ -4,6 +4,11 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::Device;
@@ -33,8 +38,7 @@ impl Tun {
     /// # Errors
     /// The kernel's, such as no access to `/dev/net/tun`.
     pub fn open(spec: &TunSpec) -> io::Result<Self> {
-        let mut builder =
-            DeviceBuilder::new().name(&spec.name).mtu(spec.mtu).tx_queue_len(spec.queue).offload(false);
+        let mut builder = DeviceBuilder::new().name(&spec.name).mtu(spec.mtu).offload(false);
         if let Some((address, prefix)) = spec.ipv4 {
             builder = builder.ipv4(address, prefix, None);
         }
@@ -43,7 +47,30 @@ impl Tun {
         }
         let device = builder.build_sync()?;
         device.set_nonblocking(true)?;
+        set_queue(device.if_index()?, spec.queue)?;
         Ok(Self(device))
+    }
+}
+
+/// Sets how many packets may wait in an interface's queue, by rtnetlink: the older way, an ioctl, is refused within user
+/// namespaces.
+fn set_queue(interface: u32, packets: u32) -> io::Result<()> {
+    let mut link = LinkMessage::default();
+    link.header.index = interface;
+    link.attributes.push(LinkAttribute::TxQueueLen(packets));
+    let mut request = NetlinkMessage::from(RouteNetlinkMessage::SetLink(link));
+    request.header.flags = NLM_F_REQUEST | NLM_F_ACK;
+    request.finalize();
+    let mut bytes = vec![0; request.buffer_len()];
+    request.serialize(&mut bytes);
+    let socket = Socket::new(NETLINK_ROUTE)?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    socket.send(&bytes, 0)?;
+    let (answer, _) = socket.recv_from_full()?;
+    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
+    match answer.payload {
+        NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+        _ => Ok(()),
     }
 }
 
