@@ -1,0 +1,132 @@
+//! A table or more for each block: ordinary parameters, and ones at the edges of what is allowed. The conformance harness runs
+//! over them, and so do the live data plane's tests and fuzz targets.
+
+/// Queue managers.
+pub const AQMS: &[(&str, &str)] = &[
+    ("drop-tail", r#"{"limit": "7p"}"#),
+    ("drop-tail", r#"{"limit": "4kB"}"#),
+    ("drop-tail", r#"{"limit": "0p"}"#),
+    ("red", r#"{"thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}"#),
+    ("red", r#"{"thresholds": "2kB/6kB/0.1", "limit": "9kB", "weight": 0.2, "gentle": true, "wait": false}"#),
+    ("red", r#"{"thresholds": "3/3/1", "limit": "9p", "weight": 1}"#),
+    ("rio", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#),
+    (
+        "rio",
+        r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 1, "coupling": "decoupled", "averages": "own-class"}"#,
+    ),
+    ("rio", r#"{"in": "0/0/0", "total": "0/0/1", "limit": "9p", "averages": "in-arrivals", "wait": false}"#),
+    (
+        "rio-plus-out",
+        r#"{"in": "4/7/0.02", "total": "1/3/0.5", "out": "1/2/0.1", "limit": "9p", "weight": 0.2}"#,
+    ),
+    (
+        "rio-plus-out",
+        r#"{"in": "4kB/7kB/0.02", "total": "1kB/3kB/0.5", "out": "1kB/2kB/0.1", "limit": "9kB", "weight": 1, "averages": "own-class"}"#,
+    ),
+    (
+        "rio-three",
+        r#"{"in": "4/7/0.02", "out-in": "2/5/0.5", "out-out": "1/3/0.5", "limit": "9p", "weight": 0.2}"#,
+    ),
+    (
+        "rio-three",
+        r#"{"in": "0/0/1", "out-in": "0/0/0", "out-out": "1/1/1", "limit": "9p", "weight": 1, "averages": "own-class"}"#,
+    ),
+    ("inverse-rate", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#),
+    (
+        "inverse-rate",
+        r#"{"in": "4kB/7kB/0.02", "total": "1kB/3kB/0.5", "limit": "9kB", "reading": "flat", "k": 1, "m": 1, "r-min": "1bps"}"#,
+    ),
+    ("abe", r#"{"thresholds": "0/6/0.2", "limit": "9p", "weight": 0.2, "green-limit": "2p", "wait": false}"#),
+    (
+        "abe",
+        r#"{"thresholds": "0B/6kB/1", "limit": "9kB", "weight": 1, "law": "integral", "root": 1000, "interval": "1ns", "gain": 1, "losses": "red", "largest": 9, "alpha": 1}"#,
+    ),
+    ("wred", r#"{"green": "4/7/0.02", "yellow": "1/5/0.1", "limit": "9p", "weight": 0.2}"#),
+    ("wred", r#"{"red": "0B/0B/1", "limit": "9kB", "weight": 1}"#),
+    ("wred", r#"{"yellow": "0/0/0", "limit": "0p"}"#),
+    ("dwred", r#"{"out": "1/5/0.1", "limit": "9p", "weight": 0.2}"#),
+    ("dwred", r#"{"out": "0/0/0", "limit": "9p", "share": 1, "least": 3, "green": "above"}"#),
+];
+
+/// Schedulers; their paths are named `gold` and `silver`.
+pub const SCHEDULERS: &[(&str, &str)] = &[
+    ("fifo", r#"{"rule": {"aqm": "drop-tail", "limit": "7p"}}"#),
+    ("edf", r#"{"blue": "5ms", "rule": {"aqm": "drop-tail", "limit": "7p"}}"#),
+    (
+        "edf",
+        r#"{"blue": "1ns", "green": "1ns", "rule": {"aqm": "abe", "thresholds": "0/6/0.2", "limit": "9p", "green-limit": "0p"}}"#,
+    ),
+    ("dsd", r#"{"bound": "5ms", "rule": {"aqm": "drop-tail", "limit": "7p"}}"#),
+    (
+        "dsd",
+        r#"{"bound": "2ms", "bias": 0.5, "green-drop": "late", "refused-green": "admit", "control": "1ms", "rule": {"aqm": "red", "thresholds": "2kB/6kB/0.1", "limit": "9kB", "weight": 0.2}}"#,
+    ),
+    (
+        "dsd",
+        r#"{"bound": "0s", "bias": 0, "control": "1ns", "step": 1, "rule": {"aqm": "drop-tail", "limit": "0p"}}"#,
+    ),
+    (
+        "priority",
+        r#"{"queues": [
+            {"name": "ef", "match": {"dscp": 3}, "cap": "2Mbps", "rule": {"aqm": "drop-tail", "limit": "5p"}},
+            {"name": "path", "match": {"path": "gold"}, "rule": {"aqm": "rio", "in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}},
+            {"name": "rest", "cap": "3Mbps", "rule": {"aqm": "red", "thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}}
+        ]}"#,
+    ),
+    (
+        "priority",
+        r#"{"excess": "idle", "burst": "0B", "queues": [
+            {"name": "green", "match": {"service": "green", "color": "green"}, "cap": "1bps", "rule": {"aqm": "drop-tail", "limit": "5p"}},
+            {"name": "rest", "cap": "999Gbps", "rule": {"aqm": "drop-tail", "limit": "9p"}}
+        ]}"#,
+    ),
+    (
+        "priority",
+        r#"{"excess": "idle", "meter": "tsw", "window": "1ns", "queues": [
+            {"name": "green", "match": {"color": "green"}, "cap": "1bps", "rule": {"aqm": "drop-tail", "limit": "5p"}},
+            {"name": "rest", "cap": "1Mbps", "rule": {"aqm": "drop-tail", "limit": "9p"}}
+        ]}"#,
+    ),
+    (
+        "drr",
+        r#"{"queues": [
+            {"name": "gold", "match": {"path": "gold"}, "rate": "4Mbps", "rule": {"aqm": "red", "thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}},
+            {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "7p"}}
+        ]}"#,
+    ),
+    (
+        "drr",
+        r#"{"quantum": "1B", "queues": [
+            {"name": "a", "match": {"dscp": 0}, "weight": 4294967295, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "b", "match": {"service": "green", "color": "red"}, "weight": 1, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "c", "rate": "1bps", "rule": {"aqm": "drop-tail", "limit": "7p"}}
+        ]}"#,
+    ),
+    (
+        "wfq",
+        r#"{"queues": [
+            {"name": "gold", "match": {"path": "gold"}, "rate": "4Mbps", "rule": {"aqm": "red", "thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}},
+            {"name": "silver", "match": {"path": "silver", "dscp": 0}, "weight": 2, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "7p"}}
+        ]}"#,
+    ),
+    (
+        "wfq",
+        r#"{"queues": [
+            {"name": "a", "match": {"color": "red"}, "rate": "999Gbps", "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "b", "rate": "1bps", "rule": {"aqm": "drop-tail", "limit": "7p"}}
+        ]}"#,
+    ),
+];
+
+/// Meters.
+pub const METERS: &[(&str, &str)] = &[
+    ("token-bucket", r#"{"rate": "1Mbps", "burst": "5kB"}"#),
+    ("tsw", r#"{"rate": "1Mbps"}"#),
+    ("tsw", r#"{"rate": "1bps", "window": "1ns", "rule": "four-thirds", "initial": "zero"}"#),
+    ("three-precedence", r#"{"rate": "1Mbps", "split": "proportional"}"#),
+    ("three-precedence", r#"{"rate": "999Gbps", "rule": "deterministic", "long-window": "1ns"}"#),
+    ("twam", r#"{"rate": "1Mbps"}"#),
+    ("token-bucket", r#"{"rate": "1bps", "burst": "0B"}"#),
+    ("token-bucket", r#"{"rate": "999Gbps", "burst": "9GB"}"#),
+];
