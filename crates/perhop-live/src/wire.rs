@@ -93,25 +93,29 @@ impl fmt::Display for Malformed {
 /// Why it is no valid IP packet. What its transport header says is of no concern to a router: where that makes no sense,
 /// the packet has no ports.
 pub fn parse(packet: &[u8]) -> Result<Fields, Malformed> {
-    match packet.first().map(|first| first >> 4) {
-        Some(4 | 6) => {}
-        Some(_) => return Err(Malformed::NotIp),
-        None => return Err(Malformed::Truncated),
-    }
+    // What lies beyond its own length is not the packet's: padding, or the rest of what says that it has no length, as a
+    // jumbogram does (RFC 2675). No queue here takes one.
+    let length = match packet {
+        [] => return Err(Malformed::Truncated),
+        [first, _, high, low, ..] if first >> 4 == 4 => u16::from_be_bytes([*high, *low]),
+        [first, _, _, _, high, low, ..] if first >> 4 == 6 => {
+            u16::from_be_bytes([*high, *low]).checked_add(40).ok_or(Malformed::Truncated)?
+        }
+        [first, ..] if matches!(first >> 4, 4 | 6) => return Err(Malformed::Truncated),
+        _ => return Err(Malformed::NotIp),
+    };
+    let packet = packet.get(..usize::from(length)).ok_or(Malformed::Truncated)?;
     let ip = IpSlice::from_slice(packet).map_err(|_| Malformed::Truncated)?;
-    let (length, class) = match &ip {
+    let class = match &ip {
         IpSlice::Ipv4(ip) => {
             let header = ip.header();
             if checksum(header.slice()) != 0 {
                 return Err(Malformed::Checksum);
             }
-            (usize::from(header.total_len()), header.slice()[1])
+            header.slice()[1]
         }
-        IpSlice::Ipv6(ip) => (40 + usize::from(ip.header().payload_length()), ip.header().traffic_class()),
+        IpSlice::Ipv6(ip) => ip.header().traffic_class(),
     };
-    // A jumbogram (RFC 2675) says 0; no queue here takes one.
-    let length = u16::try_from(length).ok().filter(|&length| usize::from(length) <= packet.len());
-    let length = length.ok_or(Malformed::Truncated)?;
     let upper = ip.payload();
     let mut tuple = FiveTuple {
         source: ip.source_addr(),
@@ -236,6 +240,16 @@ mod tests {
         assert_eq!(parse(&whole[..19]), Err(Malformed::Truncated));
         assert_eq!(parse(&whole[..139]), Err(Malformed::Truncated));
         assert_eq!(parse(&[&whole[..], &[0; 6]].concat()).map(|fields| fields.length), Ok(140), "padded");
+        let mut endless = udp6();
+        endless[4..6].fill(0);
+        let fields = parse(&endless).unwrap();
+        assert_eq!(
+            (fields.length, fields.tuple.source_port),
+            (40, 0),
+            "what lies beyond its length is not its own"
+        );
+        endless[6] = 0; // an extension header that lies there
+        assert_eq!(parse(&endless), Err(Malformed::Truncated));
         let mut wrong = whole.clone();
         wrong[8] ^= 1;
         assert_eq!(parse(&wrong), Err(Malformed::Checksum));
@@ -263,7 +277,7 @@ mod tests {
                 *first = version << 4 | *first & 15;
             }
             if let Ok(fields) = parse(&bytes) {
-                prop_assert!(usize::from(fields.length) <= bytes.len());
+                prop_assert_eq!(parse(&bytes[..usize::from(fields.length)]), Ok(fields));
                 mark(&mut bytes, fields.dscp, fields.ecn);
                 prop_assert_eq!(parse(&bytes), Ok(fields));
             }
