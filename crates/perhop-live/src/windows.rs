@@ -30,6 +30,7 @@ impl Segments {
         if tcp.occupies == 0 {
             return None;
         }
+        self.origin.get_or_insert(tcp.sequence); // It began before anybody looked.
         let end = self.place_of(tcp.sequence.wrapping_add(tcp.occupies));
         self.seen = self.seen.max(end);
         Some((end.saturating_sub(1) / u64::from(self.size)) as u32)
@@ -105,6 +106,15 @@ mod tests {
         assert_eq!(segments.on_ack(&ack(first.wrapping_add(240))), Some(3));
         assert_eq!(segments.on_ack(&ack(first.wrapping_add(5000))), Some(3), "nobody has sent that");
         assert_eq!(segments.on_data(&data(first.wrapping_add(240), 0)), None);
+    }
+
+    #[test]
+    fn a_connection_that_began_before_anybody_looked_counts_from_what_was_seen_first() {
+        let mut segments = Segments::new(100);
+        assert_eq!(segments.on_ack(&ack(7000)), None);
+        assert_eq!(segments.on_data(&data(5000, 100)), Some(0));
+        assert_eq!(segments.on_ack(&ack(5100)), Some(1));
+        assert_eq!(segments.on_data(&data(5100, 100)), Some(1));
     }
 
     #[test]

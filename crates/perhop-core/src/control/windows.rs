@@ -64,7 +64,8 @@ pub struct Steering {
 struct Member {
     flow: usize,
     rate: f64,
-    /// One past the highest segment seen, and the segment that acknowledgements ask for next.
+    /// One past the highest segment seen, and the segment that acknowledgements ask for next. They count on from zero after the
+    /// last number, as those of a transport do.
     sent: u32,
     acked: u32,
     /// Packets seen since the last look.
@@ -110,14 +111,14 @@ impl Steering {
     /// The ingress sees a data packet.
     pub fn on_data(&mut self, member: usize, sequence: u32) {
         let member = &mut self.members[member];
-        member.sent = member.sent.max(sequence.saturating_add(1));
-        member.passed = member.passed.saturating_add(1);
+        member.sent = later(member.sent, sequence.wrapping_add(1));
+        member.passed += 1;
     }
 
     /// The ingress sees an acknowledgement that asks for the segment `expected` next.
     pub fn on_ack(&mut self, member: usize, expected: u32) {
         let member = &mut self.members[member];
-        member.acked = member.acked.max(expected);
+        member.acked = later(member.acked, expected);
     }
 
     /// The place of a flow among the path's.
@@ -142,7 +143,7 @@ impl Steering {
             let sending = senders(member.flow);
             member.window = match self.spec.window {
                 WindowSource::Sender => sending.unwrap_or(0.0),
-                WindowSource::InFlight => f64::from(member.sent.saturating_sub(member.acked)),
+                WindowSource::InFlight => f64::from(ahead(member.sent, member.acked).max(0)),
                 WindowSource::Passed => f64::from(passed),
             };
         }
@@ -163,6 +164,16 @@ impl Steering {
     pub fn loses(&mut self) -> bool {
         self.rng.chance(self.spec.loss.get())
     }
+}
+
+/// The later of two numbers that may have begun again from zero (RFC 1982).
+fn later(one: u32, other: u32) -> u32 {
+    if ahead(other, one) > 0 { other } else { one }
+}
+
+/// How far one number lies ahead of another.
+fn ahead(one: u32, other: u32) -> i32 {
+    one.wrapping_sub(other).cast_signed()
 }
 
 #[cfg(test)]
@@ -220,6 +231,20 @@ mod tests {
         control.on_ack(1, 7); // of segments that passed before anybody looked
         control.look(Instant::ZERO, |_| None);
         assert_eq!([0, 1, 2].map(|member| control.seen(member)), [3.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn numbers_begin_again_after_the_last() {
+        let mut control = control("in-flight");
+        control.members[0].sent = u32::MAX - 1;
+        control.members[0].acked = u32::MAX - 2;
+        [u32::MAX - 1, u32::MAX, 0, 1].map(|sequence| control.on_data(0, sequence));
+        control.on_ack(0, u32::MAX);
+        control.look(Instant::ZERO, |_| None);
+        assert_eq!(control.seen(0), 3.0);
+        control.on_ack(0, 2);
+        control.look(Instant::ZERO, |_| None);
+        assert_eq!(control.seen(0), 0.0);
     }
 
     #[test]
