@@ -8,7 +8,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use perhop_core::control::{Message, Steering};
@@ -43,7 +42,7 @@ pub(crate) struct Frame {
     stream: u32,
     step: u32,
     /// What the control of its path reads of it when it passes: the number of its segment, or of the one that it asks for.
-    segment: Option<NonZeroU32>,
+    segment: Option<u32>,
 }
 
 impl Packet for Frame {
@@ -146,16 +145,16 @@ impl Agenda {
         }
     }
 
-    /// The next event, if it is due by now.
+    /// The next event, if it comes no later than things of this kind at this time.
     #[inline]
-    fn pop(&mut self, now: Instant) -> Option<Event> {
+    fn pop(&mut self, limit: (Instant, Kind)) -> Option<Event> {
         let first = |heap: &BinaryHeap<Reverse<Event>>| heap.peek().map(|&Reverse(event)| event);
         let heap = match (first(&self.seen), first(&self.inside)) {
             (Some(seen), Some(inside)) if inside < seen => &mut self.inside,
             (Some(_), _) => &mut self.seen,
             (None, _) => &mut self.inside,
         };
-        let event = heap.peek().filter(|Reverse(event)| event.at <= now)?.0;
+        let event = heap.peek().filter(|Reverse(event)| (event.at, event.kind) <= limit)?.0;
         heap.pop();
         Some(event)
     }
@@ -338,9 +337,9 @@ impl Plane {
     }
 
     /// A packet, `length` bytes in `slot`, comes from a device at `now`, which must not be earlier than any time told
-    /// before. What was due before it happens first.
+    /// before. What was due before it happens first; of what is due at `now`, word to queues and looks at windows come later.
     pub fn arrive(&mut self, device: usize, slot: Slot, length: usize, now: Instant, sink: &mut impl Sink) {
-        self.advance(now, sink);
+        self.advance_up_to((now, Kind::Reach), sink);
         self.books.read(device, length);
         let length = length.min(self.mtu);
         let parsed = wire::parse(&self.buffers.bytes_mut(slot)[..length]);
@@ -359,7 +358,12 @@ impl Plane {
     /// Lets everything happen that is due by `now`.
     #[inline]
     pub fn advance(&mut self, now: Instant, sink: &mut impl Sink) {
-        while let Some(event) = self.agenda.pop(now) {
+        self.advance_up_to((now, Kind::Look), sink);
+    }
+
+    #[inline]
+    fn advance_up_to(&mut self, (now, last): (Instant, Kind), sink: &mut impl Sink) {
+        while let Some(event) = self.agenda.pop((now, last)) {
             self.now = event.at;
             self.handle(event, sink);
         }
@@ -443,12 +447,12 @@ impl Plane {
                 }
                 Step::Hop(Hop::Data(control, member)) => {
                     if let Some(segment) = frame.segment {
-                        self.controls[control].steering.on_data(member, segment.get() - 1);
+                        self.controls[control].steering.on_data(member, segment);
                     }
                 }
                 Step::Hop(Hop::Ack(control, member)) => {
                     if let Some(segment) = frame.segment {
-                        self.controls[control].steering.on_ack(member, segment.get() - 1);
+                        self.controls[control].steering.on_ack(member, segment);
                     }
                 }
             }
@@ -502,9 +506,8 @@ impl Plane {
         self.buffers.give_back(slot);
     }
 
-    /// What the control of a packet's path, if it has one, will read of its TCP header; one more than the number, so that it
-    /// is never zero.
-    fn segment_of(&mut self, frame: &Frame, fields: &Fields) -> Option<NonZeroU32> {
+    /// What the control of a packet's path, if it has one, will read of its TCP header.
+    fn segment_of(&mut self, frame: &Frame, fields: &Fields) -> Option<u32> {
         let tcp = fields.tcp.filter(|_| !self.controls.is_empty())?;
         for step in &self.steps[frame.step as usize..] {
             let number = match *step {
@@ -515,7 +518,7 @@ impl Plane {
                 Step::Hop(_) => continue,
                 Step::Leave(_) => return None,
             };
-            return NonZeroU32::new(number?.saturating_add(1));
+            return number;
         }
         None
     }

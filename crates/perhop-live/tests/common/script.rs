@@ -1,0 +1,439 @@
+//! Data planes and what happens to them, read from bytes: any bytes make a valid plane and a script for it, so that tests and
+//! fuzzers tell the same stories.
+#![allow(dead_code, reason = "each user needs its part")]
+
+use perhop_core::meter::MeterParams;
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
+use perhop_live::{
+    Coloring, ControlSpec, Hop, LinkSpec, Loss, Member, MeterSpec, Plane, PlaneSpec, Prefix, Selector, Sink,
+    StreamSpec, WireSpec, wire,
+};
+
+use super::parameters::{AQMS, METERS, SCHEDULERS};
+
+/// Every plane has as many.
+pub const DEVICES: usize = 2;
+
+/// Bytes from which choices are made, in order; when they are used up, every choice is the first.
+pub struct Choices<'a>(&'a [u8]);
+
+impl<'a> Choices<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    pub fn word(&mut self) -> u16 {
+        u16::from_be_bytes([self.byte(), self.byte()])
+    }
+
+    /// A number below this, which is at most 256.
+    pub fn below(&mut self, end: usize) -> usize {
+        usize::from(self.byte()) % end
+    }
+
+    pub fn one_in(&mut self, end: usize) -> bool {
+        self.below(end) == end - 1
+    }
+
+    pub fn of<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())].clone()
+    }
+
+    /// As many bytes as that, or as there are.
+    pub fn bytes(&mut self, most: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(most.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    fn dscp(&mut self) -> Dscp {
+        Dscp::new(self.byte() % 64).expect("six bits")
+    }
+}
+
+/// A valid plane.
+pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
+    let controlled = choices.one_in(4);
+    let rate = |text: &str| text.parse::<Bitrate>().expect("a rate");
+    let delays = [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(1)];
+    let links: Vec<LinkSpec> = (0..=choices.below(3))
+        .map(|number| LinkSpec {
+            name: format!("link {number}"),
+            rate: rate(choices.of(&["8Mbps", "64kbps", "1Gbps", "999kbps"])),
+            delay: choices.of(&delays),
+            queue: queue(choices, controlled),
+        })
+        .collect();
+    let wires: Vec<WireSpec> = (0..choices.below(3))
+        .map(|_| WireSpec { rate: rate(choices.of(&["10Mbps", "1Gbps"])), delay: choices.of(&delays) })
+        .collect();
+    let meters: Vec<MeterSpec> = (0..choices.below(3))
+        .map(|number| MeterSpec {
+            name: format!("meter {number}"),
+            params: meter(choices.of(METERS)),
+            rate: rate("10Mbps"),
+        })
+        .collect();
+    let controls: Vec<ControlSpec> = (0..usize::from(controlled))
+        .map(|_| {
+            let window = choices.of(&["sender", "in-flight", "passed"]);
+            let interval = choices.of(&["1s", "100ms"]);
+            let control = format!(r#"{{"interval": "{interval}", "window": "{window}", "loss": 0.25}}"#);
+            ControlSpec {
+                name: "path".into(),
+                label: 1,
+                control: serde_json::from_str(&control).expect("a control"),
+                members: [Some("1Mbps"), None]
+                    .into_iter()
+                    .enumerate()
+                    .map(|(flow, sold)| Member {
+                        flow: FlowId(flow as u32),
+                        rate: sold.map(rate),
+                        meter: (flow < meters.len()).then_some(flow),
+                        segment: u32::from(choices.of(&[1460_u16, 0, 1, u16::MAX])),
+                    })
+                    .collect(),
+                links: (0..links.len()).map(|link| (link, choices.of(&delays))).collect(),
+            }
+        })
+        .collect();
+    let hop = |choices: &mut Choices<'_>| match choices.below(8) {
+        4 if !wires.is_empty() => Hop::Wire(choices.below(wires.len())),
+        5 if !meters.is_empty() => Hop::Meter(choices.below(meters.len())),
+        6 if controlled => Hop::Data(0, choices.below(2)),
+        7 if controlled => Hop::Ack(0, choices.below(2)),
+        _ => Hop::Link(choices.below(links.len())),
+    };
+    let streams = (0..=choices.below(6))
+        .map(|number| StreamSpec {
+            name: format!("stream {number}"),
+            flow: FlowId(number as u32),
+            device: choices.below(DEVICES),
+            selector: selector(choices),
+            coloring: match choices.below(4) {
+                0 => Coloring::Trust,
+                _ => Coloring::Fixed(choices.of(&Color::ALL), choices.dscp()),
+            },
+            service: ServiceLevel::new(choices.word()),
+            label: choices.below(3) as u32,
+            route: (0..choices.below(5)).map(|_| hop(choices)).collect(),
+            leaves: choices.below(DEVICES),
+        })
+        .collect();
+    PlaneSpec {
+        devices: DEVICES,
+        mtu: choices.of(&[1500, 40, 576, 9000]),
+        buffers: choices.of(&[64, 1, 3, 16]),
+        window: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
+        links,
+        wires,
+        meters,
+        controls,
+        streams,
+    }
+}
+
+/// A queue. Under a control, one whose packets all leave before it has looked a million times.
+fn queue(choices: &mut Choices<'_>, controlled: bool) -> SchedulerParams {
+    let quick = |rows: &[(&'static str, &'static str)]| -> Vec<(&'static str, &'static str)> {
+        rows.iter().copied().filter(|(_, table)| !(controlled && table.contains("1bps"))).collect()
+    };
+    if choices.one_in(2) {
+        scheduler(choices.of(&quick(SCHEDULERS)))
+    } else {
+        let (name, table) = choices.of(&quick(AQMS));
+        aqm((name, table))
+    }
+}
+
+/// The queue manager of a row, under a FIFO.
+pub fn aqm((name, table): (&str, &str)) -> SchedulerParams {
+    use perhop_core::aqm::AqmParams;
+    let read = AqmParams::deserialize_named(name, &mut serde_json::Deserializer::from_str(table));
+    read.expect("registered").expect("valid parameters").into()
+}
+
+/// The scheduler of a row; the paths that it names have the labels 1, 2, ….
+pub fn scheduler((name, table): (&str, &str)) -> SchedulerParams {
+    let read = SchedulerParams::deserialize_named(name, &mut serde_json::Deserializer::from_str(table));
+    let mut params = read.expect("registered").expect("valid parameters");
+    (1..).zip(params.paths()).for_each(|(label, (_, path))| path.set_label(label));
+    params
+}
+
+/// The meter of a row.
+pub fn meter((name, table): (&str, &str)) -> MeterParams {
+    let read = MeterParams::deserialize_named(name, &mut serde_json::Deserializer::from_str(table));
+    read.expect("registered").expect("valid parameters")
+}
+
+fn selector(choices: &mut Choices<'_>) -> Selector {
+    let ports = |choices: &mut Choices<'_>| {
+        let first = choices.word() % 8;
+        Some(first..=first + choices.word() % 4)
+    };
+    match choices.below(8) {
+        0 => Selector { source_ports: ports(choices), ..Selector::default() },
+        1 => Selector { destination_ports: ports(choices), ..Selector::default() },
+        2 => Selector { protocol: Some(choices.of(&[6, 17, 1, 0])), ..Selector::default() },
+        3 => Selector { dscp: Some(choices.dscp()), ..Selector::default() },
+        4 => {
+            let source = Prefix::new([10, 0, 0, 0].into(), choices.of(&[8, 31, 32, 0]));
+            Selector { source, ..Selector::default() }
+        }
+        5 => {
+            let destination = Prefix::new([0xfd; 16].into(), choices.of(&[8, 127, 128, 0]));
+            Selector { destination, ..Selector::default() }
+        }
+        _ => Selector::default(),
+    }
+}
+
+/// What comes from a network: mostly valid packets, and whatever somebody may have made of one.
+pub fn packet(choices: &mut Choices<'_>, packet: &mut Vec<u8>) {
+    packet.clear();
+    match choices.below(20) {
+        0..=7 => ip(choices, packet),
+        8 => {
+            ip(choices, packet);
+            packet.truncate(usize::from(choices.word()) % (packet.len() + 1));
+        }
+        9 => {
+            ip(choices, packet);
+            for _ in 0..=choices.below(4) {
+                let place = usize::from(choices.word()) % packet.len();
+                packet[place] ^= choices.byte();
+            }
+        }
+        // It claims to be longer or shorter than it is.
+        10 | 11 => {
+            ip(choices, packet);
+            let claim = choices.word().to_be_bytes();
+            let place = if is_v6(packet) { 4 } else { 2 };
+            packet[place..place + 2].copy_from_slice(&claim);
+            mend(packet);
+        }
+        // A fragment.
+        12 => {
+            ipv4(choices, packet);
+            let [high, low] = choices.word().to_be_bytes();
+            packet[6..8].copy_from_slice(&[high & 0x3f, low]);
+            mend(packet);
+        }
+        // A header of some other length.
+        13 => {
+            ipv4(choices, packet);
+            packet[0] = 0x40 | choices.byte() & 15;
+            mend(packet);
+        }
+        14..=16 => ipv6_extended(choices, packet),
+        17 => jumbogram(choices, packet),
+        18 => {
+            packet.push(choices.byte());
+            packet.extend(choices.bytes(64));
+        }
+        _ => packet.extend(choices.bytes(usize::from(packet.is_empty()) * 3)),
+    }
+}
+
+fn is_v6(packet: &[u8]) -> bool {
+    packet[0] >> 4 == 6
+}
+
+fn ip(choices: &mut Choices<'_>, packet: &mut Vec<u8>) {
+    if choices.one_in(3) { ipv6(choices, packet) } else { ipv4(choices, packet) }
+}
+
+fn ipv4(choices: &mut Choices<'_>, packet: &mut Vec<u8>) {
+    let protocol = choices.of(&[17, 6, 1]);
+    packet.extend([0x45, choices.byte(), 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0]);
+    packet.extend([10, 0, 0, choices.byte() % 4, 10, 1, 0, 1]);
+    transport(choices, protocol, packet);
+    let length = packet.len() as u16;
+    packet[2..4].copy_from_slice(&length.to_be_bytes());
+    mend(packet);
+}
+
+fn ipv6(choices: &mut Choices<'_>, packet: &mut Vec<u8>) {
+    let protocol = choices.of(&[17, 6, 58]);
+    ipv6_header(choices, protocol, packet);
+    transport(choices, protocol, packet);
+    claim_all(packet);
+}
+
+fn ipv6_header(choices: &mut Choices<'_>, next: u8, packet: &mut Vec<u8>) {
+    let class = choices.byte();
+    packet.extend([0x60 | class >> 4, class << 4, 0, 0, 0, 0, next, 64]);
+    packet.extend([0xfd; 15]);
+    packet.push(choices.byte() % 4);
+    packet.extend([0xfd; 16]);
+}
+
+/// Extension headers (RFC 8200, section 4), true or not.
+fn ipv6_extended(choices: &mut Choices<'_>, packet: &mut Vec<u8>) {
+    let kinds = [0_u8, 43, 44, 51, 60, 135, 139, 140, 59, 50];
+    let mut next = choices.of(&kinds);
+    ipv6_header(choices, next, packet);
+    for _ in 0..choices.below(6) {
+        let following = choices.of(&[17, 6, 0, 43, 44, 60, 51, next]);
+        let words = if choices.one_in(4) { choices.byte() } else { 0 };
+        packet.extend([following, words]);
+        packet.extend([choices.byte(), choices.byte(), 0, 0, 0, 0]);
+        let most = if next == 44 { 0 } else { usize::from(words.min(4)) * 8 };
+        packet.extend(choices.bytes(most));
+        next = following;
+    }
+    transport(choices, next, packet);
+    claim_all(packet);
+}
+
+/// A length of zero, and a hop-by-hop option that says the true one (RFC 2675).
+fn jumbogram(choices: &mut Choices<'_>, packet: &mut Vec<u8>) {
+    ipv6_header(choices, 0, packet);
+    packet.extend([17, 0, 0xc2, 4]);
+    let claim = if choices.one_in(2) { 70_000_u32 } else { u32::from(choices.word()) };
+    packet.extend(claim.to_be_bytes());
+    transport(choices, 17, packet);
+}
+
+fn claim_all(packet: &mut [u8]) {
+    let payload = (packet.len() - 40) as u16;
+    packet[4..6].copy_from_slice(&payload.to_be_bytes());
+}
+
+fn transport(choices: &mut Choices<'_>, protocol: u8, packet: &mut Vec<u8>) {
+    let ports = [0, choices.byte() % 8, 0, choices.byte() % 8];
+    let data = choices.of(&[0_u16, 12, 500, 1452, u16::MAX]);
+    let data = if data == u16::MAX { choices.word() % 9000 } else { data };
+    match protocol {
+        6 => {
+            packet.extend(ports);
+            packet
+                .extend(u32::from(choices.word()).wrapping_mul(choices.of(&[1, 1460, 65537])).to_be_bytes());
+            packet
+                .extend(u32::from(choices.word()).wrapping_mul(choices.of(&[1, 1460, 65537])).to_be_bytes());
+            let offset = if choices.one_in(8) { choices.byte() } else { 0x50 };
+            packet.extend([offset, choices.byte(), 0xff, 0xff, 0, 0, 0, 0]);
+        }
+        17 => {
+            packet.extend(ports);
+            packet.extend((8 + data).to_be_bytes());
+            packet.extend([0, 0]);
+        }
+        _ => packet.extend([8, 0, 0, 0, 0, 1, 0, 1]),
+    }
+    packet.resize(packet.len() + usize::from(data), 0x5a);
+}
+
+/// Puts the right checksum into an IPv4 header (RFC 1071), as long as it says it is.
+fn mend(packet: &mut [u8]) {
+    if is_v6(packet) || packet.len() < 20 {
+        return;
+    }
+    let header = (usize::from(packet[0] & 15) * 4).clamp(20, packet.len());
+    packet[10..12].fill(0);
+    let words = packet[..header]
+        .chunks(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])));
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    packet[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+/// Sees to it that what leaves is a packet as long as it says, and that nothing leaves before what left earlier.
+#[derive(Default)]
+pub struct Checked {
+    pub delivered: u64,
+    pub lost: u64,
+    pub last: Instant,
+}
+
+impl Sink for Checked {
+    fn deliver(&mut self, device: usize, packet: &[u8], due: Instant) {
+        assert!(device < DEVICES && due >= self.last);
+        self.last = due;
+        let fields = wire::parse(packet).expect("what leaves is a packet");
+        assert_eq!(usize::from(fields.length), packet.len());
+        self.delivered += 1;
+    }
+
+    fn lose(&mut self, _packet: &[u8], _why: Loss, now: Instant) {
+        assert!(now >= self.last);
+        self.lost += 1;
+    }
+}
+
+/// Offers a packet as a driver does: reads it into the plane's room, or loses it if there is none.
+pub fn offer(plane: &mut Plane, device: usize, packet: &[u8], now: Instant, sink: &mut impl Sink) {
+    if let Some((slot, room)) = plane.room() {
+        let length = packet.len().min(room.len());
+        room[..length].copy_from_slice(&packet[..length]);
+        plane.arrive(device, slot, length, now, sink);
+    } else {
+        plane.overrun(device, &packet[..packet.len().min(plane.mtu())], sink);
+    }
+}
+
+/// Lives through the story that these bytes tell, checking the books after each step, until everything has left.
+pub fn live_through(bytes: &[u8]) -> Checked {
+    let mut choices = Choices::new(bytes);
+    let mut plane = Plane::new(spec(&mut choices), 1);
+    let windows = plane.windows();
+    let (mut sink, mut now, mut bytes) = (Checked::default(), Instant::ZERO, Vec::new());
+    while !choices.is_over() {
+        match choices.below(16) {
+            0..=9 => {
+                packet(&mut choices, &mut bytes);
+                offer(&mut plane, choices.below(DEVICES), &bytes, now, &mut sink);
+            }
+            10 | 11 => now += Duration::from_nanos(u64::from(choices.word()) << (choices.byte() % 16)),
+            12 => {
+                now += Duration::from_nanos(u64::from(choices.word()));
+                plane.advance(now, &mut sink);
+            }
+            13 if plane.next() != Instant::NEVER => {
+                now = now.max(plane.next());
+                plane.advance(now, &mut sink);
+            }
+            14 => windows.set(choices.below(4), choices.one_in(2).then(|| u32::from(choices.word()))),
+            _ => {
+                if let Some((slot, _)) = plane.room() {
+                    plane.release(slot);
+                }
+            }
+        }
+        plane.balance().expect("balanced");
+    }
+    drain(&mut plane, now, &mut sink);
+    sink
+}
+
+/// Lets everything leave, and checks that it has.
+pub fn drain(plane: &mut Plane, now: Instant, sink: &mut Checked) {
+    let mut now = now;
+    while plane.inside() > 0 {
+        assert_ne!(plane.next(), Instant::NEVER, "{} packets are never sent", plane.inside());
+        now = now.max(plane.next());
+        plane.advance(now, sink);
+        plane.balance().expect("balanced");
+    }
+    plane.finish(now);
+    assert_eq!(plane.books().all_read(), sink.delivered + sink.lost);
+    assert_eq!(plane.books().all_known(), sink.delivered + sink.lost);
+    for (_, _, port) in plane.ports() {
+        assert_eq!(port.waiting(), [0; 3]);
+    }
+}

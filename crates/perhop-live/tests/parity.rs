@@ -1,0 +1,530 @@
+//! One script of packets through the simulator and through the data plane: every packet meets the same fate at the same time.
+//!
+//! In the simulator each packet is a flow of its own, on both ways of driving a port; in the data plane it is bytes, told
+//! apart by their ports, on a virtual clock. Everything that both measure is compared exactly, for every registered block.
+//! `control.rs` does the same with TCP under window control.
+
+#[path = "../../perhop-core/tests/common/parameters.rs"]
+mod parameters;
+#[path = "common/script.rs"]
+mod script;
+
+use etherparse::{
+    IpFragOffset, IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder,
+};
+use perhop_core::marker::AfClass;
+use perhop_core::measure::{LinkOutcome, PortView};
+use perhop_core::meter::MeterParams;
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::{
+    Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Rng, Role, ServiceLevel, registry,
+};
+use perhop_live::{
+    Coloring, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Selector, Sink, StreamSpec, wire,
+};
+use perhop_sim::transport::udp::UdpParams;
+use perhop_sim::{
+    FlowSpec, Marking, Network, NodeId, PathSpec, Service, SharedMeter, Simulation, TransportSpec,
+};
+use proptest::prelude::*;
+
+use parameters::{AQMS, METERS, SCHEDULERS};
+
+const SEED: u64 = 7;
+const DELAY: Duration = Duration::from_millis(3);
+const PROBES: Duration = Duration::from_millis(7);
+
+/// A packet of a script.
+#[derive(Clone, Copy, Debug)]
+struct Scripted {
+    at: Instant,
+    size: u16,
+    color: Color,
+    dscp: Dscp,
+    service: ServiceLevel,
+    label: u32,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It reached the far end of the link.
+    Delivered(Instant),
+    /// It was dropped, having this color.
+    Dropped(Color),
+    /// It is under way.
+    Inside,
+}
+
+/// Everything that both drivers tell.
+#[derive(Clone, Debug, PartialEq)]
+struct Story {
+    fates: Vec<Fate>,
+    /// Packets that a meter gave each color.
+    marked: [u64; 3],
+    link: LinkOutcome,
+    /// At each look: packets that wait, and by class those that wait, came and were dropped; what the queue keeps track of.
+    looks: Vec<Look>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Look {
+    waiting: f64,
+    classes: Vec<(String, [f64; 3])>,
+    /// Without a value where it has none yet.
+    gauges: Vec<(String, Option<f64>)>,
+}
+
+/// A link, with a meter before it if there is one.
+#[derive(Clone, Debug)]
+struct Setting {
+    rate: Bitrate,
+    queue: SchedulerParams,
+    meter: Option<MeterParams>,
+}
+
+impl Setting {
+    fn of(queue: SchedulerParams) -> Self {
+        Self { rate: "8Mbps".parse().unwrap(), queue, meter: None }
+    }
+}
+
+/// The script's end: everything that may leave has left, or nearly.
+fn end_of(script: &[Scripted]) -> Instant {
+    script.last().map_or(Instant::ZERO, |packet| packet.at) + Duration::from_millis(40)
+}
+
+fn simulated(setting: &Setting, script: &[Scripted], service: Service) -> Story {
+    let end = end_of(script);
+    let link = |name: &str, (from, to), queue| perhop_sim::LinkSpec {
+        name: name.into(),
+        from: NodeId(from),
+        to: NodeId(to),
+        rate: setting.rate,
+        delay: DELAY,
+        queue,
+    };
+    let path = |label| PathSpec {
+        name: format!("path {label}"),
+        label,
+        forward: vec![0],
+        backward: vec![1],
+        control: None,
+    };
+    let flow = |(number, packet): (usize, &Scripted)| {
+        let params =
+            format!(r#"{{"udp": "cbr", "rate": "1Mbps", "packet": "{}B", "jitter": 0.0}}"#, packet.size);
+        FlowSpec {
+            name: format!("packet {number}"),
+            from: NodeId(0),
+            to: NodeId(1),
+            path: packet.label.checked_sub(1).map(|path| path as usize),
+            access: None,
+            egress: None,
+            transport: TransportSpec::Udp(serde_json::from_str::<UdpParams>(&params).unwrap()),
+            marking: if setting.meter.is_some() { Marking::Edge(0) } else { Marking::None },
+            color: packet.color,
+            dscp: packet.dscp,
+            service: sold(packet.service),
+            reserved: None,
+            out_feedback: None,
+            start: (packet.at, packet.at),
+            stop: None,
+            volume: Some(Bytes::new(packet.size.into())),
+        }
+    };
+    let network = Network {
+        nodes: 2,
+        links: vec![link("link", (0, 1), Some(setting.queue.clone())), link("back", (1, 0), None)],
+        paths: vec![path(1), path(2)],
+        shared_meters: setting
+            .meter
+            .iter()
+            .map(|params| SharedMeter { name: "all".into(), params: params.clone() })
+            .collect(),
+        flows: script.iter().enumerate().map(flow).collect(),
+        probe_interval: Some(PROBES),
+        ..Network::new(end.since(Instant::ZERO))
+    };
+    let mut simulation = Simulation::with_service(&network, SEED, service).unwrap();
+    simulation.run_to_end();
+    let outcome = simulation.finish().unwrap();
+    let fate = |(packet, flow): (&Scripted, &perhop_sim::FlowOutcome)| {
+        let dropped = Color::ALL.into_iter().find(|color| flow.dropped[color.index()] > 0);
+        let transit = flow.mean_transit_s.map(|seconds| Duration::from_nanos((seconds * 1e9).round() as u64));
+        match (dropped, transit) {
+            (Some(color), None) => Fate::Dropped(color),
+            (None, Some(transit)) => Fate::Delivered(packet.at + transit),
+            (None, None) => Fate::Inside,
+            (Some(_), Some(_)) => panic!("dropped and delivered"),
+        }
+    };
+    let series = &outcome.series;
+    let queue = &series.queues[0];
+    let look = |row: usize| Look {
+        waiting: queue.packets[row],
+        classes: queue
+            .classes
+            .iter()
+            .map(|class| (class.name.clone(), [class.packets[row], class.arrived[row], class.dropped[row]]))
+            .collect(),
+        gauges: queue.gauges.iter().map(|(name, values)| (name.clone(), known(values[row]))).collect(),
+    };
+    let mut marked = [0; 3];
+    if setting.meter.is_some() {
+        for flow in &outcome.flows {
+            marked.iter_mut().zip(flow.marked).for_each(|(all, of_flow)| *all += of_flow);
+        }
+    }
+    Story {
+        fates: script.iter().zip(&outcome.flows).map(fate).collect(),
+        marked,
+        looks: (0..series.times.len()).map(look).collect(),
+        link: outcome.links[0].clone(),
+    }
+}
+
+/// The profile rate of a service level, if it has one.
+fn sold(service: ServiceLevel) -> Option<Bitrate> {
+    Bitrate::from_bps(service.as_bps() as u64).ok()
+}
+
+/// What leaves the data plane, and what is lost in it.
+struct Log<'a> {
+    script: &'a [Scripted],
+    fates: Vec<Fate>,
+    left: Vec<Option<Vec<u8>>>,
+    losses: Vec<(Loss, usize)>,
+}
+
+impl Sink for Log<'_> {
+    fn deliver(&mut self, device: usize, packet: &[u8], due: Instant) {
+        assert_eq!(device, 1);
+        let number = number_of(packet);
+        assert_eq!(self.fates[number], Fate::Inside, "it leaves once");
+        self.fates[number] = Fate::Delivered(due);
+        self.left[number] = Some(packet.to_vec());
+    }
+
+    fn lose(&mut self, packet: &[u8], why: Loss, _now: Instant) {
+        let number = number_of(packet);
+        self.losses.push((why, number));
+        self.fates[number] = Fate::Dropped(self.script[number].color);
+    }
+}
+
+fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
+    let end = end_of(script);
+    let stream = |(number, packet): (usize, &Scripted)| {
+        let port = number as u16;
+        let meter = setting.meter.iter().map(|_| Hop::Meter(0));
+        StreamSpec {
+            name: format!("packet {number}"),
+            flow: FlowId(number as u32),
+            device: 0,
+            selector: Selector {
+                protocol: Some(17),
+                source_ports: Some(port..=port),
+                destination_ports: Some(!port..=!port),
+                ..Selector::default()
+            },
+            coloring: Coloring::Fixed(packet.color, packet.dscp),
+            service: sold(packet.service).map_or(ServiceLevel::NONE, ServiceLevel::of),
+            label: packet.label,
+            route: meter.chain([Hop::Link(0)]).collect(),
+            leaves: 1,
+        }
+    };
+    let spec = PlaneSpec {
+        devices: 2,
+        mtu: 1500,
+        buffers: 4096,
+        window: (Instant::ZERO, end),
+        links: vec![LinkSpec {
+            name: "link".into(),
+            rate: setting.rate,
+            delay: DELAY,
+            queue: setting.queue.clone(),
+        }],
+        wires: vec![],
+        meters: setting
+            .meter
+            .iter()
+            .map(|params| MeterSpec {
+                name: "profiles/all/marker".into(),
+                params: params.clone(),
+                rate: Bitrate::MAX,
+            })
+            .collect(),
+        controls: vec![],
+        streams: script.iter().enumerate().map(stream).collect(),
+    };
+    let mut plane = Plane::new(spec, SEED);
+    let mut log = Log {
+        script,
+        fates: vec![Fate::Inside; script.len()],
+        left: vec![None; script.len()],
+        losses: Vec::new(),
+    };
+    let mut looks = Vec::new();
+    let mut packets = script.iter().enumerate().peekable();
+    let mut next_look = Instant::ZERO + PROBES;
+    while next_look <= end {
+        while let Some((number, packet)) = packets.next_if(|(_, packet)| packet.at <= next_look) {
+            let bytes = bytes_of(number, packet, came_with(number), Ecn::NotCapable);
+            script::offer(&mut plane, 0, &bytes, packet.at, &mut log);
+        }
+        plane.advance(next_look, &mut log);
+        plane.balance().unwrap();
+        looks.push(look_at(&plane));
+        next_look += PROBES;
+    }
+    for (number, packet) in packets {
+        let bytes = bytes_of(number, packet, came_with(number), Ecn::NotCapable);
+        script::offer(&mut plane, 0, &bytes, packet.at, &mut log);
+    }
+    plane.advance(end, &mut log);
+    plane.finish(end);
+    plane.balance().unwrap();
+    check_what_left(&log, setting.meter.is_some());
+    let mut marked = [0; 3];
+    for (number, (_, counts)) in plane.streams().enumerate() {
+        let dropped = Color::ALL.into_iter().find(|color| counts.dropped[color.index()] > 0);
+        // A meter has changed its color since it came.
+        if let (Fate::Dropped(color), Some(counted)) = (&mut log.fates[number], dropped) {
+            *color = counted;
+        }
+        marked.iter_mut().zip(counts.marked).for_each(|(all, of_stream)| *all += of_stream);
+    }
+    let (name, rate, port) = plane.ports().next().unwrap();
+    check_losses(&log, &port);
+    Story { fates: log.fates, marked, link: LinkOutcome::of(name, rate, &port), looks }
+}
+
+fn look_at(plane: &Plane) -> Look {
+    let (_, _, port) = plane.ports().next().unwrap();
+    let dropped = |ledger: &perhop_core::Ledger| {
+        Color::ALL.into_iter().map(|color| ledger.counters.dropped_of(color)).sum::<u64>()
+    };
+    let several = port.classes.len() > 1;
+    let classes = port.classes.iter().filter(|_| several).map(|(name, ledger)| {
+        let arrived: u64 = ledger.counters.arrived.iter().sum();
+        let values = [ledger.occupancy.packets(), arrived, dropped(ledger)].map(|count| count as f64);
+        ((*name).to_owned(), values)
+    });
+    Look {
+        waiting: port.waiting().iter().sum::<u64>() as f64,
+        classes: classes.collect(),
+        gauges: port.gauges.into_iter().map(|(name, value)| (name, known(value))).collect(),
+    }
+}
+
+/// A gauge's value, if it has one.
+fn known(value: f64) -> Option<f64> {
+    (!value.is_nan()).then_some(value)
+}
+
+/// Packets that left carry the codepoint that they were given, and a checksum to match; nothing else has changed.
+fn check_what_left(log: &Log<'_>, metered: bool) {
+    for (number, left) in log.left.iter().enumerate() {
+        let Some(left) = left else { continue };
+        let packet = &log.script[number];
+        let fields = wire::parse(left).unwrap();
+        if metered {
+            assert!(Color::ALL.map(|color| AfClass::ONE.codepoint(color)).contains(&fields.dscp));
+        } else {
+            assert_eq!(fields.dscp, packet.dscp);
+        }
+        assert_eq!(*left, bytes_of(number, packet, fields.dscp, Ecn::NotCapable), "packet {number}");
+    }
+}
+
+/// Each loss that was told has its place in the queue's books.
+fn check_losses(log: &Log<'_>, port: &PortView<'_>) {
+    for (reason, packets) in port.counters().drops() {
+        let told = log.losses.iter().filter(|(why, _)| *why == Loss::Queue(reason)).count();
+        assert_eq!(packets.iter().sum::<u64>(), told as u64, "{reason:?}");
+    }
+    assert!(log.losses.iter().all(|(why, _)| matches!(why, Loss::Queue(_))));
+}
+
+/// The codepoint that a packet comes with; the data plane gives it another.
+fn came_with(number: usize) -> Dscp {
+    Dscp::new((number * 7 % 64) as u8).unwrap()
+}
+
+/// A packet as bytes, the way somebody else's library writes them: every third of version 6, where it is long enough.
+fn bytes_of(number: usize, packet: &Scripted, dscp: Dscp, ecn: Ecn) -> Vec<u8> {
+    let size = usize::from(packet.size);
+    let (dscp, ecn) = (dscp.get(), ecn as u8);
+    let (header, udp) = if number.is_multiple_of(3) && size >= 48 {
+        let header = Ipv6Header {
+            traffic_class: dscp << 2 | ecn,
+            hop_limit: 61,
+            source: [0xfd; 16],
+            destination: [0xfe; 16],
+            ..Ipv6Header::default()
+        };
+        (IpHeaders::Ipv6(header, Ipv6Extensions::default()), size - 48)
+    } else {
+        let header = Ipv4Header {
+            dscp: dscp.try_into().unwrap(),
+            ecn: ecn.try_into().unwrap(),
+            identification: number as u16,
+            fragment_offset: IpFragOffset::default(),
+            time_to_live: 61,
+            source: [10, 0, 0, 1],
+            destination: [10, 0, 0, 2],
+            ..Ipv4Header::default()
+        };
+        (IpHeaders::Ipv4(header, Ipv4Extensions::default()), size - 28)
+    };
+    let port = number as u16;
+    let mut bytes = Vec::new();
+    PacketBuilder::ip(header).udp(port, !port).write(&mut bytes, &vec![number as u8; udp]).unwrap();
+    assert_eq!(bytes.len(), size);
+    bytes
+}
+
+fn number_of(packet: &[u8]) -> usize {
+    wire::parse(packet).unwrap().tuple.source_port.into()
+}
+
+/// Both ways of the simulator and the data plane tell the same story.
+fn compare(name: &str, setting: &Setting, script: &[Scripted]) -> Story {
+    let live = forwarded(setting, script);
+    for service in [Service::OnDemand, Service::ByEvent] {
+        let simulated = simulated(setting, script, service);
+        for (number, (live, simulated)) in live.fates.iter().zip(&simulated.fates).enumerate() {
+            assert_eq!(live, simulated, "{name}, {service:?}: packet {number}, {:?}", script[number]);
+        }
+        for (live, simulated) in live.looks.iter().zip(&simulated.looks) {
+            assert_eq!(live, simulated, "{name}, {service:?}");
+        }
+        assert_eq!(live.link, simulated.link, "{name}, {service:?}");
+        assert!(live == simulated, "{name}, {service:?}: looks or marks");
+    }
+    live
+}
+
+/// Every queue manager under a FIFO, and every scheduler.
+fn disciplines() -> impl Iterator<Item = (String, SchedulerParams)> {
+    let aqms = AQMS.iter().map(|&(name, table)| (format!("{name} {table}"), script::aqm((name, table))));
+    let schedulers =
+        SCHEDULERS.iter().map(|&(name, table)| (format!("{name} {table}"), script::scheduler((name, table))));
+    aqms.chain(schedulers)
+}
+
+fn scripted() -> impl Strategy<Value = Scripted> {
+    let size = prop_oneof![Just(40_u16), Just(1000), Just(1500), 40_u16..=1500];
+    let color = prop_oneof![Just(Color::Green), Just(Color::Yellow), Just(Color::Red)];
+    let dscp = prop_oneof![Just(0_u8), Just(3), 0_u8..64].prop_map(|value| Dscp::new(value).unwrap());
+    let service = prop_oneof![Just(0_u16), 1_u16..1000].prop_map(ServiceLevel::new);
+    // Together with the last one, at the very end of a transmission, within it, after a rest. Until the gaps are added up, each
+    // stands for the time.
+    let gap = prop_oneof![
+        4 => Just(0_u64),
+        3 => (1_u64..3).prop_map(|packets| packets * 1_000_000),
+        4 => 0_u64..1_500_000,
+        1 => 0_u64..60_000_000,
+    ];
+    (gap, size, color, dscp, service, 0_u32..3).prop_map(|(gap, size, color, dscp, service, label)| {
+        Scripted { at: Instant::from_nanos(gap), size, color, dscp, service, label }
+    })
+}
+
+fn scripts() -> impl Strategy<Value = Vec<Scripted>> {
+    prop::collection::vec(scripted(), 1..120).prop_map(one_after_the_other)
+}
+
+/// Turns gaps into times.
+fn one_after_the_other(mut script: Vec<Scripted>) -> Vec<Scripted> {
+    let mut now = Instant::ZERO;
+    for packet in &mut script {
+        now += packet.at.since(Instant::ZERO);
+        packet.at = now;
+    }
+    script
+}
+
+/// Bursts that overflow every queue, and rests in which it empties.
+fn long_script() -> Vec<Scripted> {
+    let mut rng = Rng::stream(SEED, "script");
+    let mut script = Vec::new();
+    let mut pick = |most: u64| rng.up_to(most) as usize;
+    for number in 0..1500 {
+        let in_burst = number / 40 % 2 == 0;
+        let gap = match pick(9) {
+            0..=3 if in_burst => 0,
+            4..=7 => 250_000 * pick(8) as u64,
+            8 => pick(3_000_000) as u64,
+            _ => pick(900_000) as u64,
+        };
+        script.push(Scripted {
+            at: Instant::from_nanos(if number % 160 == 159 { 50_000_000 } else { gap }),
+            size: [40, 1000, 1000, 1500, 40 + pick(1460) as u16][pick(4)],
+            color: Color::ALL[pick(2)],
+            dscp: Dscp::new([0, 3, 3, 46, pick(63) as u8][pick(4)]).unwrap(),
+            service: ServiceLevel::new([0, 50, 500][pick(2)]),
+            label: pick(2) as u32,
+        });
+    }
+    one_after_the_other(script)
+}
+
+#[test]
+fn every_registered_block_has_a_script() {
+    for block in registry() {
+        let rows = match block.role {
+            Role::Aqm => AQMS,
+            Role::Scheduler => SCHEDULERS,
+            Role::Meter => METERS,
+        };
+        assert!(rows.iter().any(|(name, _)| *name == block.name), "`{}` has no parameters", block.name);
+    }
+}
+
+#[test]
+fn a_long_script_ends_alike_under_every_discipline() {
+    let script = long_script();
+    for (name, queue) in disciplines() {
+        let story = compare(&name, &Setting::of(queue), &script);
+        let count = |fate: fn(&Fate) -> bool| story.fates.iter().filter(|f| fate(f)).count();
+        assert!(count(|fate| matches!(fate, Fate::Dropped(_))) > 100, "{name} drops");
+        assert!(story.looks.len() > 100, "{name} was looked at");
+    }
+}
+
+#[test]
+fn every_meter_marks_alike() {
+    let script = long_script();
+    let queue =
+        script::aqm(("wred", r#"{"green": "4/7/0.02", "yellow": "1/5/0.1", "limit": "9p", "weight": 0.2}"#));
+    for &(name, table) in METERS {
+        let meter = Some(script::meter((name, table)));
+        let story =
+            compare(&format!("{name} {table}"), &Setting { meter, ..Setting::of(queue.clone()) }, &script);
+        assert_eq!(story.marked.iter().sum::<u64>(), script.len() as u64, "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_script_ends_alike_under_every_discipline(script in scripts(), odd: bool) {
+        // At 3 Mbit/s most packets take no whole number of nanoseconds.
+        let rate: Bitrate = if odd { "3Mbps" } else { "8Mbps" }.parse().unwrap();
+        for (name, queue) in disciplines() {
+            compare(&name, &Setting { rate, ..Setting::of(queue) }, &script);
+        }
+    }
+
+    #[test]
+    fn any_script_is_marked_alike(script in scripts(), row in 0..METERS.len()) {
+        let (name, table) = METERS[row];
+        let meter = Some(script::meter((name, table)));
+        let queue = script::aqm(("rio", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#));
+        compare(name, &Setting { meter, ..Setting::of(queue) }, &script);
+    }
+}
