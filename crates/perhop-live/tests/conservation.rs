@@ -1,0 +1,147 @@
+//! Whatever comes to a data plane, it keeps its books, forgets no packet, and allocates nothing for one.
+
+#![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
+
+#[cfg(target_os = "linux")]
+#[path = "common/fake.rs"]
+mod fake;
+#[path = "../../perhop-core/tests/common/parameters.rs"]
+mod parameters;
+#[path = "common/script.rs"]
+mod script;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng, ServiceLevel};
+use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, Plane, PlaneSpec, Selector, StreamSpec, WireSpec};
+use proptest::prelude::*;
+
+use parameters::{AQMS, METERS, SCHEDULERS};
+use script::{Checked, Choices, DEVICES};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn any_plane_survives_anything(bytes in prop::collection::vec(any::<u8>(), 0..4000)) {
+        script::live_through(&bytes);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_run_loop_survives_anything(bytes in prop::collection::vec(any::<u8>(), 0..4000)) {
+        fake::run(&bytes);
+    }
+}
+
+#[test]
+fn most_of_what_the_tests_send_is_valid_and_some_is_not() {
+    let mut rng = Rng::stream(1, "bytes");
+    let (mut delivered, mut lost) = (0, 0);
+    for _ in 0..300 {
+        let bytes: Vec<u8> = (0..4000).map(|_| rng.up_to(255) as u8).collect();
+        let Checked { delivered: out, lost: gone, .. } = script::live_through(&bytes);
+        (delivered, lost) = (delivered + out, lost + gone);
+    }
+    assert!(delivered > 5000 && lost > 5000, "{delivered} delivered, {lost} lost");
+}
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+#[allow(unsafe_code)]
+// SAFETY: every call goes to the system allocator unchanged; the counter is thread-local and never allocates.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> usize {
+    let before = ALLOCATIONS.with(Cell::get);
+    work();
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+#[test]
+fn no_packet_is_allocated_for() {
+    let mut rng = Rng::stream(2, "packets");
+    let packets: Vec<Vec<u8>> = (0..300)
+        .map(|_| {
+            let bytes: Vec<u8> = (0..80).map(|_| rng.up_to(255) as u8).collect();
+            let mut packet = Vec::new();
+            script::packet(&mut Choices::new(&bytes), &mut packet);
+            packet
+        })
+        .collect();
+    let queues = AQMS.iter().map(|&row| (row, script::aqm(row)));
+    let queues = queues.chain(SCHEDULERS.iter().map(|&row| (row, script::scheduler(row))));
+    for ((name, table), queue) in queues {
+        let mut plane = Plane::new(one_way(queue), 1);
+        let (mut sink, mut now) = (Checked::default(), Instant::ZERO);
+        let mut burst = || {
+            for (number, packet) in packets.iter().enumerate() {
+                script::offer(&mut plane, number % DEVICES, packet, now, &mut sink);
+                now += Duration::from_nanos(number as u64 % 7 * 200_000);
+                plane.advance(now, &mut sink);
+                plane.balance().unwrap();
+            }
+        };
+        (0..6).for_each(|_| burst()); // until its rings have the room they need
+        assert_eq!(allocations(burst), 0, "{name} {table}");
+        assert!(sink.delivered + sink.lost > 1000, "{name} {table}");
+    }
+}
+
+/// All packets pass every meter, a wire, and two links under this queue.
+fn one_way(queue: SchedulerParams) -> PlaneSpec {
+    let rate = |text: &str| text.parse::<Bitrate>().unwrap();
+    let link = |name: &str, mbps: &str| LinkSpec {
+        name: name.into(),
+        rate: rate(mbps),
+        delay: Duration::from_millis(1),
+        queue: queue.clone(),
+    };
+    let meter = |&row: &(&str, &str)| MeterSpec {
+        name: row.0.into(),
+        params: script::meter(row),
+        rate: rate("10Mbps"),
+    };
+    let meters: Vec<MeterSpec> = METERS.iter().map(meter).collect();
+    let route = (0..meters.len()).map(Hop::Meter).chain([Hop::Wire(0), Hop::Link(0), Hop::Link(1)]);
+    let route: Vec<Hop> = route.collect();
+    let stream = |device: usize| StreamSpec {
+        name: format!("from device {device}"),
+        flow: FlowId(device as u32),
+        device,
+        selector: Selector::default(),
+        coloring: Coloring::Trust,
+        service: ServiceLevel::NONE,
+        label: device as u32,
+        route: route.clone(),
+        leaves: 1 - device,
+    };
+    PlaneSpec {
+        devices: DEVICES,
+        mtu: 1500,
+        buffers: 48,
+        window: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
+        links: vec![link("first", "8Mbps"), link("second", "3Mbps")],
+        wires: vec![WireSpec { rate: rate("100Mbps"), delay: Duration::from_millis(2) }],
+        meters,
+        controls: vec![],
+        streams: (0..DEVICES).map(stream).collect(),
+    }
+}
