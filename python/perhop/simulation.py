@@ -246,11 +246,22 @@ class Result:
     @cached_property
     def drops(self) -> pl.DataFrame:
         """One row for each run, link, reason and color: packets dropped in the whole run."""
+        return self._by_reason("dropped")
+
+    @cached_property
+    def notifications(self) -> pl.DataFrame:
+        """One row for each run, link, reason and color: packets let in with word of congestion (ECN).
+
+        Empty unless a rule has `ecn` and packets are capable of it; counted over the whole run.
+        """
+        return self._by_reason("notified")
+
+    def _by_reason(self, count: str) -> pl.DataFrame:
         rows = [
             (run.seed, str(link["name"]), reason, color, int(packets))
             for run in self.runs
             for link in run.raw["links"]
-            for reason, by_color in link["dropped"].items()
+            for reason, by_color in link.get(count, {}).items()
             for color, packets in zip(COLORS, by_color, strict=True)
         ]
         names = {
@@ -316,10 +327,11 @@ class Result:
 
         Columns: `link`, `rate_bps`, `utilization` with `utilization_low` and `utilization_high`,
         `mean_queue_packets`, `delay_p50_s`, `delay_p95_s`, `delay_p99_s`, `arrived_packets`, and the mean
-        number of packets dropped in a run for each reason, `dropped_REASON`. Packets are counted over the
-        whole run, warm-up included.
+        number of packets dropped in a run for each reason, `dropped_REASON`; where there were any, those let
+        in with word of congestion, `notified_REASON`. Packets are counted over the whole run, warm-up
+        included.
         """
-        reasons = self.drops["reason"].unique(maintain_order=True).to_list()
+        counts = {"dropped": self.drops, "notified": self.notifications}
         rows = []
         for (name,), frame in self.links.group_by(["link"], maintain_order=True):
             used = estimate(frame["utilization"].to_list())
@@ -332,9 +344,10 @@ class Result:
             }
             for column in ("mean_queue_packets", *(f"delay_{q}_s" for q in QUANTILES), "arrived_packets"):
                 row[column] = frame[column].mean()
-            for reason in reasons:
-                chosen = (pl.col("link") == name) & (pl.col("reason") == reason)
-                row[f"dropped_{reason}"] = self.drops.filter(chosen)["packets"].sum() / len(self.runs)
+            for count, counted in counts.items():
+                for reason in counted["reason"].unique(maintain_order=True):
+                    chosen = (pl.col("link") == name) & (pl.col("reason") == reason)
+                    row[f"{count}_{reason}"] = counted.filter(chosen)["packets"].sum() / len(self.runs)
             rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
 

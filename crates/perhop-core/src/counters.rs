@@ -15,10 +15,13 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A packet was let in.
+    /// A packet was let in, with word of congestion if there was a reason.
     #[inline]
-    pub fn admit(&mut self, packet: &Header) {
+    pub fn admit(&mut self, packet: &Header, notified: Option<Reason>) {
         self.occupancy.add(packet.color, packet.size);
+        if let Some(reason) = notified {
+            self.counters.notify(packet.color, reason);
+        }
     }
 
     /// A packet that waited goes on for transmission.
@@ -35,7 +38,7 @@ impl Ledger {
     }
 }
 
-/// Packets through one queue, by color and, for drops, by reason.
+/// Packets through one queue, by color and, for drops and notifications, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets offered to the queue.
@@ -43,6 +46,7 @@ pub struct Counters {
     /// Packets handed on for transmission.
     pub sent: [u64; 3],
     dropped: [[u64; 3]; Reason::ALL.len()],
+    notified: [[u64; 3]; Reason::ALL.len()],
 }
 
 /// A broken conservation identity: packets were lost or invented.
@@ -74,6 +78,23 @@ impl Counters {
         self.dropped[reason as usize][color.index()] += 1;
     }
 
+    /// Counts a packet that was let in with word of congestion.
+    #[inline]
+    pub fn notify(&mut self, color: Color, reason: Reason) {
+        self.notified[reason as usize][color.index()] += 1;
+    }
+
+    /// Packets let in with word of congestion for `reason`, by color.
+    pub fn notified(&self, reason: Reason) -> [u64; 3] {
+        self.notified[reason as usize]
+    }
+
+    /// Packets let in with word of congestion for each reason that occurred, by color.
+    pub fn notifications(&self) -> impl Iterator<Item = (Reason, [u64; 3])> {
+        let all = Reason::ALL.into_iter().map(|reason| (reason, self.notified(reason)));
+        all.filter(|(_, packets)| *packets != [0; 3])
+    }
+
     /// Packets dropped for `reason`, by color.
     pub fn dropped(&self, reason: Reason) -> [u64; 3] {
         self.dropped[reason as usize]
@@ -87,6 +108,7 @@ impl Counters {
         pairs(&mut self.arrived, &other.arrived);
         pairs(&mut self.sent, &other.sent);
         self.dropped.iter_mut().zip(&other.dropped).for_each(|(ours, theirs)| pairs(ours, theirs));
+        self.notified.iter_mut().zip(&other.notified).for_each(|(ours, theirs)| pairs(ours, theirs));
     }
 
     /// Packets dropped for each reason that occurred, by color.

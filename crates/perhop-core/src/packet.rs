@@ -107,6 +107,14 @@ pub enum Ecn {
     Congested = 3,
 }
 
+impl Ecn {
+    /// Whether the packet's ends can be told of congestion by a mark in it (RFC 3168, section 5).
+    #[inline]
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Self::NotCapable)
+    }
+}
+
 /// The service that a packet's flow was sold, as the packet itself carries it: its profile rate in steps of 10 kbit/s, so
 /// that a router can favour it without state for flows (Yeom & Reddy 1999, section 3.2). Rates above 655.35 Mbit/s share
 /// the highest level.

@@ -13,11 +13,11 @@ mod parameters;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use perhop_core::aqm::AqmParams;
+use perhop_core::aqm::{AqmParams, Reason};
 use perhop_core::meter::MeterParams;
-use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
+use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
 use perhop_core::testing::{self, Bench, Observed, Operation, environment, fifo, meter_colors};
-use perhop_core::{Color, Dscp, FlowId, Header, Role, registry};
+use perhop_core::{Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Rng, Role, registry};
 use proptest::prelude::*;
 
 use parameters::{AQMS, METERS, SCHEDULERS};
@@ -192,6 +192,34 @@ proptest! {
     }
 
     #[test]
+    fn who_is_not_capable_of_ecn_notices_nothing_of_it(seed: u64, operations in operations()) {
+        for (name, table) in AQMS {
+            let Some(rule) = notifying(name, table) else { continue };
+            let plain = Bench::new(fifo(aqm(name, table)), seed).run(&operations).unwrap();
+            prop_assert_eq!(&Bench::new(fifo(rule), seed).run(&operations).unwrap(), &plain, "{}", name);
+        }
+    }
+
+    #[test]
+    fn who_is_capable_is_told_and_never_dropped_by_chance(seed: u64, operations in operations()) {
+        for (name, table) in AQMS {
+            let Some(rule) = notifying(name, table) else { continue };
+            let rule_text = serde_json::to_string(&rule).unwrap();
+            tell(fifo(rule), seed, &operations).map_err(|text| TestCaseError::fail(format!("{name}: {text}")))?;
+            for (several, table) in [
+                ("edf", format!(r#"{{"rule": {rule_text}}}"#)),
+                ("dsd", format!(r#"{{"bound": "5ms", "green-drop": "late", "rule": {rule_text}}}"#)),
+                ("priority", format!(r#"{{"queues": [{{"name": "all", "rule": {rule_text}}}]}}"#)),
+                ("drr", format!(r#"{{"queues": [{{"name": "all", "rule": {rule_text}}}]}}"#)),
+                ("wfq", format!(r#"{{"queues": [{{"name": "all", "rule": {rule_text}}}]}}"#)),
+            ] {
+                tell(scheduler(several, &table), seed, &operations)
+                    .map_err(|text| TestCaseError::fail(format!("{name} under {several}: {text}")))?;
+            }
+        }
+    }
+
+    #[test]
     fn schedulers_wait_only_for_packets_or_for_a_later_time(seed: u64, operations in operations()) {
         for (name, table) in SCHEDULERS {
             let mut bench = Bench::new(scheduler(name, table), seed);
@@ -215,6 +243,57 @@ proptest! {
             prop_assert_eq!(&colors, &meter_colors(meter(name, table).build(environment()), seed, &arrivals));
         }
     }
+}
+
+/// The rule, told to notify, if it can be.
+fn notifying(name: &str, table: &str) -> Option<AqmParams> {
+    let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
+    table["ecn"] = true.into();
+    let table = table.to_string();
+    let mut table = serde_json::Deserializer::from_str(&table);
+    AqmParams::deserialize_named(name, &mut table).expect("registered").ok()
+}
+
+/// Drives a discipline with packets that are capable of ECN: those that carry word of congestion when they leave are those
+/// that the books say were told, and none is dropped by chance.
+fn tell(mut discipline: impl Discipline<Header>, seed: u64, operations: &[Operation]) -> Result<(), String> {
+    let (mut rng, mut now, mut told) = (Rng::stream(seed, "harness"), Instant::ZERO, 0);
+    let is_told = |packet: &Header| u64::from(packet.ecn == Ecn::Congested);
+    for operation in operations {
+        let mut cx = Context { now, rng: &mut rng };
+        match *operation {
+            Operation::Enqueue { size, color, dscp, label } => {
+                let packet =
+                    Header { color, dscp, label, ecn: Ecn::Capable0, ..Header::new(FlowId(0), size) };
+                if let Err((packet, _)) = discipline.enqueue(packet, &mut cx)
+                    && is_told(&packet) > 0
+                {
+                    return Err("told although it was dropped".into());
+                }
+            }
+            Operation::Dequeue => match discipline.dequeue(&mut cx) {
+                Dequeued::Sent(packet) | Dequeued::Dropped(packet, _) => told += is_told(&packet),
+                Dequeued::Wait(_) => {}
+            },
+            Operation::Advance(nanos) => now += Duration::from_nanos(nanos),
+        }
+    }
+    let mut waiting = 0;
+    discipline.inspect(&mut |packet| waiting += is_told(packet));
+    let counters = discipline.counters();
+    let counted: u64 = counters.notifications().flat_map(|(_, by_color)| by_color).sum();
+    counters.balance(discipline.occupancy()).map_err(|imbalance| imbalance.to_string())?;
+    let by_chance = [Reason::Early, Reason::EarlyOut].map(|reason| counters.dropped(reason));
+    if counted != told + waiting || by_chance != [[0; 3]; 2] {
+        return Err(format!("{counted} counted, {told} left, {waiting} wait, {by_chance:?} dropped"));
+    }
+    Ok(())
+}
+
+#[test]
+fn every_rule_but_drop_tail_can_notify() {
+    let cannot = AQMS.iter().filter(|(name, table)| notifying(name, table).is_none());
+    assert!(cannot.map(|(name, _)| *name).all(|name| name == "drop-tail"));
 }
 
 struct Counting;
@@ -269,7 +348,6 @@ fn no_block_allocates_per_packet() {
     }
     for (name, table) in METERS {
         use perhop_core::meter::Meter;
-        use perhop_core::{Context, FlowId, Instant, Rng};
         let mut meter = meter(name, table).build(environment());
         let mut rng = Rng::stream(1, "harness");
         let work = || {

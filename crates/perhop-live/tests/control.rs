@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use etherparse::PacketBuilder;
 use perhop_core::measure::LinkOutcome;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, FlowId, Instant, Serializer, ServiceLevel};
+use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Serializer, ServiceLevel};
 use perhop_live::{
     Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, Plane, PlaneSpec, Selector, Sink, StreamSpec,
     wire,
@@ -88,6 +88,7 @@ fn simulated(queue: &SchedulerParams, window: &str, service: Service) -> Story {
             marking: sold(number).map_or(Marking::None, |rate| Marking::Ingress(twam(rate))),
             color: Color::Yellow,
             dscp: Dscp::DEFAULT,
+            ecn: Ecn::NotCapable,
             service: sold(number),
             reserved: sold(number),
             out_feedback: None,

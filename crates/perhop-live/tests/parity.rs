@@ -12,6 +12,7 @@ mod script;
 use etherparse::{
     IpFragOffset, IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder,
 };
+use perhop_core::aqm::{AqmParams, Reason};
 use perhop_core::marker::AfClass;
 use perhop_core::measure::{LinkOutcome, PortView};
 use perhop_core::meter::MeterParams;
@@ -41,6 +42,7 @@ struct Scripted {
     size: u16,
     color: Color,
     dscp: Dscp,
+    ecn: Ecn,
     service: ServiceLevel,
     label: u32,
 }
@@ -125,6 +127,7 @@ fn simulated(setting: &Setting, script: &[Scripted], service: Service) -> Story 
             marking: if setting.meter.is_some() { Marking::Edge(0) } else { Marking::None },
             color: packet.color,
             dscp: packet.dscp,
+            ecn: packet.ecn,
             service: sold(packet.service),
             reserved: None,
             out_feedback: None,
@@ -271,7 +274,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
     let mut next_look = Instant::ZERO + PROBES;
     while next_look <= end {
         while let Some((number, packet)) = packets.next_if(|(_, packet)| packet.at <= next_look) {
-            let bytes = bytes_of(number, packet, came_with(number), Ecn::NotCapable);
+            let bytes = bytes_of(number, packet, came_with(number), packet.ecn);
             script::offer(&mut plane, 0, &bytes, packet.at, &mut log);
         }
         plane.advance(next_look, &mut log);
@@ -280,13 +283,13 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
         next_look += PROBES;
     }
     for (number, packet) in packets {
-        let bytes = bytes_of(number, packet, came_with(number), Ecn::NotCapable);
+        let bytes = bytes_of(number, packet, came_with(number), packet.ecn);
         script::offer(&mut plane, 0, &bytes, packet.at, &mut log);
     }
     plane.advance(end, &mut log);
     plane.finish(end);
     plane.balance().unwrap();
-    check_what_left(&log, setting.meter.is_some());
+    let told = check_what_left(&log, setting.meter.is_some());
     let mut marked = [0; 3];
     for (number, (_, counts)) in plane.streams().enumerate() {
         let dropped = Color::ALL.into_iter().find(|color| counts.dropped[color.index()] > 0);
@@ -298,6 +301,11 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
     }
     let (name, rate, port) = plane.ports().next().unwrap();
     check_losses(&log, &port);
+    let notified: u64 = port.counters().notifications().flat_map(|(_, by_color)| by_color).sum();
+    let already = script.iter().filter(|packet| packet.ecn == Ecn::Congested).count() as u64;
+    let inside = log.fates.iter().filter(|fate| **fate == Fate::Inside).count() as u64;
+    let late = port.counters().dropped(Reason::Late).into_iter().sum::<u64>();
+    assert!(told <= notified && notified <= told + already + inside + late, "{told} of {notified}");
     Story { fates: log.fates, marked, link: LinkOutcome::of(name, rate, &port), looks }
 }
 
@@ -324,8 +332,10 @@ fn known(value: f64) -> Option<f64> {
     (!value.is_nan()).then_some(value)
 }
 
-/// Packets that left carry the codepoint that they were given, and a checksum to match; nothing else has changed.
-fn check_what_left(log: &Log<'_>, metered: bool) {
+/// Packets that left carry the codepoint that they were given, word of congestion if there was any, and a checksum to match;
+/// nothing else has changed. Returns how many got word of congestion.
+fn check_what_left(log: &Log<'_>, metered: bool) -> u64 {
+    let mut told = 0;
     for (number, left) in log.left.iter().enumerate() {
         let Some(left) = left else { continue };
         let packet = &log.script[number];
@@ -335,8 +345,11 @@ fn check_what_left(log: &Log<'_>, metered: bool) {
         } else {
             assert_eq!(fields.dscp, packet.dscp);
         }
-        assert_eq!(*left, bytes_of(number, packet, fields.dscp, Ecn::NotCapable), "packet {number}");
+        assert!(fields.ecn == packet.ecn || packet.ecn.is_capable() && fields.ecn == Ecn::Congested);
+        told += u64::from(fields.ecn == Ecn::Congested && packet.ecn != Ecn::Congested);
+        assert_eq!(*left, bytes_of(number, packet, fields.dscp, fields.ecn), "packet {number}");
     }
+    told
 }
 
 /// Each loss that was told has its place in the queue's books.
@@ -428,9 +441,18 @@ fn scripted() -> impl Strategy<Value = Scripted> {
         4 => 0_u64..1_500_000,
         1 => 0_u64..60_000_000,
     ];
-    (gap, size, color, dscp, service, 0_u32..3).prop_map(|(gap, size, color, dscp, service, label)| {
-        Scripted { at: Instant::from_nanos(gap), size, color, dscp, service, label }
-    })
+    let ecn = [Ecn::NotCapable, Ecn::Capable0, Ecn::Capable1, Ecn::Congested];
+    (gap, size, color, dscp, 0..4_usize, service, 0_u32..3).prop_map(
+        move |(gap, size, color, dscp, place, service, label)| Scripted {
+            at: Instant::from_nanos(gap),
+            size,
+            color,
+            dscp,
+            ecn: ecn[place],
+            service,
+            label,
+        },
+    )
 }
 
 fn scripts() -> impl Strategy<Value = Vec<Scripted>> {
@@ -465,6 +487,7 @@ fn long_script() -> Vec<Scripted> {
             size: [40, 1000, 1000, 1500, 40 + pick(1460) as u16][pick(4)],
             color: Color::ALL[pick(2)],
             dscp: Dscp::new([0, 3, 3, 46, pick(63) as u8][pick(4)]).unwrap(),
+            ecn: [Ecn::NotCapable, Ecn::NotCapable, Ecn::Capable0, Ecn::Capable1][pick(3)],
             service: ServiceLevel::new([0, 50, 500][pick(2)]),
             label: pick(2) as u32,
         });
@@ -493,6 +516,43 @@ fn a_long_script_ends_alike_under_every_discipline() {
         assert!(count(|fate| matches!(fate, Fate::Dropped(_))) > 100, "{name} drops");
         assert!(story.looks.len() > 100, "{name} was looked at");
     }
+}
+
+#[test]
+fn every_rule_that_can_notify_does_so_alike() {
+    let script = long_script();
+    let mut rules = 0;
+    for &(name, table) in AQMS {
+        let Some(rule) = notifying(name, table) else { continue };
+        let fifo = compare(&format!("{name} {table}"), &Setting::of(rule.clone().into()), &script);
+        let notified: u64 = fifo.link.counters.notifications().flat_map(|(_, by_color)| by_color).sum();
+        rules += usize::from(notified > 0);
+        // The same rule where others choose who goes next, and where it judges duplicates.
+        let rule = serde_json::to_string(&rule).unwrap();
+        for (scheduler, table) in [
+            ("edf", format!(r#"{{"rule": {rule}}}"#)),
+            ("dsd", format!(r#"{{"bound": "5ms", "refused-green": "admit", "rule": {rule}}}"#)),
+            (
+                "drr",
+                format!(
+                    r#"{{"queues": [{{"name": "red", "match": {{"color": "red"}}, "rule": {rule}}},
+                                    {{"name": "rest", "rule": {rule}}}]}}"#
+                ),
+            ),
+        ] {
+            compare(&table, &Setting::of(script::scheduler((scheduler, &table))), &script);
+        }
+    }
+    assert!(rules > 8, "{rules}");
+}
+
+/// The rule, told to notify, if it can be.
+fn notifying(name: &str, table: &str) -> Option<AqmParams> {
+    let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
+    table["ecn"] = true.into();
+    let table = table.to_string();
+    let read = AqmParams::deserialize_named(name, &mut serde_json::Deserializer::from_str(&table));
+    read.expect("registered").ok()
 }
 
 #[test]

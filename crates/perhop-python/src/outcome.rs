@@ -103,6 +103,11 @@ fn books(
         drops.set_item(reason.name(), three(counts))?;
     }
     dict.set_item("dropped", drops)?;
+    let notifications = PyDict::new(py);
+    for (reason, counts) in counters.notifications() {
+        notifications.set_item(reason.name(), three(counts))?;
+    }
+    dict.set_item("notified", notifications)?;
     let delay = PyDict::new(py);
     delay.set_item("edges", delays.edges.clone().into_pyarray(py))?;
     delay.set_item("counts", by_color(py, delays.counts.iter().copied())?)?;

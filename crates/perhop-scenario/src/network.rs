@@ -7,7 +7,7 @@ use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{bad_name, split_key};
-use perhop_core::{Bitrate, Environment, Instant};
+use perhop_core::{Bitrate, Ecn, Environment, Instant};
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 
 use crate::error::{Problem, Step, did_you_mean, steps};
@@ -413,6 +413,7 @@ impl Scenario {
                 },
                 color: group.color,
                 dscp: group.dscp.unwrap_or(group.service.dscp()),
+                ecn: Ecn::NotCapable,
                 service: self.sold(group),
                 reserved: self.reserved(group),
                 out_feedback: group.out_feedback,

@@ -186,6 +186,7 @@ impl Flow {
         let header = Header {
             color: spec.color,
             dscp: spec.dscp,
+            ecn: spec.ecn,
             service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
             label,
             ..Header::new(FlowId(number as u32), data_size)

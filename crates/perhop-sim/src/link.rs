@@ -14,7 +14,7 @@ use perhop_core::aqm::{Aqm, RuleVisitor};
 use perhop_core::control::Message;
 use perhop_core::measure::{PortStatistics, PortView};
 use perhop_core::scheduler::{
-    AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenBooks, ForeseenFifo, SchedulerParams,
+    Admitted, AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenBooks, ForeseenFifo, SchedulerParams,
 };
 use perhop_core::{Bitrate, Context, Duration, Environment, Header, Instant, Packet, Rng};
 
@@ -145,7 +145,7 @@ impl Link {
             }
             let pass = Pass { packets: &packets[ready], wire, leads_on: *leads_on, traffic };
             match port {
-                Port::Open => pass.through(|_, _| true),
+                Port::Open => pass.through(|packet, _| Some(packet)),
                 Port::OnDemand(port) => {
                     let OnDemandPort { queue, statistics, rng } = &mut **port;
                     let (rule, books) = queue.parts();
@@ -213,13 +213,13 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Asks for each packet, and the time until which the link is busy, whether it is let in; if so, sends it.
+    /// Asks for each packet, and the time until which the link is busy, as what it is let in; if it is, sends it.
     #[inline(always)]
-    fn through(self, mut admit: impl FnMut(SimPacket, Instant) -> bool) {
+    fn through(self, mut admit: impl FnMut(SimPacket, Instant) -> Option<SimPacket>) {
         let Self { packets, wire, leads_on, traffic } = self;
         for packet in packets {
             let packet = packet.onward();
-            if admit(packet, wire.busy_until()) {
+            if let Some(packet) = admit(packet, wire.busy_until()) {
                 let arrival = wire.pass(packet.size(), packet.at());
                 if leads_on {
                     traffic.carry(packet, arrival);
@@ -250,10 +250,9 @@ impl RuleVisitor for UnderRule<'_> {
             let now = packet.at();
             books.settle(now);
             let admitted = books.admit(rule, &mut packet.header(), busy_until, &mut Context { now, rng });
-            if let Ok(service) = admitted {
-                statistics.serve(0, now, service, packet.size(), packet.color());
-            }
-            admitted.is_ok()
+            let Admitted { service, notified } = admitted.ok()?;
+            statistics.serve(0, now, service, packet.size(), packet.color());
+            Some(if notified.is_some() { packet.notified() } else { packet })
         });
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use perhop_core::control::WindowControl;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant};
 
 use crate::transport::datagram::{DatagramReceiver, DatagramSender};
 use crate::transport::rap::{RapParams, RapSender};
@@ -129,6 +129,8 @@ pub struct FlowSpec {
     pub color: Color,
     /// The codepoint of its data packets where nobody colors them.
     pub dscp: Dscp,
+    /// The ECN field with which they are sent.
+    pub ecn: Ecn,
     /// The rate of its profile, which its packets carry; `None` for best effort.
     pub service: Option<Bitrate>,
     /// Its own part of that rate, which its sender may know: less, where flows share a profile.

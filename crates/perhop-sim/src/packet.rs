@@ -149,6 +149,12 @@ impl SimPacket {
         Self { content: self.content & !(0xffff << SIZE) | u64::from(size) << SIZE, ..self }
     }
 
+    /// The packet with word of congestion.
+    #[inline]
+    pub fn notified(self) -> Self {
+        Self { content: self.content | (Ecn::Congested as u64) << ECN, ..self }
+    }
+
     /// The packet with this color and codepoint.
     #[inline]
     pub fn marked(self, color: Color, dscp: Dscp) -> Self {
@@ -250,6 +256,8 @@ mod tests {
             let changed = packet.numbered(other).before(sequence).sized(7).marked(Color::Red, Dscp::DEFAULT);
             let expected = Header { size: 7, color: Color::Red, dscp: Dscp::DEFAULT, ..header };
             prop_assert_eq!(changed, SimPacket::new(&expected, sequence, other));
+            let notified = Header { ecn: Ecn::Congested, ..header };
+            prop_assert_eq!(packet.notified(), SimPacket::new(&notified, step, sequence));
             prop_assert_eq!(changed.due(Instant::ZERO).header(), Header { arrived: Instant::ZERO, ..expected });
         }
     }

@@ -418,3 +418,68 @@ fn build_shared(shared: &SharedMeter, seed: u64) -> (AnyMeter, Rng) {
     let rng = Rng::stream(seed, &format!("profiles/{}/marker", shared.name));
     (shared.params.clone().build(Environment { rate: Bitrate::MAX }), rng)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{FlowSpec, NodeId};
+    use perhop_core::scheduler::SchedulerParams;
+    use perhop_core::{Color, Dscp, Ecn};
+
+    /// What comes to the second of two links, after the first has told every packet of congestion that it would have dropped.
+    fn come_to_the_second_link(ecn: Ecn, service: Service) -> (Vec<SimPacket>, u64) {
+        let red = r#"{"scheduler": "fifo", "rule": {"aqm": "red", "thresholds": "1/30/0.5", "limit": "99p", "weight": 1, "ecn": true}}"#;
+        let red: SchedulerParams = serde_json::from_str(red).unwrap();
+        let link = |from: u32| LinkSpec {
+            name: format!("link {from}"),
+            from: NodeId(from),
+            to: NodeId(from + 1),
+            rate: "8Mbps".parse().unwrap(),
+            delay: Duration::from_secs(1),
+            queue: Some(red.clone()),
+        };
+        let udp = r#"{"udp": "cbr", "rate": "9Mbps", "packet": "1000B", "jitter": 0.0}"#;
+        let flow = FlowSpec {
+            name: "flow".into(),
+            from: NodeId(0),
+            to: NodeId(2),
+            path: None,
+            access: None,
+            egress: None,
+            transport: TransportSpec::Udp(serde_json::from_str(udp).unwrap()),
+            marking: Marking::None,
+            color: Color::Yellow,
+            dscp: Dscp::DEFAULT,
+            ecn,
+            service: None,
+            reserved: None,
+            out_feedback: None,
+            start: (Instant::ZERO, Instant::ZERO),
+            stop: None,
+            volume: None,
+        };
+        let network = Network {
+            nodes: 3,
+            links: vec![link(0), link(1)],
+            flows: vec![flow],
+            ..Network::new(Duration::from_secs(9))
+        };
+        let mut simulation = Simulation::with_service(&network, 1, service).unwrap();
+        simulation.run_until(Instant::ZERO + Duration::from_millis(900));
+        let inbox = &mut simulation.traffic.inboxes[1];
+        let packets = std::iter::from_fn(|| inbox.pop(Instant::from_nanos(1_850_000_000))).collect();
+        let port = simulation.links[0].port().unwrap().counters();
+        (packets, port.notifications().flat_map(|(_, by_color)| by_color).sum())
+    }
+
+    #[test]
+    fn packets_carry_word_of_congestion_onward() {
+        let (packets, notified) = come_to_the_second_link(Ecn::Capable0, Service::OnDemand);
+        let told = packets.iter().filter(|packet| packet.header().ecn == Ecn::Congested).count() as u64;
+        assert!(told > 20 && told < packets.len() as u64 && told <= notified, "{told} of {notified}");
+        assert!(packets.iter().all(|packet| packet.header().ecn.is_capable()));
+        assert_eq!(come_to_the_second_link(Ecn::Capable0, Service::ByEvent).0, packets);
+        let (packets, notified) = come_to_the_second_link(Ecn::NotCapable, Service::OnDemand);
+        assert!(notified == 0 && packets.iter().all(|packet| packet.header().ecn == Ecn::NotCapable));
+    }
+}

@@ -3,7 +3,7 @@
 use perhop_core::aqm::{AqmParams, RioPlusOutParams};
 use perhop_core::meter::{MeterParams, TokenBucketParams};
 use perhop_core::units::Packets;
-use perhop_core::{Bytes, Color, Depth, Dscp, Duration, Instant, Thresholds, Weight};
+use perhop_core::{Bytes, Color, Depth, Dscp, Duration, Ecn, Instant, Thresholds, Weight};
 use perhop_sim::transport::tcp::{TcpParams, Variant};
 use perhop_sim::{
     AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, Outcome, Simulation, TransportSpec,
@@ -40,6 +40,7 @@ fn table1() -> Network {
         weight: Weight::new(0.002).expect("a weight"),
         wait: true,
         gentle: false,
+        ecn: false,
         mean_packet: Bytes::new(576),
     });
     let link = |name: &str, from, to, queue| LinkSpec {
@@ -80,6 +81,7 @@ fn flow(number: usize) -> FlowSpec {
         }),
         color: Color::Yellow,
         dscp: Dscp::DEFAULT,
+        ecn: Ecn::NotCapable,
         service: rate,
         reserved: rate,
         out_feedback: None,

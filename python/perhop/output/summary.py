@@ -113,18 +113,24 @@ def _link(row: Mapping[str, Any]) -> dict[str, str]:
     used = f"{row['utilization'] * 100:.1f}"
     if row["utilization_low"] is not None:
         used += f" ± {(row['utilization_high'] - row['utilization_low']) * 50:.1f}"
-    dropped = {
-        name.removeprefix("dropped_"): value
-        for name, value in row.items()
-        if name.startswith("dropped_") and value
-    }
+    notified = {"notified per run": _by_reason(row, "notified_")} if _has(row, "notified_") else {}
     return {
         "link": str(row["link"]),
         "used, %": used,
         "queue, p": f"{row['mean_queue_packets']:.1f}",
         **{f"delay {q}, ms": _milliseconds(row[f"delay_{q}_s"]) for q in ("p50", "p95", "p99")},
-        "drops per run": ", ".join(f"{reason} {value:.0f}" for reason, value in dropped.items()) or "none",
+        "drops per run": _by_reason(row, "dropped_"),
+        **notified,
     }
+
+
+def _has(row: Mapping[str, Any], prefix: str) -> bool:
+    return any(name.startswith(prefix) for name in row)
+
+
+def _by_reason(row: Mapping[str, Any], prefix: str) -> str:
+    counts = {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix) and value}
+    return ", ".join(f"{reason} {value:.0f}" for reason, value in counts.items()) or "none"
 
 
 def _link_class(row: Mapping[str, Any]) -> dict[str, str]:

@@ -201,7 +201,7 @@ impl Abe {
                 test.judge_with(max_p, self.green_most, average, packet, cx.rng)
             }
         });
-        if verdict == Verdict::Pass && service == Service::Green && queue.ahead() > self.green_limit {
+        if verdict.admits(packet) && service == Service::Green && queue.ahead() > self.green_limit {
             return Verdict::Drop(Reason::DelayControl);
         }
         verdict
@@ -216,8 +216,8 @@ impl Aqm for Abe {
         self.average.update(self.weight, queue.total(self.thresholds.unit()));
         let service = Service::of(packet.dscp);
         let verdict = self.judge(service, packet, queue, cx);
-        self.control.count(service, verdict);
-        self.idle.settle(verdict == Verdict::Pass, cx.now);
+        self.control.count(service, verdict, packet);
+        self.idle.settle(verdict.admits(packet), cx.now);
         verdict
     }
 
@@ -270,9 +270,10 @@ impl Control {
     }
 
     #[inline]
-    fn count(&mut self, service: Service, verdict: Verdict) {
+    fn count(&mut self, service: Service, verdict: Verdict, packet: &Header) {
         self.arrived[service.index()] += 1;
-        if let Verdict::Drop(reason) = verdict {
+        let mut packet = *packet;
+        if let Err(reason) = verdict.apply(&mut packet) {
             let counts = match self.losses {
                 Losses::All => true,
                 Losses::Red => matches!(reason, Reason::Early | Reason::Forced),

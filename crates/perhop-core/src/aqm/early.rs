@@ -105,12 +105,14 @@ pub(super) fn check_red(mean_packet: Bytes, sets: &[(&str, Thresholds)]) -> Resu
     }
 }
 
-/// How a RED test that drops came to it.
+/// What a RED test does to a packet that does not pass, and how it came to that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// By chance, between min and max.
+    /// Drops it by chance, between min and max.
     Early,
-    /// At or above max.
+    /// Tells its ends of congestion, by the same chance.
+    Notify,
+    /// Drops it, at or above max.
     Forced,
 }
 
@@ -121,6 +123,8 @@ pub struct RedKnobs {
     pub wait: bool,
     /// Between max and twice max, go on from max_p to 1 instead of dropping all.
     pub gentle: bool,
+    /// Notify where the test would drop by chance.
+    pub ecn: bool,
     /// The packet size to which byte-mode probabilities and idle times are scaled.
     pub mean_packet: Bytes,
 }
@@ -188,9 +192,15 @@ impl EarlyTest {
         }
         if rng.chance(p_a.min(most)) {
             self.count = 0;
-            return Some(Severity::Early);
+            return Some(self.by_chance());
         }
         None
+    }
+
+    /// What chance does to a packet that does not pass.
+    #[inline]
+    pub fn by_chance(&self) -> Severity {
+        if self.knobs.ecn { Severity::Notify } else { Severity::Early }
     }
 
     /// Told that the packet was lost before this test could judge it: the spacing starts anew.
@@ -228,7 +238,7 @@ mod tests {
     use crate::FlowId;
 
     fn knobs(wait: bool, gentle: bool) -> RedKnobs {
-        RedKnobs { wait, gentle, mean_packet: Bytes::new(1000) }
+        RedKnobs { wait, gentle, ecn: false, mean_packet: Bytes::new(1000) }
     }
 
     fn gaps(wait: bool, size: u16, set: &str) -> Vec<u32> {

@@ -132,7 +132,7 @@ impl InverseRate {
                 self.out_test.judge_with(max_p, 1.0, average, packet, cx.rng)
             }
             Reading::Flat if average >= self.max => Some(Severity::Forced),
-            Reading::Flat => (average >= self.min && cx.rng.chance(p)).then_some(Severity::Early),
+            Reading::Flat => (average >= self.min && cx.rng.chance(p)).then(|| self.out_test.by_chance()),
         }
     }
 }
@@ -157,7 +157,7 @@ impl Aqm for InverseRate {
             };
             Verdict::of(found)
         };
-        self.averages.settle(verdict, cx.now);
+        self.averages.settle(verdict, packet, cx.now);
         verdict
     }
 

@@ -21,7 +21,7 @@ pub use rio_three::{RioThree, RioThreeParams};
 pub use wred::{Dwred, DwredParams, GreenRule, Wred, WredParams};
 
 use crate::control::Message;
-use crate::{Context, Header, Instant, Occupancy};
+use crate::{Context, Ecn, Header, Instant, Occupancy};
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,6 +74,9 @@ impl Reason {
 pub enum Verdict {
     /// Let it in.
     Pass,
+    /// Tell its ends of congestion: mark it and let it in if it is ECN-capable, else drop it (RFC 3168, section 5; RFC 7567,
+    /// section 2).
+    Notify(Reason),
     /// Drop it.
     Drop(Reason),
 }
@@ -85,7 +88,35 @@ impl Verdict {
         match found {
             None => Self::Pass,
             Some(Severity::Early) => Self::Drop(Reason::Early),
+            Some(Severity::Notify) => Self::Notify(Reason::Early),
             Some(Severity::Forced) => Self::Drop(Reason::Forced),
+        }
+    }
+
+    /// Whether this packet gets in.
+    #[inline]
+    pub fn admits(self, packet: &Header) -> bool {
+        match self {
+            Self::Pass => true,
+            Self::Notify(_) => packet.ecn.is_capable(),
+            Self::Drop(_) => false,
+        }
+    }
+
+    /// Does to a packet what it says: marks it, and returns why, where it was to be told of congestion.
+    ///
+    /// # Errors
+    /// Why the packet is to be dropped.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "each packet that comes to a queue comes through here")]
+    pub fn apply(self, packet: &mut Header) -> Result<Option<Reason>, Reason> {
+        match self {
+            Self::Pass => Ok(None),
+            Self::Notify(reason) if packet.ecn.is_capable() => {
+                packet.ecn = Ecn::Congested;
+                Ok(Some(reason))
+            }
+            Self::Notify(reason) | Self::Drop(reason) => Err(reason),
         }
     }
 }

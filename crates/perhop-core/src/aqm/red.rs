@@ -31,6 +31,10 @@ macro_rules! red_params {
             /// Above max, let the drop probability rise to 1 at twice max instead of dropping all (Floyd 2000).
             #[serde(default)]
             pub gentle: bool,
+            /// Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section 5). Above max, and where
+            /// there is no room, it drops them all the same (section 7).
+            #[serde(default)]
+            pub ecn: bool,
             /// The packet size for idle time and for byte-mode probabilities.
             #[serde(default = "crate::aqm::red::default_mean_packet")]
             pub mean_packet: Bytes,
@@ -38,7 +42,12 @@ macro_rules! red_params {
 
         impl $name {
             pub(crate) fn knobs(&self) -> RedKnobs {
-                RedKnobs { wait: self.wait, gentle: self.gentle, mean_packet: self.mean_packet }
+                RedKnobs {
+                    wait: self.wait,
+                    gentle: self.gentle,
+                    ecn: self.ecn,
+                    mean_packet: self.mean_packet,
+                }
             }
         }
     };
@@ -106,7 +115,7 @@ impl Aqm for Red {
         } else {
             Verdict::of(self.test.judge(self.average.get(), packet, cx.rng))
         };
-        self.idle.settle(verdict == Verdict::Pass, cx.now);
+        self.idle.settle(verdict.admits(packet), cx.now);
         verdict
     }
 
@@ -122,7 +131,7 @@ impl Aqm for Red {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bitrate, Color, FlowId, Rng};
+    use crate::{Bitrate, Color, Ecn, FlowId, Rng};
 
     fn red(thresholds: &str, weight: f64, wait: bool) -> Red {
         let params = RedParams {
@@ -131,6 +140,7 @@ mod tests {
             weight: Weight::new(weight).unwrap(),
             wait,
             gentle: false,
+            ecn: false,
             mean_packet: Bytes::new(1000),
         };
         Red::new(params, Environment { rate: Bitrate::from_bps(8_000_000).unwrap() })
@@ -157,6 +167,39 @@ mod tests {
         let cx = &mut Context { now: Instant::from_nanos(3_500_000), rng: &mut rng };
         red.on_arrival(&packet, &queue(0), cx);
         assert_eq!(red.average.get(), 2.625 * 0.75 * 0.75 * 0.75);
+    }
+
+    #[test]
+    fn capable_packets_are_told_below_max_and_dropped_above() {
+        let told = |waiting: u32, ecn: Ecn| {
+            let mut red = red("1/3/1", 1.0, false);
+            red.test = EarlyTest::new(red.params.thresholds, RedKnobs { ecn: true, ..red.params.knobs() });
+            let mut rng = Rng::stream(1, "red");
+            let mut seen = [0; 3];
+            for _ in 0..300 {
+                let mut packet = Header { ecn, ..Header::new(FlowId(0), 1000) };
+                let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
+                let verdict = red.clone().on_arrival(&packet, &queue(waiting), cx);
+                let applied = verdict.apply(&mut packet);
+                assert_eq!(applied.is_ok(), verdict.admits(&packet));
+                match (applied, packet.ecn) {
+                    (Ok(None), same) if same == ecn => seen[0] += 1,
+                    (Ok(Some(Reason::Early)), Ecn::Congested) => seen[1] += 1,
+                    (Err(Reason::Early | Reason::Forced | Reason::Overflow), same) if same == ecn => {
+                        seen[2] += 1
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            seen
+        };
+        // Half-way between 1 and 3 with max_p 1, a first packet meets p = 0.5.
+        let [passed, marked, dropped] = told(2, Ecn::Capable0);
+        assert!(passed > 100 && marked > 100 && dropped == 0, "{passed} {marked}");
+        assert_eq!(told(2, Ecn::NotCapable), [passed, 0, marked], "the same by chance, but dropped");
+        assert_eq!(told(3, Ecn::Capable1), [0, 0, 300], "above max");
+        assert_eq!(told(100, Ecn::Capable1), [0, 0, 300], "no room");
+        assert_eq!(told(0, Ecn::Capable1), [300, 0, 0]);
     }
 
     #[test]

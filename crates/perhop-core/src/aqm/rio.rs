@@ -112,8 +112,8 @@ impl InOutAverages {
     }
 
     #[inline]
-    pub(super) fn settle(&mut self, verdict: Verdict, now: Instant) {
-        self.idle.settle(verdict == Verdict::Pass, now);
+    pub(super) fn settle(&mut self, verdict: Verdict, packet: &Header, now: Instant) {
+        self.idle.settle(verdict.admits(packet), now);
     }
 
     pub(super) fn begin_idle(&mut self, since: Instant) {
@@ -159,7 +159,7 @@ impl Aqm for Rio {
         } else {
             Verdict::of(test.judge(average.get(), packet, cx.rng))
         };
-        self.averages.settle(verdict, cx.now);
+        self.averages.settle(verdict, packet, cx.now);
         verdict
     }
 

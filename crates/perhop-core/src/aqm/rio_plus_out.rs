@@ -92,19 +92,20 @@ impl Aqm for RioPlusOut {
             } else {
                 (&mut self.total_test, self.averages.other)
             };
-            match Verdict::of(test.judge(average.get(), packet, cx.rng)) {
-                Verdict::Pass if !is_in => {
-                    let average = self.average_out();
-                    match self.out_test.judge(average, packet, cx.rng) {
-                        None => Verdict::Pass,
-                        Some(Severity::Early) => Verdict::Drop(Reason::EarlyOut),
-                        Some(Severity::Forced) => Verdict::Drop(Reason::ForcedOut),
-                    }
+            let first = Verdict::of(test.judge(average.get(), packet, cx.rng));
+            if is_in || !first.admits(packet) {
+                first
+            } else {
+                let average = self.average_out();
+                match (self.out_test.judge(average, packet, cx.rng), first) {
+                    (None, _) | (Some(Severity::Notify), Verdict::Notify(_)) => first,
+                    (Some(Severity::Early), _) => Verdict::Drop(Reason::EarlyOut),
+                    (Some(Severity::Notify), _) => Verdict::Notify(Reason::EarlyOut),
+                    (Some(Severity::Forced), _) => Verdict::Drop(Reason::ForcedOut),
                 }
-                verdict => verdict,
             }
         };
-        self.averages.settle(verdict, cx.now);
+        self.averages.settle(verdict, packet, cx.now);
         verdict
     }
 
@@ -126,7 +127,7 @@ impl Aqm for RioPlusOut {
 mod tests {
     use super::*;
     use crate::aqm::{Rio, RioParams};
-    use crate::{Bitrate, FlowId, Rng};
+    use crate::{Bitrate, Ecn, FlowId, Rng};
 
     const ENVIRONMENT: fn() -> Environment = || Environment { rate: Bitrate::from_bps(8_000_000).unwrap() };
 
@@ -167,6 +168,30 @@ mod tests {
         assert!((share(Reason::EarlyOut) - 0.975 * 0.025).abs() < 0.0015, "{}", share(Reason::EarlyOut));
         let both = share(Reason::Early) + share(Reason::EarlyOut);
         assert!((both - 0.049_375).abs() < 0.002, "{both}");
+    }
+
+    #[test]
+    fn a_packet_is_told_once_and_dropped_if_a_test_drops_by_force() {
+        let judge = |total: &str, out: &str, ecn: Ecn| {
+            let text = format!(
+                r#"{{"in": "400/700/0.02", "total": "{total}", "out": "{out}", "limit": "1000p", "weight": 1.0,
+                     "wait": false, "ecn": true}}"#
+            );
+            let mut aqm = RioPlusOut::new(serde_json::from_str(&text).unwrap(), ENVIRONMENT());
+            let packet = Header { color: Color::Yellow, ecn, ..Header::new(FlowId(0), 1000) };
+            let mut rng = Rng::stream(5, "vector");
+            let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
+            aqm.on_arrival(&packet, &queue(0, 50), cx)
+        };
+        // With gentle off and max_p = 1, an average just below max is as good as certain.
+        let (certain, never, force) = ("0/51/1", "60/70/1", "10/20/1");
+        let (chance, capable) = (Verdict::Notify(Reason::Early), Ecn::Capable0);
+        assert_eq!(judge(certain, certain, capable), chance, "once");
+        assert_eq!(judge(certain, never, capable), chance);
+        assert_eq!(judge(never, certain, capable), Verdict::Notify(Reason::EarlyOut));
+        assert_eq!(judge(certain, force, capable), Verdict::Drop(Reason::ForcedOut));
+        assert_eq!(judge(force, certain, capable), Verdict::Drop(Reason::Forced));
+        assert_eq!(judge(certain, force, Ecn::NotCapable), chance, "which drops it: it is asked no more");
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Aqm for RioThree {
             let average = if in_queue { self.averages.r#in } else { self.averages.other };
             Verdict::of(test.judge(average.get(), packet, cx.rng))
         };
-        self.averages.settle(verdict, cx.now);
+        self.averages.settle(verdict, packet, cx.now);
         verdict
     }
 

@@ -79,7 +79,7 @@ impl OneAverage {
             Some(test) => Verdict::of(test.judge(self.average.get(), packet, cx.rng)),
             None => Verdict::Pass,
         };
-        self.idle.settle(verdict == Verdict::Pass, cx.now);
+        self.idle.settle(verdict.admits(packet), cx.now);
         verdict
     }
 }

@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::services::{Books, books_of_services};
-use super::{Dequeued, Discipline, ForeseenFifo};
+use super::{Admitted, Dequeued, Discipline, ForeseenFifo};
 use crate::abe::Service;
 use crate::aqm::{AqmParams, Reason};
 use crate::control::Message;
@@ -187,19 +187,20 @@ impl<P: Packet> Dsd<P> {
         self.rate.time_of(Bytes::new(bytes))
     }
 
-    /// Sends a duplicate through the virtual queue: when its service starts there, or why it is dropped.
+    /// Sends a duplicate through the virtual queue: when its service starts there and whether it has word of congestion, or why
+    /// it is dropped.
     #[inline]
-    fn duplicate(&mut self, mut header: Header, cx: &mut Context<'_>) -> Result<Instant, Reason> {
+    fn duplicate(&mut self, header: &mut Header, cx: &mut Context<'_>) -> Result<Admitted, Reason> {
         self.flat.settle(cx.now);
-        let service = self.flat.admit(&mut header, self.flat_link.busy_until(), cx)?;
+        let admitted = self.flat.admit(header, self.flat_link.busy_until(), cx)?;
         self.flat_link.transmit(header.size, cx.now);
-        Ok(service)
+        Ok(admitted)
     }
 
-    /// When a packet must leave, or why it is dropped.
+    /// By when a packet must leave, and whether it has word of congestion, as its duplicate does; or why it is dropped.
     #[inline]
-    fn admit(&mut self, header: &Header, cx: &mut Context<'_>) -> Result<Instant, Reason> {
-        let duplicate = self.duplicate(*header, cx);
+    fn admit(&mut self, header: &mut Header, cx: &mut Context<'_>) -> Result<Admitted, Reason> {
+        let duplicate = self.duplicate(header, cx);
         match (Service::of(header.dscp), duplicate) {
             (Service::Blue, judged) => judged,
             (Service::Green, Err(reason)) if self.refused_green == RefusedGreen::Drop => Err(reason),
@@ -208,7 +209,10 @@ impl<P: Packet> Dsd<P> {
             {
                 Err(Reason::DelayControl)
             }
-            (Service::Green, _) => Ok(cx.now + self.bound),
+            (Service::Green, duplicate) => {
+                let notified = duplicate.ok().and_then(|duplicate| duplicate.notified);
+                Ok(Admitted { service: cx.now + self.bound, notified })
+            }
         }
     }
 
@@ -249,9 +253,9 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
             control.settle(cx.now, &mut self.bias);
             control.arrived[ledger] += 1;
         }
-        let header = *header;
-        let deadline = match self.admit(&header, cx) {
-            Ok(deadline) => deadline,
+        let mut header = *header;
+        let Admitted { service: deadline, notified } = match self.admit(&mut header, cx) {
+            Ok(admitted) => admitted,
             Err(reason) => {
                 self.books.refuse(&header, reason);
                 if let Some(control) = &mut self.control {
@@ -260,7 +264,8 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
                 return Err((packet, reason));
             }
         };
-        self.books.admit(&header);
+        packet.header_mut().ecn = header.ecn;
+        self.books.admit(&header, notified);
         match service {
             Service::Blue => self.blue.packets.push_back(Held { packet, deadline }),
             Service::Green => self.green.push_back(Held { packet, deadline }),

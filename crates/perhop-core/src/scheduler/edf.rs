@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::services::{Books, books_of_services};
 use super::{Dequeued, Discipline};
 use crate::abe::Service;
-use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
+use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason};
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{Block, Context, Duration, Environment, Header, Instant, Ledger, Occupancy, Packet};
@@ -134,11 +134,13 @@ impl<P: Packet> Discipline<P> for Edf<P> {
         let other = &mut self.queues[1 - service];
         let overtaken = other.packets.len() - other.due_by(deadline);
         self.books.total.set_overtaken(overtaken as u32);
-        if let Verdict::Drop(reason) = self.rule.on_arrival(header, &self.books.total, cx) {
-            self.books.refuse(header, reason);
-            return Err((packet, reason));
+        match self.rule.on_arrival(header, &self.books.total, cx).apply(header) {
+            Ok(notified) => self.books.admit(header, notified),
+            Err(reason) => {
+                self.books.refuse(header, reason);
+                return Err((packet, reason));
+            }
         }
-        self.books.admit(header);
         self.queues[service].packets.push_back(Held { packet, deadline, number: self.admitted });
         self.admitted += 1;
         Ok(())

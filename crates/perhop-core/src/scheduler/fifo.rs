@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Dequeued, Discipline};
-use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
+use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason};
 use crate::control::Message;
 use crate::{Block, Context, Environment, Ledger, Occupancy, Packet};
 
@@ -47,11 +47,13 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
         let header = packet.header_mut();
         header.arrived = cx.now;
         self.ledger.counters.arrive(header.color);
-        if let Verdict::Drop(reason) = self.rule.on_arrival(header, &self.ledger.occupancy, cx) {
-            self.ledger.counters.drop(header.color, reason);
-            return Err((packet, reason));
+        match self.rule.on_arrival(header, &self.ledger.occupancy, cx).apply(header) {
+            Ok(notified) => self.ledger.admit(header, notified),
+            Err(reason) => {
+                self.ledger.counters.drop(header.color, reason);
+                return Err((packet, reason));
+            }
         }
-        self.ledger.admit(header);
         self.packets.push_back(packet);
         Ok(())
     }

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
+use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason};
 use crate::control::Message;
 use crate::{Color, Context, Environment, Header, Instant, Ledger};
 
@@ -25,6 +25,15 @@ pub struct ForeseenBooks {
     ledger: Ledger,
     /// The rule knows that the server is idle.
     idle: bool,
+}
+
+/// What is known of a packet that is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// When its service starts.
+    pub service: Instant,
+    /// Why it has word of congestion, if it does: its header says so.
+    pub notified: Option<Reason>,
 }
 
 /// A packet that waits, and when it will not.
@@ -66,7 +75,7 @@ impl ForeseenFifo {
         header: &mut Header,
         busy_until: Instant,
         cx: &mut Context<'_>,
-    ) -> Result<Instant, Reason> {
+    ) -> Result<Admitted, Reason> {
         self.books.admit(&mut self.rule, header, busy_until, cx)
     }
 
@@ -111,7 +120,7 @@ impl ForeseenBooks {
         header: &mut Header,
         busy_until: Instant,
         cx: &mut Context<'_>,
-    ) -> Result<Instant, Reason> {
+    ) -> Result<Admitted, Reason> {
         header.arrived = cx.now;
         let Header { size, color, .. } = *header;
         if !self.idle && busy_until <= cx.now {
@@ -119,9 +128,15 @@ impl ForeseenBooks {
             self.idle = true;
         }
         self.ledger.counters.arrive(color);
-        if let Verdict::Drop(reason) = rule.on_arrival(header, &self.ledger.occupancy, cx) {
-            self.ledger.counters.drop(color, reason);
-            return Err(reason);
+        let notified = match rule.on_arrival(header, &self.ledger.occupancy, cx).apply(header) {
+            Ok(notified) => notified,
+            Err(reason) => {
+                self.ledger.counters.drop(color, reason);
+                return Err(reason);
+            }
+        };
+        if let Some(reason) = notified {
+            self.ledger.counters.notify(color, reason);
         }
         self.idle = false;
         let service = busy_until.max(cx.now);
@@ -131,6 +146,6 @@ impl ForeseenBooks {
         } else {
             self.ledger.counters.send(color);
         }
-        Ok(service)
+        Ok(Admitted { service, notified })
     }
 }

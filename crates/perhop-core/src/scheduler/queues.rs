@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::abe::Service;
-use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
+use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason};
 use crate::control::Message;
 use crate::table::{at_key, bad_name};
 use crate::units::UnitError;
@@ -320,12 +320,14 @@ impl<P: Packet> Queues<P> {
         let header = packet.header_mut();
         header.arrived = cx.now;
         ledger.counters.arrive(header.color);
-        if let Verdict::Drop(reason) = queue.rule.on_arrival(header, &ledger.occupancy, cx) {
-            ledger.counters.drop(header.color, reason);
-            return Err((packet, reason));
+        match queue.rule.on_arrival(header, &ledger.occupancy, cx).apply(header) {
+            Ok(notified) => ledger.admit(header, notified),
+            Err(reason) => {
+                ledger.counters.drop(header.color, reason);
+                return Err((packet, reason));
+            }
         }
         self.total.add(header.color, header.size);
-        ledger.admit(header);
         queue.packets.push_back(packet);
         Ok(number)
     }

@@ -40,11 +40,11 @@ impl Books {
         self.of(packet).counters.drop(packet.color, reason);
     }
 
-    /// It was let in.
+    /// It was let in, with word of congestion if there was a reason.
     #[inline]
-    pub(super) fn admit(&mut self, packet: &Header) {
+    pub(super) fn admit(&mut self, packet: &Header, notified: Option<Reason>) {
         self.total.add(packet.color, packet.size);
-        self.of(packet).admit(packet);
+        self.of(packet).admit(packet, notified);
     }
 
     /// One that waited goes on for transmission.

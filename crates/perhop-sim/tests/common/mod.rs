@@ -4,7 +4,7 @@
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Color, Dscp, Duration, Instant};
+use perhop_core::{Color, Dscp, Duration, Ecn, Instant};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::tfrc::TfrcParams;
@@ -86,6 +86,7 @@ pub fn flow(
         marking: profile.map_or(Marking::None, Marking::Host),
         color: Color::Yellow,
         dscp: Dscp::DEFAULT,
+        ecn: Ecn::NotCapable,
         out_feedback: None,
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,
