@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: where it stands, what is wrong, what would be right.
+//! What is wrong with a scenario, or with another file of tables: where it stands, what is wrong, what would be right.
 
 use std::fmt;
 
@@ -32,20 +32,24 @@ impl std::error::Error for ScenarioError {}
 
 /// A problem at a key, before it is known in which file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) path: Vec<Step>,
-    pub(crate) text: String,
+pub struct Problem {
+    /// The key's path.
+    pub path: Vec<Step>,
+    /// What is wrong and what would be right.
+    pub text: String,
 }
 
 /// One step of a key's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
+    /// A key of a table.
     Key(String),
+    /// The place in a list, from 0.
     Index(usize),
 }
 
-/// The steps of an inner path as blocks write it: `queues[1].match.path`.
-pub(crate) fn steps(path: &str) -> impl Iterator<Item = Step> {
+/// The steps of a path as blocks write it: `queues[1].match.path`.
+pub fn steps(path: &str) -> impl Iterator<Item = Step> {
     let parts = path.split(['.', '[']).filter(|part| !part.is_empty());
     parts.map(|part| match part.strip_suffix(']').and_then(|index| index.parse().ok()) {
         Some(index) => Step::Index(index),
@@ -54,7 +58,8 @@ pub(crate) fn steps(path: &str) -> impl Iterator<Item = Step> {
 }
 
 impl Problem {
-    pub(crate) fn at(path: impl IntoIterator<Item = Step>, text: impl Into<String>) -> Self {
+    /// A problem at the key of this path.
+    pub fn at(path: impl IntoIterator<Item = Step>, text: impl Into<String>) -> Self {
         Self { path: path.into_iter().collect(), text: text.into() }
     }
 
@@ -79,7 +84,7 @@ impl Problem {
 }
 
 /// ` Did you mean `x`?` for the candidate nearest to `word`, or nothing if none is near.
-pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     candidates
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))

@@ -9,8 +9,9 @@ mod network;
 mod paths;
 mod read;
 
-pub use error::ScenarioError;
+pub use error::{Problem, ScenarioError, Step, did_you_mean, steps};
 pub use format::Scenario;
+pub use read::read_toml;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};

@@ -13,23 +13,7 @@ impl Scenario {
     /// # Errors
     /// The first problem: where it stands, what is wrong, what would be right.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let line_of = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
-        let error = |line, key: String, problem| ScenarioError { origin: origin.into(), line, key, problem };
-        let table: toml::Table = toml::from_str(text).map_err(|problem| {
-            let line = problem.span().map(|span| line_of(span.start));
-            let mut message = problem.message().trim().replace('\n', "; ");
-            if message == "duplicate key"
-                && let Some(key) = problem.span().and_then(|span| text.get(span))
-            {
-                message = format!("duplicate key `{key}`; a key stands once in its table");
-            }
-            error(line, String::new(), message)
-        })?;
-        let mut path = Vec::new();
-        plain(toml::Value::Table(table), &mut path).and_then(Self::checked).map_err(|problem| {
-            let line = span_of(text, &problem.path).map(line_of);
-            error(line, problem.key(), problem.text)
-        })
+        read_toml(text, origin, Self::check)
     }
 
     /// Reads and checks a scenario in JSON; `origin` stands for the file in messages.
@@ -40,19 +24,50 @@ impl Scenario {
         let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
         let value: Value = serde_json::from_str(text)
             .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
-        Self::checked(value).map_err(|problem| error(None, problem.key(), problem.text))
+        checked(value, Self::check).map_err(|problem| error(None, problem.key(), problem.text))
     }
-
     /// The scenario in TOML, defaults filled in; [`from_toml`](Self::from_toml) reads the same from it.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("text, numbers and tables all have a form in TOML")
     }
+}
 
-    fn checked(value: Value) -> Result<Self, Problem> {
-        let scenario: Self = deserialize(value)?;
-        scenario.check()?;
-        Ok(scenario)
-    }
+/// Reads tables in TOML, a scenario's or another file's, and has `check` look at how they fit together; `origin` names the
+/// file in messages.
+///
+/// # Errors
+/// The first problem: where it stands, what is wrong, what would be right.
+pub fn read_toml<T: DeserializeOwned>(
+    text: &str,
+    origin: &str,
+    check: impl FnOnce(&T) -> Result<(), Problem>,
+) -> Result<T, ScenarioError> {
+    let line_of = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
+    let error = |line, key: String, problem| ScenarioError { origin: origin.into(), line, key, problem };
+    let table: toml::Table = toml::from_str(text).map_err(|problem| {
+        let line = problem.span().map(|span| line_of(span.start));
+        let mut message = problem.message().trim().replace('\n', "; ");
+        if message == "duplicate key"
+            && let Some(key) = problem.span().and_then(|span| text.get(span))
+        {
+            message = format!("duplicate key `{key}`; a key stands once in its table");
+        }
+        error(line, String::new(), message)
+    })?;
+    let value = plain(toml::Value::Table(table), &mut Vec::new());
+    value.and_then(|value| checked(value, check)).map_err(|problem| {
+        let line = span_of(text, &problem.path).map(line_of);
+        error(line, problem.key(), problem.text)
+    })
+}
+
+fn checked<T: DeserializeOwned>(
+    value: Value,
+    check: impl FnOnce(&T) -> Result<(), Problem>,
+) -> Result<T, Problem> {
+    let read = deserialize(value)?;
+    check(&read)?;
+    Ok(read)
 }
 
 /// TOML as JSON's values. What only TOML has is refused where it stands.
