@@ -1,9 +1,16 @@
 //! Room for the packets inside the data plane, all of it taken once.
 
+/// What the device that a packet came from has kept with it until it leaves, such as its Ethernet header.
+pub type Head = [u8; HEAD];
+
+/// Bytes in a [`Head`].
+pub const HEAD: usize = 28;
+
 /// Room for a fixed number of packets, each of at most a fixed size.
 #[derive(Debug)]
 pub struct Buffers {
     memory: Box<[u8]>,
+    heads: Box<[Head]>,
     size: usize,
     free: Vec<Slot>,
 }
@@ -16,7 +23,8 @@ impl Buffers {
     /// Room for `count` packets of at most `size` bytes.
     pub fn new(count: u32, size: usize) -> Self {
         let memory = vec![0; count as usize * size].into_boxed_slice();
-        Self { memory, size, free: (0..count).rev().map(Slot).collect() }
+        let heads = vec![[0; HEAD]; count as usize].into_boxed_slice();
+        Self { memory, heads, size, free: (0..count).rev().map(Slot).collect() }
     }
 
     /// An empty place, if there is one.
@@ -36,6 +44,13 @@ impl Buffers {
     pub fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
         let begin = slot.0 as usize * self.size;
         &mut self.memory[begin..begin + self.size]
+    }
+
+    /// What is kept with the packet of a place, and all of the place.
+    #[inline]
+    pub fn framed_mut(&mut self, slot: Slot) -> (&mut Head, &mut [u8]) {
+        let begin = slot.0 as usize * self.size;
+        (&mut self.heads[slot.0 as usize], &mut self.memory[begin..begin + self.size])
     }
 
     /// How many places are taken.

@@ -18,12 +18,12 @@ mod spec;
 mod windows;
 pub mod wire;
 
-pub use buffers::Slot;
+pub use buffers::{HEAD, Head, Slot};
 pub use classifier::{Prefix, Selector};
 pub use clock::Clock;
 pub use counts::{Amount, Books, Loss, StreamCounts};
 pub use lateness::Lateness;
-pub use plane::{Plane, Sink, Unbalanced};
+pub use plane::{Changed, ClassTotals, Fixed, LinkTotals, Plane, Sink, Unbalanced, color_of};
 pub use port::{Answer, Port, Served};
 #[cfg(target_os = "linux")]
 pub use runner::{Report, Runner, Watcher};

@@ -5,6 +5,8 @@
 //! was to be free at some time was free then, however late the driver comes, so that lateness never adds up. It allocates
 //! nothing for a packet once its queues have grown to their size.
 
+mod reload;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
@@ -14,24 +16,38 @@ use perhop_core::control::{Message, Steering};
 use perhop_core::marker::AfClass;
 use perhop_core::measure::PortView;
 use perhop_core::meter::{AnyMeter, Meter};
+use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{
-    Bitrate, Color, Context, Dscp, Duration, Environment, Header, Imbalance, Instant, Packet, Rng, Serializer,
+    Bitrate, Color, Context, Counters, Dscp, Duration, Environment, Header, Imbalance, Instant, Packet, Rng,
+    Serializer,
 };
 
-use crate::buffers::{Buffers, Slot};
+use crate::buffers::{Buffers, Head, Slot};
 use crate::classifier::Classifier;
 use crate::counts::{Books, Loss, StreamCounts};
 use crate::port::{Answer, Port, Served};
-use crate::spec::{Coloring, Hop, LinkSpec, PlaneSpec, WireSpec};
+use crate::spec::{Coloring, Hop, LinkSpec, MeterSpec, PlaneSpec, StreamSpec};
 use crate::windows::{Segments, Windows};
 use crate::wire::{self, Fields};
+
+pub use reload::{Changed, ClassTotals, Fixed, LinkTotals};
 
 /// What becomes of packets.
 pub trait Sink {
     /// A packet leaves by this device; it was to leave at `due`.
     fn deliver(&mut self, device: usize, packet: &[u8], due: Instant);
+    /// The same, with what the device that it came from has kept with it.
+    #[inline]
+    fn deliver_framed(&mut self, device: usize, _head: &Head, packet: &[u8], due: Instant) {
+        self.deliver(device, packet, due);
+    }
     /// A packet is lost.
     fn lose(&mut self, _packet: &[u8], _why: Loss, _now: Instant) {}
+    /// A packet is lost that came from this device.
+    #[inline]
+    fn lose_from(&mut self, _device: usize, packet: &[u8], why: Loss, now: Instant) {
+        self.lose(packet, why, now);
+    }
 }
 
 /// A packet inside the data plane: what blocks see of it, where its bytes are, and where it goes next.
@@ -55,7 +71,7 @@ impl Packet for Frame {
 }
 
 /// One step of a way; all ways stand end to end in one list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Hop(Hop),
     Leave(usize),
@@ -72,7 +88,11 @@ struct Line {
 struct Link {
     name: String,
     rate: Bitrate,
+    queue: SchedulerParams,
     port: Port<Frame>,
+    /// Ports of earlier configurations that are served first, and what went through those that are gone.
+    earlier: VecDeque<Port<Frame>>,
+    retired: Vec<(String, Counters)>,
     line: Line,
 }
 
@@ -84,6 +104,7 @@ struct WireState {
 
 #[derive(Clone, Debug)]
 struct Metering {
+    spec: MeterSpec,
     meter: AnyMeter,
     rng: Rng,
 }
@@ -188,6 +209,7 @@ pub struct Plane {
 #[derive(Debug)]
 struct Stream {
     name: String,
+    device: usize,
     template: Header,
     coloring: Coloring,
     first_step: u32,
@@ -232,11 +254,8 @@ impl Plane {
                 let first_step = steps.len() as u32;
                 steps.extend(stream.route.iter().copied().map(Step::Hop));
                 steps.push(Step::Leave(stream.leaves));
-                rules[stream.device].push((stream.selector, number as u32));
-                let template =
-                    Header { service: stream.service, label: stream.label, ..Header::new(stream.flow, 0) };
-                let (name, coloring) = (stream.name, stream.coloring);
-                Stream { name, template, coloring, first_step, counts: StreamCounts::default() }
+                rules[stream.device].push((stream.selector.clone(), number as u32));
+                Stream::new(stream, first_step, StreamCounts::default())
             })
             .collect();
         let mut channels = Vec::new();
@@ -256,7 +275,11 @@ impl Plane {
         let agenda = Agenda {
             seen: BinaryHeap::new(),
             inside: BinaryHeap::new(),
-            grace: grace(&steps, &wires, &links),
+            grace: grace(&steps, |hop| match hop {
+                Hop::Wire(number) => Some(wires[number].delay),
+                Hop::Link(number) => Some(links[number].delay),
+                Hop::Meter(_) | Hop::Data(..) | Hop::Ack(..) => None,
+            }),
         };
         let mut plane = Self {
             now: Instant::ZERO,
@@ -264,15 +287,7 @@ impl Plane {
             buffers: Buffers::new(buffers, usize::from(mtu)),
             classifiers: rules.into_iter().map(Classifier::new).collect(),
             controls: controls.collect(),
-            links: links
-                .into_iter()
-                .map(|spec| Link {
-                    port: Port::new(spec.queue, spec.rate, seed, &format!("links/{}", spec.name), window),
-                    name: spec.name,
-                    rate: spec.rate,
-                    line: Line { delay: spec.delay, under_way: VecDeque::new() },
-                })
-                .collect(),
+            links: links.into_iter().map(|spec| Link::new(spec, seed, window)).collect(),
             wires: wires
                 .into_iter()
                 .map(|spec| WireState {
@@ -280,13 +295,7 @@ impl Plane {
                     line: Line { delay: spec.delay, under_way: VecDeque::new() },
                 })
                 .collect(),
-            meters: meters
-                .into_iter()
-                .map(|spec| Metering {
-                    meter: spec.params.build(Environment { rate: spec.rate }),
-                    rng: Rng::stream(seed, &spec.name),
-                })
-                .collect(),
+            meters: meters.into_iter().map(|spec| Metering::new(spec, seed)).collect(),
             channels,
             streams,
             steps,
@@ -324,6 +333,14 @@ impl Plane {
         Some((slot, self.buffers.bytes_mut(slot)))
     }
 
+    /// The same, with room for what the device keeps with the packet.
+    #[inline]
+    pub fn framed_room(&mut self) -> Option<(Slot, &mut Head, &mut [u8])> {
+        let slot = self.buffers.take()?;
+        let (head, room) = self.buffers.framed_mut(slot);
+        Some((slot, head, room))
+    }
+
     /// The room is not needed after all.
     pub fn release(&mut self, slot: Slot) {
         self.buffers.give_back(slot);
@@ -333,7 +350,7 @@ impl Plane {
     pub fn overrun(&mut self, device: usize, packet: &[u8], sink: &mut impl Sink) {
         self.books.read(device, packet.len());
         self.books.lose(Loss::NoBuffer);
-        sink.lose(packet, Loss::NoBuffer, self.now);
+        sink.lose_from(device, packet, Loss::NoBuffer, self.now);
     }
 
     /// A packet, `length` bytes in `slot`, comes from a device at `now`, which must not be earlier than any time told
@@ -345,10 +362,10 @@ impl Plane {
         let parsed = wire::parse(&self.buffers.bytes_mut(slot)[..length]);
         let fields = match parsed {
             Ok(fields) => fields,
-            Err(why) => return self.discard(slot, length, Loss::Malformed(why), sink),
+            Err(why) => return self.discard(device, slot, length, Loss::Malformed(why), sink),
         };
         let Some(stream) = self.classifiers[device].stream_of(&fields) else {
-            return self.discard(slot, length, Loss::Unclassified, sink);
+            return self.discard(device, slot, length, Loss::Unclassified, sink);
         };
         let mut frame = self.streams[stream as usize].admit(&fields, slot, stream, now);
         frame.segment = self.segment_of(&frame, &fields);
@@ -417,7 +434,9 @@ impl Plane {
     #[inline]
     fn put(&mut self, source: u32, arrival: Instant, frame: Frame) {
         let line = self.line_mut(source);
-        let at = arrival + line.delay;
+        // A delay that became shorter lets no packet overtake another.
+        let last = line.under_way.back().map_or(Instant::ZERO, |&(last, _)| last);
+        let at = last.max(arrival + line.delay);
         let waits = line.under_way.is_empty();
         line.under_way.push_back((at, frame));
         if waits {
@@ -440,7 +459,7 @@ impl Plane {
                 }
                 Step::Hop(Hop::Link(number)) => return self.offer(number, frame, now, sink),
                 Step::Hop(Hop::Meter(number)) => {
-                    let Metering { meter, rng } = &mut self.meters[number];
+                    let Metering { meter, rng, .. } = &mut self.meters[number];
                     let color = meter.color(&frame.header, &mut Context { now, rng });
                     AfClass::ONE.mark(&mut frame.header, color);
                     self.streams[frame.stream as usize].counts.marked[color.index()] += 1;
@@ -469,8 +488,7 @@ impl Plane {
 
     fn serve(&mut self, number: usize, now: Instant, sink: &mut impl Sink) {
         loop {
-            let link = &mut self.links[number];
-            match link.port.serve(now) {
+            match self.links[number].port_at_work(now).serve(now) {
                 Served::Sent(frame, free_at) => {
                     self.agenda.push(serve(free_at, number));
                     return self.put((self.wires.len() + number) as u32, free_at, frame);
@@ -484,9 +502,10 @@ impl Plane {
 
     fn leave(&mut self, device: usize, frame: &Frame, now: Instant, sink: &mut impl Sink) {
         let Header { size, dscp, ecn, .. } = frame.header;
-        let packet = &mut self.buffers.bytes_mut(frame.slot)[..usize::from(size)];
+        let (head, room) = self.buffers.framed_mut(frame.slot);
+        let packet = &mut room[..usize::from(size)];
         wire::mark(packet, dscp, ecn);
-        sink.deliver(device, packet, now);
+        sink.deliver_framed(device, head, packet, now);
         self.books.deliver(device, size);
         self.streams[frame.stream as usize].counts.deliver(size);
         self.buffers.give_back(frame.slot);
@@ -494,15 +513,16 @@ impl Plane {
 
     fn lose(&mut self, frame: &Frame, why: Loss, now: Instant, sink: &mut impl Sink) {
         self.books.lose(why);
-        self.streams[frame.stream as usize].counts.dropped[frame.header.color.index()] += 1;
+        let Stream { device, counts, .. } = &mut self.streams[frame.stream as usize];
+        counts.dropped[frame.header.color.index()] += 1;
         let packet = &self.buffers.bytes_mut(frame.slot)[..usize::from(frame.header.size)];
-        sink.lose(packet, why, now);
+        sink.lose_from(*device, packet, why, now);
         self.buffers.give_back(frame.slot);
     }
 
-    fn discard(&mut self, slot: Slot, length: usize, why: Loss, sink: &mut impl Sink) {
+    fn discard(&mut self, device: usize, slot: Slot, length: usize, why: Loss, sink: &mut impl Sink) {
         self.books.lose(why);
-        sink.lose(&self.buffers.bytes_mut(slot)[..length], why, self.now);
+        sink.lose_from(device, &self.buffers.bytes_mut(slot)[..length], why, self.now);
         self.buffers.give_back(slot);
     }
 
@@ -590,7 +610,7 @@ impl Plane {
     /// The first identity that does not hold.
     pub fn balance(&self) -> Result<(), Unbalanced> {
         for link in &self.links {
-            for ledger in link.port.ledgers() {
+            for ledger in link.ports().flat_map(Port::ledgers) {
                 ledger
                     .counters
                     .balance(&ledger.occupancy)
@@ -602,7 +622,35 @@ impl Plane {
     }
 }
 
+impl Link {
+    fn new(spec: LinkSpec, seed: u64, window: (Instant, Instant)) -> Self {
+        let LinkSpec { name, rate, delay, queue } = spec;
+        Self {
+            port: Port::new(queue.clone(), rate, seed, &format!("links/{name}"), window),
+            earlier: VecDeque::new(),
+            retired: Vec::new(),
+            line: Line { delay, under_way: VecDeque::new() },
+            name,
+            rate,
+            queue,
+        }
+    }
+}
+
+impl Metering {
+    fn new(spec: MeterSpec, seed: u64) -> Self {
+        let meter = spec.params.clone().build(Environment { rate: spec.rate });
+        Self { meter, rng: Rng::stream(seed, &spec.name), spec }
+    }
+}
+
 impl Stream {
+    fn new(spec: StreamSpec, first_step: u32, counts: StreamCounts) -> Self {
+        let StreamSpec { name, flow, device, coloring, service, label, .. } = spec;
+        let template = Header { service, label, ..Header::new(flow, 0) };
+        Self { name, device, template, coloring, first_step, counts }
+    }
+
     /// The packet as blocks see it, at the start of its way.
     fn admit(&mut self, fields: &Fields, slot: Slot, number: u32, now: Instant) -> Frame {
         let (color, dscp) = match self.coloring {
@@ -617,7 +665,7 @@ impl Stream {
 }
 
 /// The drop precedence of an Assured Forwarding codepoint (RFC 2597, section 6); all else is out of profile.
-fn color_of(dscp: Dscp) -> Color {
+pub fn color_of(dscp: Dscp) -> Color {
     match (dscp.get() >> 3, dscp.get() & 7) {
         (1..=4, 2) => Color::Green,
         (1..=4, 6) => Color::Red,
@@ -626,14 +674,12 @@ fn color_of(dscp: Dscp) -> Color {
 }
 
 /// The shortest time in which a packet passes the last wire or link before it leaves.
-fn grace(steps: &[Step], wires: &[WireSpec], links: &[LinkSpec]) -> Duration {
+fn grace(steps: &[Step], delay: impl Fn(Hop) -> Option<Duration>) -> Duration {
     let mut last = Duration::ZERO;
     let mut shortest = Duration::from_nanos(u64::MAX);
     for step in steps {
         match *step {
-            Step::Hop(Hop::Wire(number)) => last = wires[number].delay,
-            Step::Hop(Hop::Link(number)) => last = links[number].delay,
-            Step::Hop(Hop::Meter(_) | Hop::Data(..) | Hop::Ack(..)) => {}
+            Step::Hop(hop) => last = delay(hop).unwrap_or(last),
             Step::Leave(_) => {
                 shortest = shortest.min(last);
                 last = Duration::ZERO;

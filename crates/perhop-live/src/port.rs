@@ -114,6 +114,18 @@ impl<P: Packet> Port<P> {
         }
     }
 
+    /// The link has this rate from its next packet on.
+    pub fn set_rate(&mut self, rate: Bitrate) {
+        let busy_until = self.serializer.busy_until();
+        self.serializer = Serializer::new(rate);
+        self.serializer.transmit(0, busy_until);
+    }
+
+    /// Whether nothing waits and the link is free.
+    pub fn is_done(&self, now: Instant) -> bool {
+        self.serializer.busy_until() <= now && self.queue.occupancy().is_empty()
+    }
+
     /// Another block tells something to the rule that the packets of this path meet here.
     pub fn on_message(&mut self, label: u32, message: &Message) {
         self.queue.on_message(label, message);

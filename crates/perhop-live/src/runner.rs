@@ -9,9 +9,10 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use perhop_core::Instant;
 
+use crate::buffers::{HEAD, Head};
 use crate::clock::Clock;
 use crate::counts::Loss;
-use crate::device::Device;
+use crate::device::{Aside, Device};
 use crate::lateness::Lateness;
 use crate::plane::{Plane, Sink};
 
@@ -27,9 +28,9 @@ pub trait Watcher {
     /// A packet leaves.
     #[inline]
     fn sent(&mut self, _device: usize, _packet: &[u8], _now: Instant) {}
-    /// A packet is lost.
+    /// A packet is lost that came from this device.
     #[inline]
-    fn lost(&mut self, _packet: &[u8], _why: Loss, _now: Instant) {}
+    fn lost(&mut self, _device: usize, _packet: &[u8], _why: Loss, _now: Instant) {}
 }
 
 /// Nobody.
@@ -49,6 +50,8 @@ pub struct Report {
     pub unsent: u64,
     /// Times that it slept.
     pub slept: u64,
+    /// For each device, what came to it and never to the plane.
+    pub aside: Vec<Aside>,
 }
 
 /// A plane between devices.
@@ -71,16 +74,21 @@ struct Output<'a, D, W> {
 impl<D: Device, W: Watcher> Sink for Output<'_, D, W> {
     #[inline]
     fn deliver(&mut self, device: usize, packet: &[u8], due: Instant) {
+        self.deliver_framed(device, &[0; HEAD], packet, due);
+    }
+
+    #[inline]
+    fn deliver_framed(&mut self, device: usize, head: &Head, packet: &[u8], due: Instant) {
         // A device that is not up takes nothing; that is the network's matter, and no reason to stop.
-        self.report.unsent += u64::from(self.devices[device].send(packet).is_err());
+        self.report.unsent += u64::from(self.devices[device].send(head, packet).is_err());
         let now = self.clock.now();
         self.report.lateness.record(now.since(due));
         self.watcher.sent(device, packet, now);
     }
 
     #[inline]
-    fn lose(&mut self, packet: &[u8], why: Loss, now: Instant) {
-        self.watcher.lost(packet, why, now);
+    fn lose_from(&mut self, device: usize, packet: &[u8], why: Loss, now: Instant) {
+        self.watcher.lost(device, packet, why, now);
     }
 }
 
@@ -88,7 +96,8 @@ impl<D: Device, const N: usize> Runner<D, N> {
     /// A plane between these devices, as many as it has. Its time zero is that of the clock.
     pub fn new(plane: Plane, devices: [D; N], clock: Clock) -> Self {
         let spare = vec![0; plane.mtu()].into_boxed_slice();
-        Self { plane, devices, clock, report: Report::default(), spare }
+        let report = Report { aside: vec![Aside::default(); N], ..Report::default() };
+        Self { plane, devices, clock, report, spare }
     }
 
     /// Forwards packets until that time, or until it is told to stop.
@@ -107,9 +116,11 @@ impl<D: Device, const N: usize> Runner<D, N> {
             last = now;
             self.advance(now, watcher);
             if now >= watcher.next() {
+                self.look_aside();
                 watcher.look(&mut self.plane, &mut self.report, now);
             }
             if now >= until || stop.load(Ordering::Relaxed) {
+                self.look_aside();
                 return Ok(());
             }
             if !read {
@@ -124,15 +135,15 @@ impl<D: Device, const N: usize> Runner<D, N> {
         for burst in 0..BURST {
             let Self { plane, devices, clock, report, spare } = self;
             let mut output = Output { devices, clock: *clock, report, watcher };
-            if let Some((slot, room)) = plane.room() {
-                match devices[device].receive(room) {
+            if let Some((slot, head, room)) = plane.framed_room() {
+                match devices[device].receive(head, room) {
                     Ok(Some(length)) => plane.arrive(device, slot, length, clock.now(), &mut output),
                     nothing => {
                         plane.release(slot);
                         return nothing.map(|_| burst > 0);
                     }
                 }
-            } else if let Some(length) = devices[device].receive(spare)? {
+            } else if let Some(length) = devices[device].receive(&mut [0; HEAD], spare)? {
                 plane.overrun(device, &spare[..length], &mut output);
             } else {
                 return Ok(burst > 0);
@@ -144,6 +155,12 @@ impl<D: Device, const N: usize> Runner<D, N> {
     fn advance(&mut self, now: Instant, watcher: &mut impl Watcher) {
         let Self { plane, devices, clock, report, .. } = self;
         plane.advance(now, &mut Output { devices, clock: *clock, report, watcher });
+    }
+
+    fn look_aside(&mut self) {
+        for (aside, device) in self.report.aside.iter_mut().zip(&self.devices) {
+            *aside = device.aside();
+        }
     }
 
     /// Sleeps until that time, or until a packet comes.

@@ -12,6 +12,7 @@ use netlink_sys::{Socket, SocketAddr};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::Device;
+use crate::buffers::Head;
 
 /// What a TUN device is to be like.
 #[derive(Clone, Debug)]
@@ -88,7 +89,7 @@ impl AsRawFd for Tun {
 
 impl Device for Tun {
     #[inline]
-    fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
+    fn receive(&self, _: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>> {
         match self.0.recv(room) {
             Ok(length) => Ok(Some(length)),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
@@ -99,7 +100,7 @@ impl Device for Tun {
     }
 
     #[inline]
-    fn send(&self, packet: &[u8]) -> io::Result<()> {
+    fn send(&self, _: &Head, packet: &[u8]) -> io::Result<()> {
         self.0.send(packet).map(|_| ())
     }
 }
