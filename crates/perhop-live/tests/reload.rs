@@ -168,9 +168,8 @@ fn configuration(number: usize) -> PlaneSpec {
 }
 
 fn unqueued() -> Vec<StreamSpec> {
-    let mut streams = spec("8Mbps", 5, fifo(60), "1Mbps").streams;
-    streams.iter_mut().for_each(|stream| stream.route.clear());
-    streams
+    let streams = spec("8Mbps", 5, fifo(60), "1Mbps").streams;
+    streams.into_iter().map(|stream| StreamSpec { route: Vec::new(), ..stream }).collect()
 }
 
 proptest! {

@@ -162,17 +162,7 @@ impl Plane {
             Some(number) if self.meters[number].spec == spec => return number,
             _ => changed.meters.push(spec.name.clone()),
         }
-        let meter = Metering::new(spec, seed);
-        match known {
-            Some(number) => {
-                self.meters[number] = meter;
-                number
-            }
-            None => {
-                self.meters.push(meter);
-                self.meters.len() - 1
-            }
-        }
+        put(&mut self.meters, known, Metering::new(spec, seed))
     }
 
     /// Packets on their way know only where they go and which stream counts them, so a stream of the same name may go on
@@ -180,17 +170,7 @@ impl Plane {
     fn reload_stream(&mut self, spec: StreamSpec, first_step: u32) -> usize {
         let known = self.streams.iter().position(|stream| stream.name == spec.name);
         let counts = known.map_or_else(StreamCounts::default, |number| self.streams[number].counts);
-        let stream = Stream::new(spec, first_step, counts);
-        match known {
-            Some(number) => {
-                self.streams[number] = stream;
-                number
-            }
-            None => {
-                self.streams.push(stream);
-                self.streams.len() - 1
-            }
-        }
+        put(&mut self.streams, known, Stream::new(spec, first_step, counts))
     }
 
     /// Where these steps stand one after the other; at the end of the list if nowhere yet. Those that stand there stay:
@@ -208,6 +188,16 @@ impl Plane {
     pub fn link_totals(&self) -> impl Iterator<Item = LinkTotals<'_>> {
         self.links.iter().map(Link::totals)
     }
+}
+
+/// Puts something into its place in a list, or at the end; tells where it is.
+fn put<T>(list: &mut Vec<T>, place: Option<usize>, value: T) -> usize {
+    let place = place.unwrap_or(list.len());
+    match list.get_mut(place) {
+        Some(old) => *old = value,
+        None => list.push(value),
+    }
+    place
 }
 
 impl Link {
