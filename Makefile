@@ -84,6 +84,10 @@ bench: $(ENGINE) ## Measure blocks, runs beside ns-2 and ns-3 where they are ins
 	$(BIN)/python -m benches.growth
 	$(BIN)/python -m benches.sweep
 
+.PHONY: router
+router: cargo ## Build perhop-router, for real packets on Linux (target/release/perhop-router)
+	cargo build --locked --release --package perhop-router
+
 .PHONY: wasm
 wasm: cargo ## Check that core and simulator need no operating system (WebAssembly without imports)
 	@tools/wasm.sh

@@ -1,0 +1,34 @@
+//! `perhop-router CONFIG.toml`: keeps what was sold between two interfaces of a Linux host.
+
+#[cfg(target_os = "linux")]
+mod capture;
+#[cfg(target_os = "linux")]
+mod config;
+#[cfg(target_os = "linux")]
+mod http;
+#[cfg(target_os = "linux")]
+mod metrics;
+#[cfg(target_os = "linux")]
+mod os;
+#[cfg(target_os = "linux")]
+mod pcapng;
+#[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
+mod privileges;
+#[cfg(target_os = "linux")]
+mod router;
+#[cfg(target_os = "linux")]
+mod selector;
+#[cfg(target_os = "linux")]
+mod summary;
+
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    router::main()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> Result<(), &'static str> {
+    Err("perhop-router needs Linux")
+}

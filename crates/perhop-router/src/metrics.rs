@@ -1,0 +1,394 @@
+//! What is told to Prometheus: copied from the run loop at intervals, encoded by whoever asks.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use perhop_core::Color;
+use perhop_core::aqm::Reason;
+use perhop_core::measure::DelayHistogram;
+use perhop_live::{Loss, Plane, Report};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+use crate::plan::{SIDES, class_and_way};
+
+/// Upper bounds of the buckets of waiting times, in seconds.
+const BOUNDS: [f64; 13] =
+    [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
+
+/// Everything at one time.
+#[derive(Debug, Default)]
+pub struct Snapshot(Vec<Family>);
+
+/// One metric, with a value for each set of labels.
+#[derive(Debug)]
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    kind: MetricType,
+    samples: Vec<(Vec<(&'static str, String)>, Value)>,
+}
+
+#[derive(Debug)]
+enum Value {
+    Info,
+    Count(u64),
+    Gauge(f64),
+    Histogram { sum: f64, count: u64, buckets: Vec<(f64, u64)> },
+}
+
+/// Configurations that were loaded while the router ran, or refused.
+#[derive(Debug, Default)]
+pub struct Reloads {
+    /// Those that it went on with.
+    pub applied: AtomicU64,
+    /// Those that it did not.
+    pub refused: AtomicU64,
+}
+
+/// The newest snapshot, between the run loop and whoever asks.
+#[derive(Debug, Default)]
+pub struct Published(Mutex<Arc<Snapshot>>);
+
+impl Published {
+    /// Puts a newer one there. Does not wait: where somebody is just taking the last one, the next will do.
+    pub fn publish(&self, snapshot: Snapshot) {
+        if let Ok(mut newest) = self.0.try_lock() {
+            *newest = Arc::new(snapshot);
+        }
+    }
+
+    /// The newest one as text, in the format of `OpenMetrics`, which Prometheus reads.
+    ///
+    /// # Errors
+    /// None that would be known.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        let newest = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(newest));
+        let mut text = String::new();
+        encode(&mut text, &registry)?;
+        Ok(text)
+    }
+}
+
+impl Snapshot {
+    /// Copies what is told of a plane at work. `captured` are packets written to a capture, and those that it missed.
+    pub fn of(
+        plane: &Plane,
+        report: &Report,
+        devices: &[String; 2],
+        reloads: &Reloads,
+        captured: Option<(u64, u64)>,
+    ) -> Self {
+        let mut snapshot = Self::default();
+        let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
+        let build = std::iter::once((version, Value::Info));
+        snapshot.add("perhop_build", "The program's version", MetricType::Info, build);
+        snapshot.add_devices(plane, report, devices);
+        snapshot.add_links(plane);
+        snapshot.add_classes(plane);
+        let quantile = |share: f64| {
+            (vec![("quantile", share.to_string())], report.lateness.quantile(share).as_secs_f64())
+        };
+        let quantiles = [0.5, 0.9, 0.99, 0.999, 1.0].map(quantile);
+        snapshot.gauge("perhop_lateness_seconds", "How late packets left, since the start", quantiles);
+        let pause = report.lateness.longest_pause().as_secs_f64();
+        let help = "The longest time in which nobody looked at the devices, since the start";
+        snapshot.gauge("perhop_longest_pause_seconds", help, [(vec![], pause)]);
+        let loaded = [("applied", &reloads.applied), ("refused", &reloads.refused)];
+        let loaded = loaded.map(|(result, n)| (vec![("result", result.into())], n.load(Ordering::Relaxed)));
+        snapshot.count("perhop_reloads", "Configurations read while it ran", loaded);
+        if let Some((written, missed)) = captured {
+            let counts = [("written", written), ("missed", missed)];
+            let counts = counts.map(|(result, n)| (vec![("result", result.into())], n));
+            snapshot.count("perhop_captured_packets", "Packets for the capture file", counts);
+        }
+        snapshot
+    }
+
+    fn add_devices(&mut self, plane: &Plane, report: &Report, devices: &[String; 2]) {
+        let books = plane.books();
+        let labels =
+            |number: usize| vec![("device", devices[number].clone()), ("side", SIDES[number].into())];
+        let of_books = |pick: fn(&(perhop_live::Amount, perhop_live::Amount)) -> u64| {
+            books.devices().iter().enumerate().map(move |(n, amounts)| (labels(n), pick(amounts)))
+        };
+        self.count(
+            "perhop_received_packets",
+            "Packets read from a device",
+            of_books(|(came, _)| came.packets),
+        );
+        self.count("perhop_received_bytes", "Their bytes", of_books(|(came, _)| came.bytes));
+        self.count(
+            "perhop_sent_packets",
+            "Packets that left by a device",
+            of_books(|(_, left)| left.packets),
+        );
+        self.count("perhop_sent_bytes", "Their bytes", of_books(|(_, left)| left.bytes));
+        let aside = || report.aside.iter().enumerate();
+        let passed = aside().map(|(n, aside)| (labels(n), aside.passed.packets));
+        self.count("perhop_passed_frames", "Frames that are no IP packets and passed as they are", passed);
+        let refused = aside().flat_map(|(n, aside)| {
+            let reasons = [
+                ("merged", aside.merged),
+                ("too-long", aside.too_long),
+                ("overrun", aside.overrun),
+                ("unpassed", aside.unpassed),
+            ];
+            reasons.map(|(reason, packets)| {
+                let reason = ("reason", reason.to_owned());
+                (labels(n).into_iter().chain([reason]).collect(), packets)
+            })
+        });
+        self.count("perhop_refused_frames", "Frames lost before the queues saw them", refused);
+        let help = "Packets that came to the queues and were lost, with those that no class takes";
+        let lost = Loss::all().map(|why| (vec![("reason", why.name().to_owned())], books.lost(why)));
+        self.count("perhop_lost_packets", help, lost);
+        self.count("perhop_unsent_packets", "Packets that a device did not take", [(vec![], report.unsent)]);
+        let inside = plane.inside() as f64;
+        self.gauge("perhop_held_packets", "Packets in queues and on their way", [(vec![], inside)]);
+    }
+
+    fn add_links(&mut self, plane: &Plane) {
+        let links: Vec<_> = plane.link_totals().collect();
+        let link = |name: &str| vec![("link", name.to_owned())];
+        let rates = links.iter().map(|l| (link(l.name), l.rate.as_bps() as f64));
+        self.gauge("perhop_link_rate_bits_per_second", "A link's rate", rates);
+        let left_over = links.iter().map(|l| (link(l.name), l.left_over as f64));
+        let help = "Packets that wait in queues of earlier configurations";
+        self.gauge("perhop_queue_left_over_packets", help, left_over);
+        let by_color = |pick: fn(&perhop_live::ClassTotals<'_>) -> [u64; 3]| {
+            let classes = links.iter().flat_map(|l| l.classes.iter().map(move |class| (l, class)));
+            classes.flat_map(move |(l, class)| {
+                let packets = pick(class);
+                Color::ALL.map(|color| (in_class(l.name, class.name, color), packets[color.index()]))
+            })
+        };
+        let waiting = by_color(|class| class.waiting).map(|(labels, packets)| (labels, packets as f64));
+        self.gauge("perhop_queue_packets", "Packets waiting in a queue", waiting);
+        let bytes = links.iter().flat_map(|l| {
+            let labels = |class: &str| vec![("link", l.name.to_owned()), ("class", class.to_owned())];
+            l.classes.iter().map(move |class| (labels(class.name), class.waiting_bytes as f64))
+        });
+        self.gauge("perhop_queue_bytes", "Bytes waiting in a queue", bytes);
+        let arrived = by_color(|class| class.counters.arrived);
+        self.count("perhop_queue_arrived_packets", "Packets that came to a queue", arrived);
+        let sent = by_color(|class| class.counters.sent);
+        self.count("perhop_queue_sent_packets", "Packets that a queue sent", sent);
+        let dropped = links.iter().flat_map(|l| l.classes.iter().map(move |class| (l, class))).flat_map(
+            |(l, class)| {
+                let reasons = Reason::ALL.into_iter().flat_map(move |reason| {
+                    Color::ALL.map(|color| (reason, color, class.counters.dropped(reason)[color.index()]))
+                });
+                reasons.map(move |(reason, color, packets)| {
+                    let mut labels = in_class(l.name, class.name, color);
+                    labels.push(("reason", reason.name().to_owned()));
+                    (labels, packets)
+                })
+            },
+        );
+        self.count("perhop_queue_dropped_packets", "Packets that a queue dropped", dropped);
+        let gauges = links.iter().flat_map(|l| {
+            let labels = |gauge: &str| vec![("link", l.name.to_owned()), ("gauge", gauge.to_owned())];
+            l.view.gauges.iter().map(move |(name, value)| (labels(name), *value))
+        });
+        self.gauge("perhop_queue_gauge", "What a queue's rule keeps track of, such as averages", gauges);
+        let delays = links.iter().flat_map(|l| {
+            let classes = l.view.classes.iter().zip(&l.view.statistics.delays);
+            classes.flat_map(|(&(class, _), delays)| {
+                Color::ALL.map(|color| (in_class(l.name, class, color), histogram(delays, color)))
+            })
+        });
+        let help = "Waiting times in a queue since it was configured; bounds and sum are exact to 3 %";
+        self.add("perhop_queue_delay_seconds", help, MetricType::Histogram, delays);
+    }
+
+    fn add_classes(&mut self, plane: &Plane) {
+        let labels = |stream: &str| {
+            let (class, way) = class_and_way(stream);
+            vec![("class", class.to_owned()), ("direction", way.to_owned())]
+        };
+        let of_streams = |pick: fn(&perhop_live::StreamCounts) -> u64| {
+            plane.streams().map(move |(name, counts)| (labels(name), pick(counts)))
+        };
+        let by_color = |pick: fn(&perhop_live::StreamCounts) -> [u64; 3]| {
+            plane.streams().flat_map(move |(name, counts)| {
+                let packets = pick(counts);
+                Color::ALL.map(|color| {
+                    let color_label = ("color", color.name().to_owned());
+                    (labels(name).into_iter().chain([color_label]).collect(), packets[color.index()])
+                })
+            })
+        };
+        self.count(
+            "perhop_class_received_packets",
+            "Packets of a class that came",
+            of_streams(|c| c.arrived.packets),
+        );
+        self.count("perhop_class_received_bytes", "Their bytes", of_streams(|c| c.arrived.bytes));
+        self.count(
+            "perhop_class_sent_packets",
+            "Packets of a class that left",
+            of_streams(|c| c.delivered.packets),
+        );
+        self.count("perhop_class_sent_bytes", "Their bytes", of_streams(|c| c.delivered.bytes));
+        self.count(
+            "perhop_class_marked_packets",
+            "Packets by the color that their meter gave",
+            by_color(|c| c.marked),
+        );
+        self.count(
+            "perhop_class_dropped_packets",
+            "Packets of a class that queues dropped",
+            by_color(|c| c.dropped),
+        );
+    }
+
+    fn count(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        samples: impl IntoIterator<Item = (Vec<(&'static str, String)>, u64)>,
+    ) {
+        let samples = samples.into_iter().map(|(labels, count)| (labels, Value::Count(count)));
+        self.add(name, help, MetricType::Counter, samples);
+    }
+
+    fn gauge(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        samples: impl IntoIterator<Item = (Vec<(&'static str, String)>, f64)>,
+    ) {
+        let samples = samples.into_iter().map(|(labels, value)| (labels, Value::Gauge(value)));
+        self.add(name, help, MetricType::Gauge, samples);
+    }
+
+    fn add(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        kind: MetricType,
+        samples: impl Iterator<Item = (Vec<(&'static str, String)>, Value)>,
+    ) {
+        self.0.push(Family { name, help, kind, samples: samples.collect() });
+    }
+}
+
+fn in_class(link: &str, class: &str, color: Color) -> Vec<(&'static str, String)> {
+    vec![("link", link.to_owned()), ("class", class.to_owned()), ("color", color.name().to_owned())]
+}
+
+/// The delays of one color, in fewer bins.
+fn histogram(delays: &DelayHistogram, color: Color) -> Value {
+    let (edges, counts) = delays.bins();
+    let mut buckets: Vec<(f64, u64)> =
+        BOUNDS.iter().chain([&f64::INFINITY]).map(|&bound| (bound, 0)).collect();
+    let (mut sum, mut count) = (0.0, 0);
+    for (bin, counts) in counts.iter().enumerate() {
+        let packets = counts[color.index()];
+        let middle = f64::midpoint(edges[bin], edges[bin + 1]);
+        let bucket = buckets.iter().position(|&(bound, _)| middle <= bound).unwrap_or(BOUNDS.len());
+        buckets[bucket].1 += packets;
+        sum += middle * packets as f64;
+        count += packets;
+    }
+    Value::Histogram { sum, count, buckets }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for family in &self.0 {
+            let mut metric = encoder.encode_descriptor(family.name, family.help, None, family.kind)?;
+            for (labels, value) in &family.samples {
+                match value {
+                    Value::Info => metric.encode_info(labels)?,
+                    _ if labels.is_empty() => value.encode(&mut metric)?,
+                    _ => value.encode(&mut metric.encode_family(labels)?)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Value {
+    fn encode(&self, encoder: &mut MetricEncoder<'_>) -> Result<(), fmt::Error> {
+        match self {
+            Self::Info => Ok(()), // its labels are its value
+            Self::Count(count) => encoder.encode_counter::<NoLabelSet, _, f64>(count, None),
+            Self::Gauge(value) => encoder.encode_gauge(value),
+            Self::Histogram { sum, count, buckets } => {
+                encoder.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::plan;
+    use etherparse::PacketBuilder;
+    use perhop_core::{Duration, Instant};
+    use perhop_live::Sink;
+
+    const CONFIG: &str = r#"
+inside = { device = "in0", kind = "packet" }
+outside = { device = "out0", kind = "packet" }
+upstream = { rate = "8Mbps", queue = { aqm = "drop-tail", limit = "10p" } }
+[[classes]]
+name = "a \"quoted\" name"
+match = { protocol = "udp" }
+profile = { marker = "token-bucket", rate = "1Mbps", burst = "4kB" }
+"#;
+
+    struct Nowhere;
+    impl Sink for Nowhere {
+        fn deliver(&mut self, _: usize, _: &[u8], _: Instant) {}
+    }
+
+    #[test]
+    fn what_happened_can_be_read() {
+        let config = Config::read(CONFIG, "r.toml").unwrap();
+        let mut plane = Plane::new(plan::plane(&config, 1500), 1);
+        let mut packet = Vec::new();
+        PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9).udp(1, 2).write(&mut packet, &[0; 972]).unwrap();
+        for _ in 0..12 {
+            let (slot, room) = plane.room().unwrap();
+            room[..1000].copy_from_slice(&packet);
+            plane.arrive(0, slot, 1000, Instant::ZERO, &mut Nowhere);
+        }
+        plane.advance(Instant::ZERO + Duration::from_millis(100), &mut Nowhere);
+        let report = Report { aside: vec![perhop_live::device::Aside::default(); 2], ..Report::default() };
+        let names = ["in0".to_owned(), "out0".to_owned()];
+        let published = Published::default();
+        assert_eq!(published.text().unwrap(), "# EOF\n");
+        published.publish(Snapshot::of(&plane, &report, &names, &Reloads::default(), Some((3, 1))));
+        let text = published.text().unwrap();
+        for line in [
+            "perhop_build_info{version=\"0.1.0\"} 1",
+            "perhop_received_packets_total{device=\"in0\",side=\"inside\"} 12",
+            "perhop_sent_bytes_total{device=\"out0\",side=\"outside\"} 11000",
+            "perhop_lost_packets_total{reason=\"overflow\"} 1",
+            "perhop_link_rate_bits_per_second{link=\"upstream\"} 8000000.0",
+            "perhop_queue_sent_packets_total{link=\"upstream\",class=\"all\",color=\"green\"} 4",
+            "perhop_queue_sent_packets_total{link=\"upstream\",class=\"all\",color=\"yellow\"} 7",
+            "perhop_queue_dropped_packets_total{link=\"upstream\",class=\"all\",color=\"yellow\",reason=\"overflow\"} 1",
+            // They wait 3, 4, … 10 ms: the bound of 5 ms has 4 and 5, the first of them almost.
+            "perhop_queue_delay_seconds_bucket{le=\"+Inf\",link=\"upstream\",class=\"all\",color=\"yellow\"} 7",
+            "perhop_class_marked_packets_total{class=\"a \\\"quoted\\\" name\",direction=\"upstream\",color=\"green\"} 4",
+            "perhop_captured_packets_total{result=\"missed\"} 1",
+            "perhop_reloads_total{result=\"applied\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+}

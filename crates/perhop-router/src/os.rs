@@ -1,0 +1,17 @@
+//! System calls that no crate offers without `unsafe`.
+
+use std::io;
+
+/// Gives the calling thread, but none that it starts, a real-time priority (`SCHED_FIFO`).
+///
+/// # Errors
+/// The kernel's; without the capability `CAP_SYS_NICE` it is `PermissionDenied`.
+pub fn set_fifo(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    #[expect(unsafe_code, reason = "no crate wraps it")]
+    // SAFETY: the pointer is to a value that lives through the call, which only reads it; 0 is the calling thread.
+    let result = unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,120 @@
+//! From a configuration to the data plane's specification.
+
+use perhop_core::marker::AfClass;
+use perhop_core::{Bitrate, Color, Dscp, FlowId, Instant, ServiceLevel};
+use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, PlaneSpec, Selector, StreamSpec, color_of};
+
+use crate::config::{Class, Config, Direction, UNMATCHED, Unmatched};
+
+/// The names of the two devices' sides, in the order of their numbers.
+pub const SIDES: [&str; 2] = ["inside", "outside"];
+
+/// The rate of an interface as far as meters are concerned.
+const INTERFACE_BPS: u64 = 10_000_000_000;
+
+/// The data plane between inside (device 0) and outside (device 1).
+pub fn plane(config: &Config, mtu: u16) -> PlaneSpec {
+    let mut plan = PlaneSpec {
+        devices: SIDES.len(),
+        mtu,
+        buffers: config.buffers,
+        window: (Instant::ZERO, Instant::NEVER),
+        links: Vec::new(),
+        wires: Vec::new(),
+        meters: Vec::new(),
+        controls: Vec::new(),
+        streams: Vec::new(),
+    };
+    for (from, (way, name)) in Direction::WAYS.into_iter().enumerate() {
+        let link = if way == Direction::Upstream { &config.upstream } else { &config.downstream };
+        let to_link = link.as_ref().map(|link| {
+            let (rate, delay, queue) = (link.rate, link.delay, link.queue.0.clone());
+            plan.links.push(LinkSpec { name: name.into(), rate, delay, queue });
+            Hop::Link(plan.links.len() - 1)
+        });
+        let way = Way { name, from, to_link };
+        let classes = config.classes.iter();
+        for class in classes.filter(|class| [way_of(from), Direction::Both].contains(&class.direction)) {
+            way.add(&mut plan, class);
+        }
+        let rest = match config.unmatched {
+            Unmatched::BestEffort => Coloring::Fixed(Color::default(), Dscp::DEFAULT),
+            Unmatched::Trust => Coloring::Trust,
+            Unmatched::Drop => continue,
+        };
+        way.stream(&mut plan, UNMATCHED, Selector::default(), rest, ServiceLevel::NONE, None);
+    }
+    plan
+}
+
+fn way_of(from: usize) -> Direction {
+    Direction::WAYS[from].0
+}
+
+/// One direction, while it is planned.
+struct Way {
+    name: &'static str,
+    from: usize,
+    to_link: Option<Hop>,
+}
+
+impl Way {
+    fn add(&self, plan: &mut PlaneSpec, class: &Class) {
+        let name = stream_name(&class.name, self.name);
+        let (coloring, service, meter) = match &class.profile {
+            Some(profile) => {
+                // Nobody knows how fast packets can come; what it is must not change with the link, nor the meter then.
+                let rate = Bitrate::from_bps(INTERFACE_BPS).expect("above zero");
+                plan.meters.push(MeterSpec { name, params: profile.clone(), rate });
+                let meter = Hop::Meter(plan.meters.len() - 1);
+                let green = Coloring::Fixed(Color::Green, AfClass::ONE.codepoint(Color::Green));
+                (green, ServiceLevel::of(profile.rate()), Some(meter))
+            }
+            None => (coloring(class), ServiceLevel::NONE, None),
+        };
+        self.stream(plan, &class.name, class.r#match.selector(), coloring, service, meter);
+    }
+
+    fn stream(
+        &self,
+        plan: &mut PlaneSpec,
+        class: &str,
+        selector: Selector,
+        coloring: Coloring,
+        service: ServiceLevel,
+        meter: Option<Hop>,
+    ) {
+        let flow = FlowId(plan.streams.len() as u32);
+        plan.streams.push(StreamSpec {
+            name: stream_name(class, self.name),
+            flow,
+            device: self.from,
+            selector,
+            coloring,
+            service,
+            label: 0,
+            route: meter.into_iter().chain(self.to_link).collect(),
+            leaves: 1 - self.from,
+        });
+    }
+}
+
+/// What the packets of a class without a profile are.
+fn coloring(class: &Class) -> Coloring {
+    match (class.color, class.dscp) {
+        (Some(color), Some(dscp)) => Coloring::Fixed(color, dscp),
+        (Some(color), None) => Coloring::Fixed(color, AfClass::ONE.codepoint(color)),
+        (None, Some(dscp)) => Coloring::Fixed(color_of(dscp), dscp),
+        (None, None) => Coloring::Trust,
+    }
+}
+
+/// A class's stream in one direction.
+fn stream_name(class: &str, way: &str) -> String {
+    format!("{class} {way}")
+}
+
+/// The class and the direction of a stream.
+pub fn class_and_way(stream: &str) -> (&str, &str) {
+    stream.rsplit_once(' ').unwrap_or((stream, ""))
+}

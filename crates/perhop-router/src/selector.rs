@@ -1,0 +1,175 @@
+//! Which packets a class takes, as a user writes it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use perhop_core::Dscp;
+use perhop_live::{Prefix, Selector};
+use serde::{Deserialize, Deserializer, de};
+
+/// Packets that agree with every key given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Match {
+    /// The network that they come from.
+    pub source: Option<Network>,
+    /// The network that they go to.
+    pub destination: Option<Network>,
+    /// The protocol above IP.
+    pub protocol: Option<Protocol>,
+    /// The ports that they come from.
+    pub source_ports: Option<Ports>,
+    /// The ports that they go to.
+    pub destination_ports: Option<Ports>,
+    /// Their codepoint when they come.
+    pub dscp: Option<Dscp>,
+}
+
+/// A network, or a single address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: Prefix,
+}
+
+/// A protocol above IP, by name or number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocol(u8);
+
+/// A port, or a range of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ports(RangeInclusive<u16>);
+
+/// Protocols that have names here.
+const PROTOCOLS: [(&str, u8); 8] = [
+    ("icmp", 1),
+    ("tcp", 6),
+    ("udp", 17),
+    ("gre", 47),
+    ("esp", 50),
+    ("icmpv6", 58),
+    ("ospf", 89),
+    ("sctp", 132),
+];
+
+impl Match {
+    /// Whether it takes everything.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether there can be such packets; else the key at fault.
+    ///
+    /// # Errors
+    /// The key and what is wrong with it.
+    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        if let (Some(source), Some(destination)) = (&self.source, &self.destination)
+            && source.address.is_ipv4() != destination.address.is_ipv4()
+        {
+            return Err((
+                "destination",
+                "no packet goes from IPv4 to IPv6 or back; write both of one family",
+            ));
+        }
+        let without_ports = self.protocol.is_some_and(|protocol| !matches!(protocol.0, 6 | 17));
+        for (key, ports) in
+            [("source-ports", &self.source_ports), ("destination-ports", &self.destination_ports)]
+        {
+            if ports.is_some() && without_ports {
+                return Err((key, "only tcp and udp have ports here; leave them out, or change `protocol`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same as the data plane asks it.
+    pub fn selector(&self) -> Selector {
+        let ports = |ports: &Option<Ports>| ports.as_ref().map(|ports| ports.0.clone());
+        Selector {
+            source: self.source.map(|network| network.prefix),
+            destination: self.destination.map(|network| network.prefix),
+            protocol: self.protocol.map(|protocol| protocol.0),
+            source_ports: ports(&self.source_ports),
+            destination_ports: ports(&self.destination_ports),
+            dscp: self.dscp,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let read = || {
+            let (address, bits) = text.split_once('/').map_or((text.as_str(), None), |(a, b)| (a, Some(b)));
+            let address: IpAddr = address.parse().ok()?;
+            let all = if address.is_ipv4() { 32 } else { 128 };
+            let prefix = Prefix::new(address, bits.map_or(Some(all), |bits| bits.parse().ok())?)?;
+            Some(Self { address, prefix })
+        };
+        read().ok_or_else(|| {
+            de::Error::custom(format!(
+                "`{text}` is no network, such as 10.0.0.0/8 or fd00::/8, and no address"
+            ))
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Protocol {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Protocol;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a protocol such as \"tcp\" or \"udp\", or its number")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Protocol, E> {
+                let known = PROTOCOLS.iter().find(|(name, _)| *name == text);
+                known.map(|&(_, number)| Protocol(number)).ok_or_else(|| {
+                    let names: Vec<&str> = PROTOCOLS.iter().map(|(name, _)| *name).collect();
+                    E::custom(format!(
+                        "unknown protocol `{text}`; write its number, or one of {}",
+                        names.join(", ")
+                    ))
+                })
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Protocol, E> {
+                let number = u8::try_from(number).map_err(|_| {
+                    E::custom(format!("a protocol's number lies between 0 and 255, not {number}"))
+                })?;
+                Ok(Protocol(number))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Ports {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        const RANGE: &str = "a port lies between 1 and 65535";
+        impl de::Visitor<'_> for Visitor {
+            type Value = Ports;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a port such as 80, or a range such as \"5000..5009\"")
+            }
+            fn visit_u64<E: de::Error>(self, port: u64) -> Result<Ports, E> {
+                let port = u16::try_from(port).ok().filter(|&port| port > 0);
+                let port = port.ok_or_else(|| E::custom(RANGE))?;
+                Ok(Ports(port..=port))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Ports, E> {
+                let (first, last) = text.split_once("..").unwrap_or((text, text));
+                let read = |part: &str| part.trim().parse::<u16>().ok().filter(|&port| port > 0);
+                let (Some(first), Some(last)) = (read(first), read(last)) else {
+                    return Err(E::custom(format!("`{text}`: {RANGE}, a range is such as \"5000..5009\"")));
+                };
+                if first > last {
+                    return Err(E::custom(format!("`{text}`: the range ends before it begins")));
+                }
+                Ok(Ports(first..=last))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}

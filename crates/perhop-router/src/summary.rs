@@ -1,0 +1,127 @@
+//! What is said at the end.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+
+use perhop_core::Color;
+use perhop_live::{Loss, Plane, Report};
+
+use crate::metrics::Reloads;
+use crate::plan::{SIDES, class_and_way};
+
+/// A run in a dozen lines.
+pub struct Summary<'a> {
+    /// What forwarded.
+    pub plane: &'a Plane,
+    /// How its loop did.
+    pub report: &'a Report,
+    /// The devices' names.
+    pub names: &'a [String; 2],
+    /// Configurations read while it ran.
+    pub reloads: &'a Reloads,
+    /// Packets written to a capture, and those that it missed.
+    pub captured: Option<(u64, u64)>,
+}
+
+/// Why packets of an interface are dropped that offload made of many, and what helps.
+pub struct Merged<'a>(pub &'a str);
+
+impl fmt::Display for Merged<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "packets that offload made of many, which no queue can judge; turn it off here (ethtool -K {} gro off lro off) \
+             and at a sender on this host (ethtool -K DEVICE tso off gso off)",
+            self.0
+        )
+    }
+}
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.devices(f)?;
+        self.classes(f)?;
+        self.losses(f)?;
+        let late = |share| self.report.lateness.quantile(share).as_secs_f64() * 1e6;
+        write!(
+            f,
+            "lateness, us: {:.0} (p50), {:.0} (p99), {:.0} (p99.9), {:.0} (worst)",
+            late(0.5),
+            late(0.99),
+            late(0.999),
+            late(1.0)
+        )?;
+        let loaded = [&self.reloads.applied, &self.reloads.refused].map(|n| n.load(Ordering::Relaxed));
+        if loaded != [0; 2] {
+            write!(f, "\nreloads: {} applied, {} refused", loaded[0], loaded[1])?;
+        }
+        if let Some((written, missed)) = self.captured {
+            write!(f, "\ncaptured: {written} packets, {missed} missed")?;
+        }
+        Ok(())
+    }
+}
+
+impl Summary<'_> {
+    fn devices(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (came, left)) in self.plane.books().devices().iter().enumerate() {
+            write!(
+                f,
+                "{} ({}): received {} packets ({} bytes), sent {} ({})",
+                self.names[number], SIDES[number], came.packets, came.bytes, left.packets, left.bytes
+            )?;
+            let aside = &self.report.aside[number];
+            if aside.passed.packets > 0 {
+                write!(f, "; passed {} frames that are not IP", aside.passed.packets)?;
+            }
+            writeln!(f)?;
+            let name = &self.names[number];
+            if aside.merged > 0 {
+                writeln!(f, "  dropped {}: {}", aside.merged, Merged(name))?;
+            }
+            let others = [
+                (aside.too_long, "longer than the interfaces take"),
+                (aside.overrun, "before they were read: the router was too slow"),
+                (aside.unpassed, "not IP, that the other side did not take"),
+            ];
+            for (frames, why) in others.into_iter().filter(|(frames, _)| *frames > 0) {
+                writeln!(f, "  dropped {frames} frames {why}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn classes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, counts) in self.plane.streams().filter(|(_, counts)| counts.arrived.packets > 0) {
+            let (class, way) = class_and_way(name);
+            let dropped: u64 = counts.dropped.iter().sum();
+            write!(
+                f,
+                "{class} ({way}): {} packets, {} sent, {dropped} dropped",
+                counts.arrived.packets, counts.delivered.packets
+            )?;
+            if counts.marked != [0; 3] {
+                let marked =
+                    Color::ALL.map(|color| format!("{} {}", counts.marked[color.index()], color.name()));
+                write!(f, "; marked {}", marked.join(", "))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    fn losses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let books = self.plane.books();
+        let lost = Loss::all().map(|why| (why.name(), books.lost(why))).filter(|(_, packets)| *packets > 0);
+        let lost: Vec<String> = lost.map(|(why, packets)| format!("{packets} {why}")).collect();
+        writeln!(f, "lost: {}", if lost.is_empty() { "none".into() } else { lost.join(", ") })?;
+        if self.report.unsent > 0 {
+            writeln!(f, "not taken by a device: {}", self.report.unsent)?;
+        }
+        let inside = self.plane.inside();
+        if inside > 0 {
+            writeln!(f, "still inside: {inside}")?;
+        }
+        Ok(())
+    }
+}
