@@ -405,6 +405,9 @@ impl<'de, A: FromStr> Deserialize<'de> for Address<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan;
+    use perhop_live::Plane;
+    use proptest::prelude::*;
 
     const GOOD: &str = r#"
 unmatched = "best-effort"
@@ -610,6 +613,19 @@ color = "green"
         ] {
             let message = successor(from, to).unwrap_err().to_string();
             assert!(message.starts_with(expected), "{message}");
+        }
+    }
+
+    proptest! {
+        /// Whatever a slip of the keyboard makes of it: it is refused in one line, or it can be forwarded by.
+        #[test]
+        fn any_text_is_read_or_refused(at in 0..GOOD.len(), length in 0_usize..20, with in "[ -~]{0,8}") {
+            let end = (at + length).min(GOOD.len());
+            let text = format!("{}{with}{}", &GOOD[..at], &GOOD[end..]);
+            match Config::read(&text, "r.toml") {
+                Ok(config) => drop(Plane::new(plan::plane(&Config { buffers: 64, ..config }, 1500), 1)),
+                Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1, "{}", error),
+            }
         }
     }
 

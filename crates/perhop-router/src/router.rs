@@ -108,6 +108,7 @@ fn run(options: &Options) -> Outcome<()> {
     let signals = Signals::new([SIGHUP, SIGTERM, SIGINT]).map_err(failed)?;
     let names = [config.inside.device.clone(), config.outside.device.clone()];
     let (devices, mtu) = open(&config)?;
+    check_memory(&config, mtu)?;
     let server = config.metrics.map(|address| {
         let explain = |error: io::Error| failed(format_args!("metrics: cannot listen on {address}: {error}"));
         Server::bind(address).map_err(explain)
@@ -215,6 +216,17 @@ fn open(config: &Config) -> Outcome<([AnyDevice; 2], u16)> {
         ));
     }
     Ok((bridge.map(AnyDevice::Ethernet), mtus[0].min(mtus[1])))
+}
+
+/// What the machine would not give ends here, in a line that says so.
+fn check_memory(config: &Config, mtu: u16) -> Outcome<()> {
+    let bytes = config.buffers as usize * usize::from(mtu);
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| {
+        let (packets, megabytes) = (config.buffers, bytes / 1_000_000);
+        failed(format_args!(
+            "buffers: {packets} packets of {mtu} bytes need {megabytes} MB, which there are not"
+        ))
+    })
 }
 
 fn tun(side: &Interface) -> Outcome<AnyDevice> {
