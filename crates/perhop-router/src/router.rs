@@ -311,6 +311,7 @@ impl Loader {
 
     fn reload(&mut self) -> Result<Changed, String> {
         let config = read(&self.path, |text, origin| self.config.read_successor(text, origin))?;
+        while self.applied.try_recv().is_ok() {} // an answer that came too late
         self.orders.send(plan::plane(&config, self.mtu)).map_err(|_| "the router is about to end")?;
         let answer = self.applied.recv_timeout(Wait::from_secs(10));
         let answer = answer.map_err(|_| "the run loop does not answer")?;
