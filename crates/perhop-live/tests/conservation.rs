@@ -89,7 +89,7 @@ fn no_packet_is_allocated_for() {
     let queues = AQMS.iter().map(|&row| (row, script::aqm(row)));
     let queues = queues.chain(SCHEDULERS.iter().map(|&row| (row, script::scheduler(row))));
     for ((name, table), queue) in queues {
-        let mut plane = Plane::new(one_way(queue), 1);
+        let mut plane = Plane::new(one_way(&queue), 1);
         let (mut sink, mut now) = (Checked::default(), Instant::ZERO);
         let mut burst = || {
             for (number, packet) in packets.iter().enumerate() {
@@ -106,7 +106,7 @@ fn no_packet_is_allocated_for() {
 }
 
 /// All packets pass every meter, a wire, and two links under this queue.
-fn one_way(queue: SchedulerParams) -> PlaneSpec {
+fn one_way(queue: &SchedulerParams) -> PlaneSpec {
     let rate = |text: &str| text.parse::<Bitrate>().unwrap();
     let link = |name: &str, mbps: &str| LinkSpec {
         name: name.into(),

@@ -43,7 +43,7 @@ fn size(flow: usize) -> u16 {
 }
 
 fn sold(flow: usize) -> Option<Bitrate> {
-    (flow % 2 == 0).then(|| Bitrate::from_bps(200_000 + 10_000 * flow as u64).unwrap())
+    flow.is_multiple_of(2).then(|| Bitrate::from_bps(200_000 + 10_000 * flow as u64).unwrap())
 }
 
 fn control(window: &str) -> perhop_core::control::WindowControl {
@@ -174,7 +174,8 @@ impl Hosts {
     }
 }
 
-fn forwarded(queue: &SchedulerParams, window: &str) -> Story {
+/// The same network as a data plane.
+fn plane_of(queue: &SchedulerParams, window: &str) -> Plane {
     let rate: Bitrate = RATE.parse().unwrap();
     let metered: Vec<usize> = (0..FLOWS).filter(|&flow| sold(flow).is_some()).collect();
     let meter_of = |flow: usize| metered.iter().position(|&number| number == flow);
@@ -230,12 +231,16 @@ fn forwarded(queue: &SchedulerParams, window: &str) -> Story {
         }],
         streams: (0..FLOWS).map(data).chain((0..FLOWS).map(acks)).collect(),
     };
-    let mut plane = Plane::new(spec, SEED);
+    Plane::new(spec, SEED)
+}
+
+fn forwarded(queue: &SchedulerParams, window: &str) -> Story {
+    let mut plane = plane_of(queue, window);
     let windows = plane.windows();
     let mut hosts = Hosts {
         sent: vec![0; FLOWS],
         acknowledged: vec![0; FLOWS],
-        back: Serializer::new(rate),
+        back: Serializer::new(RATE.parse().unwrap()),
         acks: VecDeque::new(),
     };
     let mut begins: VecDeque<usize> = (0..FLOWS).collect();

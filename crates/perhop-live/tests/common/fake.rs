@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use perhop_core::{Duration, Instant};
 use perhop_live::device::Device;
-use perhop_live::{Clock, Loss, Plane, Report, Runner, Watcher};
+use perhop_live::{Clock, Head, Loss, Plane, Report, Runner, Watcher};
 
 use super::script::{Checked, Choices, DEVICES, drain, packet, spec};
 
@@ -42,7 +42,9 @@ pub fn run(bytes: &[u8]) {
     }
     let waiting = |device: &Fake| device.incoming.borrow().len();
     while devices.iter().any(|device| waiting(device) > 0) {
-        devices.iter().for_each(|device| device.is_gone.set(false));
+        for device in &devices {
+            device.is_gone.set(false);
+        }
         runner.run(Instant::ZERO, &stop, &mut watcher).expect("both devices are there");
         runner.plane().balance().expect("balanced");
     }
@@ -77,7 +79,7 @@ impl Watcher for Counting {
     fn sent(&mut self, _device: usize, _packet: &[u8], _now: Instant) {
         self.sent += 1;
     }
-    fn lost(&mut self, _packet: &[u8], _why: Loss, _now: Instant) {
+    fn lost(&mut self, _device: usize, _packet: &[u8], _why: Loss, _now: Instant) {
         self.lost += 1;
     }
 }
@@ -118,7 +120,7 @@ impl AsFd for Fake {
 }
 
 impl Device for &Fake {
-    fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
+    fn receive(&self, _head: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>> {
         if self.is_gone.get() {
             return Err(io::ErrorKind::NotConnected.into());
         }
@@ -130,7 +132,7 @@ impl Device for &Fake {
         }))
     }
 
-    fn send(&self, _packet: &[u8]) -> io::Result<()> {
+    fn send(&self, _head: &Head, _packet: &[u8]) -> io::Result<()> {
         if self.is_down.get() {
             self.refused.set(self.refused.get() + 1);
             return Err(io::ErrorKind::NotConnected.into());
