@@ -19,8 +19,9 @@ use crate::network::{AccessSpec, FlowSpec, Marking, TransportSpec};
 use crate::outcome::FlowOutcome;
 use crate::packet::{ANSWER, Content, SimPacket};
 use crate::probe::{Looks, Series};
-use crate::transport::datagram::{Carrying, Datagrams};
-use crate::transport::tcp::{TcpReceiver, TcpSender};
+use crate::transport::cargo::Cargo;
+use crate::transport::datagram::Carrying;
+use crate::transport::tcp::{SackReceiver, SackSender, Selective, TcpReceiver, TcpSender};
 use crate::transport::transit::TransitMeter;
 use crate::transport::{Received, Receiver, Sender, SenderStatistics, Source, Transmit};
 use crate::wire::Wire;
@@ -47,8 +48,8 @@ pub(crate) struct Flow {
     pub(crate) sender: Sender,
     pub(crate) sending: SendingHost,
     pub(crate) receiving: ReceivingHost,
-    /// What packets carry besides their number, unless the flow is TCP.
-    datagrams: Datagrams,
+    /// What packets carry besides their number.
+    cargo: Cargo,
     /// What few packets touch stands elsewhere, so that thousands of flows stay in the cache.
     rare: Box<Rare>,
 }
@@ -171,7 +172,6 @@ impl Flow {
         let (first, last) = spec.start;
         let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
         let (sender, receiver, data_size, ack_size) = ends_of(spec);
-        let is_tcp = matches!(spec.transport, TransportSpec::Tcp(_));
         let host_rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
         let (marking, meter) = match &spec.marking {
             Marking::None => (Place::Nowhere, None),
@@ -237,7 +237,13 @@ impl Flow {
                     TransportSpec::Tfrc(_) => false,
                 },
             },
-            datagrams: if is_tcp { Datagrams::NONE } else { Datagrams::new(looks.measured()) },
+            cargo: match &spec.transport {
+                TransportSpec::Tcp(params) if params.sack => Cargo::answers(),
+                TransportSpec::Tcp(_) => Cargo::NONE,
+                TransportSpec::Udp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => {
+                    Cargo::datagrams(looks.measured())
+                }
+            },
             rare: Box::new(Rare {
                 start,
                 stop: spec.stop.unwrap_or(Instant::NEVER),
@@ -290,19 +296,27 @@ impl Flow {
         if at > self.sending.look {
             self.pass_windows(Some(at), looks, series);
         }
-        let Self { sender, sending, datagrams, .. } = self;
+        let Self { sender, sending, cargo, .. } = self;
         match sender {
             Sender::Tcp(tcp) => sending.act(tcp, expected, at, way),
-            Sender::Datagram(sender) => sending.act(&mut Carrying { sender, datagrams }, expected, at, way),
+            Sender::Sack(sender) => sending.act_selectively(sender, cargo, expected, at, way),
+            Sender::Datagram(sender) => {
+                sending.act(&mut Carrying { sender, datagrams: cargo.of_datagrams() }, expected, at, way);
+            }
         }
     }
 
     /// Sends whatever the sender wants on the wire.
     pub(crate) fn transmit(&mut self, now: Instant, mut way: Way<'_>) {
-        let Self { sender, sending, datagrams, .. } = self;
+        let Self { sender, sending, cargo, .. } = self;
         match sender {
             Sender::Tcp(tcp) => sending.send(tcp, now, &mut way),
-            Sender::Datagram(sender) => sending.send(&mut Carrying { sender, datagrams }, now, &mut way),
+            Sender::Sack(sender) => {
+                sending.send(&mut Selective { sender, answers: cargo.of_answers() }, now, &mut way);
+            }
+            Sender::Datagram(sender) => {
+                sending.send(&mut Carrying { sender, datagrams: cargo.of_datagrams() }, now, &mut way);
+            }
         }
     }
 
@@ -320,7 +334,7 @@ impl Flow {
         arrival: Instant,
         (looks, series): (&Looks, &mut Series),
     ) -> Option<SimPacket> {
-        let Received { first, ack } = self.receiving.receiver.on_data(sequence, arrival, &mut self.datagrams);
+        let Received { first, ack } = self.receiving.receiver.on_data(sequence, arrival, &mut self.cargo);
         let counts = first && size == self.receiving.data_size;
         if arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series) {
             self.receiving.delivered += u64::from(counts);
@@ -336,6 +350,11 @@ impl Flow {
     /// An answer, as it waits before the sender.
     pub(crate) fn waiting_answer(&self, content: Content) -> SimPacket {
         self.receiving.template.carrying(content).before(self.sending.step)
+    }
+
+    /// The segment that an acknowledgement on its way to the sender asks for next.
+    pub(crate) fn expected_by(&self, number: u32) -> u32 {
+        self.cargo.expected(number)
     }
 
     /// A packet reaches the receiver after the next look; returns whether it does so within the run.
@@ -412,7 +431,7 @@ impl Flow {
             self.sender.stop();
         }
         self.sender.on_wake(now);
-        let late = self.receiving.receiver.on_wake(now, &mut self.datagrams)?;
+        let late = self.receiving.receiver.on_wake(now, &mut self.cargo)?;
         Some(self.receiving.answer(late, now))
     }
 
@@ -424,7 +443,7 @@ impl Flow {
         post: Post<'_>,
     ) -> SimPacket {
         let now = packet.at();
-        let Self { sender, sending, datagrams, .. } = self;
+        let Self { sender, sending, cargo, .. } = self;
         let color = match (sending.edge_meter, &mut sending.marker) {
             (Some(number), _) => {
                 let (meter, rng) = &mut shared[number as usize];
@@ -437,8 +456,12 @@ impl Flow {
         };
         match sender {
             Sender::Tcp(tcp) => sending.mark(tcp, packet, color, now, post),
+            Sender::Sack(sender) => {
+                sending.mark(&mut Selective { sender, answers: cargo.of_answers() }, packet, color, now, post)
+            }
             Sender::Datagram(sender) => {
-                sending.mark(&mut Carrying { sender, datagrams }, packet, color, now, post)
+                let mut carrying = Carrying { sender, datagrams: cargo.of_datagrams() };
+                sending.mark(&mut carrying, packet, color, now, post)
             }
         }
     }
@@ -458,7 +481,7 @@ impl Flow {
     pub(crate) fn lose(&mut self, packet: SimPacket) {
         let is_data = !packet.is_answer();
         self.rare.dropped[packet.color().index()] += u64::from(is_data);
-        self.datagrams.lose(packet.sequence(), is_data);
+        self.cargo.lose(packet.sequence(), is_data);
     }
 
     pub(crate) fn finish(self, looks: &Looks) -> FlowOutcome {
@@ -466,7 +489,7 @@ impl Flow {
         let new = self.counted().since(&self.rare.at_warmup);
         let bytes = |packets: u64| packets * u64::from(self.receiving.data_size);
         let bps = |packets: u64| bytes(packets) as f64 * 8.0 / end.since(begin).as_secs_f64();
-        let transit = self.datagrams.transit();
+        let transit = self.cargo.transit();
         FlowOutcome {
             started: self.rare.started,
             delivered_packets: new.delivered,
@@ -510,6 +533,10 @@ impl Counted {
 fn ends_of(spec: &FlowSpec) -> (Sender, Receiver, u16, u16) {
     let (data, answer) = spec.transport.packet_sizes();
     let (sender, receiver) = match &spec.transport {
+        TransportSpec::Tcp(params) if params.sack => (
+            Sender::Sack(Box::new(SackSender::new(params.clone(), spec.volume, spec.reserved))),
+            Receiver::Sack(Box::new(SackReceiver::new(params))),
+        ),
         TransportSpec::Tcp(params) => (
             Sender::Tcp(TcpSender::new(params.clone(), spec.volume, spec.reserved)),
             Receiver::Tcp(TcpReceiver::new(params)),
@@ -533,6 +560,19 @@ impl SendingHost {
         source.on_ack(expected, at);
         self.send(source, at, &mut way);
         self.schedule(source.wake(), way.events);
+    }
+
+    /// As [`act`](Self::act), for a sender with selective acknowledgements, out of the way of the others.
+    #[inline(never)]
+    fn act_selectively(
+        &mut self,
+        sender: &mut SackSender,
+        cargo: &mut Cargo,
+        number: u32,
+        at: Instant,
+        way: Way<'_>,
+    ) {
+        self.act(&mut Selective { sender, answers: cargo.of_answers() }, number, at, way);
     }
 
     /// Sends whatever the sender wants, marked, over the host's wire.

@@ -127,7 +127,7 @@ impl Traffic {
             Step::Shared(_) | Step::Metered(_) => unreachable!("links keep what comes to them"),
             Step::Observed => {
                 if let Some((control, member)) = flow.watched() {
-                    self.windows[control].on_ack(member, packet.sequence());
+                    self.windows[control].on_ack(member, flow.expected_by(packet.sequence()));
                 }
                 self.carry(packet.onward(), now);
             }

@@ -3,10 +3,9 @@
 //! A simulated packet carries one number. What else these transports write into a packet (timestamps, the sender's
 //! round-trip time, a report) stands here under that number while the packet is on its way.
 
-use std::collections::VecDeque;
-
 use perhop_core::{Context, Duration, Instant};
 
+use super::in_flight::InFlight;
 use super::rap::RapSender;
 use super::tfrc::{Report, TfrcReceiver, TfrcSender};
 use super::transit::TransitMeter;
@@ -167,12 +166,9 @@ impl Source for Carrying<'_> {
     }
 }
 
-/// What the packets of one flow carry while they are on their way, and how long they took. Nothing, if it is TCP.
+/// What the packets of one flow carry while they are on their way, and how long they took.
 #[derive(Clone, Debug)]
-pub struct Datagrams(Option<Box<Carried>>);
-
-#[derive(Clone, Debug)]
-struct Carried {
+pub struct Datagrams {
     data: InFlight<Envelope>,
     reports: InFlight<Report>,
     reported: u32,
@@ -181,32 +177,25 @@ struct Carried {
 }
 
 impl Datagrams {
-    /// For TCP, whose packets carry nothing besides their number.
-    pub const NONE: Self = Self(None);
-
     /// Nothing on its way. Transit times are measured over the packets that arrive within `window`.
     pub fn new(window: (Instant, Instant)) -> Self {
-        Self(Some(Box::new(Carried {
+        Self {
             data: InFlight::default(),
             reports: InFlight::default(),
             reported: 0,
             transit: TransitMeter::new(window),
-        })))
+        }
     }
 
-    fn carried(&mut self) -> &mut Carried {
-        self.0.as_mut().expect("flows of datagrams have it")
-    }
-
-    /// How long packets took, unless the flow is TCP.
-    pub fn transit(&self) -> Option<&TransitMeter> {
-        self.0.as_ref().map(|carried| &carried.transit)
+    /// How long packets took.
+    pub fn transit(&self) -> &TransitMeter {
+        &self.transit
     }
 
     /// The next packet of this sender, if it wants one on the wire now.
     fn transmit(&mut self, sender: &mut DatagramSender, cx: &mut Context<'_>) -> Option<Transmit> {
         let transmit = sender.transmit(cx)?;
-        self.carried().data.put(transmit.sequence, Envelope { sent: cx.now, rtt: sender.rtt() });
+        self.data.put(transmit.sequence, Envelope { sent: cx.now, rtt: sender.rtt() });
         Some(transmit)
     }
 
@@ -218,22 +207,21 @@ impl Datagrams {
         sequence: u32,
         arrival: Instant,
     ) -> Option<u32> {
-        let carried = self.carried();
-        let envelope = carried.data.take(sequence)?;
-        carried.transit.record(envelope.sent, arrival);
+        let envelope = self.data.take(sequence)?;
+        self.transit.record(envelope.sent, arrival);
         let answer = receiver.on_data(sequence, envelope, arrival)?;
-        Some(carried.post(answer))
+        Some(self.post(answer))
     }
 
     /// The number of the answer that is due by now, if one is.
     pub(super) fn wake(&mut self, receiver: &mut DatagramReceiver, now: Instant) -> Option<u32> {
-        receiver.on_wake(now).map(|answer| self.carried().post(answer))
+        receiver.on_wake(now).map(|answer| self.post(answer))
     }
 
     /// The answer of this number reaches the sender.
     fn answer(&mut self, sender: &mut DatagramSender, number: u32, now: Instant) {
         let answer = match sender {
-            DatagramSender::Tfrc(_) => self.carried().reports.take(number).map(Answer::Report),
+            DatagramSender::Tfrc(_) => self.reports.take(number).map(Answer::Report),
             DatagramSender::Udp(_) | DatagramSender::Rap(_) => Some(Answer::Echo(number)),
         };
         if let Some(answer) = answer {
@@ -243,15 +231,13 @@ impl Datagrams {
 
     /// A packet was dropped on its way.
     pub fn lose(&mut self, sequence: u32, is_data: bool) {
-        match &mut self.0 {
-            Some(carried) if is_data => carried.data.lose(sequence),
-            Some(carried) => carried.reports.lose(sequence),
-            None => {}
+        if is_data {
+            self.data.lose(sequence);
+        } else {
+            self.reports.lose(sequence);
         }
     }
-}
 
-impl Carried {
     /// The number under which an answer travels.
     fn post(&mut self, answer: Answer) -> u32 {
         let report = match answer {
@@ -262,63 +248,5 @@ impl Carried {
         self.reported = number.wrapping_add(1);
         self.reports.put(number, report);
         number
-    }
-}
-
-/// What is on its way, by the number of its packet. The packets of a flow keep their order.
-#[derive(Clone, Debug)]
-struct InFlight<T>(VecDeque<(u32, T)>);
-
-impl<T> Default for InFlight<T> {
-    fn default() -> Self {
-        Self(VecDeque::new())
-    }
-}
-
-impl<T> InFlight<T> {
-    /// Sends `content` under the next number.
-    fn put(&mut self, number: u32, content: T) {
-        self.0.push_back((number, content));
-    }
-
-    /// The packet of this number arrives. Those before it never will.
-    fn take(&mut self, number: u32) -> Option<T> {
-        let place = self.place(number)?;
-        self.0.drain(..place);
-        self.0.pop_front().map(|(_, content)| content)
-    }
-
-    /// The packet of this number was dropped.
-    fn lose(&mut self, number: u32) {
-        if let Some(place) = self.place(number) {
-            self.0.remove(place);
-        }
-    }
-
-    fn place(&self, number: u32) -> Option<usize> {
-        let first = self.0.front()?.0;
-        // Numbers start again at zero after the highest, so they are compared by their distance from the first.
-        self.0.binary_search_by_key(&number.wrapping_sub(first), |(n, _)| n.wrapping_sub(first)).ok()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_in_flight_is_found_by_number_and_forgotten_when_lost() {
-        let mut flight = InFlight::default();
-        let numbers = [u32::MAX - 1, u32::MAX, 0, 1, 2];
-        for number in numbers {
-            flight.put(number, number);
-        }
-        flight.lose(0);
-        flight.lose(7);
-        assert_eq!(flight.take(u32::MAX - 1), Some(u32::MAX - 1));
-        assert_eq!(flight.take(0), None, "it was dropped");
-        assert_eq!(flight.take(1), Some(1));
-        assert_eq!(flight.take(u32::MAX), None, "a later one has overtaken it");
-        assert_eq!((flight.take(2), flight.take(2)), (Some(2), None));
     }
 }

@@ -3,7 +3,9 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
+pub mod cargo;
 pub mod datagram;
+mod in_flight;
 mod pacing;
 pub mod rap;
 pub mod tcp;
@@ -11,7 +13,8 @@ pub mod tfrc;
 pub mod transit;
 pub mod udp;
 
-use datagram::{DatagramReceiver, DatagramSender, Datagrams};
+use cargo::Cargo;
+use datagram::{DatagramReceiver, DatagramSender};
 use perhop_core::control::Message;
 use perhop_core::{Color, Context, Instant};
 
@@ -61,7 +64,8 @@ impl SenderStatistics {
 /// What is asked of a sender for each acknowledgement. Work that does it is compiled for each kind of sender, so that which
 /// one it is is asked once.
 pub(crate) trait Source {
-    /// An acknowledgement came. TCP: every segment below `number` has arrived; else it is an answer of this number.
+    /// An acknowledgement came. TCP without selective acknowledgements: every segment below `number` has arrived; else it is
+    /// an answer of this number.
     fn on_ack(&mut self, number: u32, now: Instant);
     /// The next packet to put on the wire now; ask until there is none, whenever anything happened.
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit>;
@@ -100,8 +104,10 @@ impl Source for tcp::TcpSender {
 /// Any sender.
 #[derive(Clone, Debug)]
 pub enum Sender {
-    /// TCP Reno or `NewReno`.
+    /// TCP without selective acknowledgements.
     Tcp(tcp::TcpSender),
+    /// TCP with selective acknowledgements.
+    Sack(Box<tcp::SackSender>),
     /// Any that never sends a packet twice.
     Datagram(Box<DatagramSender>),
 }
@@ -111,6 +117,7 @@ impl Sender {
     pub fn start(&mut self, now: Instant) {
         match self {
             Self::Tcp(tcp) => tcp.start(),
+            Self::Sack(tcp) => tcp.start(),
             Self::Datagram(source) => source.start(now),
         }
     }
@@ -119,14 +126,17 @@ impl Sender {
     pub fn on_wake(&mut self, now: Instant) {
         match self {
             Self::Tcp(tcp) => tcp.on_wake(now),
+            Self::Sack(tcp) => tcp.on_wake(now),
             Self::Datagram(source) => source.on_wake(now),
         }
     }
 
     /// A control message came; one that it has no use for changes nothing.
     pub(crate) fn on_message(&mut self, message: &Message) {
-        if let Self::Tcp(tcp) = self {
-            Source::on_message(tcp, message);
+        match self {
+            Self::Tcp(tcp) => Source::on_message(tcp, message),
+            Self::Sack(tcp) => tcp.on_message(message),
+            Self::Datagram(_) => {}
         }
     }
 
@@ -135,6 +145,7 @@ impl Sender {
     pub fn wake(&self) -> Instant {
         match self {
             Self::Tcp(tcp) => tcp.wake(),
+            Self::Sack(tcp) => tcp.wake(),
             Self::Datagram(source) => source.wake(),
         }
     }
@@ -143,6 +154,7 @@ impl Sender {
     pub fn stop(&mut self) {
         match self {
             Self::Tcp(tcp) => tcp.stop(),
+            Self::Sack(tcp) => tcp.stop(),
             Self::Datagram(source) => source.stop(),
         }
     }
@@ -151,6 +163,7 @@ impl Sender {
     pub fn window(&self) -> Option<f64> {
         match self {
             Self::Tcp(tcp) => Some(tcp.window()),
+            Self::Sack(tcp) => Some(tcp.window()),
             Self::Datagram(_) => None,
         }
     }
@@ -159,6 +172,7 @@ impl Sender {
     pub fn sending_window(&self) -> Option<f64> {
         match self {
             Self::Tcp(tcp) => tcp.is_sending().then(|| tcp.window()),
+            Self::Sack(tcp) => tcp.is_sending().then(|| tcp.window()),
             Self::Datagram(_) => None,
         }
     }
@@ -167,6 +181,7 @@ impl Sender {
     pub fn smoothed_rtt(&self) -> Option<f64> {
         match self {
             Self::Tcp(tcp) => tcp.smoothed_rtt(),
+            Self::Sack(tcp) => tcp.smoothed_rtt(),
             Self::Datagram(source) => source.smoothed_rtt(),
         }
     }
@@ -175,6 +190,7 @@ impl Sender {
     pub fn acknowledged(&self) -> u64 {
         match self {
             Self::Tcp(tcp) => tcp.acknowledged(),
+            Self::Sack(tcp) => tcp.acknowledged(),
             Self::Datagram(_) => 0,
         }
     }
@@ -183,6 +199,7 @@ impl Sender {
     pub fn statistics(&self) -> SenderStatistics {
         match self {
             Self::Tcp(tcp) => tcp.statistics(),
+            Self::Sack(tcp) => tcp.statistics(),
             Self::Datagram(source) => source.statistics().clone(),
         }
     }
@@ -193,7 +210,8 @@ impl Sender {
 pub struct Received {
     /// Not seen before.
     pub first: bool,
-    /// Acknowledge now with this number: that of the segment expected next (TCP), or of an answer.
+    /// Acknowledge now with this number: that of the segment expected next (TCP without selective acknowledgements), or of an
+    /// answer.
     pub ack: Option<u32>,
 }
 
@@ -202,6 +220,8 @@ pub struct Received {
 pub enum Receiver {
     /// TCP: cumulative acknowledgements.
     Tcp(tcp::TcpReceiver),
+    /// TCP: selective acknowledgements.
+    Sack(Box<tcp::SackReceiver>),
     /// Any of a sender that never sends a packet twice.
     Datagram(DatagramReceiver),
 }
@@ -209,20 +229,22 @@ pub enum Receiver {
 impl Receiver {
     /// A data packet came.
     #[inline(always)]
-    pub fn on_data(&mut self, sequence: u32, now: Instant, datagrams: &mut Datagrams) -> Received {
+    pub fn on_data(&mut self, sequence: u32, now: Instant, cargo: &mut Cargo) -> Received {
         match self {
             Self::Tcp(tcp) => tcp.on_data(sequence, now),
+            Self::Sack(tcp) => tcp.on_data(sequence, now, cargo.of_answers()),
             Self::Datagram(receiver) => {
-                Received { first: true, ack: datagrams.receive(receiver, sequence, now) }
+                Received { first: true, ack: cargo.of_datagrams().receive(receiver, sequence, now) }
             }
         }
     }
 
     /// The number of the acknowledgement that is due by `now`, if one is.
-    pub fn on_wake(&mut self, now: Instant, datagrams: &mut Datagrams) -> Option<u32> {
+    pub fn on_wake(&mut self, now: Instant, cargo: &mut Cargo) -> Option<u32> {
         match self {
             Self::Tcp(tcp) => tcp.on_wake(now),
-            Self::Datagram(receiver) => datagrams.wake(receiver, now),
+            Self::Sack(tcp) => tcp.on_wake(now, cargo.of_answers()),
+            Self::Datagram(receiver) => cargo.of_datagrams().wake(receiver, now),
         }
     }
 
@@ -231,6 +253,7 @@ impl Receiver {
     pub fn wake(&self) -> Instant {
         match self {
             Self::Tcp(tcp) => tcp.wake(),
+            Self::Sack(tcp) => tcp.wake(),
             Self::Datagram(receiver) => receiver.wake(),
         }
     }

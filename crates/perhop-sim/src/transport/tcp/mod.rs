@@ -1,11 +1,24 @@
-//! TCP Reno and `NewReno`, in whole segments (RFC 5681, 6582, 6298, 3042).
+//! TCP, in whole segments: Reno and `NewReno` (RFC 5681, 6582, 6298, 3042), selective acknowledgements (RFC 2018, 6675), PRR
+//! (RFC 9937) and CUBIC (RFC 9438).
 
+mod answers;
+mod congestion;
+mod cubic;
 mod params;
+mod prr;
 mod receiver;
 mod rto;
+mod sack_receiver;
+mod sack_sender;
+mod scoreboard;
 mod sender;
 
+pub use answers::Answers;
+pub use congestion::Congestion;
 pub use params::{TcpParams, Variant};
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;
+pub use sack_receiver::SackReceiver;
+pub use sack_sender::SackSender;
+pub(crate) use sack_sender::Selective;
 pub use sender::TcpSender;

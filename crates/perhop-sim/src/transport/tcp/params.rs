@@ -2,10 +2,14 @@
 //!
 //! Defaults are those of the papers' period (ns-2 of 1998 to 2000), except where a comment says otherwise.
 
+use perhop_core::table::nested;
 use perhop_core::units::{Packets, UnitError};
 use perhop_core::{Bytes, Duration};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::Congestion;
 
 /// How losses are recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,11 +23,22 @@ pub enum Variant {
     /// packet the whole window (Yeom & Reddy 1999, figure 7).
     #[serde(rename = "two-windows")]
     TwoWindows,
+    /// What a Linux sender and receiver do by default, as far as it is modelled: a preset for the keys that are not given.
+    /// It stands for `sack`, `prr`, `byte-counting`, `handshake` and `limited-transmit` = true, `congestion = "cubic"`,
+    /// `initial-window = "10p"`, `delayed-ack = "40ms"`, `quick-acks = "16p"`, `tick = "1us"`, `initial-rto = "1s"`,
+    /// `min-rto = "200ms"` and `max-rto = "120s"`. Give `congestion = "reno"` beside it for Linux's Reno; without `sack` (and
+    /// `prr`) losses are recovered as by `newreno`. Sizes are not part of it: on Ethernet take `packet = "1500B"` and
+    /// `ack = "52B"`, and as `window` the segments that the socket's buffer holds. Not modelled: RACK and tail loss probes
+    /// (RFC 8985; a retransmission that is lost again waits for the timeout), undoing a reduction that was in vain, pacing,
+    /// segments in bunches (TSO, GRO), `HyStart`, windows that tune themselves, and the floor of 200 ms under the
+    /// timeout's part for variation (here it is one under the whole timeout).
+    Linux,
 }
 
-/// A TCP connection. Defaults are those of the papers' period.
+/// A TCP connection. Defaults are those of the papers' period; `tcp = "linux"` has others.
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the format, and they are independent")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub struct TcpParams {
     /// How losses are recovered.
     pub tcp: Variant,
@@ -57,12 +72,32 @@ pub struct TcpParams {
     /// How long an in-order segment may wait for a second one before it is acknowledged; `0s` acknowledges each at once.
     #[serde(default)]
     pub delayed_ack: Duration,
+    /// With `delayed-ack`: this many segments are acknowledged at once before the first one waits, as by Linux's quick mode,
+    /// which has 16.
+    #[serde(default = "none")]
+    pub quick_acks: Packets,
     /// Exchange a SYN before the first data.
     #[serde(default)]
     pub handshake: bool,
     /// Send a new segment on each of the first two duplicate acknowledgements (RFC 3042).
     #[serde(default)]
     pub limited_transmit: bool,
+    /// Selective acknowledgements: the receiver reports up to three ranges that it holds (RFC 2018), the sender recovers
+    /// by them (RFC 6675), whatever `tcp` says of recovery. Acknowledgements keep the size `ack`.
+    #[serde(default)]
+    pub sack: bool,
+    /// With `sack`: in a recovery the window shrinks in proportion to what is delivered (Proportional Rate Reduction,
+    /// RFC 9937) in place of all at once.
+    #[serde(default)]
+    pub prr: bool,
+    /// How the window grows beyond the slow-start threshold, and how far a loss lowers it. A key of its own, as on Linux and
+    /// in RFC 9438: it goes with every way to recover from losses, except that `two-windows` has its own.
+    #[serde(default)]
+    pub congestion: Congestion,
+    /// The window grows by the segments that are acknowledged, not by acknowledgements, which makes up for those that were
+    /// delayed (RFC 3465, without its limit L, as Linux does). CUBIC always counts so.
+    #[serde(default)]
+    pub byte_counting: bool,
     /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects.
     #[serde(default)]
     pub send_jitter: Duration,
@@ -79,6 +114,9 @@ const fn window() -> Packets {
 }
 const fn initial_window() -> Packets {
     Packets::new(1)
+}
+const fn none() -> Packets {
+    Packets::new(0)
 }
 const fn tick() -> Duration {
     Duration::from_millis(10)
@@ -99,7 +137,7 @@ const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
 impl TcpParams {
     /// The defaults for a variant.
     pub const fn new(tcp: Variant) -> Self {
-        Self {
+        let of_the_period = Self {
             tcp,
             packet: packet(),
             ack: ack(),
@@ -111,9 +149,33 @@ impl TcpParams {
             initial_rto: initial_rto(),
             max_rto: max_rto(),
             delayed_ack: Duration::ZERO,
+            quick_acks: none(),
             handshake: false,
             limited_transmit: false,
+            sack: false,
+            prr: false,
+            congestion: Congestion::Reno,
+            byte_counting: false,
             send_jitter: Duration::ZERO,
+        };
+        match tcp {
+            Variant::Reno | Variant::NewReno | Variant::TwoWindows => of_the_period,
+            Variant::Linux => Self {
+                initial_window: Packets::new(10),
+                tick: Duration::from_nanos(1000),
+                min_rto: Duration::from_millis(200),
+                initial_rto: Duration::from_secs(1),
+                max_rto: Duration::from_secs(120),
+                delayed_ack: Duration::from_millis(40),
+                quick_acks: Packets::new(16),
+                handshake: true,
+                limited_transmit: true,
+                sack: true,
+                prr: true,
+                congestion: Congestion::Cubic,
+                byte_counting: true,
+                ..of_the_period
+            },
         }
     }
 
@@ -149,6 +211,75 @@ impl TcpParams {
         if self.min_rto > self.max_rto {
             return refuse("min-rto", "min-rto is above max-rto");
         }
+        if self.quick_acks.get() > u64::from(u16::MAX) {
+            return refuse("quick-acks", "at most 65535p are acknowledged at once");
+        }
+        if self.prr && !self.sack {
+            return refuse("prr", "it paces the recovery of `sack`; set that to true, or this to false");
+        }
+        if self.tcp == Variant::TwoWindows && self.congestion != Congestion::Reno {
+            return refuse(
+                "congestion",
+                "two-windows TCP has a rule of its own for losses; leave this key out",
+            );
+        }
         Ok(())
+    }
+}
+
+impl Serialize for TcpParams {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+/// What a table leaves out of `tcp = "linux"` is filled in from [`TcpParams::new`], before the keys are read one by one.
+impl<'de> Deserialize<'de> for TcpParams {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut table = Map::deserialize(deserializer)?;
+        if table.get("tcp").is_some_and(|tcp| tcp == "linux")
+            && let Ok(Value::Object(preset)) = serde_json::to_value(Self::new(Variant::Linux))
+        {
+            for (key, value) in preset {
+                table.entry(key).or_insert(value);
+            }
+        }
+        nested(Value::Object(table), |table| Some(Self::deserialize(table))).expect("always read")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(table: &str) -> TcpParams {
+        serde_json::from_str(table).unwrap()
+    }
+
+    #[test]
+    fn linux_stands_for_what_its_documentation_says() {
+        let by_hand = read(
+            r#"{"tcp": "newreno", "sack": true, "prr": true, "byte-counting": true, "handshake": true,
+                "limited-transmit": true, "congestion": "cubic", "initial-window": "10p", "delayed-ack": "40ms",
+                "quick-acks": "16p", "tick": "1us", "initial-rto": "1s", "min-rto": "200ms", "max-rto": "120s"}"#,
+        );
+        assert_eq!(read(r#"{"tcp": "linux"}"#), TcpParams { tcp: Variant::Linux, ..by_hand });
+    }
+
+    #[test]
+    fn a_key_that_is_given_wins_over_the_preset_and_survives_a_round_trip() {
+        let params = read(r#"{"tcp": "linux", "congestion": "reno", "sack": false, "prr": false}"#);
+        assert_eq!((params.congestion, params.sack), (Congestion::Reno, false));
+        assert_eq!(read(&serde_json::to_string(&params).unwrap()), params);
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit_together() {
+        for (table, key) in [
+            (r#"{"tcp": "newreno", "prr": true}"#, "prr"),
+            (r#"{"tcp": "two-windows", "congestion": "cubic"}"#, "congestion"),
+        ] {
+            assert_eq!(read(table).check().unwrap_err().0, key);
+        }
     }
 }

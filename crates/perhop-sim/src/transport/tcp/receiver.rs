@@ -13,9 +13,13 @@ pub struct TcpReceiver {
     expected: u32,
     highest: u32,
     /// Bit `n mod length` for each segment n in expected..expected + length that has come.
-    early: Vec<u64>,
+    early: Box<[u64]>,
     delay: Duration,
     due: Instant,
+    /// How many segments are acknowledged at once before the first one waits.
+    quick: u16,
+    /// In-order segments wait.
+    delays: bool,
 }
 
 impl TcpReceiver {
@@ -25,10 +29,17 @@ impl TcpReceiver {
         Self {
             expected: 0,
             highest: 0,
-            early: vec![0; words],
+            early: vec![0; words].into(),
             delay: params.delayed_ack,
             due: Instant::NEVER,
+            quick: params.quick_acks.get() as u16,
+            delays: !params.delayed_ack.is_zero(),
         }
+    }
+
+    /// The first segment that has not come.
+    pub(super) fn expected(&self) -> u32 {
+        self.expected
     }
 
     fn slot(&self, sequence: u32) -> (usize, u64) {
@@ -73,8 +84,12 @@ impl TcpReceiver {
     }
 
     fn acknowledge_in_order(&mut self, now: Instant) -> Option<u32> {
-        if self.delay.is_zero() || self.due != Instant::NEVER {
+        if !self.delays || self.due != Instant::NEVER {
             self.due = Instant::NEVER;
+            return Some(self.expected);
+        }
+        if self.quick > 0 {
+            self.quick -= 1;
             return Some(self.expected);
         }
         self.due = now + self.delay;

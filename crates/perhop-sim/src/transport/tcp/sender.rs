@@ -19,7 +19,8 @@
 
 use perhop_core::{Bitrate, Bytes, Color, Context, Duration, Instant};
 
-use super::{RtoEstimator, TcpParams, Variant};
+use super::congestion::CongestionAvoidance;
+use super::{Congestion, RtoEstimator, TcpParams, Variant};
 use crate::transport::{SenderStatistics, Transmit};
 
 /// One connection's sending side.
@@ -29,29 +30,29 @@ use crate::transport::{SenderStatistics, Transmit};
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct TcpSender {
-    acked: u32,
-    next: u32,
+    pub(super) acked: u32,
+    pub(super) next: u32,
     /// One past the highest segment ever sent.
-    highest: u32,
-    duplicates: u32,
-    cwnd: f64,
-    ssthresh: f64,
-    expiry: Instant,
+    pub(super) highest: u32,
+    pub(super) duplicates: u32,
+    pub(super) cwnd: f64,
+    pub(super) ssthresh: f64,
+    pub(super) expiry: Instant,
     /// The retransmission timeout now in force.
-    timeout: Duration,
+    pub(super) timeout: Duration,
     /// The segment whose round trip is being measured, and when it was sent.
-    timed: Option<u32>,
+    pub(super) timed: Option<u32>,
     timed_at: Instant,
     /// Segments known to have left the network during fast recovery.
     inflation: u32,
     /// How many segments may be unacknowledged, by both windows.
     limit: u32,
     /// The receiver's window in segments.
-    window: u32,
+    pub(super) window: u32,
     /// A segment to send whatever the window says: a retransmission, or a new one by limited transmit.
-    urgent: Option<u32>,
+    pub(super) urgent: Option<u32>,
     /// One past the last segment that the application has.
-    end: u32,
+    pub(super) end: u32,
     /// What had been sent when the last recovery or timeout began.
     recover: u32,
     jitter: Instant,
@@ -60,24 +61,34 @@ pub struct TcpSender {
     packet: u16,
     variant: Variant,
     recovering: Option<Recovery>,
-    started: bool,
-    /// The random time is over: send while the window is open.
-    released: bool,
-    /// New data waits for a random time.
-    jitters: bool,
+    pub(super) started: bool,
+    release: Release,
     handshake: bool,
-    rare: Box<Rare>,
+    /// The window grows by acknowledgements, as Reno's.
+    counts_acks: bool,
+    pub(super) rare: Box<Rare>,
 }
 
 /// What a sender touches once a round trip or less.
 #[derive(Clone, Debug)]
-struct Rare {
+pub(super) struct Rare {
     rto: RtoEstimator,
+    congestion: CongestionAvoidance,
     /// Reserved rate in bit/s, and the color of each segment sent (two-windows TCP).
     reserved: f64,
     colors: Vec<Color>,
-    params: TcpParams,
-    statistics: SenderStatistics,
+    pub(super) params: TcpParams,
+    pub(super) statistics: SenderStatistics,
+}
+
+/// Whether new data waits for a random time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Release {
+    /// Never.
+    Always,
+    Waits,
+    /// It is over: send while the window is open.
+    Released,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,18 +126,22 @@ impl TcpSender {
             jitter: Instant::NEVER,
             sent: 0,
             packet: params.packet.get() as u16,
-            variant: params.tcp,
+            variant: match params.tcp {
+                Variant::Linux => Variant::NewReno,
+                variant => variant,
+            },
             recovering: None,
             started: false,
-            released: false,
-            jitters: !params.send_jitter.is_zero(),
+            release: if params.send_jitter.is_zero() { Release::Always } else { Release::Waits },
             handshake: params.handshake,
+            counts_acks: params.congestion == Congestion::Reno && !params.byte_counting,
             rare: Box::new(Rare {
                 rto,
+                congestion: params.congestion.into(),
                 reserved: reserved.map_or(0.0, |rate| rate.as_bps() as f64),
                 colors: match params.tcp {
                     Variant::TwoWindows => vec![Color::Yellow; (params.window.get() + 2) as usize],
-                    Variant::Reno | Variant::NewReno => Vec::new(),
+                    Variant::Reno | Variant::NewReno | Variant::Linux => Vec::new(),
                 },
                 params,
                 statistics: SenderStatistics::default(),
@@ -190,16 +205,42 @@ impl TcpSender {
             self.inflation = 0;
             self.cwnd = self.ssthresh;
         }
+        let acked = expected - self.acked;
+        self.take_new_ack(expected, acked, now);
+    }
+
+    /// Moves on to `expected`, and lets the window grow by an acknowledgement, or by the `delivered` segments that it tells of.
+    #[inline(always)]
+    pub(super) fn take_new_ack(&mut self, expected: u32, delivered: u32, now: Instant) {
         let opens = self.handshake && self.acked == 0;
         self.duplicates = 0;
         self.advance(expected, now);
         self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
         if opens {
             self.cwnd = self.rare.params.initial_window.get() as f64;
-        } else {
+        } else if self.counts_acks {
             let gain = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
             self.cwnd = (self.cwnd + gain).min(f64::from(self.window));
+        } else {
+            self.grow(delivered, now);
         }
+    }
+
+    /// Slow start up to the threshold, by segments (RFC 3465, without its limit L); what is left goes to congestion avoidance.
+    #[inline(never)]
+    fn grow(&mut self, delivered: u32, now: Instant) {
+        let slow = f64::from(delivered).min((self.ssthresh - self.cwnd).max(0.0));
+        let left = f64::from(delivered) - slow;
+        self.cwnd += slow;
+        if left > 0.0 {
+            self.cwnd = match &mut self.rare.congestion {
+                CongestionAvoidance::Reno => self.cwnd + left / self.cwnd,
+                CongestionAvoidance::Cubic(cubic) => {
+                    cubic.increase(self.cwnd, left, now, self.rare.rto.smoothed().unwrap_or(0.0))
+                }
+            };
+        }
+        self.cwnd = self.cwnd.min(f64::from(self.window));
     }
 
     /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was acknowledged.
@@ -222,7 +263,7 @@ impl TcpSender {
     }
 
     /// Moves the left edge and takes a round-trip sample if the timed segment is covered (Karn: one sent once).
-    fn advance(&mut self, expected: u32, now: Instant) {
+    pub(super) fn advance(&mut self, expected: u32, now: Instant) {
         self.acked = expected;
         self.next = self.next.max(expected);
         if self.timed.is_some_and(|sequence| expected > sequence) {
@@ -231,7 +272,7 @@ impl TcpSender {
     }
 
     #[inline(never)]
-    fn sample(&mut self, now: Instant) {
+    pub(super) fn sample(&mut self, now: Instant) {
         self.timed = None;
         let Rare { rto, statistics, .. } = &mut *self.rare;
         rto.sample(self.timed_at, now);
@@ -273,15 +314,20 @@ impl TcpSender {
         self.urgent = Some(self.acked);
     }
 
-    /// A segment was lost: the threshold falls to half of the window, or of what is beyond the reserved window.
-    fn decrease(&mut self) {
+    /// A segment was lost: the threshold falls to half of the window, or of what is beyond the reserved window, or to what
+    /// CUBIC leaves of it.
+    pub(super) fn decrease(&mut self) {
         let window = self.cwnd.min(f64::from(self.window));
         let kept = if self.variant == Variant::TwoWindows && self.color_of(self.acked) != Color::Green {
             self.reserved_window().min(window)
         } else {
             0.0
         };
-        self.ssthresh = (kept + (window - kept) / 2.0).max(2.0);
+        let left = match &mut self.rare.congestion {
+            CongestionAvoidance::Reno => kept + (window - kept) / 2.0,
+            CongestionAvoidance::Cubic(cubic) => cubic.decrease(window),
+        };
+        self.ssthresh = left.max(2.0);
     }
 
     /// rwnd = round-trip time x reserved rate, in segments.
@@ -311,14 +357,25 @@ impl TcpSender {
     }
 
     pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
-        if now >= self.jitter {
-            self.jitter = Instant::NEVER;
-            self.released = true;
-        }
-        if now >= self.expiry {
-            self.on_timeout(now);
+        if self.expires(now) {
+            // Back to the first segment that is not acknowledged.
+            self.urgent = Some(self.acked);
+            self.next = self.acked + 1;
         }
         self.limit = self.allowed();
+    }
+
+    /// The time named by [`wake`](Self::wake) has come; says whether the retransmission timer expired.
+    pub(super) fn expires(&mut self, now: Instant) -> bool {
+        if now >= self.jitter {
+            self.jitter = Instant::NEVER;
+            self.release = Release::Released;
+        }
+        let expires = now >= self.expiry;
+        if expires {
+            self.on_timeout(now);
+        }
+        expires
     }
 
     /// RFC 6298, section 5, and RFC 5681, section 3.1: back to one segment.
@@ -327,6 +384,9 @@ impl TcpSender {
         // Segments that left the network during a recovery are no part of the window that is halved.
         self.inflation = 0;
         self.decrease();
+        if let CongestionAvoidance::Cubic(cubic) = &mut self.rare.congestion {
+            cubic.on_timeout();
+        }
         self.cwnd = 1.0;
         self.duplicates = 0;
         self.recovering = None;
@@ -334,8 +394,6 @@ impl TcpSender {
         self.timed = None;
         self.rare.rto.back_off();
         self.timeout = self.rare.rto.timeout();
-        self.urgent = Some(self.acked);
-        self.next = self.acked + 1;
         self.expiry = now + self.timeout;
     }
 
@@ -355,8 +413,8 @@ impl TcpSender {
 
     /// With a send jitter, new data waits for its random time; what the window then allows goes out together.
     #[inline(always)]
-    fn may_send_yet(&mut self, cx: &mut Context<'_>) -> bool {
-        let may = !self.jitters || self.released;
+    pub(super) fn may_send_yet(&mut self, cx: &mut Context<'_>) -> bool {
+        let may = self.release != Release::Waits;
         if !may {
             self.draw_jitter(cx);
         }
@@ -380,12 +438,22 @@ impl TcpSender {
     #[inline(always)]
     fn may_send(&mut self) -> bool {
         let may = self.next - self.acked < self.limit && self.next < self.end;
-        self.released &= may;
+        if !may {
+            self.hold();
+        }
         may
     }
 
+    /// The window is shut: what it lets out next waits anew.
     #[inline(always)]
-    fn send(&mut self, sequence: u32, now: Instant) -> Transmit {
+    pub(super) fn hold(&mut self) {
+        if self.release == Release::Released {
+            self.release = Release::Waits;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn send(&mut self, sequence: u32, now: Instant) -> Transmit {
         let again = sequence < self.highest;
         if !again {
             self.highest = sequence + 1;

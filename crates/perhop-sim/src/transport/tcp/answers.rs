@@ -1,0 +1,49 @@
+//! What acknowledgements with selective acknowledgement carry (RFC 2018).
+
+use crate::transport::in_flight::InFlight;
+
+/// How many ranges an acknowledgement has room for beside a timestamp (RFC 2018, section 3).
+pub(super) const MOST_BLOCKS: usize = 3;
+
+/// A range of segments: the first, and one past the last.
+pub(super) type Block = (u32, u32);
+
+/// An acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// Every segment below has arrived.
+    pub(super) expected: u32,
+    /// Ranges that arrived beyond it, what came last first. One that ends where it begins is none.
+    pub(super) blocks: [Block; MOST_BLOCKS],
+}
+
+/// The acknowledgements of one flow that are on their way, each under a number of its own: several may ask for the same
+/// segment.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    on_the_way: InFlight<Answer>,
+    next: u32,
+}
+
+impl Answers {
+    /// Sends an acknowledgement; returns its number.
+    pub(super) fn post(&mut self, answer: Answer) -> u32 {
+        let number = self.next;
+        self.next = number.wrapping_add(1);
+        self.on_the_way.put(number, answer);
+        number
+    }
+
+    /// The acknowledgement of this number arrives; none, if a later one has overtaken it.
+    pub(super) fn take(&mut self, number: u32) -> Option<Answer> {
+        self.on_the_way.take(number)
+    }
+
+    pub(in crate::transport) fn expected(&self, number: u32) -> u32 {
+        self.on_the_way.get(number).map_or(0, |answer| answer.expected)
+    }
+
+    pub(in crate::transport) fn lose(&mut self, number: u32) {
+        self.on_the_way.lose(number);
+    }
+}

@@ -1,0 +1,195 @@
+//! CUBIC: RFC 9438, with C = 0.4 and beta = 0.7.
+//!
+//! Results must be the same on every machine, so there is no libm here: K is a cube root by Newton's method in IEEE
+//! arithmetic (Linux has one in integers), in a fixed number of steps.
+//!
+//! ## Deviations
+//! - Windows are those of [`TcpSender`](super::TcpSender): whole segments count, the window at a loss is cwnd, not the flight
+//!   size (section 4.6).
+//! - An acknowledgement of several segments follows the target as if they had been acknowledged one by one (Linux); by
+//!   section 4.4, which knows no delayed ones, it would follow it once.
+//! - Times without data (section 5.8) are not told from others.
+//! - No undoing of reductions that were in vain (section 4.9).
+
+use perhop_core::Instant;
+
+/// The constant C: how steep the function is, in segments per cubic second.
+const C: f64 = 0.4;
+/// beta: what a loss leaves of the window.
+const BETA: f64 = 0.7;
+/// alpha: additive increase that gets as much as Reno with that decrease (section 4.3, figure 4).
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// What CUBIC remembers. Windows in segments, times in seconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cubic {
+    /// `W_max`: the plateau. Zero before the first loss, and after a timeout.
+    plateau: f64,
+    /// K: when the function reaches it.
+    reach: f64,
+    /// When this congestion avoidance began.
+    epoch: Option<Instant>,
+    /// `W_est`: the window that Reno would have.
+    reno: f64,
+    /// `cwnd_prior`: the window before the last reduction.
+    prior: f64,
+}
+
+impl Cubic {
+    /// The window after `acked` segments were acknowledged at `now`, in congestion avoidance (sections 4.2 to 4.5).
+    pub(super) fn increase(&mut self, window: f64, acked: f64, now: Instant, rtt: f64) -> f64 {
+        let epoch = self.epoch.unwrap_or_else(|| self.begin(window, now));
+        let time = now.since(epoch).as_secs_f64();
+        let alpha = if self.reno < self.prior { ALPHA } else { 1.0 };
+        self.reno += alpha * acked / window;
+        if self.at(time) < self.reno {
+            return self.reno.max(window);
+        }
+        let target = self.at(time + rtt).clamp(window, 1.5 * window);
+        window + (target - window) * (acked / window).min(1.0)
+    }
+
+    /// The threshold after a loss with this window (sections 4.6 and 4.7, fast convergence).
+    pub(super) fn decrease(&mut self, window: f64) -> f64 {
+        self.plateau = if window < self.plateau { window * (1.0 + BETA) / 2.0 } else { window };
+        self.prior = window;
+        self.epoch = None;
+        window * BETA
+    }
+
+    /// The loss was found by a timeout: the next congestion avoidance starts from its own window (section 4.8).
+    pub(super) fn on_timeout(&mut self) {
+        self.plateau = 0.0;
+    }
+
+    fn begin(&mut self, window: f64, now: Instant) -> Instant {
+        self.plateau = self.plateau.max(window);
+        self.reach = cube_root((self.plateau - window) / C);
+        self.reno = window;
+        self.epoch = Some(now);
+        now
+    }
+
+    /// `W_cubic` (figure 1).
+    fn at(&self, time: f64) -> f64 {
+        let away = time - self.reach;
+        C * away * away * away + self.plateau
+    }
+}
+
+/// The cube root of a number that is zero or far from the limits of the format, to the last digit or two.
+fn cube_root(x: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    // A third of the exponent is within 6 % of the root; each step squares the error.
+    let mut root = f64::from_bits(x.to_bits() / 3 + (0x2a9f_7893 << 32));
+    for _ in 0..5 {
+        root -= (root - x / (root * root)) / 3.0;
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    #[track_caller]
+    fn assert_close(ours: f64, by_hand: f64) {
+        assert!((ours - by_hand).abs() < 1e-9 * by_hand.abs().max(1.0), "{ours} is not {by_hand}");
+    }
+
+    #[test]
+    fn k_and_the_window_by_hand() {
+        let mut cubic = Cubic::default();
+        // A loss at 1000 segments leaves 700, and K = cbrt(300 / 0.4) = cbrt(750) s.
+        assert_close(cubic.decrease(1000.0), 700.0);
+        // At first Reno's estimate is ahead, by 9/17 of a segment a window.
+        let first = 700.0 + 9.0 / 17.0 / 700.0;
+        assert_close(cubic.increase(700.0, 1.0, at(5000), 0.1), first);
+        let k = 9.085_602_964_160_698;
+        assert_close(cubic.reach, k);
+        // After 0.1 s the target is W(0.2 s) = 0.4 (0.2 - K)^3 + 1000 = 719.4, of which one acknowledgement gives 1/700.
+        let target = 0.4 * (0.2 - k) * (0.2 - k) * (0.2 - k) + 1000.0;
+        assert!((target - 719.4).abs() < 0.1);
+        assert_close(cubic.increase(first, 1.0, at(5100), 0.1), first + (target - first) / first);
+        // Back at the plateau after K, and convex beyond: 0.4 x 1 s^3 more.
+        assert_close(cubic.at(k), 1000.0);
+        assert_close(cubic.at(k + 1.0), 1000.4);
+        assert_close(cubic.at(k - 2.0), 1000.0 - 3.2);
+    }
+
+    #[test]
+    fn fast_convergence_and_the_limit_of_growth() {
+        let mut cubic = Cubic::default();
+        cubic.decrease(1000.0);
+        // A second loss below the plateau: W_max = 800 x 1.7 / 2 = 680.
+        assert_close(cubic.decrease(800.0), 560.0);
+        assert_close(cubic.plateau, 680.0);
+        // A loss above it: W_max is the window.
+        cubic.decrease(900.0);
+        assert_close(cubic.plateau, 900.0);
+        // Long after, the target is 1.5 windows: of 100 segments acknowledged in a window of 900, 450/9 more.
+        cubic.increase(630.0, 1.0, at(0), 0.1);
+        assert_close(cubic.increase(900.0, 100.0, at(100_000), 0.1), 950.0);
+    }
+
+    #[test]
+    fn small_windows_grow_like_renos() {
+        // 10 segments, 7 after the loss: K = cbrt(3/0.4) = 1.957 s. Reno's estimate gains 9/17 a window, and a whole segment
+        // once it is at 10.
+        let mut cubic = Cubic::default();
+        assert_close(cubic.decrease(10.0), 7.0);
+        assert_close(cubic.increase(7.0, 7.0, at(0), 0.01), 7.0 + 9.0 / 17.0);
+        assert_close(cubic.increase(7.0 + 9.0 / 17.0, 0.0, at(10), 0.01), 7.0 + 9.0 / 17.0);
+        cubic.reno = 10.0;
+        assert_close(cubic.increase(10.0, 5.0, at(20), 0.01), 10.5);
+    }
+
+    #[test]
+    fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
+        let mut cubic = Cubic::default();
+        let threshold = cubic.decrease(100.0);
+        cubic.on_timeout();
+        cubic.increase(threshold, 1.0, at(0), 0.1);
+        assert_eq!((cubic.plateau, cubic.reach), (threshold, 0.0));
+        assert_close(cubic.at(1.0), threshold + 0.4);
+    }
+
+    #[test]
+    fn cube_roots_of_cubes() {
+        assert_eq!(cube_root(0.0), 0.0);
+        assert_eq!([1.0, 8.0, 27.0, 1e6].map(cube_root), [1.0, 2.0, 3.0, 100.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_cube_root_cubed_is_the_number(x in 1e-9_f64..1e9) {
+            let root = cube_root(x);
+            prop_assert!((root * root * root / x - 1.0).abs() < 1e-14);
+        }
+
+        #[test]
+        fn the_window_never_falls_and_grows_by_half_at_most(
+            steps in prop::collection::vec((0_u64..400, 1_u32..20, any::<bool>()), 1..60),
+        ) {
+            let (mut cubic, mut window, mut now) = (Cubic::default(), 20.0, 0);
+            for (millis, acked, loses) in steps {
+                now += millis;
+                if loses {
+                    window = cubic.decrease(window).max(2.0);
+                } else {
+                    let grown = cubic.increase(window, f64::from(acked), at(now), 0.1);
+                    let most = window * 1.5 + f64::from(acked) / window;
+                    prop_assert!(grown >= window && grown <= most.max(cubic.reno), "{window} {grown}");
+                    window = grown;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The receiver with selective acknowledgements: RFC 2018, sections 3 and 4.
+
+use perhop_core::Instant;
+
+use super::answers::{Answer, Answers, Block, MOST_BLOCKS};
+use super::{TcpParams, TcpReceiver};
+use crate::transport::Received;
+
+/// A receiver that reports which ranges beyond a gap it holds.
+///
+/// ## Deviations
+/// - It does not report segments that came twice (RFC 2883).
+#[derive(Clone, Debug)]
+pub struct SackReceiver {
+    tcp: TcpReceiver,
+    /// What it holds beyond the first gap; what came last first, so that each is reported in several acknowledgements.
+    held: Vec<Block>,
+}
+
+impl SackReceiver {
+    /// A receiver of these parameters that has nothing.
+    pub fn new(params: &TcpParams) -> Self {
+        Self { tcp: TcpReceiver::new(params), held: Vec::new() }
+    }
+
+    /// A segment came; the answer is on its way under the number that is returned.
+    #[inline(never)]
+    pub(in crate::transport) fn on_data(
+        &mut self,
+        sequence: u32,
+        now: Instant,
+        answers: &mut Answers,
+    ) -> Received {
+        let Received { first, ack } = self.tcp.on_data(sequence, now);
+        if first {
+            self.hold(sequence);
+        } else if let Some(place) =
+            self.held.iter().position(|&(begin, end)| (begin..end).contains(&sequence))
+        {
+            self.held[..=place].rotate_right(1);
+        }
+        Received { first, ack: ack.map(|expected| answers.post(self.answer(expected))) }
+    }
+
+    pub(in crate::transport) fn on_wake(&mut self, now: Instant, answers: &mut Answers) -> Option<u32> {
+        let expected = self.tcp.on_wake(now)?;
+        Some(answers.post(self.answer(expected)))
+    }
+
+    pub(in crate::transport) fn wake(&self) -> Instant {
+        self.tcp.wake()
+    }
+
+    /// Notes a new segment, and forgets what is in order by now.
+    fn hold(&mut self, sequence: u32) {
+        let expected = self.tcp.expected();
+        if sequence < expected {
+            self.held.retain(|&(begin, _)| begin >= expected);
+            return;
+        }
+        let (mut begin, mut end) = (sequence, sequence + 1);
+        self.held.retain(|block| {
+            let (before, after) = (block.1 == sequence, block.0 == sequence + 1);
+            if before {
+                begin = block.0;
+            }
+            if after {
+                end = block.1;
+            }
+            !before && !after
+        });
+        self.held.insert(0, (begin, end));
+    }
+
+    fn answer(&self, expected: u32) -> Answer {
+        let mut blocks = [(0, 0); MOST_BLOCKS];
+        for (place, block) in blocks.iter_mut().zip(&self.held) {
+            *place = *block;
+        }
+        Answer { expected, blocks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    struct Wire {
+        receiver: SackReceiver,
+        answers: Answers,
+    }
+
+    impl Wire {
+        fn new(extra: &str) -> Self {
+            let params = format!(r#"{{"tcp": "newreno", "window": "100p", "sack": true {extra}}}"#);
+            let params = serde_json::from_str(&params).unwrap();
+            Self { receiver: SackReceiver::new(&params), answers: Answers::default() }
+        }
+
+        /// The answer to a segment, its empty blocks left out.
+        fn data(&mut self, sequence: u32) -> Option<(u32, Vec<Block>)> {
+            let number = self.receiver.on_data(sequence, Instant::ZERO, &mut self.answers).ack?;
+            let Answer { expected, blocks } = self.answers.take(number).unwrap();
+            Some((expected, blocks.into_iter().filter(|(begin, end)| begin < end).collect()))
+        }
+    }
+
+    #[test]
+    fn rfc_2018_section_5() {
+        // Case 2 of its examples: the first of eight segments is dropped, and the other seven come.
+        let mut wire = Wire::new("");
+        for sequence in 1..8 {
+            assert_eq!(wire.data(sequence), Some((0, vec![(1, sequence + 1)])));
+        }
+        // Case 3: the second, fourth, sixth and eighth are dropped; then the fourth comes, then the second.
+        let mut wire = Wire::new("");
+        assert_eq!(wire.data(0), Some((1, vec![])));
+        assert_eq!(wire.data(2), Some((1, vec![(2, 3)])));
+        assert_eq!(wire.data(4), Some((1, vec![(4, 5), (2, 3)])));
+        assert_eq!(wire.data(6), Some((1, vec![(6, 7), (4, 5), (2, 3)])));
+        assert_eq!(wire.data(3), Some((1, vec![(2, 5), (6, 7)])));
+        assert_eq!(wire.data(1), Some((5, vec![(6, 7)])));
+        assert_eq!(wire.data(5), Some((7, vec![])));
+    }
+
+    #[test]
+    fn a_duplicate_is_reported_first_and_no_more_than_three_are() {
+        let mut wire = Wire::new("");
+        for sequence in [1, 3, 5, 7] {
+            wire.data(sequence);
+        }
+        assert_eq!(wire.data(9), Some((0, vec![(9, 10), (7, 8), (5, 6)])));
+        assert_eq!(wire.data(3), Some((0, vec![(3, 4), (9, 10), (7, 8)])));
+    }
+
+    #[test]
+    fn quick_acknowledgements_come_before_delayed_ones() {
+        let mut wire = Wire::new(r#", "delayed-ack": "40ms", "quick-acks": "2p""#);
+        let answers: Vec<bool> = (0..5).map(|sequence| wire.data(sequence).is_some()).collect();
+        assert_eq!(answers, [true, true, false, true, false]);
+        assert_eq!(wire.data(6), Some((5, vec![(6, 7)])), "at once: it is out of order");
+        assert_eq!(wire.data(5), Some((7, vec![])), "at once: it fills the gap");
+    }
+
+    proptest! {
+        #[test]
+        fn tells_nothing_but_the_truth_and_the_newest_first(order in prop::collection::vec(0_u32..60, 1..200)) {
+            let mut wire = Wire::new("");
+            let mut seen = std::collections::BTreeSet::new();
+            for sequence in order {
+                seen.insert(sequence);
+                let (expected, blocks) = wire.data(sequence).unwrap();
+                prop_assert_eq!(Some(expected), (0..=60).find(|n| !seen.contains(n)));
+                for &(begin, end) in &blocks {
+                    prop_assert!(begin > expected && (begin..end).all(|n| seen.contains(&n)));
+                    prop_assert!(!seen.contains(&(begin - 1)) && !seen.contains(&end), "blocks are whole");
+                }
+                if sequence > expected {
+                    let (begin, end) = blocks[0];
+                    prop_assert!((begin..end).contains(&sequence));
+                }
+                let beyond = (expected..60).filter(|n| seen.contains(n)).count();
+                let told: u32 = blocks.iter().map(|(begin, end)| end - begin).sum();
+                prop_assert!(told as usize == beyond || blocks.len() == MOST_BLOCKS);
+            }
+        }
+    }
+}

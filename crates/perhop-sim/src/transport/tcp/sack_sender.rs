@@ -1,0 +1,535 @@
+//! The sender with selective acknowledgements: RFC 6675, section 5.
+//!
+//! Outside of recoveries it is a [`TcpSender`]: slow start, congestion avoidance, timers. Here is how it recovers.
+//!
+//! ## Deviations
+//! - Those of [`TcpSender`], except the last: after a timeout it goes back to what the receiver is not known to hold, and sends
+//!   as the pipe lets it (section 5.1; the receiver never takes back what it reported).
+//! - A recovery that ends with a segment above it already known to be lost is followed by the next one at once, not with the
+//!   next duplicate.
+//! - Limited transmit is a choice (`limited-transmit`), as in step 3 of section 5.
+//! - The round trip of a timed segment is taken when it is selectively acknowledged, as Linux does, not when the gap before
+//!   it is filled.
+
+use perhop_core::control::Message;
+use perhop_core::{Bitrate, Bytes, Color, Context, Instant};
+
+use super::answers::{Answer, Answers};
+use super::prr::{Progress, Prr};
+use super::scoreboard::{Arrived, DUP_THRESH, Scoreboard};
+use super::{TcpParams, TcpSender};
+use crate::transport::{SenderStatistics, Source, Transmit};
+
+/// One connection's sending side, which knows what the receiver holds.
+#[derive(Clone, Debug)]
+pub struct SackSender {
+    tcp: TcpSender,
+    board: Scoreboard,
+    phase: Phase,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Open,
+    Recovery(Recovery),
+    /// After a timeout: slow start through everything below this (section 5.1).
+    Loss(u32),
+}
+
+#[derive(Clone, Debug)]
+struct Recovery {
+    /// `RecoveryPoint`, one past what was sent before.
+    point: u32,
+    /// One past `RescueRxt`: a rescue retransmission needs an acknowledgement of more.
+    rescued: u32,
+    /// How the window shrinks; all at once without it.
+    prr: Option<Prr>,
+}
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug)]
+struct News {
+    expected: u32,
+    /// It acknowledges in order.
+    advances: bool,
+    arrived: Arrived,
+    /// Segments lost, by the first word of it.
+    lost: u32,
+}
+
+/// What to send next (`NextSeg`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Again(u32),
+    New,
+    Rescue(u32),
+}
+
+impl SackSender {
+    /// A connection of these parameters, which ends after `volume` bytes if one is given, and was sold `reserved`.
+    pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>) -> Self {
+        let board = Scoreboard::new(params.window.get() as u32);
+        Self { tcp: TcpSender::new(params, volume, reserved), board, phase: Phase::Open }
+    }
+
+    pub(in crate::transport) fn start(&mut self) {
+        self.tcp.start();
+    }
+
+    pub(in crate::transport) fn stop(&mut self) {
+        self.tcp.stop();
+    }
+
+    pub(in crate::transport) fn wake(&self) -> Instant {
+        self.tcp.wake()
+    }
+
+    pub(in crate::transport) fn window(&self) -> f64 {
+        self.tcp.window()
+    }
+
+    pub(in crate::transport) fn is_sending(&self) -> bool {
+        self.tcp.is_sending()
+    }
+
+    pub(in crate::transport) fn smoothed_rtt(&self) -> Option<f64> {
+        self.tcp.smoothed_rtt()
+    }
+
+    pub(in crate::transport) fn acknowledged(&self) -> u64 {
+        self.tcp.acknowledged()
+    }
+
+    pub(in crate::transport) fn statistics(&self) -> SenderStatistics {
+        self.tcp.statistics()
+    }
+
+    pub(in crate::transport) fn on_message(&mut self, message: &Message) {
+        Source::on_message(&mut self.tcp, message);
+    }
+
+    fn on_marked(&mut self, sequence: u32, color: Color) {
+        self.tcp.on_marked(sequence, color);
+    }
+
+    pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
+        if self.tcp.expires(now) {
+            self.board.lose_all();
+            self.tcp.urgent = None;
+            self.phase = Phase::Loss(self.tcp.highest);
+        }
+    }
+
+    fn on_answer(&mut self, answer: &Answer, now: Instant) {
+        if answer.expected < self.tcp.acked {
+            return;
+        }
+        let news = self.learn(answer, now);
+        match &self.phase {
+            Phase::Open => self.on_ack_when_open(news, now),
+            Phase::Recovery(recovery) if news.expected < recovery.point => self.on_ack_in_recovery(news, now),
+            Phase::Recovery(_) => {
+                self.tcp.cwnd = self.tcp.ssthresh;
+                self.phase = Phase::Open;
+                self.on_ack_when_open(news, now);
+            }
+            Phase::Loss(point) => {
+                let ends = news.expected >= *point;
+                if ends {
+                    self.phase = Phase::Open;
+                    let lost = self.board.judge();
+                    self.on_ack_when_open(News { lost, ..news }, now);
+                } else if news.advances {
+                    self.tcp.take_new_ack(news.expected, news.arrived.all(), now);
+                }
+            }
+        }
+    }
+
+    /// Brings the scoreboard up to date, and takes a round-trip sample if the timed segment has arrived.
+    fn learn(&mut self, answer: &Answer, now: Instant) -> News {
+        let advances = answer.expected > self.tcp.acked;
+        let arrived = self.board.take(answer);
+        // After a timeout, what was sent before it is lost by that, and what is sent since is not judged until all that is
+        // acknowledged.
+        let lost = if matches!(self.phase, Phase::Loss(_)) { 0 } else { self.board.judge() };
+        if self.tcp.timed.is_some_and(|sequence| self.board.has(sequence)) {
+            self.tcp.sample(now);
+        }
+        News { expected: answer.expected, advances, arrived, lost }
+    }
+
+    fn on_ack_when_open(&mut self, news: News, now: Instant) {
+        if news.advances {
+            self.tcp.take_new_ack(news.expected, news.arrived.all(), now);
+        } else if news.arrived.held > 0 {
+            self.tcp.duplicates += 1;
+        }
+        if self.board.lost() > 0 || self.tcp.duplicates >= DUP_THRESH {
+            self.recover(news, now);
+        }
+    }
+
+    /// Step 4: the first missing segment is sent again, whatever the pipe.
+    fn recover(&mut self, news: News, now: Instant) {
+        let tcp = &mut self.tcp;
+        tcp.rare.statistics.fast_retransmits += 1;
+        tcp.decrease();
+        tcp.cwnd = tcp.ssthresh;
+        tcp.duplicates = 0;
+        tcp.timed = None;
+        tcp.expiry = now + tcp.timeout;
+        tcp.urgent = Some(tcp.acked);
+        self.board.begin_again();
+        // `RecoverFS`: without what had been selectively acknowledged before this acknowledgement.
+        let flight = tcp.highest - tcp.acked - self.board.held() + news.arrived.all();
+        let prr = tcp.rare.params.prr.then(|| Prr::new(flight));
+        self.phase = Phase::Recovery(Recovery { point: tcp.highest, rescued: tcp.acked + 1, prr });
+        self.pace(news);
+    }
+
+    fn on_ack_in_recovery(&mut self, news: News, now: Instant) {
+        if news.advances {
+            self.tcp.advance(news.expected, now);
+            self.tcp.expiry = now + self.tcp.timeout;
+        }
+        self.pace(news);
+    }
+
+    /// With PRR, the window of the next moment.
+    fn pace(&mut self, news: News) {
+        let Phase::Recovery(Recovery { prr: Some(prr), .. }) = &mut self.phase else { return };
+        let safe = news.advances && news.lost == 0;
+        let progress = Progress { delivered: news.arrived.all(), safe, pipe: self.board.pipe() };
+        self.tcp.cwnd = f64::from(prr.on_ack(progress, self.tcp.ssthresh as u32));
+    }
+
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        let next = match self.tcp.urgent.take() {
+            Some(sequence) => Next::Again(sequence),
+            None => self.choose(cx)?,
+        };
+        Some(self.send(next, cx.now))
+    }
+
+    /// What the pipe lets out now (step C).
+    fn choose(&mut self, cx: &mut Context<'_>) -> Option<Next> {
+        let Some(next) = self.next() else {
+            self.tcp.hold();
+            return None;
+        };
+        let waits = !matches!(self.phase, Phase::Recovery(_)) && !self.tcp.may_send_yet(cx);
+        (!waits).then_some(next)
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        let Self { tcp, board, phase } = self;
+        let limited = matches!(phase, Phase::Open) && !tcp.rare.params.limited_transmit;
+        let pipe = board.pipe() + if limited { board.held() } else { 0 };
+        if !tcp.started || pipe >= tcp.cwnd as u32 {
+            return None;
+        }
+        let new = tcp.next < tcp.end && tcp.next - tcp.acked < tcp.window;
+        let new = new.then_some(Next::New);
+        let again = |sequence: Option<u32>| sequence.map(Next::Again);
+        match phase {
+            Phase::Open => new,
+            Phase::Loss(_) => again(board.next_lost()).or(new),
+            Phase::Recovery(recovery) => again(board.next_lost())
+                .or(new)
+                .or_else(|| again(board.next_missing()))
+                .or_else(|| board.last_missing().filter(|_| tcp.acked > recovery.rescued).map(Next::Rescue)),
+        }
+    }
+
+    fn send(&mut self, next: Next, now: Instant) -> Transmit {
+        if let Phase::Recovery(recovery) = &mut self.phase {
+            if let Next::Rescue(_) = next {
+                recovery.rescued = recovery.point;
+            }
+            if let Some(prr) = &mut recovery.prr {
+                prr.on_sent();
+            }
+        }
+        let sequence = match next {
+            Next::New => {
+                self.board.on_sent();
+                self.tcp.next += 1;
+                self.tcp.next - 1
+            }
+            Next::Again(sequence) => {
+                self.board.on_resent(sequence);
+                sequence
+            }
+            Next::Rescue(sequence) => sequence,
+        };
+        if self.tcp.timed == Some(sequence) {
+            self.tcp.timed = None; // Karn: a segment sent twice tells nothing.
+        }
+        self.tcp.send(sequence, now)
+    }
+}
+
+/// A sender with the acknowledgements that are on their way to it.
+pub(crate) struct Selective<'a> {
+    pub(crate) sender: &'a mut SackSender,
+    pub(crate) answers: &'a mut Answers,
+}
+
+impl Source for Selective<'_> {
+    fn on_ack(&mut self, number: u32, now: Instant) {
+        if let Some(answer) = self.answers.take(number) {
+            self.sender.on_answer(&answer, now);
+        }
+    }
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        self.sender.transmit(cx)
+    }
+    fn on_marked(&mut self, sequence: u32, color: Color) {
+        self.sender.on_marked(sequence, color);
+    }
+    fn on_message(&mut self, message: &Message) {
+        self.sender.on_message(message);
+    }
+    fn wake(&self) -> Instant {
+        self.sender.wake()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::tcp::SackReceiver;
+    use perhop_core::{Duration, Rng};
+    use proptest::prelude::*;
+    use std::collections::{BTreeSet, VecDeque};
+
+    struct Wire {
+        sender: SackSender,
+        rng: Rng,
+        now: Instant,
+    }
+
+    impl Wire {
+        /// A sender of `segments`, the first window of which is on the wire.
+        fn new(extra: &str, segments: u64) -> (Self, Vec<u32>) {
+            let params = format!(r#"{{"tcp": "newreno", "sack": true, "packet": "1000B" {extra}}}"#);
+            let params: TcpParams = serde_json::from_str(&params).unwrap();
+            let volume = Some(Bytes::new(segments * 1000));
+            let mut wire = Self {
+                sender: SackSender::new(params, volume, None),
+                rng: Rng::stream(1, "tcp"),
+                now: Instant::ZERO,
+            };
+            let sent = wire.act(|sender, _| sender.start());
+            (wire, sent)
+        }
+
+        fn act(&mut self, act: impl FnOnce(&mut SackSender, Instant)) -> Vec<u32> {
+            act(&mut self.sender, self.now);
+            let mut cx = Context { now: self.now, rng: &mut self.rng };
+            std::iter::from_fn(|| self.sender.transmit(&mut cx)).map(|transmit| transmit.sequence).collect()
+        }
+
+        fn ack(&mut self, expected: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
+            self.now += Duration::from_millis(1);
+            let mut answer = Answer { expected, blocks: [(0, 0); 3] };
+            answer.blocks[..blocks.len()].copy_from_slice(blocks);
+            self.act(|sender, now| sender.on_answer(&answer, now))
+        }
+
+        /// Duplicates for segments `first..end`, one by one.
+        fn duplicates(&mut self, first: u32, end: u32) -> Vec<Vec<u32>> {
+            (first..end).map(|last| self.ack(0, &[(first, last + 1)])).collect()
+        }
+    }
+
+    const NOTHING: [u32; 0] = [];
+    const TWENTY: &str = r#","initial-window": "20p","initial-ssthresh": "20p","limited-transmit": true"#;
+
+    #[test]
+    fn one_loss_of_twenty_as_rfc_6937_shows_it_for_rfc_6675() {
+        // Section 3.1, first example: two new segments, the retransmission, silence until the pipe is below the window, then
+        // one for one. There the window is half of 22, here half of 20 (limited transmit does not count; RFC 6675, step
+        // 4.2), so silence ends at the 13th in place of the 12th.
+        let (mut wire, sent) = Wire::new(TWENTY, 1000);
+        assert_eq!(sent.len(), 20);
+        let sent = wire.duplicates(1, 20);
+        assert_eq!(sent[..3], [[20], [21], [0]]);
+        assert!(sent[3..12].iter().all(Vec::is_empty));
+        assert_eq!(sent[12..], [[22], [23], [24], [25], [26], [27], [28]]);
+        assert_eq!((wire.sender.tcp.cwnd, wire.sender.board.pipe()), (10.0, 10));
+        // The retransmission arrives: everything up to 19 has.
+        assert_eq!(wire.ack(20, &[]).len(), 1);
+        assert!(matches!(wire.sender.phase, Phase::Recovery(_)), "20 and 21 were sent before it");
+        wire.ack(22, &[]);
+        assert!(matches!(wire.sender.phase, Phase::Open));
+        assert_eq!(wire.sender.tcp.cwnd, 10.1);
+    }
+
+    #[test]
+    fn one_loss_of_twenty_with_prr() {
+        // The same with PRR: a segment at every other acknowledgement.
+        let (mut wire, _) = Wire::new(&format!(r#"{TWENTY},"prr": true"#), 1000);
+        let sent = wire.duplicates(1, 20);
+        assert_eq!(sent[..3], [[20], [21], [0]]);
+        let sent: Vec<usize> = sent[2..].iter().map(Vec::len).collect();
+        assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0]);
+        assert_eq!(wire.sender.board.pipe(), 10);
+        wire.ack(22, &[]);
+        assert_eq!(wire.sender.tcp.ssthresh, 10.0);
+        assert_eq!(wire.sender.tcp.cwnd, 10.1, "whatever the window was in the recovery");
+    }
+
+    #[test]
+    fn fifteen_losses_of_twenty() {
+        // The second example: RFC 6675 fills the window of 10 at once over a pipe of 4, PRR goes on one for one.
+        let (mut wire, _) = Wire::new(TWENTY, 1000);
+        assert_eq!(wire.duplicates(15, 20), [vec![20], vec![21], vec![0, 1, 2, 3, 4, 5], vec![6], vec![7]]);
+        let (mut wire, _) = Wire::new(&format!(r#"{TWENTY},"prr": true"#), 1000);
+        assert_eq!(wire.duplicates(15, 20), [[20], [21], [0], [1], [2]]);
+        // Progress in order and no further loss: two for one (slow start), up to the threshold.
+        assert_eq!(wire.ack(1, &[(15, 20)]), [3, 4]);
+    }
+
+    #[test]
+    fn without_new_data_it_sends_what_may_be_lost_and_rescues_the_last_once() {
+        // NextSeg's rules 3 and 4: 0, 4 and 7 of eight segments are lost.
+        let (mut wire, _) = Wire::new(r#","initial-window": "8p""#, 8);
+        assert_eq!(wire.duplicates(1, 4), [vec![], vec![], vec![0]]);
+        assert_eq!(wire.ack(0, &[(5, 6), (1, 4)]), NOTHING);
+        assert_eq!(wire.ack(0, &[(5, 7), (1, 4)]), [4], "only two beyond it have come, but there is room");
+        assert_eq!(wire.ack(4, &[(5, 7)]), [7]);
+        assert_eq!(wire.ack(7, &[]), NOTHING);
+        wire.ack(8, &[]);
+        assert_eq!(wire.sender.wake(), Instant::NEVER);
+        assert_eq!((wire.sender.acknowledged(), wire.sender.statistics().retransmitted), (8, 3));
+    }
+
+    #[test]
+    fn a_timeout_sends_again_what_is_not_held() {
+        let (mut wire, _) = Wire::new(r#","initial-window": "8p""#, 8);
+        assert_eq!(wire.duplicates(1, 3), [NOTHING, NOTHING]);
+        wire.now = wire.sender.wake();
+        assert_eq!(wire.act(SackSender::on_wake), [0]);
+        assert_eq!((wire.sender.tcp.cwnd, wire.sender.tcp.ssthresh), (1.0, 4.0));
+        // 5 arrives late; then 0, after which slow start goes on with what is missing.
+        assert_eq!(wire.ack(0, &[(5, 6), (1, 3)]), NOTHING);
+        assert_eq!(wire.ack(3, &[(5, 6)]), [3, 4]);
+        assert_eq!(wire.ack(6, &[]), [6, 7]);
+        assert_eq!(wire.sender.statistics().timeouts, 1);
+    }
+
+    #[test]
+    fn a_second_loss_in_a_recovery_does_not_lower_the_window_again() {
+        let (mut wire, _) = Wire::new(TWENTY, 1000);
+        wire.duplicates(1, 4);
+        // 6 is lost, too.
+        wire.ack(0, &[(7, 10), (1, 6)]);
+        assert_eq!(wire.sender.statistics().fast_retransmits, 1);
+        assert_eq!(wire.sender.tcp.ssthresh, 10.0);
+        assert_eq!(wire.sender.board.lost(), 2);
+    }
+
+    #[test]
+    fn a_round_trip_ends_with_the_selective_acknowledgement() {
+        let (mut wire, _) = Wire::new(r#","initial-window": "3p""#, 100);
+        assert_eq!(wire.ack(1, &[]), [3, 4]);
+        assert_eq!(wire.sender.statistics().rtt_samples.0, 1);
+        wire.ack(1, &[(3, 4)]);
+        assert_eq!(wire.sender.statistics().rtt_samples, (2, 2_000_000));
+    }
+
+    /// A path of 10 ms each way, which loses the packets that `lost` says, over and over.
+    fn transfer(
+        extra: &str,
+        segments: u64,
+        lost: &[bool],
+        delayed: bool,
+    ) -> Result<SenderStatistics, TestCaseError> {
+        let delayed = if delayed { r#","delayed-ack": "40ms","quick-acks": "4p""# } else { "" };
+        let extra = format!(r#"{extra}{delayed},"initial-rto": "1s""#);
+        let (mut wire, sent) = Wire::new(&extra, segments);
+        let mut receiver = SackReceiver::new(&wire.sender.tcp.rare.params);
+        let mut answers = Answers::default();
+        let (mut data, mut acks) = (VecDeque::new(), VecDeque::new());
+        let mut luck = lost.iter().copied().cycle();
+        let mut known = BTreeSet::new();
+        let delay = Duration::from_millis(10);
+        let mut put = |sent: Vec<u32>, now: Instant, data: &mut VecDeque<(Instant, u32)>| {
+            data.extend(sent.into_iter().filter(|_| !luck.next().unwrap_or(false)).map(|n| (now + delay, n)));
+        };
+        put(sent, Instant::ZERO, &mut data);
+        let mut delivered = BTreeSet::new();
+        for _ in 0..100_000 {
+            if wire.sender.acknowledged() == segments {
+                prop_assert_eq!(delivered.len() as u64, segments);
+                prop_assert_eq!(wire.sender.wake(), Instant::NEVER);
+                return Ok(wire.sender.statistics());
+            }
+            let head = |queue: &VecDeque<(Instant, u32)>| queue.front().map_or(Instant::NEVER, |(at, _)| *at);
+            let (arrival, answer) = (head(&data), head(&acks));
+            let now = arrival.min(answer).min(wire.sender.wake()).min(receiver.wake());
+            prop_assert!(now < Instant::NEVER, "it stands still");
+            wire.now = now;
+            let mut sent = Vec::new();
+            if arrival == now {
+                let (_, sequence) = data.pop_front().unwrap();
+                let received = receiver.on_data(sequence, now, &mut answers);
+                prop_assert_eq!(received.first, delivered.insert(sequence));
+                acks.extend(received.ack.map(|number| (now + delay, number)));
+            } else if answer == now {
+                let (_, number) = acks.pop_front().unwrap();
+                let answer = answers.take(number).unwrap();
+                known.extend(answer.blocks.into_iter().flat_map(|(begin, end)| begin..end));
+                sent = wire.act(|sender, now| sender.on_answer(&answer, now));
+            } else if receiver.wake() == now {
+                acks.extend(receiver.on_wake(now, &mut answers).map(|number| (now + delay, number)));
+            } else {
+                sent = wire.act(SackSender::on_wake);
+            }
+            for sequence in &sent {
+                let acked = wire.sender.tcp.acked;
+                prop_assert!(*sequence >= acked && !known.contains(sequence), "{sequence} had arrived");
+            }
+            let outstanding = wire.sender.tcp.highest - wire.sender.tcp.acked;
+            prop_assert!(wire.sender.board.pipe() <= 2 * outstanding);
+            prop_assert!(outstanding <= wire.sender.tcp.window);
+            put(sent, now, &mut data);
+        }
+        prop_assert!(false, "it never ends");
+        unreachable!()
+    }
+
+    proptest! {
+        #[test]
+        fn delivers_everything_and_never_sends_again_what_is_known_to_have_arrived(
+            lost in prop::collection::vec(prop::bool::weighted(0.2), 1..80),
+            (prr, limited, cubic, delayed) in any::<(bool, bool, bool, bool)>(),
+            (segments, window) in (1_u64..150, 1_u32..40),
+        ) {
+            prop_assume!(!lost.iter().all(|lost| *lost));
+            let congestion = if cubic { "cubic" } else { "reno" };
+            let extra = format!(
+                r#","prr": {prr}, "limited-transmit": {limited}, "congestion": "{congestion}", "window": "{window}p""#
+            );
+            let statistics = transfer(&extra, segments, &lost, delayed)?;
+            prop_assert!(statistics.sent >= segments);
+            prop_assert_eq!(statistics.sent - statistics.retransmitted, segments);
+        }
+    }
+
+    #[test]
+    fn one_loss_costs_one_retransmission_and_no_timeout() {
+        for prr in ["true", "false"] {
+            let mut lost = vec![false; 400];
+            lost[60] = true;
+            let extra = format!(r#","prr": {prr}, "initial-window": "10p""#);
+            let statistics = transfer(&extra, 200, &lost, false).unwrap();
+            assert_eq!(
+                (statistics.retransmitted, statistics.timeouts, statistics.fast_retransmits),
+                (1, 0, 1)
+            );
+        }
+    }
+}
