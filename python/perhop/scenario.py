@@ -731,7 +731,7 @@ class Access(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Tcp(Table):
-    """A TCP connection. Defaults are those of the papers' period.
+    """A TCP connection. Defaults are those of the papers' period; `tcp = "linux"` has others.
 
     Attributes:
         tcp: How losses are recovered.
@@ -747,14 +747,27 @@ class Tcp(Table):
         max_rto: The longest retransmission timeout. Default: "60s".
         delayed_ack: How long an in-order segment may wait for a second one before it is acknowledged;
             `0s` acknowledges each at once. Default: "0s".
+        quick_acks: With `delayed-ack`: this many segments are acknowledged at once before the first one
+            waits, as by Linux's quick mode, which has 16. Default: "0p".
         handshake: Exchange a SYN before the first data. Default: False.
         limited_transmit: Send a new segment on each of the first two duplicate acknowledgements (RFC
             3042). Default: False.
+        sack: Selective acknowledgements: the receiver reports up to three ranges that it holds (RFC
+            2018), the sender recovers by them (RFC 6675), whatever `tcp` says of recovery.
+            Acknowledgements keep the size `ack`. Default: False.
+        prr: With `sack`: in a recovery the window shrinks in proportion to what is delivered
+            (Proportional Rate Reduction, RFC 9937) in place of all at once. Default: False.
+        congestion: How the window grows beyond the slow-start threshold, and how far a loss lowers it.
+            A key of its own, as on Linux and in RFC 9438: it goes with every way to recover from
+            losses, except that `two-windows` has its own. Default: "reno".
+        byte_counting: The window grows by the segments that are acknowledged, not by acknowledgements,
+            which makes up for those that were delayed (RFC 3465, without its limit L, as Linux does).
+            CUBIC always counts so. Default: False.
         send_jitter: Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`),
             against phase effects. Default: "0s".
     """
 
-    tcp: Literal["reno", "newreno", "two-windows"]
+    tcp: Literal["reno", "newreno", "two-windows", "linux"]
     packet: str | None = None
     ack: str | None = None
     window: str | None = None
@@ -765,8 +778,13 @@ class Tcp(Table):
     initial_rto: str | None = None
     max_rto: str | None = None
     delayed_ack: str | None = None
+    quick_acks: str | None = None
     handshake: bool | None = None
     limited_transmit: bool | None = None
+    sack: bool | None = None
+    prr: bool | None = None
+    congestion: Literal["reno", "cubic"] | None = None
+    byte_counting: bool | None = None
     send_jitter: str | None = None
 
 

@@ -95,7 +95,7 @@ class Ns2Setting:
         limit_packets: Waiting packets of all classes, the one in transmission not counted.
         coupled: RIO-C; otherwise RIO-D.
         packet_bytes: Data packet.
-        tcp: Sender variant.
+        tcp: Sender variant; Sack1 comes with the sink that acknowledges selectively.
         window_packets: Receiver's window, window_; also the initial ssthresh.
         initial_window: windowInit_.
         handshake: syn_: a 40-byte SYN takes sequence number 0 and passes marker and queue.
@@ -132,7 +132,7 @@ class Ns2Setting:
     limit_packets: int = 1000
     coupled: bool = True
     packet_bytes: int = 576
-    tcp: Literal["Newreno", "Reno"] = "Newreno"
+    tcp: Literal["Newreno", "Reno", "Sack1"] = "Newreno"
     window_packets: int = 1000
     initial_window: int = 2
     handshake: bool = True

@@ -76,7 +76,7 @@ def _flow(setting: Ns2Setting, group: Group, *, name: str, count: int, start: st
         "to": "core",
         "access": {"rate": _bps(setting.access_rate_bps), "delay": _seconds(delay)},
         "transport": {
-            "tcp": setting.tcp.lower(),
+            **({"tcp": "newreno", "sack": True} if setting.tcp == "Sack1" else {"tcp": setting.tcp.lower()}),
             "packet": f"{setting.packet_bytes}B",
             "window": f"{setting.window_packets}p",
             # ns-2 starts with ssthresh at window_.

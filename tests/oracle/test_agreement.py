@@ -55,6 +55,27 @@ SETTINGS = {
         limit_packets=100,
         delayed_ack_s=0.1,
     ),
+    "SACK": replace(ns2.Ns2Setting(), tcp="Sack1"),
+    "SACK, tight thresholds": replace(
+        ns2.Ns2Setting(), tcp="Sack1", total_thresholds=ns2.Thresholds(10, 30, 0.01)
+    ),
+    "SACK, one flow, drop-tail": replace(
+        ns2.Ns2Setting(),
+        tcp="Sack1",
+        groups=(ns2.Group(1, 0.0),),
+        rate_bps=10e6,
+        total_thresholds=ns2.Thresholds(1000, 1001, 0.01),
+        limit_packets=100,
+    ),
+    "SACK, five flows, drop-tail, delayed ACKs": replace(
+        ns2.Ns2Setting(),
+        tcp="Sack1",
+        groups=(ns2.Group(5, 0.0),),
+        rate_bps=10e6,
+        total_thresholds=ns2.Thresholds(1000, 1001, 0.01),
+        limit_packets=100,
+        delayed_ack_s=0.1,
+    ),
     "Yeom and Reddy, 60 %": ns2.YEOM,
     "Yeom and Reddy, 90 %": replace(ns2.YEOM, rate_bps=8e6),
 }

@@ -107,8 +107,13 @@ class Draw:
                     send_jitter=["1us", "10ms"],
                     min_rto=["10ms"],
                     initial_rto=["500ms"],
+                    congestion=["reno", "cubic"],
+                    byte_counting=[True],
+                    quick_acks=["3p"],
                 )
-                return {"tcp": self.one(["reno", "newreno", "two-windows"]), **size, **more}
+                recovery = self.one([{}, {}, {"sack": True}, {"sack": True, "prr": True}])
+                variant = self.one(["reno", "newreno", "two-windows", "linux"])
+                return {"tcp": variant, **size, **more, **recovery}
 
     def profile(self, name: str, *, controlled: bool) -> dict[str, Any] | str:
         rate = {"rate": self.one(["100kbps", "1Mbps"])}

@@ -268,6 +268,13 @@ $defaultRNG seed $setting(seed)
 
 Queue/DropTail set limit_ $unlimited
 set tcp_class Agent/TCP/$setting(tcp)
+set sink_class Agent/TCPSink
+if {$setting(tcp) eq "Sack1"} {
+    append sink_class /Sack1
+}
+if {$setting(delayed_ack) > 0} {
+    append sink_class /DelAck
+}
 Agent/TCP set packetSize_ [expr {$setting(packet) - $header_bytes}]
 set_tcp_options $tcp_class
 
@@ -293,11 +300,9 @@ foreach flow $plan start $starts {
     configure_marker [[$ns link $host $edge] queue] [$host id] [$peer id] $profile
 
     set tcps($i) [new $tcp_class]
+    set sinks($i) [new $sink_class]
     if {$setting(delayed_ack) > 0} {
-        set sinks($i) [new Agent/TCPSink/DelAck]
         $sinks($i) set interval_ $setting(delayed_ack)
-    } else {
-        set sinks($i) [new Agent/TCPSink]
     }
     $tcps($i) set fid_ $i
     $ns attach-agent $host $tcps($i)

@@ -26,13 +26,24 @@ pub enum Variant {
     /// What a Linux sender and receiver do by default, as far as it is modelled: a preset for the keys that are not given.
     /// It stands for `sack`, `prr`, `byte-counting`, `handshake` and `limited-transmit` = true, `congestion = "cubic"`,
     /// `initial-window = "10p"`, `delayed-ack = "40ms"`, `quick-acks = "16p"`, `tick = "1us"`, `initial-rto = "1s"`,
-    /// `min-rto = "200ms"` and `max-rto = "120s"`. Give `congestion = "reno"` beside it for Linux's Reno; without `sack` (and
-    /// `prr`) losses are recovered as by `newreno`. Sizes are not part of it: on Ethernet take `packet = "1500B"` and
-    /// `ack = "52B"`, and as `window` the segments that the socket's buffer holds. Not modelled: RACK and tail loss probes
-    /// (RFC 8985; a retransmission that is lost again waits for the timeout), undoing a reduction that was in vain, pacing,
-    /// segments in bunches (TSO, GRO), `HyStart`, windows that tune themselves, and the floor of 200 ms under the
-    /// timeout's part for variation (here it is one under the whole timeout).
+    /// `min-rto = "200ms"`, `min-rto-bounds = "variation"` and `max-rto = "120s"`. Give `congestion = "reno"` beside it for
+    /// Linux's Reno; without `sack` (and `prr`) losses are recovered as by `newreno`. Sizes are not part of it: on Ethernet
+    /// take `packet = "1500B"` and `ack = "52B"`, and as `window` the segments that the socket's buffer holds. Not modelled:
+    /// RACK and tail loss probes (RFC 8985; a retransmission that is lost again waits for the timeout), undoing a reduction
+    /// that was in vain, pacing, segments in bunches (TSO, GRO), HyStart, windows that tune themselves, and delayed
+    /// acknowledgements that adapt their wait.
     Linux,
+}
+
+/// What the shortest retransmission timeout bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MinRtoBounds {
+    /// The timeout as a whole (RFC 6298, section 2.4).
+    #[default]
+    Timeout,
+    /// What is added to the smoothed round trip for its variation, as Linux does: the timeout is longer by a round trip.
+    Variation,
 }
 
 /// A TCP connection. Defaults are those of the papers' period; `tcp = "linux"` has others.
@@ -63,6 +74,9 @@ pub struct TcpParams {
     /// The shortest retransmission timeout.
     #[serde(default = "min_rto")]
     pub min_rto: Duration,
+    /// What `min-rto` bounds.
+    #[serde(default)]
+    pub min_rto_bounds: MinRtoBounds,
     /// The retransmission timeout before the first round trip is known.
     #[serde(default = "initial_rto")]
     pub initial_rto: Duration,
@@ -146,6 +160,7 @@ impl TcpParams {
             initial_ssthresh: None,
             tick: tick(),
             min_rto: min_rto(),
+            min_rto_bounds: MinRtoBounds::Timeout,
             initial_rto: initial_rto(),
             max_rto: max_rto(),
             delayed_ack: Duration::ZERO,
@@ -164,6 +179,7 @@ impl TcpParams {
                 initial_window: Packets::new(10),
                 tick: Duration::from_nanos(1000),
                 min_rto: Duration::from_millis(200),
+                min_rto_bounds: MinRtoBounds::Variation,
                 initial_rto: Duration::from_secs(1),
                 max_rto: Duration::from_secs(120),
                 delayed_ack: Duration::from_millis(40),
@@ -261,7 +277,8 @@ mod tests {
         let by_hand = read(
             r#"{"tcp": "newreno", "sack": true, "prr": true, "byte-counting": true, "handshake": true,
                 "limited-transmit": true, "congestion": "cubic", "initial-window": "10p", "delayed-ack": "40ms",
-                "quick-acks": "16p", "tick": "1us", "initial-rto": "1s", "min-rto": "200ms", "max-rto": "120s"}"#,
+                "quick-acks": "16p", "tick": "1us", "initial-rto": "1s", "min-rto": "200ms",
+                "min-rto-bounds": "variation", "max-rto": "120s"}"#,
         );
         assert_eq!(read(r#"{"tcp": "linux"}"#), TcpParams { tcp: Variant::Linux, ..by_hand });
     }

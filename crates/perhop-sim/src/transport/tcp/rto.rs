@@ -2,7 +2,7 @@
 
 use perhop_core::{Duration, Instant};
 
-use super::TcpParams;
+use super::{MinRtoBounds, TcpParams};
 
 /// Smoothed round-trip time, its variation, and the timeout they give.
 #[derive(Clone, Debug)]
@@ -10,6 +10,8 @@ pub struct RtoEstimator {
     tick: u64,
     min: u64,
     max: u64,
+    /// The least that is added to the smoothed round trip, in ticks: one, the clock's grain G of RFC 6298, or more.
+    margin: f64,
     /// In ticks.
     smoothed: Option<(f64, f64)>,
     /// Before backoff, in nanoseconds.
@@ -20,10 +22,12 @@ pub struct RtoEstimator {
 impl RtoEstimator {
     /// An estimator without a sample.
     pub fn new(params: &TcpParams) -> Self {
-        Self {
-            tick: params.tick.as_nanos(),
-            ..Self::exact(params.initial_rto, params.min_rto, params.max_rto)
-        }
+        let tick = params.tick.as_nanos();
+        let margin = match params.min_rto_bounds {
+            MinRtoBounds::Timeout => 1.0,
+            MinRtoBounds::Variation => (params.min_rto.as_nanos() as f64 / tick as f64).max(1.0),
+        };
+        Self { tick, margin, ..Self::exact(params.initial_rto, params.min_rto, params.max_rto) }
     }
 
     /// An estimator without a sample, on a clock as fine as there is.
@@ -32,6 +36,7 @@ impl RtoEstimator {
             tick: 1,
             min: min.as_nanos(),
             max: max.as_nanos(),
+            margin: 1.0,
             smoothed: None,
             base: initial.as_nanos(),
             backoff: 0,
@@ -49,7 +54,7 @@ impl RtoEstimator {
             ),
         };
         self.smoothed = Some((smoothed, variation));
-        self.base = ((smoothed + (4.0 * variation).max(1.0)) * self.tick as f64) as u64;
+        self.base = ((smoothed + (4.0 * variation).max(self.margin)) * self.tick as f64) as u64;
         self.backoff = 0;
     }
 
@@ -106,6 +111,17 @@ mod tests {
         assert_eq!(rto.timeout(), Duration::from_secs(60));
         rto.sample(millis(0), millis(105));
         assert!(rto.timeout() < Duration::from_millis(300));
+    }
+
+    #[test]
+    fn linux_adds_the_minimum_to_the_smoothed_round_trip() {
+        let params = r#"{"tcp": "reno", "tick": "1us", "min-rto-bounds": "variation"}"#;
+        let mut rto = RtoEstimator::new(&serde_json::from_str(params).unwrap());
+        // As above, but where 4 RTTVAR is less than 200 ms: 100 + 200 = 300; 105 + 200 = 305 with 4 x 47.5 = 190 ms.
+        rto.sample(millis(0), millis(100));
+        assert_eq!(rto.timeout(), Duration::from_millis(300));
+        rto.sample(millis(0), millis(140));
+        assert_eq!(rto.timeout(), Duration::from_millis(305));
     }
 
     #[test]

@@ -1,0 +1,96 @@
+//! TCP as Linux has it, in whole runs: selective acknowledgements, PRR, CUBIC, and the preset of them all.
+
+mod common;
+
+use common::{RIO, aqm, duplex, flow, table1, tcp};
+use perhop_core::Duration;
+use perhop_sim::{Network, Outcome, Service, Simulation};
+
+fn run(network: &Network, service: Service) -> Outcome {
+    let mut simulation = Simulation::with_service(network, 1, service).unwrap();
+    simulation.run_to_end();
+    simulation.finish().unwrap()
+}
+
+/// Flows of these transports, in turn, over 10 Mbit/s with 40 ms; acknowledgements are dropped, too.
+fn narrow(transports: &[&str], flows: usize, limit: &str) -> Network {
+    let queue = || aqm("drop-tail", &format!(r#"{{"limit": "{limit}"}}"#));
+    let mut links = duplex("narrow", 0, 1, "10Mbps", "18ms", queue());
+    links[1].rate = "300kbps".parse().unwrap();
+    links[1].queue = Some(queue().into());
+    Network {
+        nodes: 2,
+        links: links.into(),
+        flows: (0..flows)
+            .map(|n| flow(format!("{n}"), 0, 1, tcp(transports[n % transports.len()]), None))
+            .collect(),
+        probe_interval: Some(Duration::from_millis(130)),
+        ..Network::new(Duration::from_secs(60))
+    }
+}
+
+#[test]
+fn runs_alike_on_demand_and_by_event() {
+    let transports = [
+        r#"{"tcp": "newreno", "sack": true}"#,
+        r#"{"tcp": "newreno", "sack": true, "prr": true, "send-jitter": "1ms"}"#,
+        r#"{"tcp": "newreno", "congestion": "cubic", "byte-counting": true}"#,
+        r#"{"tcp": "two-windows", "sack": true, "delayed-ack": "100ms"}"#,
+        r#"{"tcp": "linux"}"#,
+    ];
+    for limit in ["8p", "60p"] {
+        let network = narrow(&transports, 10, limit);
+        let (fast, plain) = (run(&network, Service::OnDemand), run(&network, Service::ByEvent));
+        assert_eq!(fast.flows, plain.flows);
+        assert_eq!(fast.links, plain.links);
+        assert_eq!(format!("{:?}", fast.series), format!("{:?}", plain.series));
+        assert!(
+            fast.links.iter().all(|link| link.counters.drops().count() > 0),
+            "data and answers were dropped"
+        );
+        assert!(fast.flows.iter().all(|flow| flow.sender.fast_retransmits > 0));
+        assert!(fast.flows.iter().any(|flow| flow.sender.timeouts > 0));
+    }
+}
+
+#[test]
+fn selective_acknowledgements_spare_timeouts() {
+    // Slow start overshoots a queue of 100 packets: dozens of losses in a window, of which NewReno repairs one a round trip.
+    let total = |table: &str| {
+        let network = narrow(&[table], 4, "100p");
+        let flows = run(&network, Service::OnDemand).flows;
+        let of = |count: fn(&perhop_sim::FlowOutcome) -> u64| flows.iter().map(count).sum::<u64>();
+        (
+            of(|flow| flow.sender.timeouts),
+            of(|flow| flow.delivered_packets),
+            of(|flow| flow.sender.retransmitted),
+        )
+    };
+    let (newreno, sack) =
+        (total(r#"{"tcp": "newreno"}"#), total(r#"{"tcp": "newreno", "sack": true, "prr": true}"#));
+    assert!(sack.0 < newreno.0 && sack.1 > newreno.1, "{newreno:?} {sack:?}");
+}
+
+#[test]
+fn table1_of_linux_senders_in_integers() {
+    // A snapshot: the same on every machine. A change here is a change of behaviour and needs its reason in the commit.
+    let mut network = table1(aqm("rio", RIO), 20);
+    for flow in &mut network.flows {
+        flow.transport = tcp(r#"{"tcp": "linux", "packet": "1500B", "ack": "52B"}"#);
+    }
+    let outcome = run(&network, Service::OnDemand);
+    let link = &outcome.links[0];
+    let of = |count: fn(&perhop_sim::FlowOutcome) -> u64| outcome.flows.iter().map(count).sum::<u64>();
+    let senders = [
+        of(|flow| flow.delivered_packets),
+        of(|flow| flow.sender.retransmitted),
+        of(|flow| flow.sender.timeouts),
+        of(|flow| flow.sender.fast_retransmits),
+        of(|flow| flow.sender.rtt_samples.0),
+    ];
+    assert_eq!((link.counters.arrived, link.counters.sent, link.waiting, senders), SNAPSHOT);
+}
+
+type Snapshot = ([u64; 3], [u64; 3], [u64; 3], [u64; 5]);
+const SNAPSHOT: Snapshot =
+    ([17342, 18424, 0], [16928, 16053, 0], [379, 280, 0], [32634, 2230, 59, 242, 1238]);
