@@ -743,6 +743,7 @@ class Tcp(Table):
         initial_ssthresh: The slow-start threshold at the start; the receiver's window unless given.
         tick: The granularity of the clock that measures round trips. Default: "10ms".
         min_rto: The shortest retransmission timeout. Default: "200ms".
+        min_rto_bounds: What `min-rto` bounds. Default: "timeout".
         initial_rto: The retransmission timeout before the first round trip is known. Default: "3s".
         max_rto: The longest retransmission timeout. Default: "60s".
         delayed_ack: How long an in-order segment may wait for a second one before it is acknowledged;
@@ -775,6 +776,7 @@ class Tcp(Table):
     initial_ssthresh: str | None = None
     tick: str | None = None
     min_rto: str | None = None
+    min_rto_bounds: Literal["timeout", "variation"] | None = None
     initial_rto: str | None = None
     max_rto: str | None = None
     delayed_ack: str | None = None

@@ -242,6 +242,21 @@ fn each_problem_is_named_where_it_stands() {
             "s.toml:18: flows[0].transport.initial-ssthresh: the slow-start",
         ),
         (
+            "packet = \"576B\"",
+            "congestion = \"qubic\"",
+            "s.toml:18: flows[0].transport.congestion: unknown value `qubic`; did you mean `cubic`?",
+        ),
+        (
+            TRANSPORT,
+            "tcp = \"linux\", sack = false",
+            "s.toml:18: flows[0].transport.prr: it paces the recovery of `sack`; set that to true, or this to false",
+        ),
+        (
+            TRANSPORT,
+            "tcp = \"two-windows\", congestion = \"cubic\"",
+            "s.toml:18: flows[0].transport.congestion: two-windows TCP has a rule of its own",
+        ),
+        (
             "tcp = \"newreno\", packet = \"576B\"",
             "udp = \"cbr\", rate = \"999999Gbps\", packet = \"40B\"",
             "s.toml:18: flows[0].transport.rate: ",

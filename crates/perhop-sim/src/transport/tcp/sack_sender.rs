@@ -475,9 +475,9 @@ mod tests {
             let mut sent = Vec::new();
             if arrival == now {
                 let (_, sequence) = data.pop_front().unwrap();
-                let received = receiver.on_data(sequence, now, &mut answers);
-                prop_assert_eq!(received.first, delivered.insert(sequence));
-                acks.extend(received.ack.map(|number| (now + delay, number)));
+                let taken = receiver.on_data(sequence, now, &mut answers);
+                prop_assert_eq!(taken.first, delivered.insert(sequence));
+                acks.extend(taken.ack.map(|number| (now + delay, number)));
             } else if answer == now {
                 let (_, number) = acks.pop_front().unwrap();
                 let answer = answers.take(number).unwrap();
