@@ -23,8 +23,26 @@ use crate::transport::cargo::Cargo;
 use crate::transport::datagram::Carrying;
 use crate::transport::tcp::{SackReceiver, SackSender, Selective, TcpReceiver, TcpSender};
 use crate::transport::transit::TransitMeter;
-use crate::transport::{Received, Receiver, Sender, SenderStatistics, Source, Transmit};
+use crate::transport::{
+    CarryingReceiver, CarryingSender, Received, Receiver, Sender, SenderStatistics, Source, Transmit,
+};
 use crate::wire::Wire;
+
+/// Calls whichever source a [`CarryingSender`] is, with what is on its way to it.
+macro_rules! with_cargo {
+    ($sender:expr, $cargo:expr, $source:ident => $call:expr) => {
+        match $sender {
+            CarryingSender::Sack(sender) => {
+                let $source = &mut Selective { sender, answers: $cargo.of_answers() };
+                $call
+            }
+            CarryingSender::Datagram(sender) => {
+                let $source = &mut Carrying { sender, datagrams: $cargo.of_datagrams() };
+                $call
+            }
+        }
+    };
+}
 
 /// The next look at a receiver that has passed the run's end: any packet comes after it.
 const PAST_THE_END: Instant = Instant::ZERO;
@@ -299,10 +317,7 @@ impl Flow {
         let Self { sender, sending, cargo, .. } = self;
         match sender {
             Sender::Tcp(tcp) => sending.act(tcp, expected, at, way),
-            Sender::Sack(sender) => sending.act_selectively(sender, cargo, expected, at, way),
-            Sender::Datagram(sender) => {
-                sending.act(&mut Carrying { sender, datagrams: cargo.of_datagrams() }, expected, at, way);
-            }
+            Sender::Carrying(sender) => sending.act_carrying(sender, cargo, expected, at, way),
         }
     }
 
@@ -311,11 +326,8 @@ impl Flow {
         let Self { sender, sending, cargo, .. } = self;
         match sender {
             Sender::Tcp(tcp) => sending.send(tcp, now, &mut way),
-            Sender::Sack(sender) => {
-                sending.send(&mut Selective { sender, answers: cargo.of_answers() }, now, &mut way);
-            }
-            Sender::Datagram(sender) => {
-                sending.send(&mut Carrying { sender, datagrams: cargo.of_datagrams() }, now, &mut way);
+            Sender::Carrying(sender) => {
+                with_cargo!(&mut **sender, cargo, source => sending.send(source, now, &mut way));
             }
         }
     }
@@ -456,12 +468,8 @@ impl Flow {
         };
         match sender {
             Sender::Tcp(tcp) => sending.mark(tcp, packet, color, now, post),
-            Sender::Sack(sender) => {
-                sending.mark(&mut Selective { sender, answers: cargo.of_answers() }, packet, color, now, post)
-            }
-            Sender::Datagram(sender) => {
-                let mut carrying = Carrying { sender, datagrams: cargo.of_datagrams() };
-                sending.mark(&mut carrying, packet, color, now, post)
+            Sender::Carrying(sender) => {
+                with_cargo!(&mut **sender, cargo, source => sending.mark(source, packet, color, now, post))
             }
         }
     }
@@ -534,8 +542,12 @@ fn ends_of(spec: &FlowSpec) -> (Sender, Receiver, u16, u16) {
     let (data, answer) = spec.transport.packet_sizes();
     let (sender, receiver) = match &spec.transport {
         TransportSpec::Tcp(params) if params.sack => (
-            Sender::Sack(Box::new(SackSender::new(params.clone(), spec.volume, spec.reserved))),
-            Receiver::Sack(Box::new(SackReceiver::new(params))),
+            Sender::Carrying(Box::new(CarryingSender::Sack(SackSender::new(
+                params.clone(),
+                spec.volume,
+                spec.reserved,
+            )))),
+            Receiver::Carrying(CarryingReceiver::Sack(Box::new(SackReceiver::new(params)))),
         ),
         TransportSpec::Tcp(params) => (
             Sender::Tcp(TcpSender::new(params.clone(), spec.volume, spec.reserved)),
@@ -543,7 +555,10 @@ fn ends_of(spec: &FlowSpec) -> (Sender, Receiver, u16, u16) {
         ),
         datagrams => {
             let (sender, receiver) = datagrams.datagram_ends(spec.volume).expect("it is not TCP");
-            (Sender::Datagram(Box::new(sender)), Receiver::Datagram(receiver))
+            (
+                Sender::Carrying(Box::new(CarryingSender::Datagram(sender))),
+                Receiver::Carrying(CarryingReceiver::Datagram(receiver)),
+            )
         }
     };
     (sender, receiver, data, answer)
@@ -562,17 +577,17 @@ impl SendingHost {
         self.schedule(source.wake(), way.events);
     }
 
-    /// As [`act`](Self::act), for a sender with selective acknowledgements, out of the way of the others.
+    /// As [`act`](Self::act), for a sender whose packets carry more than their number, out of the way of the others.
     #[inline(never)]
-    fn act_selectively(
+    fn act_carrying(
         &mut self,
-        sender: &mut SackSender,
+        sender: &mut CarryingSender,
         cargo: &mut Cargo,
         number: u32,
         at: Instant,
         way: Way<'_>,
     ) {
-        self.act(&mut Selective { sender, answers: cargo.of_answers() }, number, at, way);
+        with_cargo!(sender, cargo, source => self.act(source, number, at, way));
     }
 
     /// Sends whatever the sender wants, marked, over the host's wire.

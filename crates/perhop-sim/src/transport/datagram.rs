@@ -200,7 +200,6 @@ impl Datagrams {
     }
 
     /// A data packet reaches this receiver at `arrival`; returns the number of the answer.
-    #[inline(never)]
     pub(super) fn receive(
         &mut self,
         receiver: &mut DatagramReceiver,

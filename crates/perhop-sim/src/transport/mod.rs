@@ -91,9 +91,7 @@ impl Source for tcp::TcpSender {
         self.on_marked(sequence, color);
     }
     fn on_message(&mut self, message: &Message) {
-        if *message == Message::MarkedOut {
-            self.on_out_feedback();
-        }
+        self.hear(message);
     }
     #[inline(always)]
     fn wake(&self) -> Instant {
@@ -106,102 +104,92 @@ impl Source for tcp::TcpSender {
 pub enum Sender {
     /// TCP without selective acknowledgements.
     Tcp(tcp::TcpSender),
+    /// Any whose packets carry more than their number.
+    Carrying(Box<CarryingSender>),
+}
+
+/// A sender whose packets, or those that answer them, carry more than their number. It stands a step away, so that asking
+/// which one it is costs others nothing.
+#[derive(Clone, Debug)]
+pub enum CarryingSender {
     /// TCP with selective acknowledgements.
-    Sack(Box<tcp::SackSender>),
+    Sack(tcp::SackSender),
     /// Any that never sends a packet twice.
-    Datagram(Box<DatagramSender>),
+    Datagram(DatagramSender),
+}
+
+/// Asks whichever sender it is.
+macro_rules! each {
+    ($sender:expr, $tcp:ident => $of_tcp:expr, $source:ident => $of_datagrams:expr) => {
+        match $sender {
+            Sender::Tcp($tcp) => $of_tcp,
+            Sender::Carrying(carrying) => match &mut **carrying {
+                CarryingSender::Sack($tcp) => $of_tcp,
+                CarryingSender::Datagram($source) => $of_datagrams,
+            },
+        }
+    };
+    (ref $sender:expr, $tcp:ident => $of_tcp:expr, $source:ident => $of_datagrams:expr) => {
+        match $sender {
+            Sender::Tcp($tcp) => $of_tcp,
+            Sender::Carrying(carrying) => match &**carrying {
+                CarryingSender::Sack($tcp) => $of_tcp,
+                CarryingSender::Datagram($source) => $of_datagrams,
+            },
+        }
+    };
 }
 
 impl Sender {
     /// Begins to send.
     pub fn start(&mut self, now: Instant) {
-        match self {
-            Self::Tcp(tcp) => tcp.start(),
-            Self::Sack(tcp) => tcp.start(),
-            Self::Datagram(source) => source.start(now),
-        }
+        each!(self, tcp => tcp.start(), source => source.start(now));
     }
 
     /// The time named by [`wake`](Self::wake) has come.
     pub fn on_wake(&mut self, now: Instant) {
-        match self {
-            Self::Tcp(tcp) => tcp.on_wake(now),
-            Self::Sack(tcp) => tcp.on_wake(now),
-            Self::Datagram(source) => source.on_wake(now),
-        }
+        each!(self, tcp => tcp.on_wake(now), source => source.on_wake(now));
     }
 
     /// A control message came; one that it has no use for changes nothing.
     pub(crate) fn on_message(&mut self, message: &Message) {
-        match self {
-            Self::Tcp(tcp) => Source::on_message(tcp, message),
-            Self::Sack(tcp) => tcp.on_message(message),
-            Self::Datagram(_) => {}
-        }
+        each!(self, tcp => tcp.hear(message), _source => ());
     }
 
     /// When the sender next has something to do by itself.
     #[inline(always)]
     pub fn wake(&self) -> Instant {
-        match self {
-            Self::Tcp(tcp) => tcp.wake(),
-            Self::Sack(tcp) => tcp.wake(),
-            Self::Datagram(source) => source.wake(),
-        }
+        each!(ref self, tcp => tcp.wake(), source => source.wake())
     }
 
     /// The application has nothing more to send.
     pub fn stop(&mut self) {
-        match self {
-            Self::Tcp(tcp) => tcp.stop(),
-            Self::Sack(tcp) => tcp.stop(),
-            Self::Datagram(source) => source.stop(),
-        }
+        each!(self, tcp => tcp.stop(), source => source.stop());
     }
 
     /// Congestion window in packets, if the sender has one.
     pub fn window(&self) -> Option<f64> {
-        match self {
-            Self::Tcp(tcp) => Some(tcp.window()),
-            Self::Sack(tcp) => Some(tcp.window()),
-            Self::Datagram(_) => None,
-        }
+        each!(ref self, tcp => Some(tcp.window()), _source => None)
     }
 
     /// Congestion window in packets, if the sender has one and something to send.
     pub fn sending_window(&self) -> Option<f64> {
-        match self {
-            Self::Tcp(tcp) => tcp.is_sending().then(|| tcp.window()),
-            Self::Sack(tcp) => tcp.is_sending().then(|| tcp.window()),
-            Self::Datagram(_) => None,
-        }
+        each!(ref self, tcp => tcp.is_sending().then(|| tcp.window()), _source => None)
     }
 
     /// The smoothed round-trip time in seconds, if the sender has one yet.
     pub fn smoothed_rtt(&self) -> Option<f64> {
-        match self {
-            Self::Tcp(tcp) => tcp.smoothed_rtt(),
-            Self::Sack(tcp) => tcp.smoothed_rtt(),
-            Self::Datagram(source) => source.smoothed_rtt(),
-        }
+        each!(ref self, tcp => tcp.smoothed_rtt(), source => source.smoothed_rtt())
     }
 
     /// Segments acknowledged in order.
     pub fn acknowledged(&self) -> u64 {
-        match self {
-            Self::Tcp(tcp) => tcp.acknowledged(),
-            Self::Sack(tcp) => tcp.acknowledged(),
-            Self::Datagram(_) => 0,
-        }
+        each!(ref self, tcp => tcp.acknowledged(), _source => 0)
     }
 
     /// What was counted.
     pub fn statistics(&self) -> SenderStatistics {
-        match self {
-            Self::Tcp(tcp) => tcp.statistics(),
-            Self::Sack(tcp) => tcp.statistics(),
-            Self::Datagram(source) => source.statistics().clone(),
-        }
+        each!(ref self, tcp => tcp.statistics(), source => source.statistics().clone())
     }
 }
 
@@ -220,6 +208,13 @@ pub struct Received {
 pub enum Receiver {
     /// TCP: cumulative acknowledgements.
     Tcp(tcp::TcpReceiver),
+    /// Any whose answers carry more than their number, or that answers none.
+    Carrying(CarryingReceiver),
+}
+
+/// A receiver whose answers carry more than their number, or that answers none.
+#[derive(Clone, Debug)]
+pub enum CarryingReceiver {
     /// TCP: selective acknowledgements.
     Sack(Box<tcp::SackReceiver>),
     /// Any of a sender that never sends a packet twice.
@@ -232,10 +227,7 @@ impl Receiver {
     pub fn on_data(&mut self, sequence: u32, now: Instant, cargo: &mut Cargo) -> Received {
         match self {
             Self::Tcp(tcp) => tcp.on_data(sequence, now),
-            Self::Sack(tcp) => tcp.on_data(sequence, now, cargo.of_answers()),
-            Self::Datagram(receiver) => {
-                Received { first: true, ack: cargo.of_datagrams().receive(receiver, sequence, now) }
-            }
+            Self::Carrying(receiver) => receiver.on_data(sequence, now, cargo),
         }
     }
 
@@ -243,8 +235,7 @@ impl Receiver {
     pub fn on_wake(&mut self, now: Instant, cargo: &mut Cargo) -> Option<u32> {
         match self {
             Self::Tcp(tcp) => tcp.on_wake(now),
-            Self::Sack(tcp) => tcp.on_wake(now, cargo.of_answers()),
-            Self::Datagram(receiver) => cargo.of_datagrams().wake(receiver, now),
+            Self::Carrying(receiver) => receiver.on_wake(now, cargo),
         }
     }
 
@@ -253,13 +244,38 @@ impl Receiver {
     pub fn wake(&self) -> Instant {
         match self {
             Self::Tcp(tcp) => tcp.wake(),
-            Self::Sack(tcp) => tcp.wake(),
-            Self::Datagram(receiver) => receiver.wake(),
+            Self::Carrying(receiver) => receiver.wake(),
         }
     }
 
     /// Answering a packet changes when the next answer is due.
     pub fn keeps_time(&self) -> bool {
-        matches!(self, Self::Datagram(DatagramReceiver::Tfrc(_)))
+        matches!(self, Self::Carrying(CarryingReceiver::Datagram(DatagramReceiver::Tfrc(_))))
+    }
+}
+
+impl CarryingReceiver {
+    #[inline(never)]
+    fn on_data(&mut self, sequence: u32, now: Instant, cargo: &mut Cargo) -> Received {
+        match self {
+            Self::Sack(tcp) => tcp.on_data(sequence, now, cargo.of_answers()),
+            Self::Datagram(receiver) => {
+                Received { first: true, ack: cargo.of_datagrams().receive(receiver, sequence, now) }
+            }
+        }
+    }
+
+    fn on_wake(&mut self, now: Instant, cargo: &mut Cargo) -> Option<u32> {
+        match self {
+            Self::Sack(tcp) => tcp.on_wake(now, cargo.of_answers()),
+            Self::Datagram(receiver) => cargo.of_datagrams().wake(receiver, now),
+        }
+    }
+
+    fn wake(&self) -> Instant {
+        match self {
+            Self::Sack(tcp) => tcp.wake(),
+            Self::Datagram(receiver) => receiver.wake(),
+        }
     }
 }

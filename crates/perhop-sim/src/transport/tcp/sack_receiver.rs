@@ -24,7 +24,6 @@ impl SackReceiver {
     }
 
     /// A segment came; the answer is on its way under the number that is returned.
-    #[inline(never)]
     pub(in crate::transport) fn on_data(
         &mut self,
         sequence: u32,

@@ -104,8 +104,8 @@ impl SackSender {
         self.tcp.statistics()
     }
 
-    pub(in crate::transport) fn on_message(&mut self, message: &Message) {
-        Source::on_message(&mut self.tcp, message);
+    pub(in crate::transport) fn hear(&mut self, message: &Message) {
+        self.tcp.hear(message);
     }
 
     fn on_marked(&mut self, sequence: u32, color: Color) {
@@ -289,7 +289,7 @@ impl Source for Selective<'_> {
         self.sender.on_marked(sequence, color);
     }
     fn on_message(&mut self, message: &Message) {
-        self.sender.on_message(message);
+        self.sender.hear(message);
     }
     fn wake(&self) -> Instant {
         self.sender.wake()

@@ -17,6 +17,7 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
+use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Context, Duration, Instant};
 
 use super::congestion::CongestionAvoidance;
@@ -350,8 +351,15 @@ impl TcpSender {
         }
     }
 
+    /// A control message came; one that it has no use for changes nothing.
+    pub(in crate::transport) fn hear(&mut self, message: &Message) {
+        if *message == Message::MarkedOut {
+            self.on_out_feedback();
+        }
+    }
+
     /// The marker tells of an OUT packet: one segment less (Yeom & Reddy 1999, section 3.1).
-    pub(in crate::transport) fn on_out_feedback(&mut self) {
+    fn on_out_feedback(&mut self) {
         self.cwnd = (self.cwnd - 1.0).max(1.0);
         self.limit = self.allowed();
     }
