@@ -4,7 +4,7 @@ use perhop_core::{Bytes, Duration, Instant, Rng};
 use perhop_scenario::Scenario;
 use perhop_scenario::format::IpVersion;
 use perhop_sim::transport::datagram::{DatagramReceiver, DatagramSender};
-use perhop_sim::transport::tcp::{TcpParams, Variant};
+use perhop_sim::transport::tcp::{Congestion, TcpParams, Variant};
 use perhop_sim::{FlowSpec, Network, TransportSpec};
 
 use crate::error::LabError;
@@ -207,7 +207,10 @@ fn host_flow(
 /// The kernel's congestion control that is nearest to a simulated sender.
 fn kernels(params: &TcpParams) -> Result<String, String> {
     match params.tcp {
-        Variant::Reno | Variant::NewReno => Ok("reno".into()),
+        Variant::Reno | Variant::NewReno | Variant::Linux => Ok(match params.congestion {
+            Congestion::Reno => "reno".into(),
+            Congestion::Cubic => "cubic".into(),
+        }),
         Variant::TwoWindows => Err(
             "no kernel has a TCP that keeps its reserved window: two-windows needs a changed sender, and runs in the simulator only".into(),
         ),
