@@ -129,7 +129,9 @@ def _has(row: Mapping[str, Any], prefix: str) -> bool:
 
 
 def _by_reason(row: Mapping[str, Any], prefix: str) -> str:
-    counts = {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix) and value}
+    counts = {
+        name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix) and value
+    }
     return ", ".join(f"{reason} {value:.0f}" for reason, value in counts.items()) or "none"
 
 

@@ -186,7 +186,7 @@ mod tests {
                     (Ok(None), same) if same == ecn => seen[0] += 1,
                     (Ok(Some(Reason::Early)), Ecn::Congested) => seen[1] += 1,
                     (Err(Reason::Early | Reason::Forced | Reason::Overflow), same) if same == ecn => {
-                        seen[2] += 1
+                        seen[2] += 1;
                     }
                     other => panic!("{other:?}"),
                 }

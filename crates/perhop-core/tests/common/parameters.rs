@@ -9,6 +9,7 @@ pub const AQMS: &[(&str, &str)] = &[
     ("red", r#"{"thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}"#),
     ("red", r#"{"thresholds": "2kB/6kB/0.1", "limit": "9kB", "weight": 0.2, "gentle": true, "wait": false}"#),
     ("red", r#"{"thresholds": "3/3/1", "limit": "9p", "weight": 1}"#),
+    ("red", r#"{"thresholds": "0/6/1", "limit": "9p", "weight": 1, "ecn": true}"#),
     ("rio", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#),
     (
         "rio",
@@ -60,6 +61,10 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
     (
         "dsd",
         r#"{"bound": "2ms", "bias": 0.5, "green-drop": "late", "refused-green": "admit", "control": "1ms", "rule": {"aqm": "red", "thresholds": "2kB/6kB/0.1", "limit": "9kB", "weight": 0.2}}"#,
+    ),
+    (
+        "dsd",
+        r#"{"bound": "3ms", "green-drop": "late", "rule": {"aqm": "red", "thresholds": "0/6/0.5", "limit": "9p", "weight": 0.2, "ecn": true}}"#,
     ),
     (
         "dsd",
