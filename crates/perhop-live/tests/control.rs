@@ -174,8 +174,8 @@ impl Hosts {
     }
 }
 
-/// The same network as a data plane.
-fn plane_of(queue: &SchedulerParams, window: &str) -> Plane {
+/// The data plane of the same link, path and flows.
+fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
     let rate: Bitrate = RATE.parse().unwrap();
     let metered: Vec<usize> = (0..FLOWS).filter(|&flow| sold(flow).is_some()).collect();
     let meter_of = |flow: usize| metered.iter().position(|&number| number == flow);
@@ -200,7 +200,7 @@ fn plane_of(queue: &SchedulerParams, window: &str) -> Plane {
         let selector = Selector { destination_ports: port(flow), ..Selector::default() };
         stream(format!("flow {flow} back"), flow, 1, selector, vec![Hop::Ack(0, flow)])
     };
-    let spec = PlaneSpec {
+    PlaneSpec {
         devices: 2,
         mtu: 1500,
         buffers: 1024,
@@ -230,17 +230,17 @@ fn plane_of(queue: &SchedulerParams, window: &str) -> Plane {
             links: vec![(0, Duration::ZERO)],
         }],
         streams: (0..FLOWS).map(data).chain((0..FLOWS).map(acks)).collect(),
-    };
-    Plane::new(spec, SEED)
+    }
 }
 
 fn forwarded(queue: &SchedulerParams, window: &str) -> Story {
-    let mut plane = plane_of(queue, window);
+    let rate: Bitrate = RATE.parse().unwrap();
+    let mut plane = Plane::new(plane_spec(queue, window), SEED);
     let windows = plane.windows();
     let mut hosts = Hosts {
         sent: vec![0; FLOWS],
         acknowledged: vec![0; FLOWS],
-        back: Serializer::new(RATE.parse().unwrap()),
+        back: Serializer::new(rate),
         acks: VecDeque::new(),
     };
     let mut begins: VecDeque<usize> = (0..FLOWS).collect();

@@ -238,7 +238,9 @@ mod tests {
         let mut control = control("in-flight");
         control.members[0].sent = u32::MAX - 1;
         control.members[0].acked = u32::MAX - 2;
-        [u32::MAX - 1, u32::MAX, 0, 1].into_iter().for_each(|sequence| control.on_data(0, sequence));
+        for sequence in [u32::MAX - 1, u32::MAX, 0, 1] {
+            control.on_data(0, sequence);
+        }
         control.on_ack(0, u32::MAX);
         control.look(Instant::ZERO, |_| None);
         assert_eq!(control.seen(0), 3.0);
