@@ -88,8 +88,8 @@ def simulate(
         `links`: for each link with a queue rule, packets over the whole run and all else after the warm-up:
         `name`, `rate_bps`, `utilization`, `mean_queue_packets`,
         i64[3] `arrived`, `sent`, `waiting`, `dropped` and `notified` by reason, and `delay_s`: waiting times
-        as `edges` f64[b + 1], `counts` i64[b, 3] and `max` f64[3]; `classes`: where the queue tells classes of packets
-        apart, for each `name` and the same counts and `delay_s`; else empty.
+        as `edges` f64[b + 1], `counts` i64[b, 3] and `max` f64[3]; `classes`: where the queue tells classes
+        of packets apart, for each `name` and the same counts and `delay_s`; else empty.
 
         `series`: `time_s` f64[k]; `throughput_bps`, `cwnd_packets`, `rtt_s`, `seen_packets`
         (windows as the control of a flow's path last saw them) f64[k, n]; `links`: for each link
