@@ -88,6 +88,14 @@ bench: $(ENGINE) ## Measure blocks, runs beside ns-2 and ns-3 where they are ins
 router: cargo ## Build perhop-router, for real packets on Linux (target/release/perhop-router)
 	cargo build --locked --release --package perhop-router
 
+# The three targets in turn, each for so many seconds (FUZZ_SECONDS=1800 for half an hour).
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := parse plane run_loop
+
+.PHONY: fuzz
+fuzz: cargo ## Feed the live data plane whatever bytes there are (3 minutes; FUZZ_SECONDS=N each of three targets)
+	@tools/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
 .PHONY: wasm
 wasm: cargo ## Check that core and simulator need no operating system (WebAssembly without imports)
 	@tools/wasm.sh
