@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CONFIDENCE = 0.95
+ALPHA = 0.05
+"""Level of each of the two one-sided tests."""
+MOST_RUNS = 1000
+"""More runs are not proposed to anybody."""
+
+Verdict: TypeAlias = Literal["equivalent", "different", "cannot tell"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +77,7 @@ def estimate(observations: Sequence[float]) -> Estimate:
     mean = math.fsum(observations) / n
     if n == 1:
         return Estimate(mean, None, 1)
-    variance = math.fsum((x - mean) ** 2 for x in observations) / (n - 1)
-    half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(variance / n)
+    half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(_variance(observations) / n)
     return Estimate(mean, (mean - half, mean + half), n)
 
 
@@ -91,9 +96,7 @@ def half_width_of(observations: Sequence[float], runs: int) -> float:
     n = len(observations)
     if n < 2 or runs < 2:
         raise ValueError("a spread needs at least two observations, and an interval at least two runs")
-    mean = math.fsum(observations) / n
-    variance = math.fsum((x - mean) ** 2 for x in observations) / (n - 1)
-    return float(stdtrit(runs - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(variance / runs)
+    return float(stdtrit(runs - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(_variance(observations) / runs)
 
 
 def paired_difference(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate:
@@ -122,3 +125,135 @@ def overlap(a: Estimate, b: Estimate) -> bool:
     still belong to means that differ.
     """
     return a.low <= b.high and b.low <= a.high
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The difference of two independent means, b - a, in the unit of the observations.
+
+    Attributes:
+        value: Mean of b minus mean of a.
+        error: Its standard error, or None where one of the samples has no spread to go by.
+        freedom: Welch's degrees of freedom, or None likewise.
+    """
+
+    value: float
+    error: float | None
+    freedom: float | None
+
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+        """The two-sided t interval, or None without a standard error."""
+        if self.error is None or self.freedom is None:
+            return None
+        half = float(stdtrit(self.freedom, 0.5 + confidence / 2)) * self.error
+        return self.value - half, self.value + half
+
+
+def welch(a: Sequence[float], b: Sequence[float]) -> Difference:
+    """The difference b - a of two independent samples, whose spreads may differ (Welch 1947).
+
+    The degrees of freedom are those of Welch and Satterthwaite,
+    (s_a²/n_a + s_b²/n_b)² / ((s_a²/n_a)²/(n_a - 1) + (s_b²/n_b)²/(n_b - 1)).
+
+    Args:
+        a: One value for each run, all finite, at least one.
+        b: Likewise.
+
+    Raises:
+        ValueError: No observations, or one that is not finite.
+    """
+    value = estimate(b).mean - estimate(a).mean
+    if min(len(a), len(b)) < 2:
+        return Difference(value, None, None)
+    parts = [_variance(sample) / len(sample) for sample in (a, b)]
+    squares = math.fsum(part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True))
+    # Without any spread every number of degrees says the same.
+    freedom = sum(parts) ** 2 / squares if squares > 0 else float(len(a) + len(b) - 2)
+    return Difference(value, math.sqrt(sum(parts)), freedom)
+
+
+def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Difference:
+    """The difference a - b of `paired_difference`, for intervals at any level.
+
+    Raises:
+        ValueError: No seed in common.
+    """
+    found = paired_difference(a, b)
+    if found.half_width is None:
+        return Difference(found.mean, None, None)
+    freedom = float(found.runs - 1)
+    return Difference(found.mean, found.half_width / float(stdtrit(freedom, 0.5 + CONFIDENCE / 2)), freedom)
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalence:
+    """Whether two means differ by no more than a margin.
+
+    Attributes:
+        difference: b - a.
+        margin: What counts as no difference, at most.
+        p: The larger of the two one-sided p values; None where there is no spread to go by.
+        verdict: "equivalent": p is at most 0.05, which is to say that the 90 % interval of the difference
+        lies
+            within the margin. "different": the 95 % interval lies beyond the margin on one side, and so
+            excludes 0. "cannot tell": neither.
+        runs_needed: For "cannot tell": roughly how many runs of b would tell, if difference and spread stay
+            what they are and a has no fewer; None where it is decided, or where `MOST_RUNS` would not do.
+    """
+
+    difference: Difference
+    margin: float
+    p: float | None
+    verdict: Verdict
+    runs_needed: int | None = None
+
+
+def equivalence(a: Sequence[float], b: Sequence[float], margin: float) -> Equivalence:
+    """Two one-sided t tests of |mean of b - mean of a| < margin (Schuirmann 1987), with `welch`'s degrees.
+
+    Args:
+        a: One value for each run, all finite, at least one.
+        b: Likewise.
+        margin: At least 0; with 0 nothing is ever equivalent but what has no spread.
+
+    Raises:
+        ValueError: No observations, one that is not finite, or a negative margin.
+    """
+    if not margin >= 0:
+        raise ValueError(f"a margin is at least 0, not {margin:g}")
+    found = welch(a, b)
+    if found.error is None or found.freedom is None:
+        return Equivalence(found, margin, None, "cannot tell", 2)
+    p = _tost(found.value, found.error, found.freedom, margin)
+    if p <= ALPHA:
+        return Equivalence(found, margin, p, "equivalent")
+    low, high = found.interval() or (0.0, 0.0)
+    if low > margin or high < -margin:
+        return Equivalence(found, margin, p, "different")
+    return Equivalence(found, margin, p, "cannot tell", _runs_needed(a, b, found.value, margin))
+
+
+def _tost(value: float, error: float, freedom: float, margin: float) -> float:
+    if error == 0:
+        return 0.0 if abs(value) <= margin else 1.0
+    above = stdtr(freedom, -(value + margin) / error)
+    below = stdtr(freedom, (value - margin) / error)
+    return float(max(above, below))
+
+
+def _variance(observations: Sequence[float]) -> float:
+    mean = math.fsum(observations) / len(observations)
+    return math.fsum((x - mean) ** 2 for x in observations) / (len(observations) - 1)
+
+
+def _runs_needed(a: Sequence[float], b: Sequence[float], value: float, margin: float) -> int | None:
+    """The smallest number of runs of b whose interval would end before the margin."""
+    room = abs(abs(value) - margin)
+    confidence = 1 - 2 * ALPHA if abs(value) < margin else CONFIDENCE
+    spreads = _variance(a), _variance(b)
+    for runs in range(len(b) + 1, MOST_RUNS + 1):
+        parts = spreads[0] / max(len(a), runs), spreads[1] / runs
+        freedom = sum(parts) ** 2 / (parts[0] ** 2 / (max(len(a), runs) - 1) + parts[1] ** 2 / (runs - 1))
+        if float(stdtrit(freedom, 0.5 + confidence / 2)) * math.sqrt(sum(parts)) < room:
+            return runs
+    return None

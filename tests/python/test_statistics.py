@@ -7,8 +7,18 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from perhop.statistics import Estimate, estimate, overlap, paired_difference
+from perhop.statistics import (
+    Difference,
+    Estimate,
+    equivalence,
+    estimate,
+    overlap,
+    paired,
+    paired_difference,
+    welch,
+)
 
 rates = st.floats(-1e6, 1e6)
 
@@ -81,3 +91,99 @@ def test_differences_are_antisymmetric(pairs: dict[int, tuple[float, float]]) ->
     there, back = paired_difference(a, b), paired_difference(b, a)
     assert there.mean == pytest.approx(-back.mean)
     assert there.low == pytest.approx(-back.high)
+
+
+# By hand: means 2.5 and 4, variances 5/3 and 5/2; so the squared error is 5/12 + 1/2 = 11/12, and the
+# degrees of freedom are (11/12)² / ((5/12)²/3 + (1/2)²/4) = (121/144) / (25/432 + 1/16) = 363/52.
+A, B = [1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_welch_by_hand() -> None:
+    found = welch(A, B)
+    assert found.value == pytest.approx(1.5)
+    assert found.error == pytest.approx(math.sqrt(11 / 12))
+    assert found.freedom == pytest.approx(363 / 52)
+    # t(0.95, 6.98) = 1.896 and t(0.975, 6.98) = 2.366, between the printed values for 6 and 7 degrees.
+    assert found.interval(0.9) == pytest.approx((1.5 - 1.896 * 0.95743, 1.5 + 1.896 * 0.95743), abs=2e-3)
+    assert found.interval() == pytest.approx((1.5 - 2.366 * 0.95743, 1.5 + 2.366 * 0.95743), abs=2e-3)
+
+
+def test_paired_differences_have_the_same_interval() -> None:
+    a, b = {1: 5.0, 2: 7.0, 3: 12.0}, {1: 4.0, 2: 5.0, 3: 6.0}
+    assert paired(a, b).interval() == pytest.approx(paired_difference(a, b).ci95)
+    assert paired(a, b).freedom == 2
+    assert paired({1: 2.0}, {1: 0.5}) == Difference(1.5, None, None)
+
+
+def test_equal_samples_have_the_degrees_of_the_pooled_test() -> None:
+    assert welch([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]).freedom == pytest.approx(4)
+
+
+@pytest.mark.parametrize("margin", [0.5, 1.5, 2.0, 3.3, 6.0])
+def test_one_sided_tests_are_those_of_scipy(margin: float) -> None:
+    above = stats.ttest_ind([x + margin for x in B], A, equal_var=False, alternative="greater").pvalue
+    below = stats.ttest_ind([x - margin for x in B], A, equal_var=False, alternative="less").pvalue
+    found = equivalence(A, B, margin)
+    assert found.p == pytest.approx(max(above, below))
+    assert (found.verdict == "equivalent") == (max(above, below) <= 0.05)
+
+
+def test_verdicts() -> None:
+    # 90 % of -0.32 to 3.32, 95 % of -0.77 to 3.77.
+    assert equivalence(A, B, 3.4).verdict == "equivalent"
+    assert equivalence(A, B, 3.2).verdict == "cannot tell"
+    assert equivalence(A, [x + 5 for x in B], 4.1).verdict == "different"
+    assert equivalence([x + 5 for x in B], A, 4.1).verdict == "different"
+    # The interval excludes 0 but not the margin.
+    assert equivalence(A, [x + 5 for x in B], 5.0).verdict == "cannot tell"
+
+
+def test_the_number_of_runs_that_would_tell_does() -> None:
+    # Spreads that keep as samples grow: pairs at the mean ± s.
+    def sample(mean: float, runs: int) -> list[float]:
+        return [mean + (-1) ** n for n in range(runs)]
+
+    found = equivalence(sample(0, 4), sample(0.5, 4), 1.0)
+    assert found.verdict == "cannot tell"
+    assert found.runs_needed is not None
+    needed = found.runs_needed + found.runs_needed % 2
+    assert equivalence(sample(0, needed), sample(0.5, needed), 1.0).verdict == "equivalent"
+    assert equivalence(sample(0, 10), sample(0.5, 10), 1.0).verdict == "cannot tell"
+    assert equivalence(sample(0, 4), sample(1, 4), 1.0).runs_needed is None
+
+
+def test_what_has_no_spread_is_decided_by_its_difference() -> None:
+    same = equivalence([0.0, 0.0], [0.0, 0.0, 0.0], 0.0)
+    assert (same.verdict, same.p) == ("equivalent", 0.0)
+    assert equivalence([0.0, 0.0], [1.0, 1.0], 0.5).verdict == "different"
+    assert equivalence([0.0, 0.0], [1.0, 1.0], 2.0).verdict == "equivalent"
+
+
+def test_one_run_decides_nothing() -> None:
+    found = equivalence([1.0, 2.0, 3.0], [2.0], 10.0)
+    assert found.difference == Difference(0.0, None, None)
+    assert found.difference.interval() is None
+    assert (found.verdict, found.p, found.runs_needed) == ("cannot tell", None, 2)
+
+
+def test_a_margin_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="margin"):
+        equivalence(A, B, -1.0)
+
+
+samples = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=8)
+
+
+@given(samples, samples, st.floats(0, 1e3))
+def test_verdicts_agree_with_the_intervals(a: list[float], b: list[float], margin: float) -> None:
+    found = equivalence(a, b, margin)
+    back = equivalence(b, a, margin)
+    assert found.verdict == back.verdict
+    ends = found.difference.interval(0.9)
+    assert ends is not None
+    slack = 1e-6 * max(1.0, margin, *map(abs, ends))
+    if found.verdict == "equivalent":
+        assert -margin - slack <= ends[0] <= ends[1] <= margin + slack
+    if found.verdict == "different":
+        assert min(abs(end) for end in found.difference.interval() or ()) >= margin - slack
+    assert (found.runs_needed is None) or found.verdict == "cannot tell"
