@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perhop import simulation, terminal
-from perhop.live import laboratory
+from perhop.live import laboratory, metrics
 from perhop.output import files, summary
 from perhop.output.table import records
 
@@ -37,6 +38,14 @@ def live(
             "--real-time/--no-real-time", help="Give the router real-time priority where that is allowed."
         ),
     ] = True,
+    metrics_at: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="127.0.0.1:PORT",
+            help="Serve running statistics for Prometheus there, to this machine only.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -47,24 +56,31 @@ def live(
 ) -> None:
     """Run a scenario on real packets and print what `perhop run` prints.
 
-    Two hosts in private network namespaces talk through perhop's router: TCP is the kernel's, UDP, RAP and TFRC
-    are perhop's own senders. A run takes as long as the scenario says. It works for root, and for ordinary users where
-    the system lets them make user namespaces and open /dev/net/tun; nothing of it is left behind, however it ends.
-    A run in which the machine was too slow, or lost packets where the scenario has no queue, is called invalid, and
-    the command then ends with status 3.
+    Two hosts in private network namespaces talk through perhop's router: TCP is the kernel's, UDP, RAP and
+    TFRC are perhop's own senders. A run takes as long as the scenario says. It works for root, and for
+    ordinary users where the system lets them make user namespaces and open /dev/net/tun; nothing of it is
+    left behind, however it ends. A run in which the machine was too slow, or lost packets where the scenario
+    has no queue, is called invalid, and the command then ends with status 3.
 
     \b
     Examples:
       perhop live my.toml
       perhop live my.toml --runs 4 --stats
+      perhop live my.toml --metrics 127.0.0.1:9477
     """  # noqa: D301
     first, wanted = terminal.seeds(seed, 1 if runs is None else runs)
     canonical = simulation.canonical(scenario)
+    served = None if metrics_at is None else metrics.endpoint(metrics_at)
     if out is not None:
         files.prepare_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     try:
-        result = run(canonical, wanted, first, stats=stats, real_time=real_time)
+        with nullcontext() if served is None else metrics.serve(*served) as serving:
+            told = None
+            if serving is not None:
+                told, place = serving
+                terminal.note(f"metrics: {place}")
+            result = run(canonical, wanted, first, stats=stats, real_time=real_time, told=told)
     except KeyboardInterrupt:
         terminal.note("interrupted; nothing was written, and nothing is left in the system")
         raise typer.Exit(130) from None
@@ -88,14 +104,24 @@ def live(
         raise typer.Exit(INVALID)
 
 
-def run(canonical: str, runs: int, seed: int, *, stats: bool, real_time: bool) -> LiveResult:
-    """Run on real packets with progress: a bar of seconds on a terminal, or a line each second with `stats`."""
+def run(
+    canonical: str,
+    runs: int,
+    seed: int,
+    *,
+    stats: bool,
+    real_time: bool,
+    told: metrics.RunningStatistics | None = None,
+) -> LiveResult:
+    """Run on real packets, with a bar of seconds on a terminal, or with `stats` a line each second."""
     content = json.loads(canonical)
     printer = _Printer(content)
-    seconds = max(1, int(runs * _seconds(canonical)))
-    with terminal.progress("seconds", 0 if stats else seconds) as step:
+    total = max(1, int(runs * seconds(canonical)))
+    with terminal.progress("seconds", 0 if stats else total) as step:
 
         def watch(number: int, glimpse: Mapping[str, Any]) -> None:
+            if told is not None:
+                told.see(number, glimpse)
             if stats:
                 terminal.note(printer.line(number, glimpse))
             else:
@@ -104,7 +130,8 @@ def run(canonical: str, runs: int, seed: int, *, stats: bool, real_time: bool) -
         return laboratory.run(content, runs=runs, seed=seed, real_time=real_time, watch_s=1.0, watch=watch)
 
 
-def _seconds(canonical: str) -> float:
+def seconds(canonical: str) -> float:
+    """How long a run takes."""
     text = str(json.loads(canonical)["duration"])
     for unit, factor in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)):
         if text.endswith(unit):
