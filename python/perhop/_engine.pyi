@@ -117,7 +117,9 @@ def live(
     watch_s: float | None = None,
     watch: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Run a scenario once on real packets, in real time. The process must have one thread, and is changed for good.
+    """Run a scenario once on real packets, in real time.
+
+    The process must have one thread, and is changed for good.
 
     Args:
         scenario: The scenario in JSON, as `scenario_from_toml` returns it.
@@ -127,8 +129,9 @@ def live(
         watch: Called with a line of JSON: how the run goes.
 
     Returns:
-        What `simulate` returns, and `live`: a report in JSON on how well the machine kept up. `events` are the times
-        that the router slept; `packets`, those that it read. `fast_retransmits` and `loss_events` of the kernel's TCP are 0.
+        What `simulate` returns, and `live`: a report in JSON on how well the machine kept up. `events` are
+        the times that the router slept; `packets`, those that it read. `fast_retransmits` and `loss_events`
+        of the kernel's TCP are 0.
 
     Raises:
         ScenarioError: The scenario asks for what no kernel has.

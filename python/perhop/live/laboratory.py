@@ -29,10 +29,11 @@ class LiveReport:
 
     Attributes:
         seed: The run's seed.
-        told: What the engine said: `valid`, `invalid` (why not, in sentences), `notes`, `kernel`, `senders` (for each
-            group of flows), `real_time`, `cpu_s` and `wall_s` of the router's thread, `late_s` (how late packets left:
-            `p50` to `max`, what is `allowed` of `p99`, and the longest `pause` of the router), `devices` (packets and bytes
-            `read` and `sent`), packets `lost` in the router by reason, and `lost_outside` of it.
+        told: What the engine said: `valid`, `invalid` (why not, in sentences), `notes`, `kernel`, `senders`
+            (for each group of flows), `real_time`, `cpu_s` and `wall_s` of the router's thread, `late_s` (how
+            late packets left: `p50` to `max`, what is `allowed` of `p99`, and the longest `pause` of the
+            router), `devices` (packets and bytes `read` and `sent`), packets `lost` in the router by reason,
+            and `lost_outside` of it.
     """
 
     seed: int
@@ -56,7 +57,7 @@ class LiveReport:
 
 @dataclass(frozen=True)
 class LiveResult(simulation.Result):
-    """The runs of one scenario on real packets: everything that a simulation's result has, and a report on each."""
+    """The runs of one scenario on real packets: all that a simulation's result has, and reports."""
 
     @cached_property
     def reports(self) -> tuple[LiveReport, ...]:
@@ -92,12 +93,12 @@ def run(
     Args:
         scenario: See `ScenarioSource`.
         runs: Number of runs.
-        seed: First seed. It draws the flows' starts and the router's chance, as in a simulation; the kernel's TCP has its
-            own luck.
+        seed: First seed. It draws the flows' starts and the router's chance, as in a simulation; the kernel's
+            TCP has its own luck.
         real_time: Give the router real-time priority where that is allowed.
         watch_s: How often `watch` is called, in seconds.
-        watch: Called with the seed and how it goes: `time_s`, `received_bytes` by group, `links` (packets `waiting`,
-            `sent`, `dropped` by reason), `late_s`, packets `inside` the router.
+        watch: Called with the seed and how it goes: `time_s`, `received_bytes` by group, `links` (packets
+            `waiting`, `sent`, `dropped` by reason), `late_s`, packets `inside` the router.
 
     Raises:
         ScenarioError: The scenario is wrong, or asks for what no kernel has.
@@ -123,14 +124,19 @@ def _run(
     )
     command = [sys.executable, "-I", str(WORKER), str(_engine.__file__)]
     # A session of its own: an interrupt from the terminal is ours to pass on.
-    worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        worker = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        raise PerhopError(f"{sys.executable}: cannot be started: {error.strerror or error}") from None
     assert worker.stdin is not None
     assert worker.stdout is not None
     try:
         worker.stdin.write(request.encode())
         worker.stdin.close()
         while True:
-            kind, content = pickle.load(worker.stdout)
+            kind, content = pickle.load(worker.stdout)  # noqa: S301 - our own process wrote it
             if kind == "glimpse" and watch is not None:
                 watch(seed, json.loads(content))
             elif kind == "done":

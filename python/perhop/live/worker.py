@@ -1,11 +1,12 @@
 """The process in which one run on real packets happens; started by `laboratory.py`, never imported.
 
-An ordinary user gets the rights for it from a user namespace, which the kernel gives to processes of one thread only. So
-this loads the engine alone, and not the package, whose libraries start threads. The run's namespaces and devices
-belong to this process and go with it, however it ends.
+An ordinary user gets the rights for it from a user namespace, which the kernel gives to processes of one
+thread only. So this loads the engine alone, and not the package, whose libraries start threads. The run's
+namespaces and devices belong to this process and go with it, however it ends.
 
-Arguments: the engine's file. Standard input: a JSON object with `scenario`, `seed`, `real_time`, `watch_s`. Standard
-output: a pickled pair for each message, ("glimpse", line) and in the end ("done", result) or (name of an exception, text).
+Arguments: the engine's file. Standard input: a JSON object with `scenario`, `seed`, `real_time`, `watch_s`.
+Standard output: a pickled pair for each message, ("glimpse", line) and in the end ("done", result) or (name
+of an exception, text).
 """
 
 import importlib.util
@@ -17,6 +18,8 @@ import sys
 def main() -> None:
     """Run once, and say what came of it."""
     spec = importlib.util.spec_from_file_location("perhop._engine", sys.argv[1])
+    assert spec is not None
+    assert spec.loader is not None
     engine = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(engine)
     wanted = json.load(sys.stdin)
@@ -35,7 +38,7 @@ def main() -> None:
             watch_s=watch_s,
             watch=None if watch_s is None else lambda line: tell("glimpse", line),
         )
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
         tell(type(error).__name__, str(error))
     else:
         tell("done", result)
