@@ -1,8 +1,7 @@
-"""The command line: `perhop reproduce`, `run`, `live`, `scenario`, `sweep`, `tune`, `list`,
-`schema`.
+"""The command line: `perhop reproduce`, `run`, `live`, `compare`, `scenario`, `sweep`, `tune`, `list`, `schema`.
 
-Exit status: 0 fine, 2 a request that cannot be met (one line on standard error says why), 3 runs on real packets that are
-invalid, 130 interrupted.
+Exit status: 0 fine, 2 a request that cannot be met (one line on standard error says why), 3 runs on real
+packets that are invalid, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import typer
 from perhop import _engine, simulation, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.live import command as living
+from perhop.live.compare import compare
 from perhop.output import files, summary
 from perhop.output.table import as_text, pivot
 from perhop.reproduction import Counts, execute, plan, to_json
@@ -53,6 +53,7 @@ app = typer.Typer(
         "  perhop list studies           which papers' items there are\n"
         "  perhop run my.toml --runs 6   a scenario of your own\n"
         "  perhop live my.toml           the same scenario on real packets\n"
+        "  perhop compare my.toml        both, and whether they agree\n"
         "  perhop sweep my-sweep.toml    the same over many settings"
     ),
 )
@@ -237,6 +238,7 @@ def scenario(
 
 
 app.command("live", short_help="Run a scenario on real packets, with the kernel's TCP.")(living.live)
+app.command("compare", short_help="Hold the simulator against real packets, number by number.")(compare)
 app.command("sweep", short_help="Simulate a scenario over many settings and seeds.")(sweeping.sweep)
 app.command("tune", short_help="Search for the best setting, or for the Pareto front.")(sweeping.tune)
 

@@ -203,6 +203,8 @@ class Plot:
         limits: A metric whose published value is an x position: where the paper says the series meets the
             first reference line.
         limits_where: Factors that pick the right one of those values.
+        band: What a shaded band of dots stands for, and its ends.
+        interval: What the rows' intervals are.
     """
 
     id: str
@@ -219,6 +221,8 @@ class Plot:
     limits: str | None = None
     limits_where: Where = field(default_factory=dict)
     from_zero: bool = True
+    band: tuple[str, float, float] | None = None
+    interval: str = "95 %"
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,9 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
     parts = []
     if any(row.ci95 for row in found):
         parts.append(
-            "Bands are 95 % intervals." if plot.kind == "lines" else "Bars at the marks are 95 % intervals."
+            f"Bands are {plot.interval} intervals."
+            if plot.kind == "lines"
+            else f"Bars at the marks are {plot.interval} intervals."
         )
     if any(row.published is not None for row in found):
         parts.append("Hollow: published.")
@@ -301,6 +303,9 @@ def _dots(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
     axes.set_ylim(len(place) - 0.5, -0.5)
     if plot.from_zero:
         axes.set_xlim(left=0)
+    if plot.band is not None:
+        name, low, high = plot.band
+        axes.axvspan(low, high, color=MUTED, alpha=0.15, linewidth=0, label=name)
     axes.set_xlabel(plot.y_label)
     axes.xaxis.grid(visible=True)
     axes.tick_params(axis="y", length=0)

@@ -1,0 +1,227 @@
+"""`perhop compare`: a scenario simulated and on real packets, side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perhop import simulation, terminal
+from perhop.errors import PerhopError
+from perhop.live import command as living
+from perhop.live import laboratory, report
+from perhop.live.equivalence import MARGINS, Comparison, Margin, margins
+from perhop.live.explain import explain, variations
+from perhop.live.laboratory import LiveResult
+from perhop.output import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from perhop.live.explain import Change
+    from perhop.simulation import Result, ScenarioSource
+
+LIVE_RUNS = 4
+SIMULATED_RUNS = 20
+
+
+def compare(
+    scenarios: Annotated[
+        list[Path], typer.Argument(metavar="SCENARIO.toml", help="A scenario file, or two of them.")
+    ],
+    *,
+    runs: Annotated[
+        int, typer.Option("--runs", metavar="N", help="Runs on real packets, each with its own seed.")
+    ] = LIVE_RUNS,
+    sim_runs: Annotated[
+        int, typer.Option("--sim-runs", metavar="M", help="Simulated runs.")
+    ] = SIMULATED_RUNS,
+    margin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--margin",
+            metavar="[NAME=]SIZE",
+            help="What counts as no difference: 10%, or for one kind of measure delay=5ms, loss=0.5pp, "
+            "queue=3p, throughput=20%. May be given several times.",
+        ),
+    ] = None,
+    explained: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Measure how much each way of the kernel's TCP matters: many more runs."
+        ),
+    ] = False,
+    seed: terminal.Seed = 1,
+    jobs: terminal.Jobs = None,
+    real_time: Annotated[
+        bool,
+        typer.Option(
+            "--real-time/--no-real-time", help="Give the router real-time priority where that is allowed."
+        ),
+    ] = True,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", parser=terminal.place, help="Write report.html, plots and data there."
+        ),
+    ] = None,
+    json_file: terminal.Json = None,
+) -> None:
+    """Run a scenario in the simulator and on real packets, and say which numbers are equivalent.
+
+    With two scenarios, such as one with RIO and one with RI+O, it also says whether what the first does
+    differently from the second has the same direction in both. Runs on real packets take as long as the
+    scenario says, one after the other. Invalid ones are left out, and the command then ends with status 3;
+    what the verdicts are does not change its status.
+
+    \b
+    Margins, unless given: throughput 10 % of the simulated mean; RTT and one-way delay 10 %, at least 1 ms;
+    waits at a link 10 %, at least 2 ms; queue 10 %, at least 2 packets; loss 1 percentage point;
+    utilization 2. `--margin 10%` sets the part of the mean in all that have one.
+
+    \b
+    Examples:
+      perhop compare my.toml
+      perhop compare rio.toml rio-plus-out.toml --runs 6
+      perhop compare my.toml --margin 5% --margin loss=0.5pp --explain --out results/compared
+    """  # noqa: D301
+    if len(scenarios) > 2:
+        raise PerhopError(
+            f"compare takes one scenario, or two to hold against each other, not {len(scenarios)}"
+        )
+    wanted = margins(margin or [])
+    first, _ = terminal.seeds(seed, max(runs, sim_runs))
+    for count in (runs, sim_runs):
+        simulation.seeds(seed, count)
+    threads = simulation.workers(jobs)
+    texts = [simulation.canonical(path) for path in scenarios]
+    if out is not None:
+        files.prepare_directory(out)
+    json_path = None if json_file is None else files.prepare_file(json_file)
+    names = _names(scenarios)
+    work = _Work(first, runs, sim_runs, threads, real_time)
+    terminal.note(work.announced(texts, explained=explained))
+    try:
+        compared = work.compare(texts, names, wanted, explained=explained)
+    except KeyboardInterrupt:
+        terminal.note("interrupted; nothing was written, and nothing is left in the system")
+        raise typer.Exit(130) from None
+    say = terminal.note if json_path == files.STDOUT else terminal.say
+    if out is not None:
+        given = {
+            "--runs": runs,
+            "--sim-runs": sim_runs,
+            "--seed": None if seed == 1 else seed,
+            "--out": out,
+        }
+        flags = [part for text in margin or [] for part in ("--margin", text)] + ["--explain"] * explained
+        report.write(out, compared, terminal.command("compare", *map(str, scenarios), *flags, **given))
+    text = report.to_json(compared)
+    if json_path == files.STDOUT:
+        terminal.out_bytes(text.encode())
+    elif json_path is not None:
+        files.write(json_path, text)
+    say(report.text(compared))
+    if out is not None:
+        say(f"\nreport: {out / 'report.html'}")
+    if compared.left_out:
+        raise typer.Exit(living.INVALID)
+
+
+class _Work:
+    """Makes the runs of one command, all on the same seeds, with progress."""
+
+    def __init__(self, seed: int, runs: int, sim_runs: int, jobs: int, real_time: bool) -> None:
+        self.seed, self.runs, self.sim_runs, self.jobs, self.real_time = seed, runs, sim_runs, jobs, real_time
+        self.step: Callable[[], None] = lambda: None
+
+    def announced(self, texts: Sequence[str], *, explained: bool) -> str:
+        """What it will take."""
+        live = self._live_runs(texts, explained=explained)
+        seconds = sum(living.seconds(text) * count for text, count in zip(texts, live, strict=True))
+        simulated = f"{self.sim_runs} simulated runs of each"
+        return f"{sum(live)} runs on real packets, {seconds:.0f} s in all; {simulated}"
+
+    def _live_runs(self, texts: Sequence[str], *, explained: bool) -> list[int]:
+        def ways(text: str) -> int:
+            return 1 + sum(one.where == "live" for one, _ in variations(text)) if explained else 1
+
+        return [self.runs * ways(text) for text in texts]
+
+    def compare(
+        self, texts: Sequence[str], names: Sequence[str], wanted: Mapping[str, Margin], *, explained: bool
+    ) -> report.Compared:
+        """All of it."""
+        live_runs = self._live_runs(texts, explained=explained)
+        total = sum(int(living.seconds(text)) * runs for text, runs in zip(texts, live_runs, strict=True))
+        with terminal.progress("seconds", total) as self.step:
+            live = self._in_turn(texts)
+            simulated = [self._simulate(text) for text in texts]
+            comparisons = [Comparison(*pair, wanted) for pair in zip(simulated, live, strict=True)]
+            changes: list[list[Change]] = []
+            if explained:
+                changes = [list(explain(one, self._simulate, self._live)) for one in comparisons]
+        return report.Compared(comparisons, names, changes)
+
+    def _in_turn(self, texts: Sequence[str]) -> list[LiveResult]:
+        """Every scenario on one seed, then on the next: what else the machine does meets all of them."""
+        made = [[self._live_run(text, self.seed + number) for text in texts] for number in range(self.runs)]
+        return [
+            LiveResult(of[0].scenario, tuple(run for one in of for run in one.runs))
+            for of in zip(*made, strict=True)
+        ]
+
+    def _live(self, text: str) -> LiveResult:
+        return self._in_turn([text])[0]
+
+    def _live_run(self, text: str, seed: int) -> LiveResult:
+        return laboratory.run(
+            json.loads(text),
+            seed=seed,
+            real_time=self.real_time,
+            watch_s=1.0,
+            watch=lambda _seed, _glimpse: self.step(),
+        )
+
+    def _simulate(self, text: str) -> Result:
+        return simulation.run(json.loads(text), runs=self.sim_runs, seed=self.seed, jobs=self.jobs)
+
+
+def run(
+    scenario: ScenarioSource,
+    *,
+    runs: int = LIVE_RUNS,
+    sim_runs: int = SIMULATED_RUNS,
+    seed: int = 1,
+    jobs: int | None = None,
+    given: Mapping[str, Margin] | None = None,
+    real_time: bool = True,
+) -> Comparison:
+    """Run a scenario in the simulator and on real packets.
+
+    Args:
+        scenario: See `ScenarioSource`.
+        runs: Runs on real packets.
+        sim_runs: Simulated runs.
+        seed: First seed of both.
+        jobs: Threads of the simulator; all cores if not given.
+        given: Margins, by name, where they are not the defaults; see `equivalence.MARGINS`.
+        real_time: Give the router real-time priority where that is allowed.
+
+    Raises:
+        ScenarioError: The scenario is wrong, or asks for what no kernel has.
+        PerhopError: The system cannot do it; the message says what is missing.
+    """
+    content = json.loads(simulation.canonical(scenario))
+    # Real packets first: they say soonest what cannot be.
+    live = laboratory.run(content, runs=runs, seed=seed, real_time=real_time)
+    simulated = simulation.run(content, runs=sim_runs, seed=seed, jobs=jobs)
+    return Comparison(simulated, live, {**MARGINS, **(given or {})})
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """What to call the scenarios: their files' names, told apart where these are the same."""
+    names = [path.stem for path in paths]
+    return [str(path) for path in paths] if len(set(names)) < len(names) else names

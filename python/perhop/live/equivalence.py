@@ -1,0 +1,318 @@
+"""Simulation beside real packets: what is compared, within which margins, and what came of it.
+
+Runs of both draw their flows' starts from the same seeds, but the kernel's TCP has its own luck, so the two
+are taken as independent samples whose spreads may differ: differences are Welch's, and never paired.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from perhop.errors import PerhopError
+from perhop.runs import COLORS
+from perhop.simulation import QUANTILES, delay_quantiles
+from perhop.statistics import (
+    Difference,
+    Equivalence,
+    Estimate,
+    equivalence,
+    estimate,
+    paired_difference,
+    welch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from perhop.live.laboratory import LiveResult
+    from perhop.runs import Run
+    from perhop.simulation import Result
+
+Kind: TypeAlias = Literal["class", "link"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number that a run gives of each class or link.
+
+    Attributes:
+        id: Its name in results, such as `loss-green`.
+        label: What a reader sees, unit included.
+        unit: Its unit in results.
+        scale: From that unit to the reader's.
+        digits: How many a reader sees.
+        margin: The margin that it is held to, by name.
+    """
+
+    id: str
+    label: str
+    unit: str
+    scale: float
+    digits: int
+    margin: str
+
+
+MEASURES = {
+    measure.id: measure
+    for measure in (
+        Measure("throughput", "throughput, Mbit/s", "bit/s", 1e-6, 3, "throughput"),
+        *(Measure(f"loss-{color}", f"{color} lost, %", "fraction", 100, 2, "loss") for color in COLORS),
+        Measure("rtt", "RTT, ms", "s", 1e3, 1, "rtt"),
+        Measure("one-way", "one-way delay, ms", "s", 1e3, 1, "one-way"),
+        Measure("utilization", "used, %", "fraction", 100, 1, "utilization"),
+        Measure("queue", "queue, p", "packets", 1, 1, "queue"),
+        *(Measure(f"delay-{q}", f"delay {q}, ms", "s", 1e3, 1, "delay") for q in QUANTILES),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """What counts as no difference: the larger of a part of the simulated mean and an amount.
+
+    Attributes:
+        relative: A fraction of the simulated mean.
+        absolute: In the measure's unit.
+    """
+
+    relative: float
+    absolute: float
+
+    def of(self, mean: float) -> float:
+        """The margin about a simulated mean."""
+        return max(self.relative * abs(mean), self.absolute)
+
+
+MARGINS: Mapping[str, Margin] = {
+    "throughput": Margin(0.1, 0.0),
+    "loss": Margin(0.0, 0.01),
+    "rtt": Margin(0.1, 1e-3),
+    "one-way": Margin(0.1, 1e-3),
+    "utilization": Margin(0.0, 0.02),
+    "queue": Margin(0.1, 2.0),
+    "delay": Margin(0.1, 2e-3),
+}
+"""Defaults. Parts of a whole are held to percentage points; amounts that may be near zero have a floor."""
+
+_UNITS: Mapping[str, Mapping[str, float]] = {
+    "throughput": {"kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9},
+    "loss": {"pp": 0.01},
+    "utilization": {"pp": 0.01},
+    "queue": {"p": 1.0},
+    **{name: {"us": 1e-6, "ms": 1e-3, "s": 1.0} for name in ("rtt", "one-way", "delay")},
+}
+
+
+def margins(given: Iterable[str]) -> dict[str, Margin]:
+    """Margins as a user writes them, over the defaults.
+
+    `10%` is a part of the simulated mean, for all that has such a margin by default; `delay=5ms`,
+    `loss=0.5pp`, `queue=3p`, `throughput=20%` set one margin altogether.
+
+    Raises:
+        PerhopError: An entry is no margin.
+    """
+    found = dict(MARGINS)
+    for text in given:
+        name, is_named, value = text.rpartition("=")
+        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]+|%)", value.strip())
+        if is_named and name not in MARGINS:
+            raise PerhopError(
+                f"--margin {text}: no margin is called `{name}`; there are {', '.join(MARGINS)}"
+            )
+        if match is None or (match[2] != "%" and match[2] not in _UNITS.get(name, {})):
+            units = ", ".join(f"`{name}=5{unit}`" for unit in _UNITS.get(name, {}))
+            raise PerhopError(
+                f"--margin {text}: not a margin; write {'`10%`' if not is_named else f'`{name}=10%`'}"
+                + (f" or {units}" if units else " or one with a name, such as `delay=5ms`")
+            )
+        number, unit = float(match[1]), match[2]
+        if not is_named:
+            found |= {
+                key: Margin(number / 100, margin.absolute) for key, margin in found.items() if margin.relative
+            }
+        elif unit == "%":
+            found[name] = Margin(number / 100, 0.0)
+        else:
+            found[name] = Margin(0.0, number * _UNITS[name][unit])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Names one number of a run: a measure of a class of flows or of a link."""
+
+    kind: Kind
+    name: str
+    measure: str
+
+    @property
+    def of(self) -> Measure:
+        """The measure."""
+        return MEASURES[self.measure]
+
+    @property
+    def text(self) -> str:
+        """How it reads."""
+        return f"{self.name}: {self.of.label}"
+
+
+Samples: TypeAlias = "Mapping[Key, Mapping[int, float]]"
+"""Numbers by seed."""
+
+
+def collect(runs: Iterable[Run]) -> dict[Key, dict[int, float]]:
+    """Every number that is compared, by seed, in reading order; what a run does not have is left out."""
+    found: dict[Key, dict[int, float]] = {}
+    for run in runs:
+        for key, value in (*_of_classes(run), *_of_links(run)):
+            found.setdefault(key, {})[run.seed] = value
+    order = list(MEASURES)
+    names = list(dict.fromkeys((key.kind, key.name) for key in found))
+    return {
+        key: found[key]
+        for key in sorted(found, key=lambda k: (names.index((k.kind, k.name)), order.index(k.measure)))
+    }
+
+
+def _of_classes(run: Run) -> Iterator[tuple[Key, float]]:
+    for group in run.groups:
+        yield Key("class", group.name, "throughput"), float(run.of_group(group.name, "throughput_bps").mean())
+        marked, dropped = (run.of_group(group.name, column).sum(axis=0) for column in ("marked", "dropped"))
+        for index, color in enumerate(COLORS):
+            if marked[index]:
+                yield Key("class", group.name, f"loss-{color}"), float(dropped[index] / marked[index])
+        for measure, column in (("rtt", "mean_rtt_s"), ("one-way", "mean_transit_s")):
+            values = run.of_group(group.name, column)
+            if np.isfinite(values).any():
+                yield Key("class", group.name, measure), float(values[np.isfinite(values)].mean())
+
+
+def _of_links(run: Run) -> Iterator[tuple[Key, float]]:
+    for link in run.raw["links"]:
+        name = str(link["name"])
+        yield Key("link", name, "utilization"), float(link["utilization"])
+        yield Key("link", name, "queue"), float(link["mean_queue_packets"])
+        for q, value in zip(QUANTILES, delay_quantiles(link["delay_s"]), strict=True):
+            if value is not None:
+                yield Key("link", name, f"delay-{q}"), value
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One number, simulated beside live.
+
+    Attributes:
+        live: None where no valid live run has it; `test` likewise.
+    """
+
+    key: Key
+    simulated: Estimate
+    live: Estimate | None
+    test: Equivalence | None
+
+    @property
+    def verdict(self) -> str:
+        """As `Equivalence.verdict`."""
+        return "cannot tell" if self.test is None else self.test.verdict
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A scenario simulated and on real packets.
+
+    Attributes:
+        margins: What counts as no difference, by name.
+    """
+
+    simulated: Result
+    live: LiveResult
+    margins: Mapping[str, Margin]
+
+    @property
+    def title(self) -> str:
+        """What the scenario is called."""
+        return str(json.loads(self.live.scenario).get("title") or "Scenario")
+
+    @property
+    def valid(self) -> Sequence[Run]:
+        """The live runs that count."""
+        return [run for run, report in zip(self.live.runs, self.live.reports, strict=True) if report.valid]
+
+    @cached_property
+    def simulated_samples(self) -> Samples:
+        """Of every simulated run."""
+        return collect(self.simulated.runs)
+
+    @cached_property
+    def live_samples(self) -> Samples:
+        """Of every valid live run."""
+        return collect(self.valid)
+
+    @cached_property
+    def all_live_samples(self) -> Samples:
+        """Of every live run, the invalid ones too."""
+        return collect(self.live.runs)
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """Every number that the simulation gives, beside what was measured live."""
+        return [self._line(key, list(values.values())) for key, values in self.simulated_samples.items()]
+
+    def _line(self, key: Key, simulated: Sequence[float]) -> Line:
+        expected = estimate(simulated)
+        live = list(self.live_samples.get(key, {}).values())
+        if not live:
+            return Line(key, expected, None, None)
+        margin = self.margins[key.of.margin].of(expected.mean)
+        return Line(key, expected, estimate(live), equivalence(simulated, live, margin))
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """What one mechanism does to a number and another does not, simulated and live.
+
+    Attributes:
+        simulated: First minus second.
+        live: The same; None where there is nothing to compare.
+    """
+
+    key: Key
+    simulated: Estimate
+    live: Difference | None
+
+    @property
+    def agree(self) -> bool | None:
+        """Whether both differences have the same sign; None where an interval holds 0, or there is none."""
+        live = None if self.live is None else _sign(self.live.interval())
+        simulated = _sign(self.simulated.ci95)
+        return None if not simulated or not live else simulated == live
+
+
+def directions(first: Comparison, second: Comparison) -> list[Direction]:
+    """First minus second for every number that both have.
+
+    Simulated, runs are on the same seeds and differences are paired; live, they are between independent runs.
+    """
+    found = []
+    for key, here in first.simulated_samples.items():
+        there = second.simulated_samples.get(key)
+        if there is None or not here.keys() & there.keys():
+            continue
+        live = [list(one.live_samples.get(key, {}).values()) for one in (second, first)]
+        found.append(Direction(key, paired_difference(here, there), welch(*live) if all(live) else None))
+    return found
+
+
+def _sign(interval: tuple[float, float] | None) -> int:
+    """+1 or -1 where the interval lies on one side of 0, else 0."""
+    if interval is None:
+        return 0
+    low, high = interval
+    return (low > 0) - (high < 0)

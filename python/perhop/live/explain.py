@@ -1,0 +1,241 @@
+"""What the kernel's TCP does otherwise than the simulated one, and how much each of it matters.
+
+Two ways to measure it: on real packets with one of the kernel's ways turned off (`live.sysctl`), and in the
+simulator with a TCP that is made more like the kernel's.
+"""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from perhop import _engine
+from perhop.errors import ScenarioError
+from perhop.live.equivalence import collect
+from perhop.statistics import Difference, paired, welch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from perhop.live.equivalence import Comparison, Key, Samples
+    from perhop.live.laboratory import LiveResult
+    from perhop.simulation import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """One thing that is done otherwise.
+
+    Attributes:
+        where: Whether the kernel is changed or the simulated TCP.
+        sysctl: The kernel's settings, for a live one.
+        transport: Keys of each TCP transport, for a simulated one.
+        keeps: The keys of a TCP transport that stay; None is all.
+    """
+
+    id: str
+    text: str
+    where: Literal["live", "simulated"]
+    sysctl: Mapping[str, int | str] = field(default_factory=dict)
+    transport: Mapping[str, object] = field(default_factory=dict)
+    keeps: frozenset[str] | None = None
+
+
+_OLD = {"net.ipv4.tcp_sack": 0, "net.ipv4.tcp_recovery": 0, "net.ipv4.tcp_early_retrans": 0}
+_STEADY_WINDOW: Mapping[str, int | str] = {
+    "net.ipv4.tcp_moderate_rcvbuf": 0,
+    "net.ipv4.tcp_rmem": "4096 6291456 6291456",
+}
+_SINGLE = {"net.ipv4.tcp_min_tso_segs": 1, "net.ipv4.tcp_tso_rtt_log": 0}
+
+LIVE = (
+    Variation("sack", "without SACK", "live", {"net.ipv4.tcp_sack": 0}),
+    Variation("rack", "without RACK", "live", {"net.ipv4.tcp_recovery": 0}),
+    Variation("tlp", "without tail loss probes", "live", {"net.ipv4.tcp_early_retrans": 0}),
+    Variation("timestamps", "without timestamps", "live", {"net.ipv4.tcp_timestamps": 0}),
+    Variation("window", "receive window of 3 MB from the start", "live", _STEADY_WINDOW),
+    Variation("bursts", "segments one by one at low rates", "live", _SINGLE),
+    Variation("idle", "no slow start after idle", "live", {"net.ipv4.tcp_slow_start_after_idle": 0}),
+    Variation("all", "without SACK, RACK, tail loss probes", "live", _OLD),
+)
+"""Timestamps stay in the last: without them the kernel's round trips are measured once in a window."""
+
+_DELAYED: Mapping[str, object] = {"delayed-ack": "40ms", "quick-acks": "16p"}
+_LINUX_CONGESTION = {"reno": "reno", "cubic": "cubic"}
+
+SIMULATED = (
+    Variation("initial-window", "initial window of 10", "simulated", transport={"initial-window": "10p"}),
+    Variation("acks", "delayed acknowledgements", "simulated", transport=_DELAYED),
+    Variation("acks", "delayed acknowledgements", "simulated", transport={"delayed-ack": "40ms"}),
+    Variation(
+        "counting",
+        "growth by what is acknowledged",
+        "simulated",
+        transport={**_DELAYED, "byte-counting": True},
+    ),
+    Variation("clock", "round trips to the microsecond", "simulated", transport={"tick": "1us"}),
+    Variation("limited", "limited transmit", "simulated", transport={"limited-transmit": True}),
+    Variation("sack", "SACK", "simulated", transport={"sack": True}),
+    Variation("prr", "SACK and PRR", "simulated", transport={"sack": True, "prr": True}),
+    Variation(
+        "linux",
+        "all of Linux's TCP that is modelled",
+        "simulated",
+        transport={"tcp": "linux"},
+        keeps=frozenset({"packet", "ack", "window", "send-jitter"}),
+    ),
+    Variation(
+        "linux",
+        "initial window, acknowledgements, clock, handshake",
+        "simulated",
+        transport={
+            "initial-window": "10p",
+            "delayed-ack": "40ms",
+            "tick": "1us",
+            "initial-rto": "1s",
+            "handshake": True,
+            "limited-transmit": True,
+        },
+    ),
+)
+"""Of those with one id the first is taken that the scenario format knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one variation changes, by number: with it minus without it.
+
+    Attributes:
+        left: What is then left between live and simulation: live minus simulated.
+        left_out: Runs that were invalid.
+    """
+
+    variation: Variation
+    by: Mapping[Key, Difference]
+    left: Mapping[Key, Difference]
+    runs: int
+    left_out: int = 0
+
+
+def variations(scenario: str) -> list[tuple[Variation, str]]:
+    """Everything that can be varied of a scenario (canonical JSON), each with the scenario that it makes."""
+    content = json.loads(scenario)
+    if not any("tcp" in flow["transport"] for flow in content["flows"]):
+        return []
+    found = []
+    known: set[tuple[str, str]] = set()
+    for variation in (*SIMULATED, *LIVE):
+        name = (variation.where, variation.id)
+        text = None if name in known else _varied(content, variation)
+        if text is not None and text != scenario:
+            known.add(name)
+            found.append((variation, text))
+    return found
+
+
+def _varied(content: Mapping[str, Any], variation: Variation) -> str | None:
+    """The scenario with a variation, or None where the format has no such key, or the user has set it."""
+    varied = deepcopy(dict(content))
+    if variation.where == "live":
+        ours = varied.setdefault("live", {}).setdefault("sysctl", {})
+        if ours.keys() & variation.sysctl.keys():
+            return None
+        ours |= variation.sysctl
+    else:
+        for flow in varied["flows"]:
+            if "tcp" in flow["transport"] and flow["transport"]["tcp"] != "two-windows":
+                flow["transport"] = _transport(flow, variation)
+    try:
+        return _engine.scenario_from_json(json.dumps(varied), "scenario")
+    except ScenarioError:
+        return None
+
+
+def _transport(flow: Mapping[str, Any], variation: Variation) -> dict[str, Any]:
+    keeps = variation.keeps
+    kept = {key: value for key, value in flow["transport"].items() if keeps is None or key in keeps}
+    changed = kept | dict(variation.transport)
+    if changed["tcp"] == "linux":
+        congestion = flow.get("live", {}).get("congestion", "reno")
+        changed["congestion"] = _LINUX_CONGESTION.get(congestion, "reno")
+    return changed
+
+
+def explain(
+    comparison: Comparison,
+    simulate: Callable[[str], Result],
+    live: Callable[[str], LiveResult],
+) -> Iterator[Change]:
+    """What each variation changes.
+
+    Args:
+        comparison: What is to be explained.
+        simulate: Runs a scenario as the comparison's simulated runs were.
+        live: Runs one as the comparison's live runs were.
+    """
+    for variation, scenario in variations(comparison.live.scenario):
+        if variation.where == "simulated":
+            runs: Sequence[Any] = simulate(scenario).runs
+            samples, left_out = collect(runs), 0
+            before = comparison.simulated_samples
+            by = {key: paired(samples[key], before[key]) for key in before if key in samples}
+            left = _differences(samples, comparison.live_samples)
+        else:
+            result = live(scenario)
+            runs = [r for r, report in zip(result.runs, result.reports, strict=True) if report.valid]
+            samples, left_out = collect(runs), len(result.runs) - len(runs)
+            by = _differences(comparison.live_samples, samples)
+            left = _differences(comparison.simulated_samples, samples)
+        yield Change(variation, by, left, len(runs), left_out)
+
+
+def _differences(a: Samples, b: Samples) -> dict[Key, Difference]:
+    """The differences b - a."""
+    return {key: welch(list(a[key].values()), list(b[key].values())) for key in a if key in b}
+
+
+def otherwise(scenario: str) -> list[str]:
+    """What the kernel's TCP does otherwise than this scenario's, as far as the scenario tells."""
+    content = json.loads(scenario)
+    said: dict[str, None] = {}
+    for flow in content["flows"]:
+        if "tcp" in flow["transport"]:
+            said |= dict.fromkeys(_otherwise(flow["transport"], flow.get("live", {}).get("congestion")))
+    return list(said)
+
+
+def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
+    if not tcp.get("sack"):
+        yield (
+            "Losses: found by SACK and by time (RACK and tail loss probes, RFC 8985), "
+            f"the window then reduced in proportion (PRR); simulated: {tcp['tcp']}."
+        )
+    else:
+        yield "Losses: found by time, too (RACK, tail loss probes: RFC 8985), not by acknowledgements alone."
+    ours = tcp.get("congestion", "reno")
+    if congestion not in {None, ours}:
+        yield f"Congestion control: {congestion}; simulated: {ours}."
+    if tcp["initial-window"] != "10p":
+        yield f"Initial window: 10 segments; simulated: {tcp['initial-window'].removesuffix('p')}."
+    if tcp["delayed-ack"] == "0s":
+        yield (
+            "Acknowledgements: every second segment, or after 40 ms and more, once a connection has settled; "
+            "simulated: each at once."
+        )
+    yield (
+        "Timeouts: the round trip and at least 200 ms for its variation, clock of a microsecond or less; "
+        f"simulated: at least {tcp['min-rto']}, clock of {tcp['tick']}."
+    )
+    window = tcp["window"].removesuffix("p")
+    yield f"Receive window: grows as the kernel sees fit (tcp_rmem); simulated: {window} packets."
+    yield "Segments leave in bunches of two or more (GSO); simulated: as acknowledgements let them."
+    if congestion == "bbr":
+        yield "bbr paces its segments and goes by a model of the path; simulated: neither."
+    else:
+        yield "Pacing: none, as simulated; the kernel paces reno and cubic only under the scheduler fq."
+    if congestion == "cubic":
+        yield "Slow start: left early where round trips grow (HyStart); simulated: at a loss."
+    if not tcp["handshake"]:
+        yield "Connections begin with a handshake, which takes a round trip; simulated: with data."

@@ -1,0 +1,490 @@
+"""What `perhop compare` shows: tables, JSON, plots, the page and the data beside it."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perhop.live.equivalence import MEASURES, directions
+from perhop.live.explain import otherwise
+from perhop.output.table import MISSING, records
+from perhop.study import Axis, Plot, Reference, Row, rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from perhop.live.equivalence import Comparison, Direction, Key, Line, Samples
+    from perhop.live.explain import Change
+    from perhop.statistics import Difference
+
+WIDTH = 110
+SOURCES = Axis("source", "", {"simulated": "simulated", "live": "on real packets"})
+VERDICTS = ("equivalent", "different", "cannot tell")
+
+READING = (
+    "Means with 95 % intervals over runs. Difference: live minus simulated. p: two one-sided t tests of a "
+    "difference beyond the margin. Equivalent: the 90 % interval of the difference lies within the margin "
+    "(p ≤ 0.05). Different: the 95 % interval lies beyond it. Cannot tell: neither, with the number of live "
+    "runs that would tell, roughly, if differences and spreads stay what they are. Starts are those of the "
+    "same seeds, but the kernel's TCP has its own luck: runs are not paired, and their spreads may differ "
+    "(Welch). Each line is tested by itself."
+)
+READING_DIRECTIONS = (
+    "First minus second, with 95 % intervals: simulated on the same seeds, live between independent runs. "
+    "Open: an interval holds 0."
+)
+READING_CHANGES = (
+    "The first line: what is to be explained. The others: how much one change to the simulated TCP (on the "
+    "same seeds) or to the kernel moves the throughput of a flow, with 95 % intervals. A change to the "
+    "simulated TCP explains the difference if it moves the mean as the first line says; a change to the "
+    "kernel, if it moves it back. Changes do not add up. `--json` has all measures."
+)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Everything that one command compared.
+
+    Attributes:
+        comparisons: One scenario, or two.
+        names: What to call each.
+        changes: What explains the differences, for each scenario; empty where that was not asked for.
+    """
+
+    comparisons: Sequence[Comparison]
+    names: Sequence[str]
+    changes: Sequence[Sequence[Change]] = field(default_factory=tuple)
+
+    @property
+    def directions(self) -> list[Direction]:
+        """First minus second, if there are two."""
+        return directions(*self.comparisons) if len(self.comparisons) == 2 else []
+
+    @property
+    def left_out(self) -> int:
+        """Live runs that were invalid."""
+        made = sum(len(one.live.runs) - len(one.valid) for one in self.comparisons)
+        return made + sum(change.left_out for changes in self.changes for change in changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A table with its title, and what a reader should know of it, before and after."""
+
+    title: str
+    before: Sequence[str]
+    table: Sequence[Mapping[str, str]]
+    after: Sequence[str] = ()
+
+
+def text(compared: Compared) -> str:
+    """All of it as plain text."""
+    blocks = []
+    for part in parts(compared):
+        before = [line for paragraph in part.before for line in textwrap.wrap(paragraph, WIDTH)]
+        after = [
+            line
+            for item in part.after
+            for line in textwrap.wrap(item, WIDTH, subsequent_indent="  " if item.startswith("- ") else "")
+        ]
+        table = ["", *records(part.table)] if part.table else []
+        blocks.append("\n".join([part.title, *before, *table, *([""] if after else []), *after]))
+    return "\n\n".join(blocks)
+
+
+def parts(compared: Compared) -> list[Part]:
+    """What is told, in reading order."""
+    found = []
+    if compared.directions:
+        title = f"{compared.names[0]} minus {compared.names[1]}"
+        table = [_direction(one) for one in compared.directions]
+        found.append(Part(title, [_agreement(compared.directions)], table, [READING_DIRECTIONS]))
+    for index, (comparison, name) in enumerate(zip(compared.comparisons, compared.names, strict=True)):
+        title = comparison.title if len(compared.comparisons) == 1 else f"{name}: {comparison.title}"
+        after = [_counts(comparison), *_invalid(comparison), READING]
+        found.append(Part(title, [_lead(comparison)], [_line(line) for line in comparison.lines], after))
+        if reasons := otherwise(comparison.live.scenario):
+            found.append(
+                Part("What the kernel's TCP does otherwise", [], (), [f"- {reason}" for reason in reasons])
+            )
+        if compared.changes and compared.changes[index]:
+            found.append(_explained(comparison, compared.changes[index]))
+        elif reasons:
+            found[-1] = Part(
+                found[-1].title, [], (), [*found[-1].after, "`--explain` measures what each of them matters."]
+            )
+    return found
+
+
+def _lead(comparison: Comparison) -> str:
+    raw = comparison.simulated.runs[0].raw
+    simulated, live = (
+        [run.seed for run in result.runs] for result in (comparison.simulated, comparison.live)
+    )
+    of = f"{len(comparison.valid)} valid of " if len(comparison.valid) < len(live) else ""
+    return (
+        f"{raw['duration_s']:g} s"
+        + (f", the first {raw['warmup_s']:g} s not counted" if raw["warmup_s"] else "")
+        + f"; {len(simulated)} simulated run{'s' if len(simulated) > 1 else ''} ({_seeds(simulated)}), "
+        f"{of}{len(live)} on real packets ({_seeds(live)})"
+    )
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+
+
+def _line(line: Line) -> dict[str, str]:
+    measure = line.key.of
+    test = line.test
+    number = _Number(measure.scale, measure.digits)
+    return {
+        "": line.key.text,
+        "simulated": number.estimate(line.simulated),
+        "live": MISSING if line.live is None else number.estimate(line.live),
+        "difference": MISSING if test is None else number.signed(test.difference.value),
+        "90 % interval": MISSING if test is None else number.interval(test.difference.interval(0.9)),
+        "margin": MISSING if test is None else f"{test.margin * measure.scale:.{measure.digits}f}",
+        "p": MISSING if test is None or test.p is None else _p(test.p),
+        "verdict": verdict(line),
+    }
+
+
+def verdict(line: Line) -> str:
+    """The verdict, with the number of runs that would tell where these do not."""
+    if line.test is None or line.verdict != "cannot tell":
+        return line.verdict
+    needed = line.test.runs_needed
+    return f"cannot tell ({'over 1000' if needed is None else f'~{needed}'} runs)"
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """How numbers of a measure read."""
+
+    scale: float
+    digits: int
+
+    def estimate(self, found: Any) -> str:  # noqa: ANN401 - an Estimate; scaled for its text
+        scaled = type(found)(
+            found.mean * self.scale,
+            None if found.ci95 is None else (found.ci95[0] * self.scale, found.ci95[1] * self.scale),
+            found.runs,
+        )
+        return str(scaled.text(self.digits))
+
+    def signed(self, value: float) -> str:
+        # Without a minus before what rounds to zero.
+        return f"{round(value * self.scale, self.digits) + 0.0:+.{self.digits}f}".replace("-", "−")
+
+    def interval(self, ends: tuple[float, float] | None) -> str:
+        return MISSING if ends is None else " to ".join(self.signed(end) for end in ends)
+
+    def difference(self, found: Difference) -> str:
+        """`+0.123 ± 0.024`, with the 95 % interval."""
+        ends = found.interval()
+        half = "" if ends is None else f" ± {(ends[1] - ends[0]) / 2 * self.scale:.{self.digits}f}"
+        return self.signed(found.value) + half
+
+
+def _counts(comparison: Comparison) -> str:
+    counts = {one: sum(line.verdict == one for line in comparison.lines) for one in VERDICTS}
+    return (
+        f"Of {len(comparison.lines)} lines: "
+        + ", ".join(f"{count} {one}" for one, count in counts.items())
+        + "."
+    )
+
+
+def _invalid(comparison: Comparison) -> list[str]:
+    return [
+        f"LEFT OUT, seed {report.seed}: {why}."
+        for report in comparison.live.reports
+        for why in report.told["invalid"]
+    ]
+
+
+def _direction(one: Direction) -> dict[str, str]:
+    measure = one.key.of
+    number = _Number(measure.scale, measure.digits)
+    simulated = number.estimate(one.simulated)
+    return {
+        "": one.key.text,
+        "simulated": simulated if simulated.startswith("−") else f"+{simulated}",
+        "live": MISSING if one.live is None else number.difference(one.live),
+        "direction": {True: "same", False: "OPPOSITE", None: "open"}[one.agree],
+    }
+
+
+def _agreement(found: Sequence[Direction]) -> str:
+    same, opposite, unsure = (sum(one.agree is state for one in found) for state in (True, False, None))
+    counts = f"{same} have the same direction, {opposite} the opposite one, {unsure} are open"
+    return f"Of {len(found)} differences {counts}."
+
+
+def _explained(comparison: Comparison, changes: Sequence[Change]) -> Part:
+    """The change of each class's throughput by each variation."""
+    lines = [line for line in comparison.lines if line.key.measure == "throughput"]
+    keys = [line.key for line in lines]
+    first = {
+        f"{line.key.name}, Mbit/s": MISSING if line.test is None else _changed(line.key, line.test.difference)
+        for line in lines
+    }
+    table = [{"": "live minus simulated, as compared", **first}]
+    for change in changes:
+        cells = [MISSING if key not in change.by else _changed(key, change.by[key]) for key in keys]
+        name = f"{change.variation.where}: {change.variation.text}"
+        table.append({"": name, **dict(zip(first, cells, strict=True))})
+    left_out = [
+        f"LEFT OUT: {change.left_out} invalid runs {change.variation.text}."
+        for change in changes
+        if change.left_out
+    ]
+    return Part("What each of it changes", [], table, [READING_CHANGES, *left_out])
+
+
+def _changed(key: Key, found: Difference) -> str:
+    return _Number(key.of.scale, key.of.digits).difference(found)
+
+
+def to_json(compared: Compared) -> str:
+    """Everything, in the measures' own units."""
+    content = {
+        "scenarios": [
+            {
+                "name": name,
+                "title": comparison.title,
+                "seeds": {
+                    "simulated": [run.seed for run in comparison.simulated.runs],
+                    "live": [run.seed for run in comparison.valid],
+                    "left_out": [r.seed for r in comparison.live.reports if not r.valid],
+                },
+                "lines": [_json_line(line) for line in comparison.lines],
+                "otherwise": otherwise(comparison.live.scenario),
+                "explained": [_json_change(change) for change in changes],
+                "live": [{"seed": report.seed, **report.told} for report in comparison.live.reports],
+            }
+            for name, comparison, changes in zip(
+                compared.names,
+                compared.comparisons,
+                compared.changes or [()] * len(compared.names),
+                strict=True,
+            )
+        ],
+        "directions": [
+            {
+                **_name(one.key),
+                "simulated": {"mean": rounded(one.simulated.mean), "ci95": _pair(one.simulated.ci95)},
+                "live": None if one.live is None else _json_difference(one.live),
+                "agree": one.agree,
+            }
+            for one in compared.directions
+        ],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _name(key: Key) -> dict[str, str]:
+    return {key.kind: key.name, "measure": key.measure, "unit": key.of.unit}
+
+
+def _json_line(line: Line) -> dict[str, Any]:
+    test = line.test
+    estimates = {
+        name: None
+        if found is None
+        else {"mean": rounded(found.mean), "ci95": _pair(found.ci95), "runs": found.runs}
+        for name, found in (("simulated", line.simulated), ("live", line.live))
+    }
+    tested: dict[str, Any] = {"verdict": line.verdict}
+    if test is not None:
+        tested = {
+            "difference": _json_difference(test.difference),
+            "margin": rounded(test.margin),
+            "p": None if test.p is None else rounded(test.p),
+            "verdict": test.verdict,
+            "runs_needed": test.runs_needed,
+        }
+    return {**_name(line.key), **estimates, **tested}
+
+
+def _json_difference(found: Difference) -> dict[str, Any]:
+    return {
+        "mean": rounded(found.value),
+        "ci90": _pair(found.interval(0.9)),
+        "ci95": _pair(found.interval()),
+        "degrees_of_freedom": None if found.freedom is None else rounded(found.freedom),
+    }
+
+
+def _json_change(change: Change) -> dict[str, Any]:
+    variation = change.variation
+    return {
+        "id": variation.id,
+        "text": variation.text,
+        "where": variation.where,
+        "sysctl": dict(variation.sysctl),
+        "transport": dict(variation.transport),
+        "runs": change.runs,
+        "left_out": change.left_out,
+        "changes": [
+            {
+                **_name(key),
+                "change": _json_difference(found),
+                "left": _json_difference(change.left[key]) if key in change.left else None,
+            }
+            for key, found in change.by.items()
+        ],
+    }
+
+
+def _pair(ends: tuple[float, float] | None) -> list[float] | None:
+    return None if ends is None else [rounded(end) for end in ends]
+
+
+def plots(compared: Compared) -> list[tuple[Plot, list[Row], str]]:
+    """Each with its rows and a name for its file."""
+    found = []
+    for index, comparison in enumerate(compared.comparisons):
+        name = "compare" if len(compared.comparisons) == 1 else f"compare-{'ab'[index]}"
+        of = "" if len(compared.comparisons) == 1 else f", {compared.names[index]}"
+        found += [(plot, rows, name) for plot, rows in _plots(comparison, of) if rows]
+    return found
+
+
+def _plots(comparison: Comparison, of: str) -> Iterator[tuple[Plot, list[Row]]]:
+    tested = [line for line in comparison.lines if line.test is not None and line.test.margin > 0]
+    names = {line.key.text: line.key.text.rpartition(",")[0] for line in tested}
+    plot = Plot(
+        id="differences",
+        title=f"Live minus simulated, in margins{of}",
+        kind="dots",
+        metric="difference",
+        x=Axis("measure", "", names),
+        series=Axis("verdict", "", {one: one for one in VERDICTS}),
+        y_label="difference / margin, with its 90 % interval",
+        references=(Reference("no difference", "measure", dict.fromkeys(names, 0.0)),),
+        band=("within the margin", -1.0, 1.0),
+        interval="90 %",
+        from_zero=False,
+    )
+    yield plot, [_in_margins(line) for line in tested]
+    for metric, title in (("throughput", "Throughput of a flow"), ("rtt", "Round-trip time")):
+        yield _side_by_side(comparison, metric, title + of, "class")
+    yield _side_by_side(comparison, "delay-p95", "95 % of packets wait no longer" + of, "link")
+
+
+def _in_margins(line: Line) -> Row:
+    assert line.test is not None
+    margin, ends = line.test.margin, line.test.difference.interval(0.9)
+    return Row(
+        {"measure": line.key.text, "verdict": line.verdict},
+        "difference",
+        "margins",
+        None,
+        line.test.difference.value / margin,
+        None if ends is None else (ends[0] / margin, ends[1] / margin),
+        0 if line.live is None else line.live.runs,
+    )
+
+
+def _side_by_side(comparison: Comparison, metric: str, title: str, kind: str) -> tuple[Plot, list[Row]]:
+    measure = MEASURES[metric]
+    rows = []
+    lines = [line for line in comparison.lines if line.key.measure == metric]
+    for line in lines:
+        for source, found in (("simulated", line.simulated), ("live", line.live)):
+            if found is not None:
+                ends = found.ci95
+                scaled = None if ends is None else (ends[0] * measure.scale, ends[1] * measure.scale)
+                factors = {kind: line.key.name, "source": source}
+                mean = found.mean * measure.scale
+                rows.append(Row(factors, metric, measure.unit, None, mean, scaled, found.runs))
+    plot = Plot(
+        id=metric,
+        title=title,
+        kind="bars",
+        metric=metric,
+        x=Axis(kind, kind.capitalize(), {line.key.name: line.key.name for line in lines}),
+        series=SOURCES,
+        y_label=measure.label.rpartition(", ")[2] + (" per flow" if metric == "throughput" else ""),
+    )
+    return plot, rows
+
+
+def sample_frame(compared: Compared) -> pl.DataFrame:
+    """One row for each number of each run.
+
+    Columns: `scenario`, `source` (simulated or live), `seed`, `valid`, `kind` (class or link), `name`,
+    `measure`, `unit`, `value`.
+    """
+    rows: list[tuple[object, ...]] = []
+    for name, comparison in zip(compared.names, compared.comparisons, strict=True):
+        left_out = [r.seed for r in comparison.live.reports if not r.valid]
+        rows += _sample_rows(name, "simulated", comparison.simulated_samples, [])
+        rows += _sample_rows(name, "live", comparison.all_live_samples, left_out)
+    strings = ("kind", "name", "measure", "unit")
+    schema = {
+        "scenario": pl.String,
+        "source": pl.String,
+        "seed": pl.UInt64,
+        "valid": pl.Boolean,
+        **dict.fromkeys(strings, pl.String),
+        "value": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _sample_rows(
+    scenario: str, source: str, samples: Samples, left_out: Sequence[int]
+) -> Iterator[tuple[object, ...]]:
+    for key, values in samples.items():
+        names = (key.kind, key.name, key.measure, key.of.unit)
+        for seed, value in values.items():
+            yield (scenario, source, seed, seed not in left_out, *names, value)
+
+
+def write(out: Path, compared: Compared, command: str) -> None:
+    """Plots, samples, manifest and, last, the page.
+
+    Raises:
+        PerhopError: A file cannot be written.
+    """
+    # Drawing takes long to import.
+    from perhop.output.files import manifest, write, write_parquet  # noqa: PLC0415
+    from perhop.output.plot import pictures  # noqa: PLC0415
+    from perhop.output.report import html_plot, render  # noqa: PLC0415
+    from perhop.output.writer import draw  # noqa: PLC0415
+
+    drawn = draw(out, (pictures(plot, rows, name) for plot, rows, name in plots(compared)))
+    write_parquet(out / "samples.parquet", sample_frame(compared))
+    scenarios = [
+        {
+            "name": name,
+            "seeds": {
+                "simulated": [run.seed for run in comparison.simulated.runs],
+                "live": [run.seed for run in comparison.live.runs],
+            },
+            "scenario": json.loads(comparison.live.scenario),
+        }
+        for name, comparison in zip(compared.names, compared.comparisons, strict=True)
+    ]
+    write(out / "manifest.json", manifest(command, scenarios, drawn))
+    page = render(
+        "compare.html.j2",
+        title="Simulation and real packets: " + " and ".join(compared.names),
+        parts=parts(compared),
+        plots=[html_plot(plot, rows, name) for plot, rows, name in plots(compared)],
+        kernel=compared.comparisons[0].live.reports[0].told["kernel"],
+        command=command,
+    )
+    write(out / "report.html", page)
