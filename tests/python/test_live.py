@@ -1,0 +1,470 @@
+"""Scenarios on real packets, as a user types them; skipped where the system lacks what they need."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from tests.python.conftest import Finished
+from tests.python.living import INVALID, LIVE, needs_live
+from tests.python.test_cli import broken, refused
+
+import perhop as package
+from perhop import live, simulation
+from perhop.errors import PerhopError
+from perhop.live.metrics import RunningStatistics, endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Perhop = Callable[..., Finished]
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "live.toml"
+    path.write_text(LIVE, encoding="utf-8")
+    return path
+
+
+def ended(done: Finished) -> Finished:
+    """A command that ran; where the machine was too slow, it must have said so."""
+    assert done.code in {0, INVALID}, done.err
+    assert ("INVALID, seed" in done.out + done.err) == (done.code == INVALID)
+    assert "Traceback" not in done.err
+    return done
+
+
+# ---------------------------------------------------------------- what it prints and writes
+
+
+@needs_live
+def test_it_prints_what_a_simulation_prints(perhop: Perhop, scenario: Path) -> None:
+    done = ended(perhop("live", scenario))
+    lines = done.out.splitlines()
+    assert lines[0] == "Two classes on real packets"
+    assert lines[1] == "2 s on real packets, the first 0.5 s not counted; 1 run, seed 1"
+    heads = ["class  ", "gold  ", "best-effort  ", "link  ", "bottleneck  ", "seed  "]
+    assert all(any(line.startswith(head) for line in lines) for head in heads)
+    assert "gold: Linux TCP, reno, best-effort: Linux TCP, reno" in done.out
+    assert done.err == ""
+
+
+@needs_live
+def test_statistics_json_and_report_together(perhop: Perhop, scenario: Path, tmp_path: Path) -> None:
+    done = ended(perhop("live", scenario, "--runs", "2", "--stats", "--json", "-", "--out", tmp_path / "out"))
+    content = json.loads(done.out)
+    assert content["seeds"] == [1, 2]
+    assert [entry["class"] for entry in content["classes"]] == ["gold", "best-effort"]
+    assert content["classes"][0]["throughput_bps"] > 0
+    assert [report["seed"] for report in content["live"]] == [1, 2]
+    for report in content["live"]:
+        assert report["valid"] == (report["invalid"] == [])
+        assert set(report["late_s"]) >= {"p50", "p99", "max", "allowed", "pause"}
+    said = re.findall(r"^seed (\d)  (\d+) s  Mbit/s each: gold [\d.]+, best-effort", done.err, re.MULTILINE)
+    assert {seed for seed, _ in said} == {"1", "2"}
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"report.html", "manifest.json", "samples.parquet", "plots"}
+
+
+@needs_live
+def test_packets_balance_and_starts_are_the_seed_s() -> None:
+    result = live.run(LIVE, seed=7)
+    simulated = simulation.run(LIVE, seed=7)
+    for run in (result.runs[0], simulated.runs[0]):
+        for link in run.raw["links"]:
+            dropped = sum(packets for packets in link["dropped"].values())
+            assert np.array_equal(link["arrived"], link["sent"] + link["waiting"] + dropped)
+            assert link["sent"].sum() > 0
+    starts, drawn = (run.flows("started_s").tolist() for run in (result.runs[0], simulated.runs[0]))
+    assert starts == drawn
+    assert len(set(starts)) == 4
+    # What the router read, it sent, lost (in queues, too), or still has.
+    (report,) = result.reports
+    sent = sum(device["sent"]["packets"] for device in report.told["devices"])
+    assert sent + sum(report.told["lost"].values()) <= report.packets
+    assert report.packets > 100
+    assert 0 < report.cpu_per_packet_s < 1
+
+
+@needs_live
+def test_a_small_bottleneck_is_full() -> None:
+    text = broken(LIVE, 'duration = "2s"\nwarmup = "500ms"', 'duration = "6s"\nwarmup = "2s"')
+    result = live.run(
+        broken(text, 'in = "10/30/0.02", total = "5/15/0.1"', 'in = "20/45/0.02", total = "15/40/0.1"')
+    )
+    if not result.valid:
+        pytest.skip(f"this machine was too busy: {result.reports[0].told['invalid']}")
+    assert 0.95 <= result.links["utilization"][0] <= 1.0
+    rates = result.classes()["throughput_bps"]
+    assert 2 * sum(rates) == pytest.approx(5e6, rel=0.06)
+    assert rates[0] > rates[1], "who was sold more gets more"
+
+
+@needs_live
+def test_ipv6() -> None:
+    result = live.run(broken(LIVE, "[live]", "[live]\nip = 6"))
+    assert min(result.flows["throughput_bps"].to_list()) > 0
+    assert min(result.flows["mean_rtt_s"].to_list()) > 0.05, "two ways of 30 ms"
+
+
+DATAGRAMS = """\
+duration = "5s"
+warmup = "2s"
+live = { max-lateness = "100ms" }
+links.l = { from = "a", to = "b", rate = "9Mbps", delay = "9ms", queue = { aqm = "drop-tail", limit = "99p" }}
+flows = [
+  { name = "udp", from = "a", to = "b", start = "0s", transport = { udp = "cbr", rate = "400kbps" } },
+  { name = "rap", from = "a", to = "b", start = "0s", transport = { rap = "aimd", ack = "100B" } },
+  { name = "tfrc", from = "a", to = "b", start = "0s", transport = { tfrc = "rfc5348", ack = "100B" } },
+]
+"""
+
+
+@needs_live
+def test_senders_that_are_perhop_s_own() -> None:
+    result = live.run(DATAGRAMS)
+    assert result.reports[0].told["senders"] == ["perhop's own, over UDP"] * 3
+    flows = {row["class"]: row for row in result.flows.iter_rows(named=True)}
+    for flow in flows.values():
+        assert flow["throughput_bps"] > 0
+        assert flow["mean_transit_s"] > 0.009
+    assert flows["udp"]["sent_packets"] == pytest.approx(400e3 * 3 / 8000, abs=20)
+
+
+WINDOWS = """\
+duration = "2s"
+warmup = "500ms"
+live = { max-lateness = "100ms" }
+probes.interval = "100ms"
+links.l = { from = "a", to = "b", rate = "4Mbps", delay = "9ms", queue = { aqm = "drop-tail", limit = "40p" }}
+paths.lsp = { via = ["a", "b"], control = { interval = "50ms", window = "SOURCE" } }
+
+[[flows]]
+name = "sold"
+count = 2
+path = "lsp"
+transport = { tcp = "newreno" }
+profile = { rate = "1Mbps", marker = "twam" }
+start = "0s"
+"""
+
+
+@needs_live
+@pytest.mark.parametrize("source", ["sender", "in-flight"])
+def test_window_control(source: str) -> None:
+    result = live.run(WINDOWS.replace("SOURCE", source))
+    late = result.series.filter(result.series["time_s"] > 1.0)
+    seen = late["seen_packets"].drop_nulls().to_list()
+    assert 0 < sum(seen) / len(seen) < 1000
+    assert max(late["cwnd_packets"].drop_nulls().to_list()) > 1
+
+
+# ---------------------------------------------------------------- what cannot be
+
+
+@needs_live
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('start = "0s..200ms"', 'live = { congestion = "vegass" }', ["live.congestion", "vegass", "reno"]),
+        ('tcp = "newreno"', 'tcp = "two-windows"', ["two-windows", "simulator only"]),
+        ('burst = "10kB" }', 'burst = "10kB" }\nout-feedback = "1ms"', ["out-feedback", "No-OUT"]),
+        ("[live]", '[live]\nsysctl = { "net.ipv4.tcp_sakk" = 0 }', ["live.sysctl", "net.ipv4.tcp_sakk"]),
+        ("[live]", '[live]\nsysctl = { "net.ipv4.tcp_sack" = "much" }', ["live.sysctl", "much"]),
+        ('packet = "1000B"', 'packet = "80B"', ["transport.packet", "128B"]),
+    ],
+    ids=["congestion", "two-windows", "out-feedback", "sysctl", "its value", "packet"],
+)
+def test_what_no_kernel_has_is_said_in_a_line(
+    perhop: Perhop, scenario: Path, old: str, new: str, said: list[str]
+) -> None:
+    scenario.write_text(LIVE.replace(old, new, 1))
+    line = refused(perhop("live", scenario))
+    for word in said:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0.0.0.0:9477", "127.0.0.1:9477"),
+        ("[::]:9477", "only this machine"),
+        ("192.168.1.7:80", "127.0.0.1:80"),
+        ("example.org:9477", "only this machine"),
+        ("9477", "not an address and a port"),
+        ("127.0.0.1:99999", "not an address and a port"),
+        ("", "not an address and a port"),
+    ],
+)
+def test_metrics_are_for_this_machine(text: str, said: str) -> None:
+    with pytest.raises(PerhopError, match=re.escape(said)):
+        endpoint(text)
+
+
+def test_metrics_address_is_read_before_anything_runs(perhop: Perhop, scenario: Path) -> None:
+    assert "only this machine" in refused(perhop("live", scenario, "--metrics", "0.0.0.0:9477"))
+
+
+def test_where_metrics_may_be() -> None:
+    assert endpoint("127.0.0.1:9477") == ("127.0.0.1", 9477)
+    assert endpoint("[::1]:0") == ("::1", 0)
+    assert endpoint("localhost:9477") == ("127.0.0.1", 9477)
+
+
+def test_metrics_say_what_was_seen() -> None:
+    statistics = RunningStatistics()
+    registry = CollectorRegistry()
+    registry.register(statistics)
+    assert generate_latest(registry) == b""
+    link = {"waiting": 3, "sent": 100, "dropped": {"early": 2}}
+    glimpse = {
+        "time_s": 1.0,
+        "received_bytes": {'a "class"': 1500.0},
+        "links": {"bottleneck": link},
+        "late_s": {"p50": 1e-5, "p99": 1e-3, "max": 0.25},
+        "inside": 5,
+    }
+    statistics.see(4, glimpse)
+    text = generate_latest(registry).decode()
+    for line in (
+        "perhop_live_seed 4.0",
+        'perhop_live_received_bytes_total{class="a \\"class\\""} 1500.0',
+        'perhop_live_queue_packets{link="bottleneck"} 3.0',
+        'perhop_live_dropped_packets_total{link="bottleneck",reason="early"} 2.0',
+        'perhop_live_lateness_seconds{quantile="1"} 0.25',
+    ):
+        assert line in text
+
+
+# ---------------------------------------------------------------- while it runs, and when it is stopped
+
+
+class Running:
+    """`perhop live` in the background."""
+
+    def __init__(self, directory: Path, *arguments: str | Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "perhop", "live", *map(str, arguments)],
+            cwd=directory,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stderr is not None
+        self.stderr = self.process.stderr
+
+    def line(self, begins: str) -> str:
+        """The next line on standard error that begins so."""
+        for line in self.stderr:
+            if line.startswith(begins):
+                return line.strip()
+        raise AssertionError(f"it ended without `{begins}`")
+
+    def worker(self) -> int:
+        """The process in which the run happens."""
+        own = self.process.pid
+        (child,) = Path(f"/proc/{own}/task/{own}/children").read_text().split()
+        return int(child)
+
+    def end(self, number: signal.Signals) -> str:
+        """Stop it, and what it said then."""
+        self.process.send_signal(number)
+        return self.stderr.read()
+
+
+@pytest.fixture
+def endless(tmp_path: Path, scenario: Path) -> Iterator[Running]:
+    scenario.write_text(broken(LIVE, 'duration = "2s"', 'duration = "1000s"'))
+    started = Running(tmp_path, scenario, "--stats", "--metrics", "127.0.0.1:0")
+    try:
+        yield started
+    finally:
+        started.process.kill()
+        started.process.wait()
+        started.stderr.close()
+
+
+def namespaces(process: int) -> set[str]:
+    """The network namespaces of a process's threads, but for ours."""
+    found = {str((task / "ns" / "net").readlink()) for task in Path(f"/proc/{process}/task").iterdir()}
+    return found - {str(Path("/proc/self/ns/net").readlink())}
+
+
+def anybody_in(wanted: set[str]) -> bool:
+    for task in Path("/proc").glob("[0-9]*/task/*/ns/net"):
+        try:
+            if str(task.readlink()) in wanted:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@needs_live
+def test_metrics_are_served_while_it_runs(endless: Running) -> None:
+    place = endless.line("metrics: ").removeprefix("metrics: ")
+    assert place.startswith("http://127.0.0.1:")
+    endless.line("seed 1")
+    with urllib.request.urlopen(place, timeout=10) as answer:  # noqa: S310 - our own server
+        text = answer.read().decode()
+    assert re.search(r'^perhop_live_received_bytes_total\{class="gold"\} [1-9]', text, re.MULTILINE)
+    assert (
+        endless.end(signal.SIGINT) == "interrupted; nothing was written, and nothing is left in the system\n"
+    )
+    assert endless.process.wait(30) == 130
+
+
+@needs_live
+@pytest.mark.parametrize("who", ["the command, by Ctrl-C", "the command, killed", "the worker, killed"])
+def test_nothing_is_left_behind(perhop: Perhop, scenario: Path, endless: Running, who: str) -> None:
+    endless.line("seed 1")
+    worker = endless.worker()
+    inside = namespaces(worker)
+    assert len(inside) == 2, "one for each host"
+    assert anybody_in(inside)
+    if who == "the worker, killed":
+        os.kill(worker, signal.SIGKILL)
+        assert endless.stderr.read().endswith(
+            "error: the run on real packets ended unexpectedly (status -9)\n"
+        )
+        assert endless.process.wait(30) == 2
+    elif who == "the command, killed":
+        endless.end(signal.SIGKILL)
+        assert endless.process.wait(30) == -signal.SIGKILL
+    else:
+        assert "interrupted" in endless.end(signal.SIGINT)
+        assert endless.process.wait(30) == 130
+    assert eventually(lambda: not Path(f"/proc/{worker}").exists())
+    assert eventually(lambda: not anybody_in(inside))
+    assert not Path("/sys/class/net/perhop0").exists()
+    if shutil.which("ip"):
+        named = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
+        assert "perhop" not in named
+    if who == "the command, killed":
+        scenario.write_text(LIVE)
+        ended(perhop("live", scenario))
+
+
+# ---------------------------------------------------------------- ordinary users
+
+NOBODY = "setpriv --reuid=65534 --regid=65534 --clear-groups"
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A directory that everybody may enter, with a scenario in it."""
+    directory = Path(tempfile.mkdtemp(prefix="perhop-test-"))
+    directory.chmod(0o755)
+    (directory / "live.toml").write_text(LIVE)
+    yield directory
+    shutil.rmtree(directory)
+
+
+def as_nobody(directory: Path, mode: str) -> Finished:
+    """`perhop live` as an ordinary user, with a /dev/net/tun of this mode.
+
+    All that is mounted lies in a mount namespace of the command's own, and goes with it.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to become somebody else")
+    if not all(shutil.which(name) for name in ("setpriv", "unshare", "mknod", "mount")):
+        pytest.skip("needs setpriv, unshare, mknod and mount")
+    python = shlex.quote(sys.executable)
+    script = [
+        *opened(directory),
+        "mount -t tmpfs tmpfs /dev/net",
+        f"mknod -m {mode} /dev/net/tun c 10 200",
+        # By a shell: setpriv itself still has the rights that it gives up.
+        f"""{NOBODY} sh -c "exec {python} -c 'import perhop'" || exit 99""",
+        f"exec {NOBODY} {python} -m perhop live live.toml",
+    ]
+    done = subprocess.run(
+        [
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            " &&\n".join(script[:-2]) + " || exit 98\n" + "\n".join(script[-2:]),
+        ],
+        cwd=directory,
+        env={"PATH": os.environ["PATH"], "HOME": str(directory), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if done.returncode == 98:
+        pytest.skip(f"no private mounts and devices here: {done.stderr.strip()}")
+    if done.returncode == 99:
+        pytest.skip(
+            f"an ordinary user cannot run {sys.executable} with perhop: {done.stderr.splitlines()[-1]}"
+        )
+    if "does not let ordinary users make user namespaces" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def opened(directory: Path) -> list[str]:
+    """Commands that bring the interpreter into view where it lies in a home that others cannot enter."""
+    base = Path(sys.base_prefix).resolve()
+    closed = next((one for one in reversed(base.parents) if not one.stat().st_mode & 0o001), None)
+    if closed is None:
+        return []
+    aside = directory / "python"
+    aside.mkdir()
+    names = {
+        name: shlex.quote(str(path)) for name, path in (("base", base), ("closed", closed), ("aside", aside))
+    }
+    commands = (
+        "mount --bind {base} {aside}",
+        "mount -t tmpfs -o mode=0755 tmpfs {closed}",
+        "mkdir -p {base}",
+        "mount --bind {aside} {base}",
+    )
+    return [command.format(**names) for command in commands]
+
+
+@needs_live
+def test_an_ordinary_user_where_the_device_is_open(shared: Path) -> None:
+    assert "gold: Linux TCP, reno" in ended(as_nobody(shared, "0666")).out
+
+
+@needs_live
+def test_an_ordinary_user_where_it_is_not(shared: Path) -> None:
+    line = refused(as_nobody(shared, "0600"))
+    assert "/dev/net/tun cannot be opened by this user" in line
+    assert "chmod 0666 /dev/net/tun" in line
+
+
+def test_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking() -> Any:  # noqa: ANN401
+        raise package._engine.LiveUnavailable("there is no /dev/net/tun; load the module")
+
+    monkeypatch.setattr("perhop._engine.live_probe", lacking)
+    assert live.available() == "there is no /dev/net/tun; load the module"
+    with pytest.raises(PerhopError, match="no runs on real packets here: there is no /dev/net/tun"):
+        live.run(LIVE)
