@@ -1,4 +1,4 @@
-"""The command line: `perhop reproduce`, `run`, `live`, `compare`, `scenario`, `sweep`, `tune`, `list`, `schema`.
+"""The command line: `perhop reproduce`, `run`, `live`, `compare`, `sweep`, `tune`, and what lists or prints.
 
 Exit status: 0 fine, 2 a request that cannot be met (one line on standard error says why), 3 runs on real
 packets that are invalid, 130 interrupted.
@@ -213,7 +213,8 @@ def run(
 def scenario(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="A study by id (see `perhop list studies`).")],
     factors: Annotated[
-        list[str] | None, typer.Argument(metavar="FACTOR=VALUE", help="Which of its cells, as far as it has several.")
+        list[str] | None,
+        typer.Argument(metavar="FACTOR=VALUE", help="Which of its cells, as far as it has several."),
     ] = None,
 ) -> None:
     """Print the scenario of one cell of a study as TOML, defaults filled in.
@@ -229,12 +230,19 @@ def scenario(
     unknown = next((name for name in wanted if name not in known), None)
     if unknown is not None:
         raise PerhopError(f"{study} has no factor `{unknown}`; its cells differ by {', '.join(known)}")
-    cells = [cell for cell in found.cells if all(str(cell.get(name)) == value for name, value in wanted.items())]
+    cells = [
+        cell for cell in found.cells if all(str(cell.get(name)) == value for name, value in wanted.items())
+    ]
     if len(cells) != 1:
         listed = cells or found.cells
-        what = f"{len(cells)} cells of {study} are so; say which" if cells else f"no cell of {study} is so; there are"
+        what = (
+            f"{len(cells)} cells of {study} are so; say which"
+            if cells
+            else f"no cell of {study} is so; there are"
+        )
         raise PerhopError(f"{what}: {'; '.join(map(_cell, listed))}")
-    terminal.say(f"# {study}: {_cell(cells[0])}\n{_engine.scenario_to_toml(json.dumps(found.scenario(cells[0])), study)}")
+    text = _engine.scenario_to_toml(json.dumps(found.scenario(cells[0])), study)
+    terminal.say(f"# {study}: {_cell(cells[0])}\n{text}")
 
 
 app.command("live", short_help="Run a scenario on real packets, with the kernel's TCP.")(living.live)
@@ -330,7 +338,9 @@ def _factor(text: str) -> tuple[str, str]:
 
 def _cell(cell: Factors) -> str:
     """A cell as it is named on the command line."""
-    return " ".join(f"'{name}={value}'" if " " in str(value) else f"{name}={value}" for name, value in cell.items())
+    return " ".join(
+        f"'{name}={value}'" if " " in str(value) else f"{name}={value}" for name, value in cell.items()
+    )
 
 
 def _study(name: str) -> Study:

@@ -102,7 +102,6 @@ def compare(
     json_path = None if json_file is None else files.prepare_file(json_file)
     names = _names(scenarios)
     work = _Work(first, runs, sim_runs, threads, real_time)
-    terminal.note(work.announced(texts, explained=explained))
     try:
         compared = work.compare(texts, names, wanted, explained=explained)
     except KeyboardInterrupt:
@@ -136,10 +135,10 @@ class _Work:
     def __init__(self, seed: int, runs: int, sim_runs: int, jobs: int, real_time: bool) -> None:
         self.seed, self.runs, self.sim_runs, self.jobs, self.real_time = seed, runs, sim_runs, jobs, real_time
         self.step: Callable[[], None] = lambda: None
+        self.announcement: str | None = None
 
-    def announced(self, texts: Sequence[str], *, explained: bool) -> str:
+    def _announced(self, texts: Sequence[str], live: Sequence[int]) -> str:
         """What it will take."""
-        live = self._live_runs(texts, explained=explained)
         seconds = sum(living.seconds(text) * count for text, count in zip(texts, live, strict=True))
         simulated = f"{self.sim_runs} simulated runs of each"
         return f"{sum(live)} runs on real packets, {seconds:.0f} s in all; {simulated}"
@@ -156,6 +155,7 @@ class _Work:
         """All of it."""
         live_runs = self._live_runs(texts, explained=explained)
         total = sum(int(living.seconds(text)) * runs for text, runs in zip(texts, live_runs, strict=True))
+        self.announcement = self._announced(texts, live_runs)
         with terminal.progress("seconds", total) as self.step:
             live = self._in_turn(texts)
             simulated = [self._simulate(text) for text in texts]
@@ -182,8 +182,15 @@ class _Work:
             seed=seed,
             real_time=self.real_time,
             watch_s=1.0,
-            watch=lambda _seed, _glimpse: self.step(),
+            watch=self._watch,
         )
+
+    def _watch(self, _seed: int, _glimpse: object) -> None:
+        """A second has passed; by the first, what cannot be has been refused."""
+        if self.announcement is not None:
+            terminal.note(self.announcement)
+            self.announcement = None
+        self.step()
 
     def _simulate(self, text: str) -> Result:
         return simulation.run(json.loads(text), runs=self.sim_runs, seed=self.seed, jobs=self.jobs)
