@@ -1,0 +1,350 @@
+"""Simulation beside real packets: margins, verdicts, directions, explanations, and the command."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from tests.python.conftest import SMALL
+from tests.python.living import INVALID, LIVE, needs_live
+from tests.python.test_cli import broken, refused
+
+from perhop import simulation
+from perhop.errors import PerhopError
+from perhop.live import LiveResult, report
+from perhop.live.equivalence import MARGINS, Comparison, Key, Margin, collect, directions, margins
+from perhop.live.explain import explain, otherwise, variations
+from perhop.live.report import Compared
+from perhop.runs import Run
+from perhop.simulation import Result
+from perhop.statistics import paired_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+FASTER = broken(SMALL, 'rate = "2Mbps"', 'rate = "4Mbps"')
+
+
+def pretend(scenario: str, runs: int, *, seed: int = 100, spoilt: tuple[int, ...] = ()) -> LiveResult:
+    """Simulated runs in the place of live ones, some of them invalid."""
+
+    def told(number: int) -> str:
+        invalid = ["the machine slept"] if number in spoilt else []
+        return json.dumps({"valid": not invalid, "invalid": invalid, "kernel": "6.1", "notes": []})
+
+    result = simulation.run(scenario, runs=runs, seed=seed)
+    made = tuple(Run(run.seed, {**run.raw, "live": told(run.seed)}) for run in result.runs)
+    return LiveResult(result.scenario, made)
+
+
+def comparison(live: str = SMALL, *, runs: int = 8, spoilt: tuple[int, ...] = ()) -> Comparison:
+    return Comparison(simulation.run(SMALL, runs=20), pretend(live, runs, spoilt=spoilt), MARGINS)
+
+
+# ---------------------------------------------------------------- margins
+
+
+def test_margins() -> None:
+    assert margins([]) == MARGINS
+    wide = margins(["20%"])
+    assert wide["throughput"] == Margin(0.2, 0.0)
+    assert wide["delay"] == Margin(0.2, 2e-3), "the floor stays"
+    assert wide["loss"] == MARGINS["loss"], "percentage points stay"
+    named = margins(["5%", "delay=5ms", "loss=0.5pp", "queue=3p", "utilization=1%", "throughput=50kbps"])
+    assert named["rtt"].relative == 0.05
+    assert named["delay"] == Margin(0.0, 0.005)
+    assert named["loss"] == Margin(0.0, 0.005)
+    assert named["queue"] == Margin(0.0, 3.0)
+    assert named["utilization"] == Margin(0.01, 0.0)
+    assert named["throughput"] == Margin(0.0, 50e3)
+
+
+def test_the_larger_of_part_and_floor() -> None:
+    assert MARGINS["delay"].of(0.1) == pytest.approx(0.01)
+    assert MARGINS["delay"].of(0.001) == pytest.approx(0.002)
+    assert MARGINS["throughput"].of(0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("much", "write `10%`"),
+        ("10", "write `10%`"),
+        ("-5%", "not a margin"),
+        ("delays=5ms", "no margin is called `delays`"),
+        ("delay=5pp", "`delay=5ms`"),
+        ("loss=5ms", "`loss=5pp`"),
+        ("=5%", "no margin is called ``"),
+        ("nan%", "not a margin"),
+    ],
+)
+def test_what_is_no_margin(text: str, said: str) -> None:
+    with pytest.raises(PerhopError) as caught:
+        margins([text])
+    assert said in str(caught.value)
+    assert text in str(caught.value)
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def test_numbers_are_those_of_the_frames() -> None:
+    result = simulation.run(SMALL, runs=2)
+    samples = collect(result.runs)
+    assert {key.name for key in samples} == {"gold", "best-effort", "bottleneck"}
+    rates = result.flows.filter((pl.col("class") == "gold") & (pl.col("seed") == 2))["throughput_bps"]
+    assert samples[Key("class", "gold", "throughput")][2] == pytest.approx(rates.to_numpy().mean())
+    links = result.links.filter(pl.col("seed") == 1)
+    for measure, column in (
+        ("utilization", "utilization"),
+        ("queue", "mean_queue_packets"),
+        ("delay-p95", "delay_p95_s"),
+    ):
+        assert samples[Key("link", "bottleneck", measure)][1] == links[column][0]
+    assert Key("class", "best-effort", "loss-green") not in samples, "it has no green packets"
+    assert Key("class", "gold", "one-way") not in samples, "TCP has no one-way delay"
+
+
+def test_datagrams_have_a_one_way_delay() -> None:
+    text = broken(SMALL, 'tcp = "newreno", packet = "1000B"', 'udp = "cbr", rate = "300kbps"')
+    samples = collect(simulation.run(text).runs)
+    assert samples[Key("class", "gold", "one-way")][1] > 0.012
+
+
+def test_the_same_network_is_equivalent_to_itself() -> None:
+    lines = comparison(runs=20).lines
+    verdicts = {line.verdict for line in lines}
+    assert "different" not in verdicts
+    assert sum(line.verdict == "equivalent" for line in lines) >= len(lines) / 2
+
+
+def test_another_network_is_different() -> None:
+    found = {line.key: line for line in comparison(FASTER).lines}
+    rate = found[Key("class", "best-effort", "throughput")]
+    assert rate.verdict == "different"
+    assert rate.test is not None
+    assert rate.test.margin == pytest.approx(rate.simulated.mean / 10)
+    ends = rate.test.difference.interval()
+    assert ends is not None
+    assert ends[0] > rate.test.margin
+
+
+def test_invalid_runs_are_left_out_and_said() -> None:
+    found = comparison(runs=4, spoilt=(101, 103))
+    assert [run.seed for run in found.valid] == [100, 102]
+    assert all(line.live is None or line.live.runs <= 2 for line in found.lines)
+    compared = Compared([found], ["small"])
+    assert compared.left_out == 2
+    text = report.text(compared)
+    assert "2 valid of 4 on real packets" in text
+    assert "LEFT OUT, seed 101: the machine slept." in text
+    frame = report.sample_frame(compared)
+    assert frame.filter(~pl.col("valid"))["seed"].unique().sort().to_list() == [101, 103]
+
+
+def test_without_a_valid_run_nothing_is_told() -> None:
+    found = comparison(runs=1, spoilt=(100,))
+    assert {line.verdict for line in found.lines} == {"cannot tell"}
+    content = json.loads(report.to_json(Compared([found], ["small"])))
+    assert all(line["live"] is None for line in content["scenarios"][0]["lines"])
+    assert "cannot tell" in report.text(Compared([found], ["small"]))
+
+
+def test_one_run_cannot_tell() -> None:
+    found = comparison(runs=1)
+    assert {line.verdict for line in found.lines} == {"cannot tell"}
+    assert report.verdict(found.lines[0]) == "cannot tell (~2 runs)"
+
+
+# ---------------------------------------------------------------- directions
+
+
+def test_directions() -> None:
+    first = comparison()
+    second = Comparison(simulation.run(FASTER, runs=20), pretend(FASTER, 8), MARGINS)
+    found = {one.key: one for one in directions(first, second)}
+    rate = found[Key("class", "best-effort", "throughput")]
+    assert rate.agree is True
+    assert rate.simulated.mean < 0
+    key = Key("class", "gold", "throughput")
+    expected = paired_difference(first.simulated_samples[key], second.simulated_samples[key])
+    assert found[key].simulated == expected
+    crossed = Comparison(second.simulated, first.live, MARGINS)
+    opposite = {
+        one.key: one for one in directions(Comparison(first.simulated, second.live, MARGINS), crossed)
+    }
+    assert opposite[rate.key].agree is False
+    assert {one.key: one for one in directions(first, first)}[rate.key].agree is None
+    text = report.text(Compared([first, second], ["slow", "fast"]))
+    assert text.startswith("slow minus fast\n")
+    assert "have the same direction" in text
+
+
+# ---------------------------------------------------------------- explanations
+
+
+def test_variations_are_what_their_names_say() -> None:
+    canonical = simulation.canonical(LIVE)
+    found = {(one.where, one.id): json.loads(text) for one, text in variations(canonical)}
+    assert found["live", "sack"]["live"]["sysctl"] == {"net.ipv4.tcp_sack": 0}
+    assert found["live", "sack"]["flows"] == json.loads(canonical)["flows"]
+    assert all(
+        flow["transport"]["initial-window"] == "10p" for flow in found["simulated", "initial-window"]["flows"]
+    )
+    assert ("simulated", "linux") in found
+    assert len(found) == len(variations(canonical)), "each once"
+
+
+def test_what_a_user_has_set_is_not_varied() -> None:
+    text = broken(LIVE, "[live]", '[live]\nsysctl = { "net.ipv4.tcp_sack" = 1 }')
+    found = {(one.where, one.id) for one, _ in variations(simulation.canonical(text))}
+    assert ("live", "sack") not in found
+    assert ("live", "rack") in found
+
+
+def test_without_tcp_there_is_nothing_to_vary() -> None:
+    text = SMALL.replace('tcp = "newreno", packet = "1000B"', 'udp = "cbr", rate = "300kbps"')
+    assert variations(simulation.canonical(text)) == []
+    assert otherwise(simulation.canonical(text)) == []
+
+
+def test_what_the_kernel_does_otherwise_follows_the_scenario() -> None:
+    said = "\n".join(otherwise(simulation.canonical(LIVE)))
+    assert "Initial window: 10 segments; simulated: 1." in said
+    like = broken(LIVE, 'packet = "1000B"', 'packet = "1000B", initial-window = "10p", handshake = true')
+    said = "\n".join(
+        otherwise(simulation.canonical(like.replace('packet = "1000B" }', 'initial-window = "10p" }')))
+    )
+    assert "Initial window" not in said
+    cubic = broken(LIVE, 'start = "0s..200ms"', 'live = { congestion = "cubic" }')
+    assert "HyStart" in "\n".join(otherwise(simulation.canonical(cubic)))
+
+
+def test_changes_are_against_what_was_compared() -> None:
+    found = comparison(runs=3)
+    simulated: list[str] = []
+    lived: list[str] = []
+
+    def simulate(text: str) -> Result:
+        simulated.append(text)
+        return simulation.run(json.loads(text), runs=20)
+
+    def live(text: str) -> LiveResult:
+        lived.append(text)
+        return pretend(SMALL, 3, spoilt=(102,))
+
+    changes = list(explain(found, simulate, live))
+    assert len(simulated) + len(lived) == len(changes)
+    key = Key("class", "gold", "throughput")
+    for change in changes:
+        if change.variation.where == "live":
+            # The stand-in ignores settings, so only the run that was left out differs.
+            assert (change.runs, change.left_out) == (2, 1)
+    window = next(one for one in changes if one.variation.id == "initial-window")
+    assert window.by[key].freedom == 19
+    compared = Compared([found], ["small"], [changes])
+    assert compared.left_out == len(lived)
+    text = report.text(compared)
+    assert "What each of it changes" in text
+    assert "simulated: initial window of 10" in text
+    assert "live: without SACK" in text
+    content = json.loads(report.to_json(compared))
+    entry = next(e for e in content["scenarios"][0]["explained"] if e["id"] == "initial-window")
+    assert entry["transport"] == {"initial-window": "10p"}
+    assert {change["measure"] for change in entry["changes"]} >= {"throughput", "rtt", "utilization"}
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_json_and_files(tmp_path: Path) -> None:
+    compared = Compared([comparison(FASTER, runs=3, spoilt=(101,))], ["small"])
+    (scenario,) = json.loads(report.to_json(compared))["scenarios"]
+    assert scenario["seeds"] == {"simulated": list(range(1, 21)), "live": [100, 102], "left_out": [101]}
+    line = scenario["lines"][0]
+    assert (line["class"], line["measure"], line["unit"]) == ("gold", "throughput", "bit/s")
+    assert line["difference"]["mean"] == pytest.approx(line["live"]["mean"] - line["simulated"]["mean"])
+    low, high = line["difference"]["ci90"]
+    assert low < line["difference"]["mean"] < high
+    report.write(tmp_path, compared, "perhop compare small.toml")
+    page = (tmp_path / "report.html").read_text()
+    assert "perhop compare small.toml" in page
+    assert "Live minus simulated, in margins" in page
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert {"compare-differences.svg", "compare-throughput.png"} <= set(manifest["plots"])
+    frame = pl.read_parquet(tmp_path / "samples.parquet")
+    assert frame.columns == [
+        "scenario",
+        "source",
+        "seed",
+        "valid",
+        "kind",
+        "name",
+        "measure",
+        "unit",
+        "value",
+    ]
+    assert frame["value"].is_finite().all()
+
+
+def test_two_scenarios_have_plots_of_their_own() -> None:
+    compared = Compared([comparison(runs=2), comparison(FASTER, runs=2)], ["a", "b"])
+    assert {name for _, _, name in report.plots(compared)} == {"compare-a", "compare-b"}
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--margin", "much"), "--margin much: not a margin"),
+        (("--runs", "0"), "runs must be at least 1"),
+        (("--sim-runs", "0"), "runs must be at least 1"),
+        (("small.toml", "small.toml"), "compare takes one scenario, or two"),
+    ],
+)
+def test_what_cannot_be_compared(perhop: Perhop, small: Path, arguments: tuple[str, ...], said: str) -> None:
+    assert said in refused(perhop("compare", small, *arguments))
+
+
+@needs_live
+def test_compare_as_typed(perhop: Perhop, tmp_path: Path) -> None:
+    (tmp_path / "live.toml").write_text(LIVE)
+    arguments = ("--runs", "2", "--sim-runs", "4", "--margin", "50%", "--json", "-", "--out", "out")
+    done = perhop("compare", "live.toml", *arguments)
+    assert done.code in {0, INVALID}, done.err
+    content: dict[str, Any] = json.loads(done.out)
+    (scenario,) = content["scenarios"]
+    assert len(scenario["seeds"]["live"]) + len(scenario["seeds"]["left_out"]) == 2
+    assert (done.code == INVALID) == bool(scenario["seeds"]["left_out"])
+    assert done.err.startswith("2 runs on real packets, 4 s in all; 4 simulated runs of each\n")
+    assert "Two classes on real packets\n2 s, the first 0.5 s not counted" in done.err
+    assert "What the kernel's TCP does otherwise" in done.err
+    command = json.loads((tmp_path / "out" / "manifest.json").read_text())["command"]
+    assert command == "perhop compare live.toml --margin 50% --runs 2 --sim-runs 4 --out out"
+
+
+@needs_live
+def test_compare_two_as_typed(perhop: Perhop, tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(LIVE)
+    (tmp_path / "two.toml").write_text(broken(LIVE, 'rate = "5Mbps"', 'rate = "3Mbps"'))
+    done = perhop("compare", "one.toml", "two.toml", "--runs", "2", "--sim-runs", "4")
+    assert done.code in {0, INVALID}, done.err
+    assert done.out.startswith("one minus two\n")
+    assert "\none: Two classes on real packets\n" in done.out
+    assert "\ntwo: Two classes on real packets\n" in done.out
+
+
+@needs_live
+def test_a_scenario_that_only_the_simulator_has(perhop: Perhop, tmp_path: Path) -> None:
+    text = broken(LIVE, 'tcp = "newreno"', 'tcp = "two-windows"')
+    (tmp_path / "live.toml").write_text(text)
+    assert "two-windows" in refused(perhop("compare", "live.toml"))
