@@ -63,7 +63,6 @@ LIVE = (
 """Timestamps stay in the last: without them the kernel's round trips are measured once in a window."""
 
 _DELAYED: Mapping[str, object] = {"delayed-ack": "40ms", "quick-acks": "16p"}
-_LINUX_CONGESTION = {"reno": "reno", "cubic": "cubic"}
 
 SIMULATED = (
     Variation("initial-window", "initial window of 10", "simulated", transport={"initial-window": "10p"}),
@@ -158,8 +157,9 @@ def _transport(flow: Mapping[str, Any], variation: Variation) -> dict[str, Any]:
     kept = {key: value for key, value in flow["transport"].items() if keeps is None or key in keeps}
     changed = kept | dict(variation.transport)
     if changed["tcp"] == "linux":
-        congestion = flow.get("live", {}).get("congestion", "reno")
-        changed["congestion"] = _LINUX_CONGESTION.get(congestion, "reno")
+        # bbr is not modelled; reno stands in.
+        congestion = flow.get("live", {}).get("congestion") or flow["transport"].get("congestion")
+        changed["congestion"] = "cubic" if congestion == "cubic" else "reno"
     return changed
 
 
@@ -215,7 +215,8 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
     else:
         yield "Losses: found by time, too (RACK, tail loss probes: RFC 8985), not by acknowledgements alone."
     ours = tcp.get("congestion", "reno")
-    if congestion not in {None, ours}:
+    congestion = congestion or ours
+    if congestion != ours:
         yield f"Congestion control: {congestion}; simulated: {ours}."
     if tcp["initial-window"] != "10p":
         yield f"Initial window: 10 segments; simulated: {tcp['initial-window'].removesuffix('p')}."
@@ -224,10 +225,11 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
             "Acknowledgements: every second segment, or after 40 ms and more, once a connection has settled; "
             "simulated: each at once."
         )
-    yield (
-        "Timeouts: the round trip and at least 200 ms for its variation, clock of a microsecond or less; "
-        f"simulated: at least {tcp['min-rto']}, clock of {tcp['tick']}."
-    )
+    if tcp.get("min-rto-bounds") != "variation":
+        yield (
+            "Timeouts: the round trip and at least 200 ms for its variation, clock of a microsecond or less; "
+            f"simulated: at least {tcp['min-rto']}, clock of {tcp['tick']}."
+        )
     window = tcp["window"].removesuffix("p")
     yield f"Receive window: grows as the kernel sees fit (tcp_rmem); simulated: {window} packets."
     yield "Segments leave in bunches of two or more (GSO); simulated: as acknowledgements let them."
