@@ -97,6 +97,9 @@ class Red(Table):
             True.
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
+            False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -107,6 +110,7 @@ class Red(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
+    ecn: bool | None = None
     mean_packet: str | None = None
 
 
@@ -128,6 +132,9 @@ class Rio(Table):
             True.
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
+            False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -141,6 +148,7 @@ class Rio(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
+    ecn: bool | None = None
     mean_packet: str | None = None
 
 
@@ -161,6 +169,9 @@ class RioPlusOut(Table):
             True.
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
+            False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -174,6 +185,7 @@ class RioPlusOut(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
+    ecn: bool | None = None
     mean_packet: str | None = None
 
 
@@ -194,6 +206,9 @@ class RioThree(Table):
             True.
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
+            False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -207,6 +222,7 @@ class RioThree(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
+    ecn: bool | None = None
     mean_packet: str | None = None
 
 
@@ -232,6 +248,9 @@ class InverseRate(Table):
             True.
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
+            False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -248,6 +267,7 @@ class InverseRate(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
+    ecn: bool | None = None
     mean_packet: str | None = None
 
 
@@ -279,6 +299,9 @@ class Abe(Table):
             True.
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
+            False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -299,6 +322,7 @@ class Abe(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
+    ecn: bool | None = None
     mean_packet: str | None = None
 
 
@@ -318,6 +342,9 @@ class Wred(Table):
             True.
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
+            False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -330,6 +357,7 @@ class Wred(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
+    ecn: bool | None = None
     mean_packet: str | None = None
 
 
@@ -352,6 +380,9 @@ class Dwred(Table):
             True.
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
+            False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -365,6 +396,7 @@ class Dwred(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
+    ecn: bool | None = None
     mean_packet: str | None = None
 
 

@@ -64,7 +64,7 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
     ),
     (
         "dsd",
-        r#"{"bound": "3ms", "green-drop": "late", "rule": {"aqm": "red", "thresholds": "0/6/0.5", "limit": "9p", "weight": 0.2, "ecn": true}}"#,
+        r#"{"bound": "3ms", "rule": {"aqm": "red", "thresholds": "0/6/0.5", "limit": "9p", "weight": 0.2, "ecn": true}}"#,
     ),
     (
         "dsd",
