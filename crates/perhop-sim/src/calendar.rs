@@ -29,19 +29,22 @@ const SPAN: u32 = 28;
 const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
 /// Entries a bucket should hold: outside of this, the width is changed. Buckets that must be sorted should be shorter.
 const FILL_IN_ORDER: std::ops::RangeInclusive<u64> = 16..=64;
-const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 8..=24;
+const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 16..=36;
 /// Buckets opened between two reviews, unless they hold far too much: at first, and at most. Each change doubles it, so
 /// that changes cost little.
 const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
 /// What has room for more entries than this is not kept for other buckets: they would not fill it.
 const ROOMY: usize = 128;
-/// Up to this many entries are sorted in place by insertion, or by their ranks.
+/// Up to this many entries are sorted by insertion, or by their ranks.
 const SHORT: usize = 64;
-/// A place in a short bucket and a time within the widest fit into 32 bits together.
-const PLACE_BITS: u32 = 8;
-const _: () = assert!(PLACE_BITS + *SHIFTS.end() <= 32 && SHORT <= 1 << PLACE_BITS);
+/// A place in a short bucket and a rough time within the bucket fit into 16 bits together, of which processors compare many
+/// at once.
+const PLACE_BITS: u32 = 6;
+const TIME_BITS: u32 = 10;
+const _: () = assert!(PLACE_BITS + TIME_BITS == 16 && TIME_BITS <= *SHIFTS.start());
+const _: () = assert!(SHORT == 1 << PLACE_BITS && SHORT.is_multiple_of(LANES));
 /// Comparisons that processors make at once.
-const LANES: usize = 8;
+const LANES: usize = 32;
 
 /// Pending entries, in the order of (time, rank, addition). That order is part of the simulator's contract: it does not
 /// depend on the calendar's build, nor on its buckets' width.
@@ -50,8 +53,6 @@ pub struct Calendar<T> {
     /// Entries of the bucket being handled, in order; those before `taken` are past.
     current: Vec<T>,
     taken: usize,
-    /// Room to sort in.
-    sorted: Vec<T>,
     /// The absolute number of that bucket: the time of its beginning >> shift.
     number: u64,
     shift: u32,
@@ -74,10 +75,11 @@ pub struct Calendar<T> {
     review_after: u64,
     /// Entries come in disorder.
     disorder: bool,
-    /// Since the last review: buckets opened, entries found in them, and places by which sorting moved these.
+    /// Since the last review: buckets opened, entries found in them, and those of them that came after some
+    /// that were added later.
     opened: u64,
     found: u64,
-    moved: u64,
+    late: u64,
 }
 
 /// An entry beyond the wheel; the soonest is the greatest.
@@ -135,7 +137,6 @@ impl<T: Timed> Calendar<T> {
         Self {
             current: Vec::new(),
             taken: 0,
-            sorted: Vec::new(),
             number: 0,
             shift,
             wheel: (0..1 << size).map(|_| Vec::new()).collect(),
@@ -149,7 +150,7 @@ impl<T: Timed> Calendar<T> {
             disorder: false,
             opened: 0,
             found: 0,
-            moved: 0,
+            late: 0,
         }
     }
 
@@ -160,30 +161,35 @@ impl<T: Timed> Calendar<T> {
         let ahead = number.wrapping_sub(self.number);
         if ahead.wrapping_sub(1) < self.wheel.len() as u64 - 1 {
             let bucket = self.bucket(number);
-            if self.wheel[bucket].len() == self.wheel[bucket].capacity() {
-                self.make_room(bucket);
+            let entries = &mut self.wheel[bucket];
+            if entries.len() < entries.capacity() {
+                entries.push(entry); // It has memory, so it is known to hold something.
+            } else {
+                self.push_to_full(bucket, entry);
             }
-            self.wheel[bucket].push(entry);
-            self.filled[bucket / 64] |= 1 << (bucket % 64);
         } else {
             self.push_elsewhere(entry);
         }
     }
 
-    /// Keeps an empty bucket's memory for others.
-    fn keep(&mut self, spare: Vec<T>) {
+    /// Keeps a bucket's memory, empty, for others.
+    fn keep(&mut self, mut spare: Vec<T>) {
+        spare.clear();
         if (1..=ROOMY).contains(&spare.capacity()) {
             self.spare.push(spare);
         }
     }
 
+    /// Into a bucket that has no room left, or no memory yet.
     #[inline(never)]
-    fn make_room(&mut self, bucket: usize) {
-        if self.wheel[bucket].capacity() == 0
-            && let Some(spare) = self.spare.pop()
-        {
-            self.wheel[bucket] = spare;
+    fn push_to_full(&mut self, bucket: usize, entry: T) {
+        if self.wheel[bucket].capacity() == 0 {
+            self.filled[bucket / 64] |= 1 << (bucket % 64);
+            if let Some(spare) = self.spare.pop() {
+                self.wheel[bucket] = spare;
+            }
         }
+        self.wheel[bucket].push(entry);
     }
 
     /// The place in the wheel of an absolute bucket.
@@ -258,7 +264,7 @@ impl<T: Timed> Calendar<T> {
         self.taken = taken;
         if !added.is_empty() {
             self.current.extend(added);
-            self.moved += sort(&mut self.current[taken..]);
+            sort(&mut self.current[taken..]);
         }
     }
 
@@ -287,47 +293,58 @@ impl<T: Timed> Calendar<T> {
             number = self.next_bucket().expect("a review loses nothing");
         }
         self.number = number;
-        let bucket = self.bucket(number);
-        let entries = std::mem::take(&mut self.wheel[bucket]);
-        if entries.capacity() > 0 {
-            let spare = std::mem::replace(&mut self.current, entries);
-            self.keep(spare);
-        }
-        self.filled[bucket / 64] &= !(1 << (bucket % 64));
         if !self.far.is_empty() {
             self.fetch();
         }
-        if self.disorder && self.current.len() <= SHORT {
-            self.moved += self.sort_by_ranks();
+        let bucket = self.bucket(number);
+        self.filled[bucket / 64] &= !(1 << (bucket % 64));
+        let entries = std::mem::take(&mut self.wheel[bucket]);
+        if self.disorder && entries.len() <= SHORT {
+            self.fill_by_ranks(entries);
+        } else {
+            let spare = std::mem::replace(&mut self.current, entries);
+            self.keep(spare);
+            self.late += sort(&mut self.current);
         }
-        self.moved += sort(&mut self.current);
         prefetch(&self.wheel[self.bucket(number + 1)]);
         self.opened += 1;
         true
     }
 
-    /// Sorts the short bucket that was just opened by time, and tells by how many places entries moved.
+    /// Makes the few entries of a bucket that are in disorder the current ones, in order.
     ///
     /// An entry's place is the number of those that come before it. To count them takes more comparisons than to insert one
     /// after the other, but not one branch that depends on the outcome, which random order would make costly.
     #[inline(never)]
-    fn sort_by_ranks(&mut self) -> u64 {
-        // Time within the bucket and place so far: no two are alike, and of entries at one time the first comes first.
-        let mut keys = [u32::MAX; SHORT];
-        let within = (1 << self.shift) - 1;
-        for (place, (key, entry)) in keys.iter_mut().zip(&self.current).enumerate() {
-            *key = ((entry.at().as_nanos() & within) as u32) << PLACE_BITS | place as u32;
+    fn fill_by_ranks(&mut self, entries: Vec<T>) {
+        // Rough time within the bucket, and place so far: no two are alike.
+        let mut keys = [i16::MAX; SHORT];
+        let rough = self.shift - TIME_BITS;
+        for (place, (key, entry)) in keys.iter_mut().zip(&entries).enumerate() {
+            let time = (entry.at().as_nanos() >> rough) as u16;
+            *key = (time << PLACE_BITS | place as u16).cast_signed() ^ i16::MIN;
         }
-        let all = &keys[..self.current.len().next_multiple_of(LANES)];
-        self.sorted.clone_from(&self.current);
-        let mut moved = 0;
-        for (place, entry) in self.current.iter().enumerate() {
-            let rank = all.iter().map(|&other| u32::from(other < keys[place])).sum::<u32>() as usize;
-            self.sorted[rank] = *entry;
-            moved += rank.abs_diff(place) as u64;
+        let mut order = [0_u8; SHORT + 1];
+        for (block, &some) in
+            keys.as_chunks::<LANES>().0.iter().take(entries.len().div_ceil(LANES)).enumerate()
+        {
+            let mut before = [0_u16; LANES];
+            for &other in keys.iter().take(entries.len()) {
+                before.iter_mut().zip(some).for_each(|(count, key)| *count += u16::from(other < key));
+            }
+            // What fills up the last block comes last.
+            for (lane, rank) in before.into_iter().enumerate() {
+                order[rank as usize] = (block * LANES + lane) as u8;
+            }
         }
-        std::mem::swap(&mut self.current, &mut self.sorted);
-        moved / 2
+        let order = &order[..entries.len()];
+        self.current.extend(order.iter().map(|&place| entries[usize::from(place)]));
+        // Entries that are close to each other may not be in order yet.
+        if self.current.windows(2).any(|pair| pair[0].at() >= pair[1].at()) {
+            sort(&mut self.current);
+        }
+        self.late += order.windows(2).map(|pair| u64::from(pair[1] < pair[0])).sum::<u64>();
+        self.keep(entries);
     }
 
     /// Takes from the heap what now lies within the wheel. It was added before whatever is there, so it goes first.
@@ -344,13 +361,9 @@ impl<T: Timed> Calendar<T> {
             if number != filling {
                 (filling, fetched) = (number, 0);
             }
-            if number == self.number {
-                self.current.insert(fetched, entry);
-            } else {
-                let bucket = self.bucket(number);
-                self.wheel[bucket].insert(fetched, entry);
-                self.filled[bucket / 64] |= 1 << (bucket % 64);
-            }
+            let bucket = self.bucket(number);
+            self.wheel[bucket].insert(fetched, entry);
+            self.filled[bucket / 64] |= 1 << (bucket % 64);
             fetched += 1;
         }
     }
@@ -381,8 +394,8 @@ impl<T: Timed> Calendar<T> {
     /// Fits the buckets' width to how thick entries come, and their number to how far ahead. Only between two buckets.
     #[cold]
     fn review(&mut self) {
-        // Shorter buckets show less of the disorder, so what ends it lies below what begins it.
-        self.disorder = self.moved > if self.disorder { self.found } else { 3 * self.found };
+        // With ranks, not all that are late are seen.
+        self.disorder = if self.disorder { 5 } else { 2 } * self.late > self.found;
         let wanted = if self.disorder { FILL_IN_DISORDER } else { FILL_IN_ORDER };
         // A bucket may fill without having been opened: the first one, and one that went on after the last review.
         let fill = (self.found / self.opened.max(1)).max(1);
@@ -402,7 +415,7 @@ impl<T: Timed> Calendar<T> {
         // Wide buckets are better than many beyond the wheel.
         let shift = shift.max(span.saturating_sub(*SIZES.end()));
         let size = span.saturating_sub(shift).clamp(*SIZES.start(), *SIZES.end());
-        (self.opened, self.found, self.moved, self.furthest) = (0, 0, 0, 0);
+        (self.opened, self.found, self.late, self.furthest) = (0, 0, 0, 0);
         self.sent_far_before = self.sent_far;
         if shift != self.shift || 1 << size != self.wheel.len() {
             self.rebuild(shift, size);
@@ -423,14 +436,14 @@ impl<T: Timed> Calendar<T> {
     }
 }
 
-/// Sorts a bucket, keeping the order of equals, and tells by how many places entries moved. Most buckets are short, and
+/// Sorts a bucket, keeping the order of equals, and tells how many entries it put before others. Most buckets are short, and
 /// nearly in order.
 #[inline]
 fn sort<T: Timed>(entries: &mut [T]) -> u64 {
     if entries.len() > SHORT {
         return sort_long(entries);
     }
-    let mut moved = 0;
+    let mut late = 0;
     for place in 1..entries.len() {
         let entry = entries[place];
         if !precedes(&entry, &entries[place - 1]) {
@@ -442,18 +455,18 @@ fn sort<T: Timed>(entries: &mut [T]) -> u64 {
             hole -= 1;
         }
         entries[hole] = entry;
-        moved += place - hole;
+        late += 1;
     }
-    moved as u64
+    late
 }
 
 #[cold]
 fn sort_long<T: Timed>(entries: &mut [T]) -> u64 {
-    if entries.windows(2).all(|pair| !precedes(&pair[1], &pair[0])) {
-        return 0;
+    let late = entries.windows(2).filter(|pair| precedes(&pair[1], &pair[0])).count() as u64;
+    if late > 0 {
+        entries.sort_by_key(|entry| (entry.at(), entry.rank()));
     }
-    entries.sort_by_key(|entry| (entry.at(), entry.rank()));
-    2 * entries.len() as u64
+    2 * late
 }
 
 #[cfg(test)]
