@@ -139,19 +139,29 @@ impl Link {
         let mut came = 0;
         while let Some((mut packets, ready)) = traffic.inboxes[inbox].lend(bound) {
             let taken = ready.end;
+            let ready = &mut packets[ready];
             came += ready.len() as u64;
+            // In stages, each of which has the processor to itself.
             if *metered {
-                packets[ready.clone()].iter_mut().for_each(|packet| *packet = traffic.meter(*packet));
+                ready.iter_mut().for_each(|packet| *packet = traffic.meter(*packet));
             }
-            let pass = Pass { packets: &packets[ready], wire, leads_on: *leads_on, traffic };
             match port {
-                Port::Open => pass.through(|packet, _| Some(packet)),
+                Port::Open => {
+                    ready
+                        .iter_mut()
+                        .for_each(|packet| *packet = packet.due(wire.pass(packet.size(), packet.at())));
+                }
                 Port::OnDemand(port) => {
                     let OnDemandPort { queue, statistics, rng } = &mut **port;
                     let (rule, books) = queue.parts();
-                    rule.accept(UnderRule { pass, books, statistics, rng });
+                    rule.accept(UnderRule { packets: ready, wire, books, statistics, rng });
                 }
                 Port::ByEvent(_) => unreachable!("it has its own way"),
+            }
+            if *leads_on {
+                traffic.carry_all(ready);
+            } else {
+                traffic.approach_all(ready);
             }
             traffic.inboxes[inbox].give_back(packets, taken);
         }
@@ -204,38 +214,11 @@ impl Link {
     }
 }
 
-/// Packets that come to a link, one after the other.
-struct Pass<'a> {
-    packets: &'a [SimPacket],
-    wire: &'a mut Wire,
-    leads_on: bool,
-    traffic: &'a mut Traffic,
-}
-
-impl Pass<'_> {
-    /// Asks for each packet, and the time until which the link is busy, as what it is let in; if it is, sends it.
-    #[inline(always)]
-    fn through(self, mut admit: impl FnMut(SimPacket, Instant) -> Option<SimPacket>) {
-        let Self { packets, wire, leads_on, traffic } = self;
-        for packet in packets {
-            let packet = packet.onward();
-            if let Some(packet) = admit(packet, wire.busy_until()) {
-                let arrival = wire.pass(packet.size(), packet.at());
-                if leads_on {
-                    traffic.carry(packet, arrival);
-                } else {
-                    traffic.approach(packet, arrival);
-                }
-            } else {
-                traffic.lose(packet);
-            }
-        }
-    }
-}
-
-/// Packets that come to a queue whose departures are worked out on arrival.
+/// Packets that come to a queue whose departures are worked out on arrival. They leave it with the times of their arrival at
+/// the far end, or lost.
 struct UnderRule<'a> {
-    pass: Pass<'a>,
+    packets: &'a mut [SimPacket],
+    wire: &'a mut Wire,
     books: &'a mut ForeseenBooks,
     statistics: &'a mut PortStatistics,
     rng: &'a mut Rng,
@@ -245,15 +228,20 @@ impl RuleVisitor for UnderRule<'_> {
     type Output = ();
 
     fn visit<R: Aqm>(self, rule: &mut R) {
-        let Self { pass, books, statistics, rng } = self;
-        pass.through(|packet, busy_until| {
+        let Self { packets, wire, books, statistics, rng } = self;
+        for packet in packets {
             let now = packet.at();
             books.settle(now);
-            let admitted = books.admit(rule, &mut packet.header(), busy_until, &mut Context { now, rng });
-            let Admitted { service, notified } = admitted.ok()?;
-            statistics.serve(0, now, service, packet.size(), packet.color());
-            Some(if notified.is_some() { packet.notified() } else { packet })
-        });
+            let cx = &mut Context { now, rng };
+            *packet = match books.admit(rule, &mut packet.header(), wire.busy_until(), cx) {
+                Ok(Admitted { service, notified }) => {
+                    statistics.serve(0, now, service, packet.size(), packet.color());
+                    let sent = packet.due(wire.pass(packet.size(), now));
+                    if notified.is_some() { sent.notified() } else { sent }
+                }
+                Err(_) => packet.lost(),
+            };
+        }
     }
 }
 

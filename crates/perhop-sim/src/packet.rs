@@ -125,6 +125,18 @@ impl SimPacket {
         Self { at, ..self }
     }
 
+    /// The packet, dropped by a queue: it comes nowhere.
+    #[inline]
+    pub fn lost(self) -> Self {
+        self.due(Instant::NEVER)
+    }
+
+    /// A queue dropped it.
+    #[inline]
+    pub fn is_lost(self) -> bool {
+        self.at == Instant::NEVER
+    }
+
     /// The packet before the step after this.
     #[inline]
     pub fn onward(self) -> Self {

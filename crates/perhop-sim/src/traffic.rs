@@ -73,23 +73,39 @@ impl Traffic {
             Step::Shared(link) | Step::Metered(link) => self.inboxes[link as usize].push(packet.due(at)),
             Step::Observed => self.wait(packet, at),
             _ if self.service == Service::ByEvent => self.wait(packet, at),
-            _ => self.approach(packet, at),
+            _ => self.approach_all(&[packet.due(at)]),
         }
     }
 
-    /// A packet has passed the last link of its route that flows share, at `at`. It goes as far as nobody else can change what
-    /// happens: over the wire, through a receiver that answers each packet as it comes, to a sender whose timers are not due
-    /// before.
-    #[inline(always)]
-    pub(crate) fn approach(&mut self, packet: SimPacket, at: Instant) {
-        if packet.is_answer() {
-            self.approach_sender(packet.flow(), packet.content(), at);
-        } else {
-            self.approach_receiver(packet.flow(), packet.content(), at);
-        }
-    }
-
+    /// Packets have passed a link; those that it did not lose come to the next steps of their routes.
     #[inline(never)]
+    pub(crate) fn carry_all(&mut self, packets: &[SimPacket]) {
+        for packet in packets {
+            if packet.is_lost() {
+                self.lose(*packet);
+            } else {
+                self.carry(packet.onward(), packet.at());
+            }
+        }
+    }
+
+    /// Packets have passed the last link of their routes that flows share, unless it lost them. They go as far as nobody else
+    /// can change what happens: over the wire, through a receiver that answers each packet as it comes, to a sender whose
+    /// timers are not due before.
+    #[inline(never)]
+    pub(crate) fn approach_all(&mut self, packets: &[SimPacket]) {
+        for packet in packets {
+            if packet.is_lost() {
+                self.lose(*packet);
+            } else if packet.is_answer() {
+                self.approach_sender(packet.flow(), packet.content(), packet.at());
+            } else {
+                self.approach_receiver(packet.flow(), packet.content(), packet.at());
+            }
+        }
+    }
+
+    #[inline(always)]
     fn approach_receiver(&mut self, number: usize, content: Content, at: Instant) {
         let flow = &mut self.flows[number];
         let at = flow.receiving.inward.pass(content.size(), at);
@@ -100,7 +116,7 @@ impl Traffic {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn approach_sender(&mut self, number: usize, content: Content, at: Instant) {
         let flow = &mut self.flows[number];
         let at = flow.sending.inward.pass(content.size(), at);
