@@ -31,7 +31,7 @@ impl Occupancy {
     /// Packets waiting.
     #[inline]
     pub fn packets(&self) -> u64 {
-        self.packets.iter().map(|&n| u64::from(n)).sum()
+        u64::from(self.packets.iter().sum::<u32>())
     }
 
     /// Bytes waiting.

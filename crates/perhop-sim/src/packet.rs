@@ -112,10 +112,12 @@ impl SimPacket {
     /// Its drop precedence.
     #[inline]
     pub fn color(self) -> Color {
-        match (self.content >> COLOR) as u8 {
+        // Spelt out so that the compiler sees that the number stays as it is.
+        match ((self.content >> COLOR) as u8).min(2) {
             0 => Color::Green,
             1 => Color::Yellow,
-            _ => Color::Red,
+            2 => Color::Red,
+            _ => unreachable!("at most 2"),
         }
     }
 

@@ -5,8 +5,6 @@
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 
-use std::collections::VecDeque;
-
 use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason};
 use crate::control::Message;
 use crate::{Color, Context, Environment, Header, Instant, Ledger};
@@ -21,7 +19,7 @@ pub struct ForeseenFifo {
 /// What a [`ForeseenFifo`] knows of its packets.
 #[derive(Clone, Debug)]
 pub struct ForeseenBooks {
-    waiting: VecDeque<Foreseen>,
+    waiting: Waiting,
     ledger: Ledger,
     /// The rule knows that the server is idle.
     idle: bool,
@@ -38,19 +36,79 @@ pub struct Admitted {
 
 /// A packet that waits, and when it will not.
 #[derive(Clone, Copy, Debug)]
-pub struct Foreseen {
-    /// When its service starts.
-    pub service: Instant,
-    /// Its size.
-    pub size: u16,
-    /// Its color.
-    pub color: Color,
+struct Foreseen {
+    service: Instant,
+    size: u16,
+    color: Color,
+}
+
+/// Packets that wait, in order: a ring that knows when its first one goes, which is asked for each packet that comes.
+#[derive(Clone, Debug)]
+struct Waiting {
+    /// As many as a power of two, of which those numbered `first..end`, modulo that, are in use.
+    slots: Vec<Foreseen>,
+    first: usize,
+    end: usize,
+    /// When the first one's service starts.
+    next: Instant,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { slots: vec![Self::EMPTY; 1], first: 0, end: 0, next: Instant::NEVER }
+    }
+}
+
+impl Waiting {
+    const EMPTY: Foreseen = Foreseen { service: Instant::NEVER, size: 0, color: Color::Green };
+
+    #[inline(always)]
+    fn slot(&self, number: usize) -> usize {
+        number & (self.slots.len() - 1)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, packet: Foreseen) {
+        if self.end - self.first == self.slots.len() {
+            self.grow();
+        }
+        if self.end == self.first {
+            self.next = packet.service;
+        }
+        let slot = self.slot(self.end);
+        self.slots[slot] = packet;
+        self.end += 1;
+    }
+
+    /// The first packet, if its service starts by now.
+    #[inline(always)]
+    fn pop(&mut self, now: Instant) -> Option<Foreseen> {
+        if self.next > now || self.first == self.end {
+            return None;
+        }
+        let packet = self.slots[self.slot(self.first)];
+        self.first += 1;
+        self.next = if self.first == self.end {
+            Instant::NEVER
+        } else {
+            self.slots[self.slot(self.first)].service
+        };
+        Some(packet)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let first = self.slot(self.first);
+        self.slots.rotate_left(first);
+        (self.first, self.end) = (0, self.slots.len());
+        self.slots.resize(2 * self.slots.len(), Self::EMPTY);
+    }
 }
 
 impl ForeseenFifo {
     /// An empty queue under this rule.
     pub fn new(rule: AqmParams, environment: Environment) -> Self {
-        let books = ForeseenBooks { waiting: VecDeque::new(), ledger: Ledger::default(), idle: true };
+        let books = ForeseenBooks { waiting: Waiting::default(), ledger: Ledger::default(), idle: true };
         Self { rule: rule.build(environment), books }
     }
 
@@ -99,12 +157,9 @@ impl ForeseenBooks {
     /// Lets go of every packet whose service began by now.
     #[inline(always)]
     pub fn settle(&mut self, now: Instant) {
-        while let Some(first) = self.waiting.front()
-            && first.service <= now
-        {
-            self.ledger.occupancy.remove(first.color, first.size);
-            self.ledger.counters.send(first.color);
-            self.waiting.pop_front();
+        while let Some(Foreseen { size, color, .. }) = self.waiting.pop(now) {
+            self.ledger.occupancy.remove(color, size);
+            self.ledger.counters.send(color);
         }
     }
 
@@ -142,7 +197,7 @@ impl ForeseenBooks {
         let service = busy_until.max(cx.now);
         if service > cx.now {
             self.ledger.occupancy.add(color, size);
-            self.waiting.push_back(Foreseen { service, size, color });
+            self.waiting.push(Foreseen { service, size, color });
         } else {
             self.ledger.counters.send(color);
         }

@@ -14,7 +14,7 @@ pub use drr::{Drr, DrrParams};
 pub use dsd::{Dsd, DsdParams, GreenDrop, RefusedGreen};
 pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
-pub use foreseen::{Admitted, Foreseen, ForeseenBooks, ForeseenFifo};
+pub use foreseen::{Admitted, ForeseenBooks, ForeseenFifo};
 pub use priority::{CapMeter, Excess, Priority, PriorityParams, PriorityQueue};
 pub use queues::{Match, PathName, SharingQueue};
 pub use wfq::{Wfq, WfqParams};
