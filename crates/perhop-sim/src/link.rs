@@ -143,13 +143,15 @@ impl Link {
             came += ready.len() as u64;
             // In stages, each of which has the processor to itself.
             if *metered {
-                ready.iter_mut().for_each(|packet| *packet = traffic.meter(*packet));
+                for packet in ready.iter_mut() {
+                    *packet = traffic.meter(*packet);
+                }
             }
             match port {
                 Port::Open => {
-                    ready
-                        .iter_mut()
-                        .for_each(|packet| *packet = packet.due(wire.pass(packet.size(), packet.at())));
+                    for packet in ready.iter_mut() {
+                        packet.put_off(wire.pass(packet.size(), packet.at()));
+                    }
                 }
                 Port::OnDemand(port) => {
                     let OnDemandPort { queue, statistics, rng } = &mut **port;
@@ -233,14 +235,17 @@ impl RuleVisitor for UnderRule<'_> {
             let now = packet.at();
             books.settle(now);
             let cx = &mut Context { now, rng };
-            *packet = match books.admit(rule, &mut packet.header(), wire.busy_until(), cx) {
+            let mut header = packet.header();
+            match books.admit(rule, &mut header, wire.busy_until(), cx) {
                 Ok(Admitted { service, notified }) => {
-                    statistics.serve(0, now, service, packet.size(), packet.color());
-                    let sent = packet.due(wire.pass(packet.size(), now));
-                    if notified.is_some() { sent.notified() } else { sent }
+                    statistics.serve(0, now, service, header.size, header.color);
+                    packet.put_off(wire.pass(header.size, now));
+                    if notified.is_some() {
+                        *packet = packet.notified();
+                    }
                 }
-                Err(_) => packet.lost(),
-            };
+                Err(_) => packet.lose(),
+            }
         }
     }
 }

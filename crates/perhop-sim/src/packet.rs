@@ -127,10 +127,16 @@ impl SimPacket {
         Self { at, ..self }
     }
 
-    /// The packet, dropped by a queue: it comes nowhere.
+    /// It comes to the next step of its route at `at`.
     #[inline]
-    pub fn lost(self) -> Self {
-        self.due(Instant::NEVER)
+    pub fn put_off(&mut self, at: Instant) {
+        self.at = at;
+    }
+
+    /// A queue drops it: it comes nowhere.
+    #[inline]
+    pub fn lose(&mut self) {
+        self.at = Instant::NEVER;
     }
 
     /// A queue dropped it.

@@ -107,24 +107,27 @@ impl Traffic {
 
     #[inline(always)]
     fn approach_receiver(&mut self, number: usize, content: Content, at: Instant) {
-        let flow = &mut self.flows[number];
+        let Self { flows, inboxes, arrivals, looks, series, .. } = self;
+        let flow = &mut flows[number];
         let at = flow.receiving.inward.pass(content.size(), at);
         if flow.receiving.answers_ahead {
-            self.receive(number, content, at);
+            receive(flow, content, at, (inboxes, arrivals), (looks, series));
         } else {
-            self.arrivals.push(flow.waiting_data(content).due(at));
+            arrivals.push(flow.waiting_data(content).due(at));
         }
     }
 
     #[inline(always)]
     fn approach_sender(&mut self, number: usize, content: Content, at: Instant) {
-        let flow = &mut self.flows[number];
+        let Self { flows, inboxes, arrivals, channels, events, looks, series, .. } = self;
+        let flow = &mut flows[number];
         let at = flow.sending.inward.pass(content.size(), at);
-        if flow.may_act_ahead(at, self.looks.end(), &self.channels) {
-            self.acknowledge(number, content.sequence(), at);
+        if flow.may_act_ahead(at, looks.end(), channels) {
+            let first = first(inboxes, arrivals, flow.sending.first_link);
+            flow.acknowledge(content.sequence(), at, Way { first, channels, events }, (looks, series));
         } else {
             flow.sending.held += 1;
-            self.arrivals.push(flow.waiting_answer(content).due(at));
+            arrivals.push(flow.waiting_answer(content).due(at));
         }
     }
 
@@ -160,7 +163,8 @@ impl Traffic {
             }
             Step::Receiver => {
                 let answers_ahead = flow.receiving.answers_ahead;
-                let answered = self.receive(number, packet.content(), now);
+                let Self { inboxes, arrivals, looks, series, .. } = self;
+                let answered = receive(flow, packet.content(), now, (inboxes, arrivals), (looks, series));
                 if !answers_ahead && (!answered || self.flows[number].keeps_time()) {
                     // The next acknowledgement has its own time.
                     self.flows[number].look_ahead();
@@ -169,30 +173,11 @@ impl Traffic {
             }
             Step::Sender => {
                 flow.sending.held -= 1;
-                self.acknowledge(number, packet.sequence(), now);
+                let Self { inboxes, arrivals, channels, events, looks, series, .. } = self;
+                let first = first(inboxes, arrivals, flow.sending.first_link);
+                flow.acknowledge(packet.sequence(), now, Way { first, channels, events }, (looks, series));
             }
         }
-    }
-
-    /// The receiver takes a packet that reaches it at `at`, now or later; says whether it answers.
-    #[inline(always)]
-    fn receive(&mut self, number: usize, content: Content, at: Instant) -> bool {
-        let Self { flows, inboxes, arrivals, looks, series, .. } = self;
-        let flow = &mut flows[number];
-        let answer = flow.receive(content.sequence(), content.size(), at, (looks, series));
-        if let Some(answer) = answer {
-            first(inboxes, arrivals, flow.receiving.first_link).push(answer);
-        }
-        answer.is_some()
-    }
-
-    /// A sender takes an acknowledgement that reaches it at `at`, now or later, and sends what it then may.
-    #[inline(always)]
-    fn acknowledge(&mut self, number: usize, expected: u32, at: Instant) {
-        let Self { flows, inboxes, arrivals, channels, events, looks, series, .. } = self;
-        let flow = &mut flows[number];
-        let first = first(inboxes, arrivals, flow.sending.first_link);
-        flow.acknowledge(expected, at, Way { first, channels, events }, (looks, series));
     }
 
     /// The next event before `limit`. A wake-up whose flow has since put it off is put off here, so that nobody waits for it.
@@ -253,6 +238,22 @@ impl Traffic {
     pub(crate) fn lose(&mut self, packet: SimPacket) {
         self.flows[packet.flow()].lose(packet);
     }
+}
+
+/// The receiver takes a packet that reaches it at `at`, now or later; says whether it answers.
+#[inline(always)]
+fn receive(
+    flow: &mut Flow,
+    content: Content,
+    at: Instant,
+    (inboxes, arrivals): (&mut [Calendar<SimPacket>], &mut Calendar<SimPacket>),
+    looking: (&Looks, &mut Series),
+) -> bool {
+    let answer = flow.receive(content.sequence(), content.size(), at, looking);
+    if let Some(answer) = answer {
+        first(inboxes, arrivals, flow.receiving.first_link).push(answer);
+    }
+    answer.is_some()
 }
 
 /// Where what a host sends goes first.

@@ -91,6 +91,7 @@ impl InOutAverages {
             self.r#in.decay(self.weight, missed);
             self.other.decay(self.weight, missed);
         }
+        let total = queue.total(self.unit);
         let is_in = packet.color == Color::Green;
         if is_in || self.rule == Averages::EveryArrival {
             self.r#in.update(self.weight, queue.of(Color::Green, self.unit));
@@ -102,7 +103,6 @@ impl InOutAverages {
             Averages::InArrivals => is_in,
         };
         if updates_other {
-            let total = queue.total(self.unit);
             let other = match coupling {
                 Coupling::Coupled => total,
                 Coupling::Decoupled => total - queue.of(Color::Green, self.unit),
@@ -147,13 +147,14 @@ impl Block for Rio {
 impl Aqm for Rio {
     #[inline(always)]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        let full = queue.is_full_for(packet, self.limit);
         self.averages.arrive(packet, queue, self.coupling, cx.now);
         let (test, average) = if packet.color == Color::Green {
             (&mut self.in_test, self.averages.r#in)
         } else {
             (&mut self.out_test, self.averages.other)
         };
-        let verdict = if queue.is_full_for(packet, self.limit) {
+        let verdict = if full {
             test.lost();
             Verdict::Drop(Reason::Overflow)
         } else {

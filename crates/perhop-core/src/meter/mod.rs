@@ -35,7 +35,7 @@ macro_rules! register_meters {
         }
 
         impl Meter for AnyMeter {
-            #[inline]
+            #[inline(always)]
             fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
                 match self { $(Self::$variant(meter) => meter.color(packet, cx),)+ }
             }

@@ -80,20 +80,18 @@ impl Waiting {
         self.end += 1;
     }
 
-    /// The first packet, if its service starts by now.
+    /// Takes out those whose service starts by now.
     #[inline(always)]
-    fn pop(&mut self, now: Instant) -> Option<Foreseen> {
-        if self.next > now || self.first == self.end {
-            return None;
+    fn leave(&mut self, now: Instant, mut each: impl FnMut(Foreseen)) {
+        while self.next <= now && self.first != self.end {
+            each(self.slots[self.slot(self.first)]);
+            self.first += 1;
+            self.next = if self.first == self.end {
+                Instant::NEVER
+            } else {
+                self.slots[self.slot(self.first)].service
+            };
         }
-        let packet = self.slots[self.slot(self.first)];
-        self.first += 1;
-        self.next = if self.first == self.end {
-            Instant::NEVER
-        } else {
-            self.slots[self.slot(self.first)].service
-        };
-        Some(packet)
     }
 
     #[cold]
@@ -157,10 +155,10 @@ impl ForeseenBooks {
     /// Lets go of every packet whose service began by now.
     #[inline(always)]
     pub fn settle(&mut self, now: Instant) {
-        while let Some(Foreseen { size, color, .. }) = self.waiting.pop(now) {
+        self.waiting.leave(now, |Foreseen { size, color, .. }| {
             self.ledger.occupancy.remove(color, size);
             self.ledger.counters.send(color);
-        }
+        });
     }
 
     /// Takes a packet if the rule lets it in, and says when its service starts. [`settle`](Self::settle) first;
