@@ -3,18 +3,12 @@
 //!
 //! Needs root, or an ordinary user's right to namespaces (`unshare --user --map-root-user --net hostile 60`), and iproute2.
 
-#![expect(
-    clippy::disallowed_types,
-    clippy::disallowed_methods,
-    clippy::disallowed_macros,
-    reason = "a program that runs others, waits, and prints"
-)]
+#![expect(clippy::disallowed_macros, reason = "a program that prints")]
 
 #[path = "../../perhop-core/tests/common/parameters.rs"]
 #[allow(dead_code, reason = "shared with tests, which use all of it")]
 mod parameters;
 #[path = "../tests/common/script.rs"]
-#[allow(dead_code, reason = "shared with tests, which use all of it")]
 mod script;
 
 use std::error::Error;
@@ -26,8 +20,8 @@ use nix::sched::{CloneFlags, unshare};
 use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Instant, Rng, ServiceLevel};
 use perhop_live::device::{Device, Ethernet};
 use perhop_live::{
-    Clock, Coloring, HEAD, Head, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Report, Runner, Selector, StreamSpec,
-    Watcher,
+    Clock, Coloring, HEAD, Head, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Report, Runner, Selector,
+    StreamSpec, Watcher,
 };
 use script::Choices;
 
@@ -65,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         let (sent, stopped) = (&sent, &stopped);
         let [left, right] = ends;
-        let generator = scope.spawn(move || generate([left, right], sent, stopped, seed));
+        let generator = scope.spawn(move || generate(&[left, right], sent, stopped, seed));
         runner.run(end, &stop, &mut telling)?;
         stopped.store(true, Ordering::Relaxed);
         generator.join().expect("the generator does not panic");
@@ -77,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Sends whatever there is, by both interfaces, and throws away what comes out of them.
-fn generate(ends: [Ethernet; 2], sent: &[AtomicU64; 2], stopped: &AtomicBool, seed: u64) {
+fn generate(ends: &[Ethernet; 2], sent: &[AtomicU64; 2], stopped: &AtomicBool, seed: u64) {
     let mut rng = Rng::stream(seed, "hostile");
     let mut bytes = [0; 96];
     let (mut packet, mut room, mut head) = (Vec::new(), vec![0; 2048], [0; HEAD]);
@@ -87,14 +81,15 @@ fn generate(ends: [Ethernet; 2], sent: &[AtomicU64; 2], stopped: &AtomicBool, se
         }
         script::packet(&mut Choices::new(&bytes), &mut packet);
         packet.truncate(1500);
-        let kind: [u8; 2] = if packet.first().is_some_and(|first| first >> 4 == 6) { [0x86, 0xdd] } else { [0x08, 0x00] };
+        let kind: [u8; 2] =
+            if packet.first().is_some_and(|first| first >> 4 == 6) { [0x86, 0xdd] } else { [0x08, 0x00] };
         let mut out: Head = [0; HEAD];
         out[TYPE..].copy_from_slice(&kind);
         let side = (rng.next_u64() & 1) as usize;
         if ends[side].send(&out, &packet).is_ok() {
             sent[side].fetch_add(1, Ordering::Relaxed);
         }
-        for end in &ends {
+        for end in ends {
             while let Ok(Some(_)) = end.receive(&mut head, &mut room) {}
         }
     }
@@ -176,7 +171,11 @@ fn conclude(runner: &Runner<Ethernet, 2>, sent: &[AtomicU64; 2], clock: Clock) -
         .sum();
     let sent: u64 = sent.iter().map(|sent| sent.load(Ordering::Relaxed)).sum();
     let seconds = clock.now().as_secs_f64();
-    println!("sent {sent} frames ({:.0} a second): {} read, {aside} never came to the plane", sent as f64 / seconds, books.all_read());
+    println!(
+        "sent {sent} frames ({:.0} a second): {} read, {aside} never came to the plane",
+        sent as f64 / seconds,
+        books.all_read()
+    );
     for why in Loss::all().filter(|&why| books.lost(why) > 0) {
         println!("  lost, {}: {}", why.name(), books.lost(why));
     }
