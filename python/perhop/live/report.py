@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -104,20 +104,22 @@ def parts(compared: Compared) -> list[Part]:
         title = f"{compared.names[0]} minus {compared.names[1]}"
         table = [_direction(one) for one in compared.directions]
         found.append(Part(title, [_agreement(compared.directions)], table, [READING_DIRECTIONS]))
-    for index, (comparison, name) in enumerate(zip(compared.comparisons, compared.names, strict=True)):
-        title = comparison.title if len(compared.comparisons) == 1 else f"{name}: {comparison.title}"
-        after = [_counts(comparison), *_invalid(comparison), READING]
+    two = len(compared.comparisons) == 2
+    for comparison, name in zip(compared.comparisons, compared.names, strict=True):
+        title = f"{name}: {comparison.title}" if two else comparison.title
+        after = [_counts(comparison), *_invalid(comparison)]
         found.append(Part(title, [_lead(comparison)], [_line(line) for line in comparison.lines], after))
-        if reasons := otherwise(comparison.live.scenario):
-            found.append(
-                Part("What the kernel's TCP does otherwise", [], (), [f"- {reason}" for reason in reasons])
-            )
-        if compared.changes and compared.changes[index]:
-            found.append(_explained(comparison, compared.changes[index]))
-        elif reasons:
-            found[-1] = Part(
-                found[-1].title, [], (), [*found[-1].after, "`--explain` measures what each of them matters."]
-            )
+    found[-1] = replace(found[-1], after=[*found[-1].after, READING])
+    said = dict.fromkeys(text for one in compared.comparisons for text in otherwise(one.live.scenario))
+    if said:
+        after = [f"- {text}" for text in said]
+        after += [] if compared.changes else ["`--explain` measures what each of them matters."]
+        found.append(Part("What the kernel's TCP does otherwise", [], (), after))
+    for name, comparison, changes in zip(
+        compared.names, compared.comparisons, compared.changes, strict=False
+    ):
+        if changes:
+            found.append(_explained(comparison, changes, f", {name}" if two else ""))
     return found
 
 
@@ -231,7 +233,7 @@ def _agreement(found: Sequence[Direction]) -> str:
     return f"Of {len(found)} differences {counts}."
 
 
-def _explained(comparison: Comparison, changes: Sequence[Change]) -> Part:
+def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> Part:
     """The change of each class's throughput by each variation."""
     lines = [line for line in comparison.lines if line.key.measure == "throughput"]
     keys = [line.key for line in lines]
@@ -249,7 +251,7 @@ def _explained(comparison: Comparison, changes: Sequence[Change]) -> Part:
         for change in changes
         if change.left_out
     ]
-    return Part("What each of it changes", [], table, [READING_CHANGES, *left_out])
+    return Part(f"What each of it changes{of}", [], table, [READING_CHANGES, *left_out])
 
 
 def _changed(key: Key, found: Difference) -> str:
