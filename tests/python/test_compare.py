@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -23,7 +24,6 @@ from perhop.statistics import paired_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.python.conftest import Finished
 
@@ -313,6 +313,23 @@ def test_two_scenarios_have_plots_of_their_own() -> None:
 )
 def test_what_cannot_be_compared(perhop: Perhop, small: Path, arguments: tuple[str, ...], said: str) -> None:
     assert said in refused(perhop("compare", small, *arguments))
+
+
+@pytest.mark.parametrize("name", ["live-rio", "live-rio-plus-out"])
+def test_the_examples_are_valid(name: str) -> None:
+    text = simulation.canonical(Path("examples") / f"{name}.toml")
+    assert variations(text)
+    assert otherwise(text)
+
+
+def test_linux_like_tcp_needs_fewer_words() -> None:
+    found = otherwise(simulation.canonical(LIVE.replace('tcp = "newreno"', 'tcp = "linux"')))
+    said = "\n".join(found)
+    assert "Timeouts" not in said
+    assert "Acknowledgements" not in said
+    assert "HyStart" in said, "its congestion control is CUBIC unless it says otherwise"
+    like = {one.id for one, _ in variations(simulation.canonical(LIVE)) if one.where == "simulated"}
+    assert {"sack", "prr", "timeouts", "linux"} <= like
 
 
 @needs_live

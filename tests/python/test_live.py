@@ -79,6 +79,10 @@ def test_statistics_json_and_report_together(perhop: Perhop, scenario: Path, tmp
     assert {seed for seed, _ in said} == {"1", "2"}
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"report.html", "manifest.json", "samples.parquet", "plots"}
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "How well the machine kept up" in page
+    assert "gold: Linux TCP, reno" in page
+    assert page.count("INVALID, seed") == sum(len(report["invalid"]) for report in content["live"])
 
 
 @needs_live

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,7 +85,11 @@ def live(
     except KeyboardInterrupt:
         terminal.note("interrupted; nothing was written, and nothing is left in the system")
         raise typer.Exit(130) from None
-    shown = summary.summarize(result, "on real packets")
+    shown = replace(
+        summary.summarize(result, "on real packets"),
+        machine=[_row(report) for report in result.reports],
+        remarks=remarks(result),
+    )
     say = terminal.note if json_path == files.STDOUT else terminal.say
     if out is not None:
         command = terminal.command(
@@ -175,15 +180,18 @@ def to_json(result: LiveResult) -> str:
 
 def report_text(result: LiveResult) -> str:
     """How well the machine kept up, a line for each run, and what a reader should know."""
-    lines = ["", *records([_row(report) for report in result.reports])]
+    return "\n".join(["", *records([_row(report) for report in result.reports]), "", *remarks(result)])
+
+
+def remarks(result: LiveResult) -> list[str]:
+    """What sent, what the kernel did otherwise, and which runs are invalid for what reason."""
     told = result.reports[0].told
     groups = [group.name for group in result.runs[0].groups]
     senders = ", ".join(f"{name}: {sender}" for name, sender in zip(groups, told["senders"], strict=True))
-    lines += ["", f"Linux {told['kernel']}; {senders}"]
-    lines += [f"Note: {note}." for note in told["notes"]]
+    lines = [f"Linux {told['kernel']}; {senders}", *(f"Note: {note}." for note in told["notes"])]
     for report in result.reports:
         lines += [f"INVALID, seed {report.seed}: {why}." for why in report.told["invalid"]]
-    return "\n".join(lines)
+    return lines
 
 
 def _row(report: LiveReport) -> dict[str, str]:

@@ -30,6 +30,8 @@ class Summary:
         link_classes: The same for each class of packets that a link's queue tells apart, if any does.
         plots: Plots with the rows they draw.
         scenario: What was simulated.
+        machine: On real packets, one record for each run: how well the machine kept up.
+        remarks: What a reader should know of it.
     """
 
     title: str
@@ -42,6 +44,8 @@ class Summary:
     counted: str = (
         "Packets and drops of links are counted over the whole run, warm-up included; all else after it."
     )
+    machine: Sequence[Mapping[str, str]] = ()
+    remarks: Sequence[str] = ()
 
     def text(self) -> str:
         """The summary as plain text."""
