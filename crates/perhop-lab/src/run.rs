@@ -256,6 +256,10 @@ fn told(
         kernel: uname().map_or_else(|_| String::new(), |name| name.release().to_string_lossy().into_owned()),
         senders: senders(setting, scenario),
     };
+    if !sent.unconnected.is_empty() {
+        let flows = sent.unconnected.join(", ");
+        report.notes.push(format!("every SYN of {flows} was dropped: a connection needs one that passes"));
+    }
     report.invalid = faults(&report, shortest, &sent.failed);
     Run { outcome, report }
 }
@@ -298,6 +302,6 @@ fn faults(report: &LabReport, shortest: Duration, failed: &[String]) -> Vec<Stri
     for (packets, place) in outside.into_iter().filter(|(packets, _)| *packets > 0) {
         faults.push(format!("{packets} packets were lost {place}, where the scenario has no queue"));
     }
-    faults.extend(failed.iter().map(|failed| format!("a flow did not come about: {failed}")));
+    faults.extend(failed.iter().map(|failed| format!("a flow broke: {failed}")));
     faults
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use perhop_core::Instant;
+use perhop_core::{Duration, Instant};
 
 use crate::buffers::{HEAD, Head};
 use crate::clock::Clock;
@@ -18,6 +18,12 @@ use crate::plane::{Plane, Sink};
 
 /// Packets read from one device before the others have their turn.
 const BURST: usize = 64;
+
+/// Under load the loop wakes no more often than this: what comes and what is due within it is handled together, for being
+/// woken costs more than a packet does. A packet is late by no more than this for it.
+const GRAIN: Duration = Duration::from_nanos(50_000);
+/// It is under load once it has been woken so many times in a row within less than twice that.
+const HASTE: u32 = 8;
 
 /// Whoever looks at a plane at work, now and then: for probes, for statistics, for a new configuration.
 pub trait Watcher {
@@ -105,11 +111,14 @@ impl<D: Device, const N: usize> Runner<D, N> {
     /// # Errors
     /// A device is gone.
     pub fn run(&mut self, until: Instant, stop: &AtomicBool, watcher: &mut impl Watcher) -> io::Result<()> {
-        let mut last = self.clock.now();
+        let mut woken = self.clock.now();
+        let mut last = woken;
+        let mut in_haste = 0_u32;
+        let mut ready = [true; N];
         loop {
-            let mut read = false;
-            for device in 0..self.devices.len() {
-                read |= self.read(device, watcher)?;
+            let mut more = false;
+            for (device, _) in ready.iter().enumerate().filter(|(_, ready)| **ready) {
+                more |= self.read(device, watcher)?;
             }
             let now = self.clock.now();
             self.report.lateness.pause(now.since(last));
@@ -123,16 +132,26 @@ impl<D: Device, const N: usize> Runner<D, N> {
                 self.look_aside();
                 return Ok(());
             }
-            if !read {
-                self.sleep(self.plane.next().min(watcher.next()).min(until))?;
+            ready = [true; N];
+            if !more {
+                let next = self.plane.next().min(watcher.next()).min(until);
+                in_haste = if now.since(woken) < GRAIN + GRAIN { in_haste.saturating_add(1) } else { 0 };
+                let rested = woken + GRAIN;
+                woken = now;
+                if in_haste > HASTE && now < rested {
+                    self.report.slept += 1;
+                    wait(&mut [], self.clock, rested)?;
+                } else {
+                    ready = self.sleep(next)?;
+                }
                 last = self.clock.now();
             }
         }
     }
 
-    /// Reads a burst of packets from a device; says whether any came.
+    /// Reads a burst of packets from a device; says whether there may be more.
     fn read(&mut self, device: usize, watcher: &mut impl Watcher) -> io::Result<bool> {
-        for burst in 0..BURST {
+        for _ in 0..BURST {
             let Self { plane, devices, clock, report, spare } = self;
             let mut output = Output { devices, clock: *clock, report, watcher };
             if let Some((slot, head, room)) = plane.framed_room() {
@@ -140,13 +159,13 @@ impl<D: Device, const N: usize> Runner<D, N> {
                     Ok(Some(length)) => plane.arrive(device, slot, length, clock.now(), &mut output),
                     nothing => {
                         plane.release(slot);
-                        return nothing.map(|_| burst > 0);
+                        return nothing.map(|_| false);
                     }
                 }
             } else if let Some(length) = devices[device].receive(&mut [0; HEAD], spare)? {
                 plane.overrun(device, &spare[..length], &mut output);
             } else {
-                return Ok(burst > 0);
+                return Ok(false);
             }
         }
         Ok(true)
@@ -163,20 +182,13 @@ impl<D: Device, const N: usize> Runner<D, N> {
         }
     }
 
-    /// Sleeps until that time, or until a packet comes.
-    fn sleep(&mut self, until: Instant) -> io::Result<()> {
-        let span = until.since(self.clock.now());
-        if span.is_zero() {
-            return Ok(());
-        }
-        let timeout = (until != Instant::NEVER)
-            .then(|| TimeSpec::from(std::time::Duration::from_nanos(span.as_nanos())));
-        let mut fds = self.devices.each_ref().map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN));
+    /// Sleeps until that time, or until a packet comes; says which devices have some.
+    fn sleep(&mut self, until: Instant) -> io::Result<[bool; N]> {
+        let devices = self.devices.each_ref();
+        let mut fds = devices.map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN));
         self.report.slept += 1;
-        match ppoll(&mut fds, timeout, None) {
-            Ok(_) | Err(Errno::EINTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+        wait(&mut fds, self.clock, until)?;
+        Ok(fds.map(|fd| fd.any().unwrap_or(true)))
     }
 
     /// The plane.
@@ -197,5 +209,16 @@ impl<D: Device, const N: usize> Runner<D, N> {
     /// Ends it; its devices are closed.
     pub fn into_parts(self) -> (Plane, Report) {
         (self.plane, self.report)
+    }
+}
+
+/// Waits until that time, or until one of these is ready; not at all if the time has come.
+fn wait(fds: &mut [PollFd<'_>], clock: Clock, until: Instant) -> io::Result<()> {
+    let span = until.since(clock.now());
+    let timeout =
+        (until != Instant::NEVER).then(|| TimeSpec::from(std::time::Duration::from_nanos(span.as_nanos())));
+    match ppoll(fds, timeout, None) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
     }
 }

@@ -27,8 +27,10 @@ pub(crate) struct Sent {
     pub(crate) statistics: Vec<SenderStatistics>,
     /// Bytes that TCP has acknowledged.
     pub(crate) acked: Vec<u64>,
-    /// Flows that never came about, and why.
+    /// Flows that broke, and why.
     pub(crate) failed: Vec<String>,
+    /// Flows whose first packets the queues have dropped until the end.
+    pub(crate) unconnected: Vec<String>,
     pub(crate) drops: KernelDrops,
 }
 
@@ -377,9 +379,10 @@ impl Host<'_> {
             let (before, acked_before) = &flow.at_warmup;
             told.statistics.push(flow.latest.since(before));
             told.acked.push(flow.acked - acked_before);
-            let unfinished = matches!(flow.state, State::Connecting(_)).then(|| "it never connected".into());
-            if let Some(why) = flow.failed.or(unfinished) {
+            if let Some(why) = flow.failed {
                 told.failed.push(format!("{}: {why}", flow.spec.name));
+            } else if matches!(flow.state, State::Connecting(_)) {
+                told.unconnected.push(flow.spec.name.clone());
             }
         }
         told
