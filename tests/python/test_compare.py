@@ -252,7 +252,8 @@ def test_changes_are_against_what_was_compared() -> None:
     compared = Compared([found], ["small"], [changes])
     assert compared.left_out == len(lived)
     text = report.text(compared)
-    assert "What each of it changes" in text
+    assert "What each of it changes: throughput of a flow, Mbit/s" in text
+    assert "What each of it changes: RTT, ms" in text
     assert "simulated: initial window of 10" in text
     assert "live: without SACK" in text
     content = json.loads(report.to_json(compared))

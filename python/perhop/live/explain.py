@@ -70,7 +70,7 @@ SIMULATED = (
     Variation("acks", "delayed acknowledgements", "simulated", transport={"delayed-ack": "40ms"}),
     Variation(
         "counting",
-        "growth by what is acknowledged",
+        "delayed acknowledgements, growth by bytes",
         "simulated",
         transport={**_DELAYED, "byte-counting": True},
     ),

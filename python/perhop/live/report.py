@@ -40,9 +40,9 @@ READING_DIRECTIONS = (
 )
 READING_CHANGES = (
     "The first line: what is to be explained. The others: how much one change to the simulated TCP (on the "
-    "same seeds) or to the kernel moves the throughput of a flow, with 95 % intervals. A change to the "
-    "simulated TCP explains the difference if it moves the mean as the first line says; a change to the "
-    "kernel, if it moves it back. Changes do not add up. `--json` has all measures."
+    "same seeds) or to the kernel moves the mean, with 95 % intervals. A change to the simulated TCP explains "
+    "the difference if it moves the mean as the first line says; a change to the kernel, if it moves it back. "
+    "Changes do not add up. `--json` has all measures."
 )
 
 
@@ -119,7 +119,7 @@ def parts(compared: Compared) -> list[Part]:
         compared.names, compared.comparisons, compared.changes, strict=False
     ):
         if changes:
-            found.append(_explained(comparison, changes, f", {name}" if two else ""))
+            found += _explained(comparison, changes, f", {name}" if two else "")
     return found
 
 
@@ -233,25 +233,54 @@ def _agreement(found: Sequence[Direction]) -> str:
     return f"Of {len(found)} differences {counts}."
 
 
-def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> Part:
-    """The change of each class's throughput by each variation."""
-    lines = [line for line in comparison.lines if line.key.measure == "throughput"]
-    keys = [line.key for line in lines]
-    first = {
-        f"{line.key.name}, Mbit/s": MISSING if line.test is None else _changed(line.key, line.test.difference)
-        for line in lines
-    }
-    table = [{"": "live minus simulated, as compared", **first}]
-    for change in changes:
-        cells = [MISSING if key not in change.by else _changed(key, change.by[key]) for key in keys]
-        name = f"{change.variation.where}: {change.variation.text}"
-        table.append({"": name, **dict(zip(first, cells, strict=True))})
+_EXPLAINED = {
+    "throughput of a flow, Mbit/s": ("throughput",),
+    "RTT, ms": ("rtt",),
+    "one-way delay, ms": ("one-way",),
+    "links": ("queue", "delay-p95"),
+}
+"""Tables of changes, with the measures in each."""
+
+
+def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> list[Part]:
+    """What each variation changes: a table for each measure of the classes, and one of the links."""
+    found = []
+    for name, measures in _EXPLAINED.items():
+        lines = [line for line in comparison.lines if line.key.measure in measures]
+        if lines:
+            table = [_explained_first(lines), *(_explained_line(lines, change) for change in changes)]
+            found.append(Part(f"What each of it changes: {name}{of}", [], table))
     left_out = [
         f"LEFT OUT: {change.left_out} invalid runs {change.variation.text}."
         for change in changes
         if change.left_out
     ]
-    return Part(f"What each of it changes{of}", [], table, [READING_CHANGES, *left_out])
+    if found:
+        found[-1] = replace(found[-1], after=[READING_CHANGES, *left_out])
+    return found
+
+
+def _explained_first(lines: Sequence[Line]) -> dict[str, str]:
+    """What is to be explained."""
+    return {
+        "": "live minus simulated, as compared",
+        **{
+            _column(line.key): MISSING if line.test is None else _changed(line.key, line.test.difference)
+            for line in lines
+        },
+    }
+
+
+def _explained_line(lines: Sequence[Line], change: Change) -> dict[str, str]:
+    keys = [line.key for line in lines]
+    return {
+        "": f"{change.variation.where}: {change.variation.text}",
+        **{_column(key): _changed(key, change.by[key]) if key in change.by else MISSING for key in keys},
+    }
+
+
+def _column(key: Key) -> str:
+    return key.name if key.kind == "class" else key.text
 
 
 def _changed(key: Key, found: Difference) -> str:
