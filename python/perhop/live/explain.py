@@ -70,7 +70,7 @@ SIMULATED = (
     Variation("acks", "delayed acknowledgements", "simulated", transport={"delayed-ack": "40ms"}),
     Variation(
         "counting",
-        "delayed acknowledgements, growth by bytes",
+        "delayed acknowledgements, byte counting",
         "simulated",
         transport={**_DELAYED, "byte-counting": True},
     ),

@@ -40,9 +40,9 @@ READING_DIRECTIONS = (
 )
 READING_CHANGES = (
     "The first line: what is to be explained. The others: how much one change to the simulated TCP (on the "
-    "same seeds) or to the kernel moves the mean, with 95 % intervals. A change to the simulated TCP explains "
-    "the difference if it moves the mean as the first line says; a change to the kernel, if it moves it back. "
-    "Changes do not add up. `--json` has all measures."
+    "same seeds) or to the kernel moves the mean, with 95 % intervals. A change to the simulated TCP "
+    "explains the difference if it moves the mean as the first line says; a change to the kernel, if it "
+    "moves it back. Changes do not add up. `--json` has all measures."
 )
 
 
