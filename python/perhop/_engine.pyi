@@ -114,6 +114,7 @@ def live(
     seed: int,
     *,
     real_time: bool = True,
+    device: str = "auto",
     watch_s: float | None = None,
     watch: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
@@ -125,6 +126,8 @@ def live(
         scenario: The scenario in JSON, as `scenario_from_toml` returns it.
         seed: Draws the flows' starts and the router's chance, as in a simulation.
         real_time: Give the router real-time priority where that is allowed.
+        device: How hosts are joined to the router: by "tun" devices, by "packet" sockets and Ethernet, or
+            "auto", TUN where it can be.
         watch_s: How often `watch` is called, in seconds.
         watch: Called with a line of JSON: how the run goes.
 

@@ -1,13 +1,21 @@
-//! Runs a scenario file on real packets and prints what each group got: `lab SCENARIO.toml [SEED]`.
+//! Runs a scenario file on real packets and prints what each group got: `lab SCENARIO.toml [SEED] [tun|packet]`.
 
 use std::sync::atomic::AtomicBool;
 
+use perhop_lab::Joint;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or("usage: lab SCENARIO.toml [SEED]")?;
+    let path = arguments.next().ok_or("usage: lab SCENARIO.toml [SEED] [tun|packet]")?;
     let seed = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
+    let joint = match arguments.next().as_deref() {
+        None => None,
+        Some("tun") => Some(Joint::Tun),
+        Some("packet") => Some(Joint::Packet),
+        Some(_) => return Err("hosts are joined by tun or packet".into()),
+    };
     let scenario = perhop_scenario::Scenario::from_toml(&std::fs::read_to_string(&path)?, &path)?;
-    let options = perhop_lab::Options { seed, real_time: true, watch: None, die_with_parent: false };
+    let options = perhop_lab::Options { seed, real_time: true, watch: None, die_with_parent: false, joint };
     let run = perhop_lab::run(&scenario, options, &AtomicBool::new(false), &mut |_| {})?;
     let mut flows = run.outcome.flows.iter();
     for group in &scenario.flows {

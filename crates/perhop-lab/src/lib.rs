@@ -11,6 +11,7 @@
 
 mod error;
 mod hosts;
+mod joint;
 mod observer;
 mod report;
 mod run;
@@ -22,6 +23,7 @@ mod tests;
 mod topology;
 
 pub use error::LabError;
+pub use hosts::Joint;
 pub use report::{Drops, Glimpse, GlimpseOfLink, LabReport, Late};
 pub use run::{Options, Run, run};
 pub use sandbox::{Missing, probe};

@@ -11,13 +11,14 @@ use nix::sys::utsname::uname;
 use nix::time::{ClockId, clock_gettime};
 use perhop_core::control::WindowSource;
 use perhop_core::{Duration, Instant};
-use perhop_live::device::Tun;
+use perhop_live::device::AnyDevice;
 use perhop_live::{Clock, Loss, Plane, Report, Runner, StreamCounts};
 use perhop_scenario::Scenario;
 use perhop_sim::{FlowOutcome, Network, Outcome};
 
 use crate::error::LabError;
-use crate::hosts::{self, Begin, Received, Sent, Shared};
+use crate::hosts::{self, Begin, Joint, Received, Sent, Shared};
+use crate::joint;
 use crate::observer::{Glimpses, Observed, Observer, Stock};
 use crate::report::{Drops, Glimpse, LabReport, Late};
 use crate::sandbox;
@@ -36,6 +37,8 @@ pub struct Options {
     pub watch: Option<Duration>,
     /// End when the process does that started this one.
     pub die_with_parent: bool,
+    /// How the hosts are joined to the router; by TUN devices where that is possible unless given.
+    pub joint: Option<Joint>,
 }
 
 /// Glimpses that wait for a watcher at most.
@@ -65,8 +68,15 @@ pub fn run(
     watch: &mut dyn FnMut(&Glimpse),
 ) -> Result<Run, LabError> {
     let network = scenario.network();
-    let setting = Setting::new(scenario, &network, options.seed)?;
+    let mut setting = Setting::new(scenario, &network, options.seed)?;
     sandbox::probe()?;
+    let (joint, why) = joint::choose(options.joint)?;
+    if let Some(why) = why {
+        setting
+            .notes
+            .push(format!("{why}, so the hosts are joined to the router by Ethernet and packet sockets"));
+    }
+    let setting = setting;
     sandbox::enter_user_namespace()?;
     if options.die_with_parent {
         set_pdeathsig(Signal::SIGKILL).map_err(LabError::doing("tying this process to its parent"))?;
@@ -77,28 +87,32 @@ pub fn run(
     let shared = Shared::new(setting.flows.len());
     let windows = plane.windows();
     thread::scope(|scope| {
-        let (sending_ready, sending) = channel();
-        let (receiving_ready, receiving) = channel();
+        let (sending_tells, sending) = channel();
+        let (receiving_tells, receiving) = channel();
+        let (join_sending, sending_joined) = channel();
+        let (join_receiving, receiving_joined) = channel();
         let (start_sending, go_sending) = channel();
         let (start_receiving, go_receiving) = channel();
         let asks = asks(&network);
         let sender = scope.spawn({
             let (setting, shared, windows) = (&setting, &shared, Arc::clone(&windows));
             move || {
-                let begin = Begin { ready: sending_ready, go: go_sending };
-                hosts::send(setting, shared, windows, asks, begin).inspect_err(|_| shared.stop())
+                let begin = Begin { tell: sending_tells, joined: sending_joined, go: go_sending };
+                hosts::send(setting, shared, windows, asks, (joint, begin)).inspect_err(|_| shared.stop())
             }
         });
         let catcher = scope.spawn({
             let (setting, shared) = (&setting, &shared);
             move || {
-                let begin = Begin { ready: receiving_ready, go: go_receiving };
-                hosts::receive(setting, shared, begin).inspect_err(|_| shared.stop())
+                let begin = Begin { tell: receiving_tells, joined: receiving_joined, go: go_receiving };
+                hosts::receive(setting, shared, (joint, begin)).inspect_err(|_| shared.stop())
             }
         });
-        // A host that could not move in has dropped its end; its own error says why.
-        let devices = sending.recv().ok().zip(receiving.recv().ok());
-        let routed = devices.map(|(here, there)| {
+        let devices = joint::join(&setting, [&sending, &receiving], [&join_sending, &join_receiving]);
+        // Whoever still waits for the other's wire waits no more.
+        drop((join_sending, join_receiving));
+        let routed = devices.transpose().map(|devices| {
+            let devices = devices?;
             let clock = Clock::start();
             let _ = start_sending.send(clock);
             let _ = start_receiving.send(clock);
@@ -108,7 +122,7 @@ pub fn run(
             let groups = setting.flows.iter().map(|flow| flow.group).collect();
             let told = Glimpses { interval: options.watch, to, groups };
             let mut observer = Observer::new(&shared, Arc::clone(&windows), times, sizes, told);
-            let runner = Runner::new(plane, [here, there], clock);
+            let runner = Runner::new(plane, devices, clock);
             let (shared, duration) = (&shared, setting.duration);
             // A thread of its own, which takes its priority and its CPU time with it.
             let router = scope.spawn(move || {
@@ -168,7 +182,7 @@ struct Routed {
 }
 
 fn route(
-    mut runner: Runner<Tun, 2>,
+    mut runner: Runner<AnyDevice, 2>,
     duration: Duration,
     real_time: bool,
     stop: &AtomicBool,
@@ -248,7 +262,14 @@ fn told(
         wall: routed.wall,
         books: books.clone(),
         drops: Drops {
-            to_router: sent.drops.to_router + received.drops.to_router,
+            to_router: sent.drops.to_router
+                + received.drops.to_router
+                + routed
+                    .report
+                    .aside
+                    .iter()
+                    .map(|aside| aside.overrun + aside.merged + aside.too_long)
+                    .sum::<u64>(),
             to_hosts: sent.drops.to_host + received.drops.to_host,
             no_buffer: books.lost(Loss::NoBuffer),
             unsent: routed.report.unsent,

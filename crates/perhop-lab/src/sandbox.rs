@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -43,6 +44,14 @@ pub fn probe() -> Result<(), LabError> {
             "one built with CONFIG_NET_NS is needed",
         ));
     }
+    Ok(())
+}
+
+/// Whether TUN devices can be made.
+///
+/// # Errors
+/// What is missing, with what would help.
+pub(crate) fn probe_tun() -> Result<(), LabError> {
     match fs::OpenOptions::new().read(true).write(true).open(TUN) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing(
@@ -94,6 +103,12 @@ pub(crate) fn enter_network_namespace() -> Result<(), LabError> {
         ),
         _ => LabError::System("making a network namespace".into(), errno.into()),
     })
+}
+
+/// The calling thread's network namespace.
+pub(crate) fn namespace() -> Result<OwnedFd, LabError> {
+    let file = fs::File::open("/proc/thread-self/ns/net");
+    file.map(OwnedFd::from).map_err(LabError::doing("opening a network namespace"))
 }
 
 /// Changes a setting of the calling thread's network namespace.

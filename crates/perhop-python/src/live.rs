@@ -20,16 +20,17 @@ pub(crate) fn live_probe() -> PyResult<()> {
 /// JSON every `watch_s` seconds.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a function that Python calls owns what it is given")]
-#[pyo3(signature = (scenario, seed, *, real_time = true, watch_s = None, watch = None))]
+#[pyo3(signature = (scenario, seed, *, real_time = true, device = "auto", watch_s = None, watch = None))]
 pub(crate) fn live<'py>(
     py: Python<'py>,
     scenario: &str,
     seed: u64,
     real_time: bool,
+    device: &str,
     watch_s: Option<f64>,
     watch: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    system::live(py, scenario, seed, real_time, watch_s, watch.as_ref())
+    system::live(py, scenario, seed, real_time, device, watch_s, watch.as_ref())
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -48,6 +49,7 @@ mod elsewhere {
         _: &str,
         _: u64,
         _: bool,
+        _: &str,
         _: Option<f64>,
         _: Option<&Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {

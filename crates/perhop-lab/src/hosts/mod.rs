@@ -6,11 +6,12 @@ mod sending;
 mod waiter;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use perhop_live::Clock;
-use perhop_live::device::{Tun, TunSpec};
+use perhop_live::device::{Tun, TunSpec, veth};
 use perhop_scenario::format::IpVersion;
 
 use crate::error::LabError;
@@ -67,9 +68,30 @@ impl Shared {
     }
 }
 
-/// What a host's thread is given to begin with: it hands over its end of the wire, and gets the clock when all is ready.
+/// How the hosts are joined to the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joint {
+    /// By TUN devices.
+    Tun,
+    /// By pairs of Ethernet interfaces and packet sockets, where there are no TUN devices.
+    Packet,
+}
+
+/// What a host's thread tells while a run begins.
+pub(crate) enum Told {
+    /// It has made its end of the wire; here is the router's.
+    Tun(Tun),
+    /// This is its namespace, to make an interface in.
+    Namespace(OwnedFd),
+    /// It is ready to send or to receive.
+    Ready,
+}
+
+/// What a host's thread is given to begin with: whom it tells how far it is, word that its interface is there where others make
+/// it, and the clock when all is ready.
 pub(crate) struct Begin {
-    pub(crate) ready: Sender<Tun>,
+    pub(crate) tell: Sender<Told>,
+    pub(crate) joined: Receiver<()>,
     pub(crate) go: Receiver<Clock>,
 }
 
@@ -93,29 +115,48 @@ fn address(side: Side, ip: IpVersion, port: u16) -> SocketAddr {
     SocketAddr::new(address, port)
 }
 
-/// Moves the calling thread into a namespace with one interface, whose other end it returns.
-fn move_in(setting: &Setting, side: Side) -> Result<Tun, LabError> {
+/// Moves the calling thread into a namespace with one interface, the other end of which is the router's. False if the run
+/// does not come about.
+fn move_in(setting: &Setting, side: Side, joint: Joint, begin: &Begin) -> Result<bool, LabError> {
     sandbox::enter_network_namespace()?;
-    let six = setting.ip == IpVersion::V6;
     // What the scenario does not ask for stays silent: each run starts without memory of the last, and the kernel sends
     // nothing of its own.
     sandbox::set("net.ipv4.tcp_no_metrics_save", "1")?;
-    // A kernel without IPv6 has no such settings, and needs none.
-    if six {
+    if setting.ip == IpVersion::V6 {
         sandbox::set("net.ipv6.conf.default.accept_dad", "0")?;
         sandbox::set("net.ipv6.conf.default.router_solicitations", "0")?;
     } else {
+        // A kernel without IPv6 has no such setting, and needs none.
         let _ = sandbox::set("net.ipv6.conf.default.disable_ipv6", "1");
     }
     for (name, value) in &setting.sysctl {
         sandbox::set(name, value)?;
     }
-    let spec = TunSpec {
+    let spec = interface(setting, side);
+    match joint {
+        Joint::Tun => {
+            let tun = Tun::open(&spec).map_err(LabError::doing("making a TUN device"))?;
+            Ok(begin.tell.send(Told::Tun(tun)).is_ok())
+        }
+        Joint::Packet => {
+            let namespace = sandbox::namespace()?;
+            if begin.tell.send(Told::Namespace(namespace)).is_err() || begin.joined.recv().is_err() {
+                return Ok(false);
+            }
+            veth::bring_up(&spec).map_err(LabError::doing("bringing up an interface"))?;
+            Ok(true)
+        }
+    }
+}
+
+/// A host's interface.
+pub(crate) fn interface(setting: &Setting, side: Side) -> TunSpec {
+    let six = setting.ip == IpVersion::V6;
+    TunSpec {
         name: INTERFACE.into(),
         mtu: setting.mtu,
         ipv4: (!six).then_some((IPV4[side as usize], 24)),
         ipv6: six.then_some((IPV6[side as usize], 64)),
         queue: KERNEL_QUEUE,
-    };
-    Tun::open(&spec).map_err(LabError::doing("making a TUN device"))
+    }
 }

@@ -12,7 +12,7 @@ use perhop_sim::transport::transit::TransitMeter;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::waiter::{GLANCE, Waiter};
-use super::{Begin, KernelDrops, Shared, Side, address, kernel_drops, letter, move_in};
+use super::{Begin, Joint, KernelDrops, Shared, Side, Told, address, kernel_drops, letter, move_in};
 use crate::error::LabError;
 use crate::setting::{HostFlow, Kind, LISTENER, Setting};
 
@@ -62,11 +62,17 @@ struct Host<'a> {
 }
 
 /// Runs the receiving host until the end of the run.
-pub(crate) fn receive(setting: &Setting, shared: &Shared, begin: Begin) -> Result<Received, LabError> {
-    let Begin { ready, go } = begin;
-    let tun = move_in(setting, Side::Receiving)?;
+pub(crate) fn receive(
+    setting: &Setting,
+    shared: &Shared,
+    (joint, begin): (Joint, Begin),
+) -> Result<Received, LabError> {
+    if !move_in(setting, Side::Receiving, joint, &begin)? {
+        return Ok(Received::default());
+    }
+    let Begin { tell, go, .. } = begin;
     let (listener, ends) = open(setting).map_err(LabError::doing("opening the receivers' sockets"))?;
-    let _ = ready.send(tun);
+    let _ = tell.send(Told::Ready);
     let Ok(clock) = go.recv() else { return Ok(Received::default()) };
     let waiter = Waiter::new(clock).map_err(LabError::doing("waiting for sockets"))?;
     let room = vec![0; CHUNK].into_boxed_slice();

@@ -12,7 +12,7 @@ use perhop_sim::transport::{SenderStatistics, Transmit};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::waiter::{GLANCE, Waiter};
-use super::{Begin, KernelDrops, Shared, Side, address, kernel_drops, letter, move_in};
+use super::{Begin, Joint, KernelDrops, Shared, Side, Told, address, kernel_drops, letter, move_in};
 use crate::error::LabError;
 use crate::setting::{HostFlow, Kind, LISTENER, Setting};
 use crate::system::{TcpInfo, tcp_info};
@@ -92,11 +92,13 @@ pub(crate) fn send(
     shared: &Shared,
     windows: Arc<Windows>,
     asks: Duration,
-    begin: Begin,
+    (joint, begin): (Joint, Begin),
 ) -> Result<Sent, LabError> {
-    let Begin { ready, go } = begin;
-    let tun = move_in(setting, Side::Sending)?;
-    let _ = ready.send(tun);
+    if !move_in(setting, Side::Sending, joint, &begin)? {
+        return Ok(Sent::default());
+    }
+    let Begin { tell, go, .. } = begin;
+    let _ = tell.send(Told::Ready);
     let Ok(clock) = go.recv() else { return Ok(Sent::default()) };
     let flow = |spec| Flow {
         spec,

@@ -1,8 +1,10 @@
 //! Where packets come from and go to.
 
+mod netlink;
 mod packet;
 mod socket;
 mod tun;
+pub mod veth;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

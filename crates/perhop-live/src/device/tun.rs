@@ -4,17 +4,15 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
-use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{Socket, SocketAddr};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::Device;
+use super::netlink::request;
 use crate::buffers::Head;
 
-/// What a TUN device is to be like.
+/// What a TUN device, or another by which a host is joined to a router, is to be like.
 #[derive(Clone, Debug)]
 pub struct TunSpec {
     /// The interface's name.
@@ -59,20 +57,7 @@ fn set_queue(interface: u32, packets: u32) -> io::Result<()> {
     let mut link = LinkMessage::default();
     link.header.index = interface;
     link.attributes.push(LinkAttribute::TxQueueLen(packets));
-    let mut request = NetlinkMessage::from(RouteNetlinkMessage::SetLink(link));
-    request.header.flags = NLM_F_REQUEST | NLM_F_ACK;
-    request.finalize();
-    let mut bytes = vec![0; request.buffer_len()];
-    request.serialize(&mut bytes);
-    let socket = Socket::new(NETLINK_ROUTE)?;
-    socket.connect(&SocketAddr::new(0, 0))?;
-    socket.send(&bytes, 0)?;
-    let (answer, _) = socket.recv_from_full()?;
-    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
-    match answer.payload {
-        NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
-        _ => Ok(()),
-    }
+    request(RouteNetlinkMessage::SetLink(link), 0)
 }
 
 impl AsFd for Tun {

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use perhop_core::Duration;
-use perhop_lab::{Glimpse, LabError, LabReport, Options, Run};
+use perhop_lab::{Glimpse, Joint, LabError, LabReport, Options, Run};
 use perhop_live::{Amount, Loss};
 use perhop_scenario::Scenario;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -20,6 +20,7 @@ pub(super) fn live<'py>(
     scenario: &str,
     seed: u64,
     real_time: bool,
+    device: &str,
     watch_s: Option<f64>,
     watch: Option<&Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -37,6 +38,16 @@ pub(super) fn live<'py>(
         real_time,
         watch: interval.transpose()?.filter(|_| watch.is_some()),
         die_with_parent: true,
+        joint: match device {
+            "auto" => None,
+            "tun" => Some(Joint::Tun),
+            "packet" => Some(Joint::Packet),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "device must be auto, tun or packet, not {other}"
+                )));
+            }
+        },
     };
     let stop = AtomicBool::new(false);
     let mut failed = None;
