@@ -12,7 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 use perhop_core::control::WindowSource;
 use perhop_core::{Duration, Instant};
 use perhop_live::device::AnyDevice;
-use perhop_live::{Clock, Loss, Plane, Report, Runner, StreamCounts};
+use perhop_live::{Clock, Loss, Plane, Report, Runner, StreamCounts, set_fifo};
 use perhop_scenario::Scenario;
 use perhop_sim::{FlowOutcome, Network, Outcome};
 
@@ -23,7 +23,6 @@ use crate::observer::{Glimpses, Observed, Observer, Stock};
 use crate::report::{Drops, Glimpse, LabReport, Late};
 use crate::sandbox;
 use crate::setting::{Kind, Setting};
-use crate::system;
 use crate::topology;
 
 /// How a run is to be made.
@@ -40,6 +39,9 @@ pub struct Options {
     /// How the hosts are joined to the router; by TUN devices where that is possible unless given.
     pub joint: Option<Joint>,
 }
+
+/// The router's real-time priority: above all who have none, below the kernel's own threads.
+const PRIORITY: i32 = 10;
 
 /// Glimpses that wait for a watcher at most.
 const GLIMPSES: usize = 16;
@@ -189,7 +191,7 @@ fn route(
     observer: &mut Observer<'_>,
 ) -> Result<Routed, LabError> {
     set_timerslack(1).map_err(LabError::doing("asking for exact timers"))?;
-    let real_time = real_time && system::be_real_time().is_ok();
+    let real_time = real_time && set_fifo(PRIORITY).is_ok();
     let clock = Clock::start();
     runner.run(Instant::ZERO + duration, stop, observer).map_err(LabError::doing("forwarding packets"))?;
     let wall = clock.now().since(Instant::ZERO);

@@ -1,5 +1,5 @@
-//! The system calls for which no safe wrapper exists.
-#![expect(unsafe_code, reason = "two system calls that take a pointer to a plain structure")]
+//! The system call for which no safe wrapper exists.
+#![expect(unsafe_code, reason = "a system call that fills a plain structure")]
 
 use std::io;
 use std::mem;
@@ -52,14 +52,4 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
         timeouts: 0,
         acked: info.tcpi_bytes_acked,
     })
-}
-
-/// Gives the calling thread real-time priority (sched(7), SCHED_FIFO), so that others do not make packets late.
-pub(crate) fn be_real_time() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 10 };
-    // SAFETY: the kernel only reads the structure.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

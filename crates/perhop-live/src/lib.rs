@@ -13,6 +13,8 @@ mod lateness;
 mod plane;
 mod port;
 #[cfg(target_os = "linux")]
+mod priority;
+#[cfg(target_os = "linux")]
 mod runner;
 mod spec;
 mod windows;
@@ -25,6 +27,8 @@ pub use counts::{Amount, Books, Loss, StreamCounts};
 pub use lateness::Lateness;
 pub use plane::{Changed, ClassTotals, Fixed, LinkTotals, Plane, Sink, Unbalanced, color_of};
 pub use port::{Answer, Port, Served};
+#[cfg(target_os = "linux")]
+pub use priority::set_fifo;
 #[cfg(target_os = "linux")]
 pub use runner::{Report, Runner, Watcher};
 pub use spec::{Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, StreamSpec, WireSpec};

@@ -9,7 +9,6 @@ mod http;
 #[cfg(target_os = "linux")]
 mod metrics;
 #[cfg(target_os = "linux")]
-mod os;
 #[cfg(target_os = "linux")]
 mod pcapng;
 #[cfg(target_os = "linux")]

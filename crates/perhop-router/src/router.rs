@@ -28,8 +28,8 @@ use crate::config::{Config, Interface, Kind};
 use crate::http::Server;
 use crate::metrics::{Published, Reloads, Snapshot};
 use crate::plan::{self, SIDES};
+use crate::privileges;
 use crate::summary::{Merged, Summary};
-use crate::{os, privileges};
 
 /// Keeps what was sold: meters, markers and queue rules between two interfaces of this host.
 #[derive(Debug, Parser)]
@@ -252,7 +252,7 @@ fn settle(config: &Config, user: Option<&User>) -> Outcome<()> {
         warn(format_args!("warning: lock-memory: {why}; going on without"));
     }
     if let Some(priority) = config.realtime
-        && let Err(error) = os::set_fifo(priority)
+        && let Err(error) = perhop_live::set_fifo(priority)
     {
         let why = privileges::explain(&error, Capability::CAP_SYS_NICE);
         warn(format_args!("warning: realtime: {why}; going on without"));

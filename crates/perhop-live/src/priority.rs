@@ -1,4 +1,4 @@
-//! System calls that no crate offers without `unsafe`.
+//! Real-time priority, so that others do not make packets late.
 
 use std::io;
 
