@@ -5,13 +5,12 @@
 
 #![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
 
+#[path = "common/allocations.rs"]
+mod allocations;
 #[path = "common/ordinary.rs"]
 mod ordinary;
 #[path = "common/parameters.rs"]
 mod parameters;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 
 use perhop_core::aqm::{AqmParams, Reason};
 use perhop_core::meter::MeterParams;
@@ -20,6 +19,7 @@ use perhop_core::testing::{self, Bench, Observed, Operation, environment, fifo, 
 use perhop_core::{Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Rng, Role, registry};
 use proptest::prelude::*;
 
+use allocations::allocations;
 use parameters::{AQMS, METERS, SCHEDULERS};
 
 fn aqm(name: &str, table: &str) -> AqmParams {
@@ -294,33 +294,6 @@ fn tell(mut discipline: impl Discipline<Header>, seed: u64, operations: &[Operat
 fn every_rule_but_drop_tail_can_notify() {
     let cannot = AQMS.iter().filter(|(name, table)| notifying(name, table).is_none());
     assert!(cannot.map(|(name, _)| *name).all(|name| name == "drop-tail"));
-}
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-#[allow(unsafe_code)]
-// SAFETY: every call goes to the system allocator unchanged; the counter is thread-local and never allocates.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocations(work: impl FnOnce()) -> usize {
-    let before = ALLOCATIONS.with(Cell::get);
-    work();
-    ALLOCATIONS.with(Cell::get) - before
 }
 
 #[test]

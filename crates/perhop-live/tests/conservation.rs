@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
 
+#[path = "../../perhop-core/tests/common/allocations.rs"]
+mod allocations;
 #[cfg(target_os = "linux")]
 #[path = "common/fake.rs"]
 mod fake;
@@ -10,14 +12,12 @@ mod parameters;
 #[path = "common/script.rs"]
 mod script;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng, ServiceLevel};
 use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, Plane, PlaneSpec, Selector, StreamSpec, WireSpec};
 use proptest::prelude::*;
 
+use allocations::allocations;
 use parameters::{AQMS, METERS, SCHEDULERS};
 use script::{Checked, Choices, DEVICES};
 
@@ -46,33 +46,6 @@ fn most_of_what_the_tests_send_is_valid_and_some_is_not() {
         (delivered, lost) = (delivered + out, lost + gone);
     }
     assert!(delivered > 5000 && lost > 5000, "{delivered} delivered, {lost} lost");
-}
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-#[allow(unsafe_code)]
-// SAFETY: every call goes to the system allocator unchanged; the counter is thread-local and never allocates.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocations(work: impl FnOnce()) -> usize {
-    let before = ALLOCATIONS.with(Cell::get);
-    work();
-    ALLOCATIONS.with(Cell::get) - before
 }
 
 #[test]
