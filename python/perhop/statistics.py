@@ -166,10 +166,17 @@ def welch(a: Sequence[float], b: Sequence[float]) -> Difference:
     if min(len(a), len(b)) < 2:
         return Difference(value, None, None)
     parts = [_variance(sample) / len(sample) for sample in (a, b)]
-    squares = math.fsum(part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True))
-    # Without any spread every number of degrees says the same.
-    freedom = sum(parts) ** 2 / squares if squares > 0 else float(len(a) + len(b) - 2)
-    return Difference(value, math.sqrt(sum(parts)), freedom)
+    return Difference(value, math.sqrt(sum(parts)), _freedom(parts, [len(a), len(b)]))
+
+
+def _freedom(parts: Sequence[float], runs: Sequence[int]) -> float:
+    """Degrees of freedom of a difference, by each mean's part in its squared error."""
+    largest = max(parts)
+    if largest == 0:
+        return float(sum(runs) - len(runs))  # without any spread every number says the same
+    # As shares, whose squares do not vanish however small the parts are.
+    shares = [part / largest for part in parts]
+    return sum(shares) ** 2 / math.fsum(share**2 / (n - 1) for share, n in zip(shares, runs, strict=True))
 
 
 def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Difference:
@@ -252,8 +259,9 @@ def _runs_needed(a: Sequence[float], b: Sequence[float], value: float, margin: f
     confidence = 1 - 2 * ALPHA if abs(value) < margin else CONFIDENCE
     spreads = _variance(a), _variance(b)
     for runs in range(len(b) + 1, MOST_RUNS + 1):
-        parts = spreads[0] / max(len(a), runs), spreads[1] / runs
-        freedom = sum(parts) ** 2 / (parts[0] ** 2 / (max(len(a), runs) - 1) + parts[1] ** 2 / (runs - 1))
+        counts = max(len(a), runs), runs
+        parts = [spread / count for spread, count in zip(spreads, counts, strict=True)]
+        freedom = _freedom(parts, counts)
         if float(stdtrit(freedom, 0.5 + confidence / 2)) * math.sqrt(sum(parts)) < room:
             return runs
     return None

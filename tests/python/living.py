@@ -7,9 +7,7 @@ import pytest
 from perhop import live
 
 LACKS = live.available()
-needs_live = pytest.mark.skipif(
-    LACKS is not None, reason=f"needs network namespaces and /dev/net/tun: {LACKS}"
-)
+needs_live = pytest.mark.skipif(LACKS is not None, reason=f"needs network namespaces: {LACKS}")
 
 LIVE = """\
 title = "Two classes on real packets"

@@ -14,7 +14,7 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
@@ -120,8 +120,10 @@ def test_a_small_bottleneck_is_full() -> None:
 
 
 @needs_live
-def test_ipv6() -> None:
-    result = live.run(broken(LIVE, "[live]", "[live]\nip = 6"))
+@pytest.mark.parametrize("device", ["tun", "packet"])
+@pytest.mark.parametrize("version", [4, 6])
+def test_both_versions_over_both_kinds_of_devices(version: int, device: Literal["tun", "packet"]) -> None:
+    result = live.run(broken(LIVE, "[live]", f"[live]\nip = {version}"), device=device)
     assert min(result.flows["throughput_bps"].to_list()) > 0
     assert min(result.flows["mean_rtt_s"].to_list()) > 0.05, "two ways of 30 ms"
 
@@ -388,7 +390,7 @@ def shared() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
-def as_nobody(directory: Path, mode: str) -> Finished:
+def as_nobody(directory: Path, mode: str, *options: str) -> Finished:
     """`perhop live` as an ordinary user, with a /dev/net/tun of this mode.
 
     All that is mounted lies in a mount namespace of the command's own, and goes with it.
@@ -404,7 +406,7 @@ def as_nobody(directory: Path, mode: str) -> Finished:
         f"mknod -m {mode} /dev/net/tun c 10 200",
         # By a shell: setpriv itself still has the rights that it gives up.
         f"""{NOBODY} sh -c "exec {python} -c 'import perhop'" || exit 99""",
-        f"exec {NOBODY} {python} -m perhop live live.toml",
+        f"exec {NOBODY} {python} -m perhop live live.toml {shlex.join(options)}",
     ]
     done = subprocess.run(
         [
@@ -459,7 +461,14 @@ def test_an_ordinary_user_where_the_device_is_open(shared: Path) -> None:
 
 @needs_live
 def test_an_ordinary_user_where_it_is_not(shared: Path) -> None:
-    line = refused(as_nobody(shared, "0600"))
+    out = ended(as_nobody(shared, "0600")).out
+    assert "gold: Linux TCP, reno" in out
+    assert "/dev/net/tun cannot be opened by this user, so the hosts are joined" in out
+
+
+@needs_live
+def test_an_ordinary_user_who_insists_on_it(shared: Path) -> None:
+    line = refused(as_nobody(shared, "0600", "--device", "tun"))
     assert "/dev/net/tun cannot be opened by this user" in line
     assert "chmod 0666 /dev/net/tun" in line
 

@@ -159,6 +159,13 @@ def test_what_has_no_spread_is_decided_by_its_difference() -> None:
     assert equivalence([0.0, 0.0], [1.0, 1.0], 2.0).verdict == "equivalent"
 
 
+def test_spreads_too_small_to_square() -> None:
+    found = equivalence([0.0, 0.0], [0.0, 1e-150], 0.0)
+    assert found.difference.freedom == pytest.approx(1.0)
+    assert found.verdict == "cannot tell"
+    assert found.runs_needed is not None
+
+
 def test_one_run_decides_nothing() -> None:
     found = equivalence([1.0, 2.0, 3.0], [2.0], 10.0)
     assert found.difference == Difference(0.0, None, None)

@@ -6,6 +6,7 @@ import importlib
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,14 @@ INVALID = 3
 """Exit status of a command whose runs are invalid."""
 
 
+class Joint(Enum):
+    """How hosts are joined to the router."""
+
+    AUTO = "auto"
+    TUN = "tun"
+    PACKET = "packet"
+
+
 def live(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
     *,
@@ -39,6 +48,14 @@ def live(
             "--real-time/--no-real-time", help="Give the router real-time priority where that is allowed."
         ),
     ] = True,
+    device: Annotated[
+        Joint,
+        typer.Option(
+            "--device",
+            help="How hosts are joined to the router: by TUN devices, or by packet sockets over Ethernet; "
+            "auto takes TUN where it can be opened.",
+        ),
+    ] = Joint.AUTO,
     metrics_at: Annotated[
         str | None,
         typer.Option(
@@ -59,7 +76,7 @@ def live(
 
     Two hosts in private network namespaces talk through perhop's router: TCP is the kernel's, UDP, RAP and
     TFRC are perhop's own senders. A run takes as long as the scenario says. It works for root, and for
-    ordinary users where the system lets them make user namespaces and open /dev/net/tun; nothing of it is
+    ordinary users where the system lets them make user namespaces; nothing of it is
     left behind, however it ends. A run in which the machine was too slow, or lost packets where the scenario
     has no queue, is called invalid, and the command then ends with status 3.
 
@@ -81,7 +98,7 @@ def live(
             if serving is not None:
                 told, place = serving
                 terminal.note(f"metrics: {place}")
-            result = run(canonical, wanted, first, stats=stats, real_time=real_time, told=told)
+            result = run(canonical, wanted, first, stats=stats, manner=(real_time, device), told=told)
     except KeyboardInterrupt:
         terminal.note("interrupted; nothing was written, and nothing is left in the system")
         raise typer.Exit(130) from None
@@ -115,7 +132,7 @@ def run(
     seed: int,
     *,
     stats: bool,
-    real_time: bool,
+    manner: tuple[bool, Joint],
     told: metrics.RunningStatistics | None = None,
 ) -> LiveResult:
     """Run on real packets, with a bar of seconds on a terminal, or with `stats` a line each second."""
@@ -132,7 +149,16 @@ def run(
             else:
                 step()
 
-        return laboratory.run(content, runs=runs, seed=seed, real_time=real_time, watch_s=1.0, watch=watch)
+        real_time, device = manner
+        return laboratory.run(
+            content,
+            runs=runs,
+            seed=seed,
+            real_time=real_time,
+            device=device.value,
+            watch_s=1.0,
+            watch=watch,
+        )
 
 
 def seconds(canonical: str) -> float:

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from perhop import _engine, simulation
 from perhop.errors import PerhopError, ScenarioError
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from perhop.simulation import ScenarioSource
 
 WORKER = Path(__file__).with_name("worker.py")
+
+Device: TypeAlias = Literal["auto", "tun", "packet"]
+"""How hosts are joined to the router."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ def run(
     runs: int = 1,
     seed: int = 1,
     real_time: bool = True,
+    device: Device = "auto",
     watch_s: float | None = None,
     watch: Callable[[int, Mapping[str, Any]], None] | None = None,
 ) -> LiveResult:
@@ -96,6 +100,8 @@ def run(
         seed: First seed. It draws the flows' starts and the router's chance, as in a simulation; the kernel's
             TCP has its own luck.
         real_time: Give the router real-time priority where that is allowed.
+        device: How the hosts are joined to the router: by "tun" devices, by "packet" sockets over Ethernet,
+            or "auto": by TUN where it can be opened.
         watch_s: How often `watch` is called, in seconds.
         watch: Called with the seed and how it goes: `time_s`, `received_bytes` by group, `links` (packets
             `waiting`, `sent`, `dropped` by reason), `late_s`, packets `inside` the router.
@@ -109,19 +115,17 @@ def run(
     missing = available()
     if missing is not None:
         raise PerhopError(f"no runs on real packets here: {missing}")
-    return LiveResult(text, tuple(_run(text, number, real_time, watch_s, watch) for number in wanted))
+    manner = {"real_time": real_time, "device": device, "watch_s": watch_s if watch else None}
+    return LiveResult(text, tuple(_run(text, number, manner, watch) for number in wanted))
 
 
 def _run(
     text: str,
     seed: int,
-    real_time: bool,
-    watch_s: float | None,
+    manner: Mapping[str, Any],
     watch: Callable[[int, Mapping[str, Any]], None] | None,
 ) -> Run:
-    request = json.dumps(
-        {"scenario": text, "seed": seed, "real_time": real_time, "watch_s": watch_s if watch else None}
-    )
+    request = json.dumps({"scenario": text, "seed": seed, **manner})
     command = [sys.executable, "-I", str(WORKER), str(_engine.__file__)]
     # A session of its own: an interrupt from the terminal is ours to pass on.
     try:

@@ -4,7 +4,8 @@ An ordinary user gets the rights for it from a user namespace, which the kernel 
 thread only. So this loads the engine alone, and not the package, whose libraries start threads. The run's
 namespaces and devices belong to this process and go with it, however it ends.
 
-Arguments: the engine's file. Standard input: a JSON object with `scenario`, `seed`, `real_time`, `watch_s`.
+Arguments: the engine's file. Standard input: a JSON object with `scenario`, `seed`, and how it is
+to be done: `real_time`, `device`, `watch_s`.
 Standard output: a pickled pair for each message, ("glimpse", line) and in the end ("done", result) or (name
 of an exception, text).
 """
@@ -35,6 +36,7 @@ def main() -> None:
             wanted["scenario"],
             wanted["seed"],
             real_time=wanted["real_time"],
+            device=wanted["device"],
             watch_s=watch_s,
             watch=None if watch_s is None else lambda line: tell("glimpse", line),
         )

@@ -125,6 +125,8 @@ fn move_in(setting: &Setting, side: Side, joint: Joint, begin: &Begin) -> Result
     if setting.ip == IpVersion::V6 {
         sandbox::set("net.ipv6.conf.default.accept_dad", "0")?;
         sandbox::set("net.ipv6.conf.default.router_solicitations", "0")?;
+        // The kernel makes a new address usable in its own time; sockets are bound to it before.
+        sandbox::set("net.ipv6.ip_nonlocal_bind", "1")?;
     } else {
         // A kernel without IPv6 has no such setting, and needs none.
         let _ = sandbox::set("net.ipv6.conf.default.disable_ipv6", "1");
