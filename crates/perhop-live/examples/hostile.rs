@@ -3,7 +3,11 @@
 //!
 //! Needs root, or an ordinary user's right to namespaces (`unshare --user --map-root-user --net hostile 60`), and iproute2.
 
-#![expect(clippy::disallowed_macros, reason = "a program that prints")]
+#![expect(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program that prints, and silences the kernel"
+)]
 
 #[path = "../../perhop-core/tests/common/parameters.rs"]
 #[allow(dead_code, reason = "shared with tests, which use all of it")]
@@ -12,6 +16,7 @@ mod parameters;
 mod script;
 
 use std::error::Error;
+use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -35,6 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seconds: u64 = arguments.next().ok_or("usage: hostile SECONDS [SEED]")?.parse()?;
     let seed = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
     unshare(CloneFlags::CLONE_NEWNET)?;
+    // Nobody but us is to send anything; a kernel without IPv6 sends nothing of its own.
+    let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     for command in [
         "link add gen0 type veth peer name in0",
         "link add end0 type veth peer name out0",

@@ -124,7 +124,8 @@ impl<D: Device, const N: usize> Runner<D, N> {
             self.report.lateness.pause(now.since(last));
             last = now;
             self.advance(now, watcher);
-            if now >= watcher.next() {
+            let looked = now >= watcher.next();
+            if looked {
                 self.look_aside();
                 watcher.look(&mut self.plane, &mut self.report, now);
             }
@@ -142,7 +143,9 @@ impl<D: Device, const N: usize> Runner<D, N> {
                     self.report.slept += 1;
                     wait(&mut [], self.clock, rested)?;
                 } else {
-                    ready = self.sleep(next)?;
+                    let some = self.sleep(next)?;
+                    // A device that is gone may only say so when it is read.
+                    ready = if looked { [true; N] } else { some };
                 }
                 last = self.clock.now();
             }

@@ -26,6 +26,8 @@ pub struct Ethernet {
     index: u32,
     mtu: u16,
     aside: Cell<Aside>,
+    /// It went down, and nothing has come since: it may be on its way out, of which the kernel says no more.
+    went_down: Cell<bool>,
 }
 
 /// Where things stand in a [`Head`]: what offloads left to be done, the addresses, a VLAN tag if there is one, the type.
@@ -61,6 +63,7 @@ impl Ethernet {
             index: *index,
             mtu: *mtu,
             aside: Cell::default(),
+            went_down: Cell::default(),
         };
         Ok([side(names[0], &left, &right), side(names[1], &right, &left)])
     }
@@ -127,15 +130,22 @@ impl Device for Ethernet {
             let (tag, kind) = rest.split_at_mut(TAG - ADDRESSES);
             let received = match self.socket.receive([preamble, addresses, kind, room]) {
                 Ok(received) => received,
-                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) && !self.is_gone() => continue,
+                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) && !self.is_gone() => {
+                    self.went_down.set(true);
+                    continue;
+                }
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
                 {
+                    if self.went_down.get() && self.is_gone() {
+                        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+                    }
                     return Ok(None);
                 }
                 Err(error) => return Err(error),
             };
             let Received { length, tag: taken } = received;
+            self.went_down.set(false);
             let Some(length) = length.checked_sub(BEFORE) else { continue };
             tag.fill(0);
             if let Some((protocol, taken)) = taken {
