@@ -43,6 +43,10 @@ pub struct Options {
 /// The router's real-time priority: above all who have none, below the kernel's own threads.
 const PRIORITY: i32 = 10;
 
+/// What is allowed of the 99th percentile of lateness, and of a standstill, however short round trips are.
+const LEAST_LATENESS: Duration = Duration::from_millis(1);
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
+
 /// Glimpses that wait for a watcher at most.
 const GLIMPSES: usize = 16;
 
@@ -246,7 +250,8 @@ fn told(
     let outcome = Outcome { events: routed.report.slept, hops: books.all_read(), flows, links, series };
     let late = &routed.report.lateness;
     let shortest = topology::shortest_round_trip(network);
-    let tenth = Duration::from_nanos(shortest.as_nanos() / 10);
+    // Hosts that are next to each other notice no less than others that a machine is no router.
+    let tenth = Duration::from_nanos(shortest.as_nanos() / 10).max(LEAST_LATENESS);
     let mut report = LabReport {
         invalid: Vec::new(),
         notes: setting.notes.clone(),
@@ -279,11 +284,17 @@ fn told(
         kernel: uname().map_or_else(|_| String::new(), |name| name.release().to_string_lossy().into_owned()),
         senders: senders(setting, scenario),
     };
-    if !sent.unconnected.is_empty() {
-        let flows = sent.unconnected.join(", ");
-        report.notes.push(format!("every SYN of {flows} was dropped: a connection needs one that passes"));
+    if let [first, ..] = &sent.unconnected[..] {
+        let (flows, which) =
+            (sent.unconnected.len(), if sent.unconnected.len() > 1 { ", and others" } else { "" });
+        report.notes.push(format!(
+            "{flows} flow(s) had not connected by the end ({first}{which}): their SYNs were dropped, or under way"
+        ));
     }
-    report.invalid = faults(&report, shortest, &sent.failed);
+    if let Some(late) = network.flows.iter().find(|flow| flow.start.0 >= Instant::ZERO + network.duration) {
+        report.notes.push(format!("{} starts after the end", late.name));
+    }
+    report.invalid = faults(&report, shortest, sent);
     Run { outcome, report }
 }
 
@@ -300,7 +311,7 @@ fn senders(setting: &Setting, scenario: &Scenario) -> Vec<String> {
 }
 
 /// What the machine did that could have changed the result.
-fn faults(report: &LabReport, shortest: Duration, failed: &[String]) -> Vec<String> {
+fn faults(report: &LabReport, shortest: Duration, sent: &Sent) -> Vec<String> {
     let LabReport { late, drops, .. } = report;
     let mut faults = Vec::new();
     let millis = |span: Duration| format!("{:.3} ms", span.as_secs_f64() * 1e3);
@@ -310,10 +321,11 @@ fn faults(report: &LabReport, shortest: Duration, failed: &[String]) -> Vec<Stri
             "one packet in a hundred left the router {p99} late or more; {allowed} are allowed"
         ));
     }
-    if late.pause > shortest {
-        let (pause, trip) = (millis(late.pause), millis(shortest));
+    let still = shortest.max(LEAST_PAUSE);
+    if late.pause > still {
+        let (pause, still) = (millis(late.pause), millis(still));
         faults.push(format!(
-            "the router stood still for {pause}, longer than the shortest round trip of {trip}"
+            "the router stood still for {pause}; {still} are allowed, a round trip without queues"
         ));
     }
     let outside = [
@@ -325,6 +337,9 @@ fn faults(report: &LabReport, shortest: Duration, failed: &[String]) -> Vec<Stri
     for (packets, place) in outside.into_iter().filter(|(packets, _)| *packets > 0) {
         faults.push(format!("{packets} packets were lost {place}, where the scenario has no queue"));
     }
-    faults.extend(failed.iter().map(|failed| format!("a flow broke: {failed}")));
+    faults.extend(sent.failed.iter().map(|failed| format!("a flow broke: {failed}")));
+    faults.extend(sent.behind.iter().map(|(flow, behind)| {
+        format!("the sending host was {} behind with the packets of {flow} in the end", millis(*behind))
+    }));
     faults
 }

@@ -50,7 +50,8 @@ impl Scenario {
             return at(vec![key("duration")], "a run lasts longer than 0s, such as 100s".into());
         }
         if self.warmup >= self.duration {
-            let text = format!("the warm-up ({}) ends before the run does ({})", self.warmup, self.duration);
+            let text =
+                format!("the warm-up ({}) must end before the run does ({})", self.warmup, self.duration);
             return at(vec![key("warmup")], format!("{text}; make it shorter"));
         }
         if self.probes.interval.is_some_and(perhop_core::Duration::is_zero) {

@@ -210,7 +210,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "duration = \"100s\"",
             "duration = \"100s\"\nwarmup = \"100s\"",
-            "s.toml:4: warmup: the warm-up (100s) ends before",
+            "s.toml:4: warmup: the warm-up (100s) must end before",
         ),
         ("duration = \"100s\"", "", "s.toml: key `duration` is missing"),
         (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perhop import simulation, terminal
+from perhop.errors import PerhopError, ScenarioError
 from perhop.live import laboratory, metrics
 from perhop.output import files, summary
 from perhop.output.table import records
@@ -99,6 +100,9 @@ def live(
                 told, place = serving
                 terminal.note(f"metrics: {place}")
             result = run(canonical, wanted, first, stats=stats, manner=(real_time, device), told=told)
+    except ScenarioError as error:
+        # The engine names the key; which file it stands in is known here.
+        raise PerhopError(f"{scenario}: {error}") from None
     except KeyboardInterrupt:
         terminal.note("interrupted; nothing was written, and nothing is left in the system")
         raise typer.Exit(130) from None

@@ -21,6 +21,9 @@ use crate::system::{TcpInfo, tcp_info};
 const CHUNK: usize = 1 << 16;
 const TURNS: usize = 4;
 
+/// A sender that is so far behind its own time could not keep its rate.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 /// What the sending host has to tell at the end, for each flow since the warm-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sent {
@@ -29,8 +32,10 @@ pub(crate) struct Sent {
     pub(crate) acked: Vec<u64>,
     /// Flows that broke, and why.
     pub(crate) failed: Vec<String>,
-    /// Flows whose first packets the queues have dropped until the end.
+    /// Flows that had not connected by the end.
     pub(crate) unconnected: Vec<String>,
+    /// Flows whose packets this host could not send in time, and how far it was behind in the end.
+    pub(crate) behind: Vec<(String, Duration)>,
     pub(crate) drops: KernelDrops,
 }
 
@@ -377,12 +382,18 @@ impl Host<'_> {
 
     fn tell(self) -> Sent {
         let mut told = Sent { drops: kernel_drops(), ..Sent::default() };
+        let now = self.clock.now();
         for flow in self.flows {
             let (before, acked_before) = &flow.at_warmup;
             told.statistics.push(flow.latest.since(before));
             told.acked.push(flow.acked - acked_before);
             if let Some(why) = flow.failed {
                 told.failed.push(format!("{}: {why}", flow.spec.name));
+            } else if let State::Datagrams(datagrams) = &flow.state {
+                let behind = now.since(datagrams.scheduled);
+                if behind > PATIENCE {
+                    told.behind.push((flow.spec.name.clone(), behind));
+                }
             } else if matches!(flow.state, State::Connecting(_)) {
                 told.unconnected.push(flow.spec.name.clone());
             }
