@@ -103,7 +103,7 @@ def simulate(
     """
 
 def live_probe() -> None:
-    """Look for everything that a run on real packets needs and that can be seen without beginning one.
+    """Try everything that a run on real packets begins with. The process is changed for good, as by `live`.
 
     Raises:
         LiveUnavailable: Something is missing.

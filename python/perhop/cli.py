@@ -155,12 +155,7 @@ def run(
     runs: terminal.Runs = None,
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", parser=terminal.place, help="Write report.html, plots and data there."
-        ),
-    ] = None,
+    out: terminal.Out = None,
     json_file: terminal.Json = None,
 ) -> None:
     """Simulate a scenario of your own and print what each class and each link got.

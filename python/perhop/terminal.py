@@ -37,6 +37,10 @@ Jobs = Annotated[
         "--jobs", metavar="N", help="Threads (default: all cores). Results are the same for any number."
     ),
 ]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", parser=place, help="Write report.html, plots and data there."),
+]
 Json = Annotated[
     Path | None,
     typer.Option(

@@ -474,10 +474,29 @@ def test_an_ordinary_user_who_insists_on_it(shared: Path) -> None:
 
 
 def test_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lacking() -> Any:  # noqa: ANN401
-        raise package._engine.LiveUnavailable("there is no /dev/net/tun; load the module")
+    def lacking(*_: object) -> Any:  # noqa: ANN401
+        raise package._engine.LiveUnavailable("this kernel has no network namespaces")
 
-    monkeypatch.setattr("perhop._engine.live_probe", lacking)
-    assert live.available() == "there is no /dev/net/tun; load the module"
-    with pytest.raises(PerhopError, match="no runs on real packets here: there is no /dev/net/tun"):
+    monkeypatch.setattr("perhop.live.laboratory._ask", lacking)
+    assert live.available() == "this kernel has no network namespaces"
+    with pytest.raises(PerhopError, match="no runs on real packets here: this kernel has no network"):
         live.run(LIVE)
+
+
+NO_NAMESPACES = "echo 0 > /proc/sys/user/max_net_namespaces; exec "
+
+
+@needs_live
+def test_it_tries_before_it_says_that_all_is_well() -> None:
+    script = (
+        f"{NO_NAMESPACES}{shlex.quote(sys.executable)} -c 'from perhop import live; print(live.available())'"
+    )
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"no limits on namespaces here: {done.stderr.strip()}")
+    assert "there are as many network namespaces as this system allows" in done.stdout

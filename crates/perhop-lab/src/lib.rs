@@ -13,6 +13,7 @@ mod error;
 mod hosts;
 mod joint;
 mod observer;
+mod outcome;
 mod report;
 mod run;
 mod sandbox;

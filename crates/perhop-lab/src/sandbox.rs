@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::thread;
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
@@ -33,11 +34,18 @@ fn missing(what: impl Into<String>, remedy: impl Into<String>) -> LabError {
 
 const TUN: &str = "/dev/net/tun";
 
-/// Looks for everything that a run needs and that can be seen without beginning one.
+/// Tries everything that a run begins with. As a run does, it changes the process, which must have one thread.
 ///
 /// # Errors
 /// The first thing that is missing, with what would help.
 pub fn probe() -> Result<(), LabError> {
+    look_at_kernel()?;
+    enter_user_namespace()?;
+    thread::scope(|scope| scope.spawn(enter_network_namespace).join().expect("trying does not panic"))
+}
+
+/// Whether the kernel has what a run needs.
+pub(crate) fn look_at_kernel() -> Result<(), LabError> {
     if !Path::new("/proc/self/ns/net").exists() {
         return Err(missing(
             "this kernel has no network namespaces",

@@ -10,7 +10,7 @@ use elsewhere as system;
 #[cfg(target_os = "linux")]
 use linux as system;
 
-/// Looks for everything that a run on real packets needs and that can be seen without beginning one.
+/// Tries everything that a run on real packets begins with; like a run, in a process that has one thread.
 #[pyfunction]
 pub(crate) fn live_probe() -> PyResult<()> {
     system::probe()

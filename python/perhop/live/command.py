@@ -35,6 +35,22 @@ class Joint(Enum):
     PACKET = "packet"
 
 
+RealTime = Annotated[
+    bool,
+    typer.Option(
+        "--real-time/--no-real-time", help="Give the router real-time priority where that is allowed."
+    ),
+]
+On = Annotated[
+    Joint,
+    typer.Option(
+        "--device",
+        help="How hosts are joined to the router: by TUN devices, or by packet sockets over Ethernet; "
+        "auto takes TUN where it can be opened.",
+    ),
+]
+
+
 def live(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
     *,
@@ -43,20 +59,8 @@ def live(
     stats: Annotated[
         bool, typer.Option("--stats", help="Say each second how it goes, on standard error.")
     ] = False,
-    real_time: Annotated[
-        bool,
-        typer.Option(
-            "--real-time/--no-real-time", help="Give the router real-time priority where that is allowed."
-        ),
-    ] = True,
-    device: Annotated[
-        Joint,
-        typer.Option(
-            "--device",
-            help="How hosts are joined to the router: by TUN devices, or by packet sockets over Ethernet; "
-            "auto takes TUN where it can be opened.",
-        ),
-    ] = Joint.AUTO,
+    real_time: RealTime = True,
+    device: On = Joint.AUTO,
     metrics_at: Annotated[
         str | None,
         typer.Option(
@@ -65,21 +69,16 @@ def live(
             help="Serve running statistics for Prometheus there, to this machine only.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", parser=terminal.place, help="Write report.html, plots and data there."
-        ),
-    ] = None,
+    out: terminal.Out = None,
     json_file: terminal.Json = None,
 ) -> None:
     """Run a scenario on real packets and print what `perhop run` prints.
 
     Two hosts in private network namespaces talk through perhop's router: TCP is the kernel's, UDP, RAP and
     TFRC are perhop's own senders. A run takes as long as the scenario says. It works for root, and for
-    ordinary users where the system lets them make user namespaces; nothing of it is
-    left behind, however it ends. A run in which the machine was too slow, or lost packets where the scenario
-    has no queue, is called invalid, and the command then ends with status 3.
+    ordinary users where the system lets them make user namespaces; nothing of it is left behind, however it
+    ends. A run in which the machine was too slow, or lost packets where the scenario has no queue, is called
+    invalid, and the command then ends with status 3.
 
     \b
     Examples:

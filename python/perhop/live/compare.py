@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perhop import simulation, terminal
-from perhop.errors import PerhopError
+from perhop.errors import PerhopError, ScenarioError
 from perhop.live import command as living
 from perhop.live import laboratory, report
 from perhop.live.equivalence import MARGINS, Comparison, Margin, margins
@@ -55,18 +55,9 @@ def compare(
     ] = False,
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
-    real_time: Annotated[
-        bool,
-        typer.Option(
-            "--real-time/--no-real-time", help="Give the router real-time priority where that is allowed."
-        ),
-    ] = True,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", parser=terminal.place, help="Write report.html, plots and data there."
-        ),
-    ] = None,
+    real_time: living.RealTime = True,
+    device: living.On = living.Joint.AUTO,
+    out: terminal.Out = None,
     json_file: terminal.Json = None,
 ) -> None:
     """Run a scenario in the simulator and on real packets, and say which numbers are equivalent.
@@ -101,7 +92,9 @@ def compare(
         files.prepare_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     names = _names(scenarios)
-    work = _Work(first, runs, sim_runs, threads, real_time)
+    work = _Work(
+        (first, runs, sim_runs, threads), (real_time, device), dict(zip(texts, scenarios, strict=True))
+    )
     try:
         compared = work.compare(texts, names, wanted, explained=explained)
     except KeyboardInterrupt:
@@ -132,8 +125,15 @@ def compare(
 class _Work:
     """Makes the runs of one command, all on the same seeds, with progress."""
 
-    def __init__(self, seed: int, runs: int, sim_runs: int, jobs: int, real_time: bool) -> None:
-        self.seed, self.runs, self.sim_runs, self.jobs, self.real_time = seed, runs, sim_runs, jobs, real_time
+    def __init__(
+        self,
+        counts: tuple[int, int, int, int],
+        manner: tuple[bool, living.Joint],
+        places: Mapping[str, Path],
+    ) -> None:
+        self.seed, self.runs, self.sim_runs, self.jobs = counts
+        self.manner = manner
+        self.places = places
         self.step: Callable[[], None] = lambda: None
         self.announcement: str | None = None
 
@@ -177,13 +177,19 @@ class _Work:
         return self._in_turn([text])[0]
 
     def _live_run(self, text: str, seed: int) -> LiveResult:
-        return laboratory.run(
-            json.loads(text),
-            seed=seed,
-            real_time=self.real_time,
-            watch_s=1.0,
-            watch=self._watch,
-        )
+        real_time, device = self.manner
+        try:
+            return laboratory.run(
+                json.loads(text),
+                seed=seed,
+                real_time=real_time,
+                device=device.value,
+                watch_s=1.0,
+                watch=self._watch,
+            )
+        except ScenarioError as error:
+            # The engine names the key; which file it stands in is known here.
+            raise PerhopError(f"{self.places.get(text, 'scenario')}: {error}") from None
 
     def _watch(self, _seed: int, _glimpse: object) -> None:
         """A second has passed; by the first, what cannot be has been refused."""

@@ -67,7 +67,6 @@ _DELAYED: Mapping[str, object] = {"delayed-ack": "40ms", "quick-acks": "16p"}
 SIMULATED = (
     Variation("initial-window", "initial window of 10", "simulated", transport={"initial-window": "10p"}),
     Variation("acks", "delayed acknowledgements", "simulated", transport=_DELAYED),
-    Variation("acks", "delayed acknowledgements", "simulated", transport={"delayed-ack": "40ms"}),
     Variation(
         "counting",
         "delayed acknowledgements, byte counting",
@@ -80,7 +79,6 @@ SIMULATED = (
         "simulated",
         transport={"tick": "1us", "initial-rto": "1s", "min-rto": "200ms", "min-rto-bounds": "variation"},
     ),
-    Variation("timeouts", "round trips to the microsecond", "simulated", transport={"tick": "1us"}),
     Variation("limited", "limited transmit", "simulated", transport={"limited-transmit": True}),
     Variation("sack", "SACK", "simulated", transport={"sack": True}),
     Variation("prr", "SACK and PRR", "simulated", transport={"sack": True, "prr": True}),
@@ -91,21 +89,7 @@ SIMULATED = (
         transport={"tcp": "linux"},
         keeps=frozenset({"packet", "ack", "window", "send-jitter"}),
     ),
-    Variation(
-        "linux",
-        "initial window, acknowledgements, clock, handshake",
-        "simulated",
-        transport={
-            "initial-window": "10p",
-            "delayed-ack": "40ms",
-            "tick": "1us",
-            "initial-rto": "1s",
-            "handshake": True,
-            "limited-transmit": True,
-        },
-    ),
 )
-"""Of those with one id the first is taken that the scenario format knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +113,12 @@ def variations(scenario: str) -> list[tuple[Variation, str]]:
     content = json.loads(scenario)
     if not any("tcp" in flow["transport"] for flow in content["flows"]):
         return []
-    found = []
-    known: set[tuple[str, str]] = set()
-    for variation in (*SIMULATED, *LIVE):
-        name = (variation.where, variation.id)
-        text = None if name in known else _varied(content, variation)
-        if text is not None and text != scenario:
-            known.add(name)
-            found.append((variation, text))
-    return found
+    made = ((variation, _varied(content, variation)) for variation in (*SIMULATED, *LIVE))
+    return [(variation, text) for variation, text in made if text is not None and text != scenario]
 
 
 def _varied(content: Mapping[str, Any], variation: Variation) -> str | None:
-    """The scenario with a variation, or None where the format has no such key, or the user has set it."""
+    """The scenario with a variation, or None where the user has set it, or where it does not fit."""
     varied = deepcopy(dict(content))
     if variation.where == "live":
         ours = varied.setdefault("live", {}).setdefault("sysctl", {})

@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -74,9 +74,9 @@ class LiveResult(simulation.Result):
 
 
 def available() -> str | None:
-    """What this system lacks for runs on real packets, or None if nothing is known to be missing."""
+    """What this system lacks for runs on real packets, or None: it tries what a run begins with."""
     try:
-        _engine.live_probe()
+        _ask({}, None)
     except _engine.LiveUnavailable as error:
         return str(error)
     return None
@@ -112,20 +112,26 @@ def run(
     """
     text = simulation.canonical(scenario)
     wanted = simulation.seeds(seed, runs)
-    missing = available()
-    if missing is not None:
-        raise PerhopError(f"no runs on real packets here: {missing}")
     manner = {"real_time": real_time, "device": device, "watch_s": watch_s if watch else None}
-    return LiveResult(text, tuple(_run(text, number, manner, watch) for number in wanted))
+
+    def made(number: int) -> Run:
+        told = None if watch is None else partial(watch, number)
+        return Run(number, _ask({"scenario": text, "seed": number, **manner}, told))
+
+    try:
+        return LiveResult(text, tuple(map(made, wanted)))
+    except _engine.LiveUnavailable as error:
+        raise PerhopError(f"no runs on real packets here: {error}") from None
 
 
-def _run(
-    text: str,
-    seed: int,
-    manner: Mapping[str, Any],
-    watch: Callable[[int, Mapping[str, Any]], None] | None,
-) -> Run:
-    request = json.dumps({"scenario": text, "seed": seed, **manner})
+def _ask(request: Mapping[str, Any], watch: Callable[[Mapping[str, Any]], None] | None) -> Any:  # noqa: ANN401
+    """Have a worker do something, and return what it gives.
+
+    Raises:
+        ScenarioError: As `run`.
+        LiveUnavailable: The system lacks something.
+        PerhopError: Something went wrong.
+    """
     command = [sys.executable, "-I", str(WORKER), str(_engine.__file__)]
     # A session of its own: an interrupt from the terminal is ours to pass on.
     try:
@@ -137,18 +143,18 @@ def _run(
     assert worker.stdin is not None
     assert worker.stdout is not None
     try:
-        worker.stdin.write(request.encode())
+        worker.stdin.write(json.dumps(request).encode())
         worker.stdin.close()
         while True:
             kind, content = pickle.load(worker.stdout)  # noqa: S301 - our own process wrote it
             if kind == "glimpse" and watch is not None:
-                watch(seed, json.loads(content))
+                watch(json.loads(content))
             elif kind == "done":
-                return Run(seed, content)
+                return content
             elif kind == "ScenarioError":
                 raise ScenarioError(content)
             elif kind == "LiveUnavailable":
-                raise PerhopError(f"no runs on real packets here: {content}")
+                raise _engine.LiveUnavailable(content)
             elif kind != "glimpse":
                 raise PerhopError(f"the run on real packets failed: {content}")
     except (EOFError, BrokenPipeError):

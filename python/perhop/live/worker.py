@@ -4,6 +4,8 @@ An ordinary user gets the rights for it from a user namespace, which the kernel 
 thread only. So this loads the engine alone, and not the package, whose libraries start threads. The run's
 namespaces and devices belong to this process and go with it, however it ends.
 
+Without a scenario it only tries whether there could be a run.
+
 Arguments: the engine's file. Standard input: a JSON object with `scenario`, `seed`, and how it is
 to be done: `real_time`, `device`, `watch_s`.
 Standard output: a pickled pair for each message, ("glimpse", line) and in the end ("done", result) or (name
@@ -14,6 +16,22 @@ import importlib.util
 import json
 import pickle
 import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def run(engine: Any, wanted: dict[str, Any], tell: Callable[[str, object], None]) -> dict[str, Any]:  # noqa: ANN401
+    """The run that is wanted."""
+    watch_s = wanted["watch_s"]
+    result: dict[str, Any] = engine.live(
+        wanted["scenario"],
+        wanted["seed"],
+        real_time=wanted["real_time"],
+        device=wanted["device"],
+        watch_s=watch_s,
+        watch=None if watch_s is None else lambda line: tell("glimpse", line),
+    )
+    return result
 
 
 def main() -> None:
@@ -30,16 +48,8 @@ def main() -> None:
         pickle.dump((kind, content), out)
         out.flush()
 
-    watch_s = wanted["watch_s"]
     try:
-        result = engine.live(
-            wanted["scenario"],
-            wanted["seed"],
-            real_time=wanted["real_time"],
-            device=wanted["device"],
-            watch_s=watch_s,
-            watch=None if watch_s is None else lambda line: tell("glimpse", line),
-        )
+        result = run(engine, wanted, tell) if "scenario" in wanted else engine.live_probe()
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
         tell(type(error).__name__, str(error))
     else:

@@ -29,12 +29,6 @@ Address = Annotated[
         help="The Ray cluster, or auto for this machine's; without one, a Ray starts here.",
     ),
 ]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", metavar="DIR", parser=terminal.place, help="Write report.html, plots and data there."
-    ),
-]
 Seed = Annotated[int | None, typer.Option("--seed", metavar="S", help="First seed (default: the file's).")]
 DEFAULT_STORE = Path("results/store")
 
@@ -56,7 +50,7 @@ def sweep(
         ),
     ] = None,
     jobs: terminal.Jobs = None,
-    out: Out = None,
+    out: terminal.Out = None,
     json_file: terminal.Json = None,
 ) -> None:
     """Simulate a scenario over many settings and seeds, and print what each setting gives.
@@ -100,7 +94,7 @@ def tune(
     runs: terminal.Runs = None,
     seed: Seed = None,
     jobs: terminal.Jobs = None,
-    out: Out = None,
+    out: terminal.Out = None,
     json_file: terminal.Json = None,
 ) -> None:
     """Search for the setting that is best by an objective, or for the Pareto front of several.

@@ -79,8 +79,9 @@ pub struct ClassTotals<'a> {
 }
 
 impl Plane {
-    /// Goes on with another configuration; what was due before must have happened ([`advance`](Plane::advance)). Links, meters and streams are known by their names: those whose parameters have
-    /// not changed keep all their state, and streams go on counting.
+    /// Goes on with another configuration; what was due before must have happened ([`advance`](Plane::advance)). Links,
+    /// meters and streams are known by their names: those whose parameters have not changed keep all their state, and
+    /// streams go on counting.
     ///
     /// # Errors
     /// What cannot change; the plane then goes on as it was.

@@ -1,0 +1,167 @@
+//! What is told of a run: the outcome as a simulation tells it, and whether the machine could have changed it.
+
+use nix::sys::utsname::uname;
+use perhop_core::{Duration, Instant};
+use perhop_live::{Loss, Plane, Report, StreamCounts};
+use perhop_scenario::Scenario;
+use perhop_sim::transport::transit::TransitMeter;
+use perhop_sim::{FlowOutcome, Marking, Network, Outcome};
+
+use crate::hosts::{Received, Sent};
+use crate::observer::{Observed, Stock};
+use crate::report::{Drops, LabReport, Late};
+use crate::run::Run;
+use crate::setting::{Kind, Setting};
+use crate::topology;
+
+/// What is allowed of the 99th percentile of lateness, and of a standstill, however short round trips are.
+const LEAST_LATENESS: Duration = Duration::from_millis(1);
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
+
+/// What the router has to tell at the end.
+pub(crate) struct Routed {
+    pub(crate) plane: Plane,
+    pub(crate) report: Report,
+    pub(crate) real_time: bool,
+    pub(crate) cpu: Duration,
+    pub(crate) wall: Duration,
+}
+
+/// What a run gave, from what its threads have to tell.
+pub(crate) fn told(
+    network: &Network,
+    setting: &Setting,
+    scenario: &Scenario,
+    observed: Observed,
+    routed: &Routed,
+    sent: &Sent,
+    received: &Received,
+) -> Run {
+    let Observed { series, at_warmup, at_end, links } = observed;
+    let measured = network.duration - network.warmup;
+    let flows = network.flows.iter().zip(&setting.flows).map(|(spec, flow)| {
+        let number = flow.number;
+        let new = |stock: fn(&Stock, usize) -> u64| stock(&at_end, number) - stock(&at_warmup, number);
+        let on_wire = |data: u64| data as f64 * f64::from(flow.packet) / f64::from(flow.payload);
+        let bps = |data: u64| on_wire(data) * 8.0 / measured.as_secs_f64();
+        let data = new(|stock, number| stock.received[number]);
+        let by_color = |of: fn(&StreamCounts) -> [u64; 3]| {
+            let (now, then) = (of(&at_end.data[number]), of(&at_warmup.data[number]));
+            std::array::from_fn(|color| now[color] - then[color])
+        };
+        let mut marked = by_color(|counts| counts.marked);
+        if spec.marking == Marking::None {
+            marked[spec.color.index()] = new(|stock, number| stock.data[number].arrived.packets);
+        }
+        let transit = received.transits.get(number).and_then(Option::as_ref);
+        FlowOutcome {
+            started: flow.start,
+            delivered_packets: data / u64::from(flow.payload),
+            delivered_bytes: on_wire(data) as u64,
+            throughput_bps: bps(data),
+            acked_bps: bps(sent.acked.get(number).copied().unwrap_or(0)),
+            mean_transit_s: transit.and_then(TransitMeter::mean),
+            jitter_s: transit.and_then(TransitMeter::jitter),
+            marked,
+            dropped: by_color(|counts| counts.dropped),
+            sender: sent.statistics.get(number).cloned().unwrap_or_default(),
+        }
+    });
+    let flows = flows.collect();
+    let books = routed.plane.books();
+    let outcome = Outcome { events: routed.report.slept, hops: books.all_read(), flows, links, series };
+    let late = &routed.report.lateness;
+    let shortest = topology::shortest_round_trip(network);
+    // Hosts that are next to each other notice no less than others that a machine is no router.
+    let tenth = Duration::from_nanos(shortest.as_nanos() / 10).max(LEAST_LATENESS);
+    let mut report = LabReport {
+        invalid: Vec::new(),
+        notes: setting.notes.clone(),
+        late: Late {
+            p50: late.quantile(0.5),
+            p90: late.quantile(0.9),
+            p99: late.quantile(0.99),
+            p999: late.quantile(0.999),
+            largest: late.largest(),
+            pause: late.longest_pause(),
+            allowed: scenario.live.max_lateness.unwrap_or(tenth),
+        },
+        real_time: routed.real_time,
+        cpu: routed.cpu,
+        wall: routed.wall,
+        books: books.clone(),
+        drops: Drops {
+            to_router: sent.drops.to_router
+                + received.drops.to_router
+                + routed
+                    .report
+                    .aside
+                    .iter()
+                    .map(|aside| aside.overrun + aside.merged + aside.too_long)
+                    .sum::<u64>(),
+            to_hosts: sent.drops.to_host + received.drops.to_host,
+            no_buffer: books.lost(Loss::NoBuffer),
+            unsent: routed.report.unsent,
+        },
+        kernel: uname().map_or_else(|_| String::new(), |name| name.release().to_string_lossy().into_owned()),
+        senders: senders(setting, scenario),
+    };
+    if let [first, ..] = &sent.unconnected[..] {
+        let (flows, which) =
+            (sent.unconnected.len(), if sent.unconnected.len() > 1 { ", and others" } else { "" });
+        report.notes.push(format!(
+            "{flows} flow(s) had not connected by the end ({first}{which}): their SYNs were dropped, or under way"
+        ));
+    }
+    if let Some(late) = network.flows.iter().find(|flow| flow.start.0 >= Instant::ZERO + network.duration) {
+        report.notes.push(format!("{} starts after the end", late.name));
+    }
+    report.invalid = faults(&report, shortest, sent);
+    Run { outcome, report }
+}
+
+/// For each group, what sends.
+fn senders(setting: &Setting, scenario: &Scenario) -> Vec<String> {
+    let name = |group| {
+        let flow = setting.flows.iter().find(|flow| flow.group == group)?;
+        Some(match &flow.kind {
+            Kind::Tcp { congestion, .. } => format!("Linux TCP, {congestion}"),
+            Kind::Datagrams { .. } => "perhop's own, over UDP".into(),
+        })
+    };
+    (0..scenario.flows.len()).map(|group| name(group).unwrap_or_default()).collect()
+}
+
+/// What the machine did that could have changed the result.
+fn faults(report: &LabReport, shortest: Duration, sent: &Sent) -> Vec<String> {
+    let LabReport { late, drops, .. } = report;
+    let mut faults = Vec::new();
+    let millis = |span: Duration| format!("{:.3} ms", span.as_secs_f64() * 1e3);
+    if late.p99 > late.allowed {
+        let (p99, allowed) = (millis(late.p99), millis(late.allowed));
+        faults.push(format!(
+            "one packet in a hundred left the router {p99} late or more; {allowed} are allowed"
+        ));
+    }
+    let still = shortest.max(LEAST_PAUSE);
+    if late.pause > still {
+        let (pause, still) = (millis(late.pause), millis(still));
+        faults.push(format!(
+            "the router stood still for {pause}; {still} are allowed, a round trip without queues"
+        ));
+    }
+    let outside = [
+        (drops.to_router, "in the kernel's queue to the router"),
+        (drops.to_hosts, "in the kernel's queue to a host"),
+        (drops.no_buffer, "for want of a buffer in the router"),
+        (drops.unsent, "by a device that took no packet"),
+    ];
+    for (packets, place) in outside.into_iter().filter(|(packets, _)| *packets > 0) {
+        faults.push(format!("{packets} packets were lost {place}, where the scenario has no queue"));
+    }
+    faults.extend(sent.failed.iter().map(|failed| format!("a flow broke: {failed}")));
+    faults.extend(sent.behind.iter().map(|(flow, behind)| {
+        format!("the sending host was {} behind with the packets of {flow} in the end", millis(*behind))
+    }));
+    faults
+}
