@@ -29,12 +29,13 @@ fn network(flows: u64, seconds: u64, spread: bool) -> Network {
         .map(|n| {
             let mut flow = base[n as usize % 40].clone();
             flow.name = n.to_string();
+            let access = flow.access.as_mut().expect("hosts have a link");
+            access.rate = Bitrate::from_bps(100_000_000).expect("above zero");
             if spread {
                 // Round trips from 60 to 140 ms; neighbours in number are far apart.
-                let delay = Duration::from_nanos(5_000_000 + 20_000_000 * (n * 7 % flows) / flows);
-                flow.access.as_mut().expect("hosts have a link").delay = delay;
-                flow.egress.clone_from(&flow.access);
+                access.delay = Duration::from_nanos(5_000_000 + 20_000_000 * (n * 7 % flows) / flows);
             }
+            flow.egress.clone_from(&flow.access);
             flow
         })
         .collect();

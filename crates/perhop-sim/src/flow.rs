@@ -5,6 +5,9 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
+use std::collections::VecDeque;
+use std::ops::Range;
+
 use perhop_core::control::Message;
 use perhop_core::marker::AfClass;
 use perhop_core::meter::{AnyMeter, Meter};
@@ -13,6 +16,7 @@ use perhop_core::{
 };
 
 use crate::calendar::Calendar;
+use crate::clear::ClearWay;
 use crate::control::{Channels, Post};
 use crate::events::{Event, EventQueue, SourceId};
 use crate::network::{AccessSpec, FlowSpec, Marking, TransportSpec};
@@ -87,6 +91,12 @@ struct Rare {
     at_last_look: u64,
     /// The control of its path, and its place there.
     watched: Option<(usize, usize)>,
+    /// A meter that flows share, at the first router.
+    edge_meter: Option<usize>,
+    /// The last steps of data and of answers.
+    last_steps: (u32, u32),
+    /// Answers that the sender must not take ahead of time, each with its time and its number, in order.
+    waiting: VecDeque<(Instant, u32)>,
 }
 
 /// What a flow has counted since the run began.
@@ -108,11 +118,13 @@ pub(crate) struct SendingHost {
     due: Instant,
     /// The next time at which somebody looks at it.
     look: Instant,
-    /// What keeps it from acting ahead of time: its nature, or acknowledgements that are events and have not come.
-    pub(crate) held: u32,
-    /// The first link of its data, or [`NO_LINK`], and the last step of acknowledgements.
+    /// It takes acknowledgements [in its stride](Flow::stride) that come before this: nothing else happens to it, and
+    /// nobody looks, as far as it knows. Never too late, but at times too early; zero if it is not in its stride.
+    stride_until: Instant,
+    /// It is not to act ahead of time: somebody else may reach it first.
+    pub(crate) by_the_clock: bool,
+    /// The first link of its data, or [`NO_LINK`].
     pub(crate) first_link: u32,
-    pub(crate) step: u32,
     /// What its packets are like.
     template: SimPacket,
     marking: Place,
@@ -124,8 +136,6 @@ pub(crate) struct SendingHost {
     /// The channel on which its marker tells it of OUT packets, if it does.
     pub(crate) news: Option<u32>,
     rng: Box<Rng>,
-    /// A meter that flows share, at the first router.
-    edge_meter: Option<u32>,
 }
 
 /// What a host sends by: where its packets go first, and the ways of its marker's news and of its wake-ups.
@@ -162,11 +172,12 @@ pub(crate) struct ReceivingHost {
     receiver: Receiver,
     /// The next time at which somebody looks at it, or the end of the run.
     look: Instant,
+    /// It takes packets in its stride that come before this: as [`SendingHost::stride_until`].
+    stride_until: Instant,
     /// Packets that arrived for the first time.
     delivered: u64,
-    /// The first link of its answers, or [`NO_LINK`], and the last step of data.
+    /// The first link of its answers, or [`NO_LINK`].
     pub(crate) first_link: u32,
-    pub(crate) step: u32,
     /// What its answers are like.
     template: SimPacket,
     data_size: u16,
@@ -175,6 +186,8 @@ pub(crate) struct ReceivingHost {
     pub(crate) inward: Wire,
     /// Its answers depend on this flow alone: it may take packets ahead of time.
     pub(crate) answers_ahead: bool,
+    /// In place of the wires and of the link back, where no packet waits there.
+    pub(crate) clear: Option<ClearWay>,
 }
 
 impl Flow {
@@ -221,10 +234,10 @@ impl Flow {
                 scheduled: Instant::NEVER,
                 due: Instant::ZERO,
                 look: looks.first(),
+                stride_until: Instant::ZERO,
                 // Two hosts that share no link could act for ever without the clock's moving.
-                held: u32::from(hears_from_afar) + u32::from(forward.first_link == NO_LINK),
+                by_the_clock: hears_from_afar || forward.first_link == NO_LINK,
                 first_link: forward.first_link,
-                step: backward.last_step | ANSWER,
                 template: SimPacket::new(&header, forward.first_step, 0),
                 marking,
                 outward: wire(&spec.access),
@@ -233,27 +246,19 @@ impl Flow {
                 marker: marker.map(Box::new),
                 news: None,
                 rng: Box::new(stream("transport")),
-                edge_meter: match spec.marking {
-                    Marking::Edge(number) => Some(number as u32),
-                    Marking::None | Marking::Host(_) | Marking::Ingress(_) => None,
-                },
             },
             receiving: ReceivingHost {
                 receiver,
                 look: looks.first().min(looks.end()),
+                stride_until: Instant::ZERO,
                 delivered: 0,
                 first_link: backward.first_link,
-                step: forward.last_step,
                 template: SimPacket::new(&answer, backward.first_step | ANSWER, 0),
                 data_size,
                 outward: wire(&spec.egress),
                 inward: wire(&spec.egress),
-                answers_ahead: match &spec.transport {
-                    TransportSpec::Tcp(params) => params.delayed_ack.is_zero(),
-                    TransportSpec::Udp(_) | TransportSpec::Rap(_) => true,
-                    // Its answers have their own time.
-                    TransportSpec::Tfrc(_) => false,
-                },
+                answers_ahead: spec.transport.answers_at_once(),
+                clear: None,
             },
             cargo: match &spec.transport {
                 TransportSpec::Tcp(params) if params.sack => Cargo::answers(),
@@ -270,6 +275,12 @@ impl Flow {
                 at_warmup: Counted::default(),
                 at_last_look: 0,
                 watched: None,
+                edge_meter: match spec.marking {
+                    Marking::Edge(number) => Some(number),
+                    Marking::None | Marking::Host(_) | Marking::Ingress(_) => None,
+                },
+                last_steps: (forward.last_step, backward.last_step | ANSWER),
+                waiting: VecDeque::new(),
             }),
         }
     }
@@ -283,16 +294,15 @@ impl Flow {
     /// it is then.
     pub(crate) fn be_watched(&mut self, control: usize, member: usize, at_the_window: bool) {
         self.rare.watched = Some((control, member));
-        self.sending.held += u32::from(at_the_window);
+        self.sending.by_the_clock |= at_the_window;
     }
 
     /// Whether the sender may take an acknowledgement now, although it comes only at `arrival`: nothing else happens to the
     /// sender until then.
     #[inline(always)]
-    pub(crate) fn may_act_ahead(&self, arrival: Instant, end: Instant, channels: &Channels) -> bool {
-        self.sending.held == 0
+    pub(crate) fn may_act_ahead(&self, arrival: Instant, channels: &Channels) -> bool {
+        !self.sending.by_the_clock
             && arrival < self.wake()
-            && arrival <= end
             && self.sending.news.is_none_or(|channel| arrival < channels.next(channel as usize))
     }
 
@@ -302,8 +312,22 @@ impl Flow {
         self.sender.wake().min(self.sending.due)
     }
 
-    /// An acknowledgement reaches the sender at `at`, now or later; it sends what it then may.
+    /// The sender takes an acknowledgement that reaches it at `at` in its stride, and sends what it then may: what
+    /// [`acknowledge`](Self::acknowledge) does of nearly every one, in a few steps. Returns false, having done nothing, if it
+    /// cannot.
     #[inline(always)]
+    pub(crate) fn stride(&mut self, expected: u32, at: Instant, first: &mut Calendar<SimPacket>) -> bool {
+        if at >= self.sending.stride_until {
+            return false;
+        }
+        let Sender::Tcp(tcp) = &mut self.sender else { return false };
+        let Some(segments) = tcp.stride(expected, at) else { return false };
+        self.sending.send_all(segments, at, first);
+        true
+    }
+
+    /// An acknowledgement reaches the sender at `at`, now or later; it sends what it then may.
+    #[inline(never)]
     pub(crate) fn acknowledge(
         &mut self,
         expected: u32,
@@ -319,6 +343,43 @@ impl Flow {
             Sender::Tcp(tcp) => sending.act(tcp, expected, at, way),
             Sender::Carrying(sender) => sending.act_carrying(sender, cargo, expected, at, way),
         }
+        self.find_stride(looks.end());
+    }
+
+    /// An answer will have to wait until it comes at `at`, or until it is clear what happens to the sender before.
+    pub(crate) fn put_off(&mut self, number: u32, at: Instant) {
+        self.rare.waiting.push_back((at, number));
+        self.look_ahead();
+    }
+
+    /// The first of the answers that wait, if that has come by `now`, or may be taken ahead of time.
+    pub(crate) fn take_waiting(&mut self, now: Instant, channels: &Channels) -> Option<(Instant, u32)> {
+        let (at, number) = self.rare.waiting.pop_front()?;
+        self.look_ahead();
+        if at <= now || self.may_act_ahead(at, channels) {
+            return Some((at, number));
+        }
+        self.rare.waiting.push_front((at, number));
+        self.look_ahead();
+        None
+    }
+
+    /// Finds out how long the sender can take acknowledgements in its stride. Its deadlines only move away meanwhile.
+    fn find_stride(&mut self, end: Instant) {
+        let just_after = |at| at + Duration::from_nanos(1);
+        let free = !self.sending.by_the_clock && self.sending.news.is_none();
+        self.sending.stride_until = match &self.sender {
+            Sender::Tcp(tcp) if free && tcp.is_in_stride() => {
+                self.wake().min(just_after(self.sending.look)).min(just_after(end))
+            }
+            _ => Instant::ZERO,
+        };
+    }
+
+    /// A control message reaches the sender.
+    pub(crate) fn on_message(&mut self, message: &Message) {
+        self.sender.on_message(message);
+        self.sending.stride_until = Instant::ZERO;
     }
 
     /// Sends whatever the sender wants on the wire.
@@ -337,31 +398,51 @@ impl Flow {
         self.sending.schedule(self.sender.wake(), events);
     }
 
-    /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its answer, over its wire.
+    /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns the number of its answer.
     #[inline(always)]
     pub(crate) fn receive(
         &mut self,
-        sequence: u32,
-        size: u16,
+        content: Content,
         arrival: Instant,
         (looks, series): (&Looks, &mut Series),
-    ) -> Option<SimPacket> {
-        let Received { first, ack } = self.receiving.receiver.on_data(sequence, arrival, &mut self.cargo);
-        let counts = first && size == self.receiving.data_size;
+    ) -> Option<u32> {
+        if arrival < self.receiving.stride_until
+            && content.size() == self.receiving.data_size
+            && let Receiver::Tcp(tcp) = &mut self.receiving.receiver
+            && let Some(number) = tcp.stride(content.sequence())
+        {
+            self.receiving.delivered += 1;
+            return Some(number);
+        }
+        self.receive_otherwise(content, arrival, (looks, series))
+    }
+
+    /// As [`receive`](Self::receive), for any packet.
+    #[inline(never)]
+    fn receive_otherwise(
+        &mut self,
+        content: Content,
+        arrival: Instant,
+        (looks, series): (&Looks, &mut Series),
+    ) -> Option<u32> {
+        let Received { first, ack } =
+            self.receiving.receiver.on_data(content.sequence(), arrival, &mut self.cargo);
+        let counts = first && content.size() == self.receiving.data_size;
         if arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series) {
             self.receiving.delivered += u64::from(counts);
         }
-        ack.map(|number| self.receiving.answer(number, arrival))
+        self.receiving.find_stride();
+        ack
     }
 
     /// A packet of data, as it waits before the receiver.
     pub(crate) fn waiting_data(&self, content: Content) -> SimPacket {
-        self.sending.template.carrying(content).before(self.receiving.step)
+        self.sending.template.carrying(content).before(self.rare.last_steps.0)
     }
 
     /// An answer, as it waits before the sender.
     pub(crate) fn waiting_answer(&self, content: Content) -> SimPacket {
-        self.receiving.template.carrying(content).before(self.sending.step)
+        self.receiving.template.carrying(content).before(self.rare.last_steps.1)
     }
 
     /// The segment that an acknowledgement on its way to the sender asks for next.
@@ -443,6 +524,7 @@ impl Flow {
             self.sender.stop();
         }
         self.sender.on_wake(now);
+        self.sending.stride_until = Instant::ZERO;
         let late = self.receiving.receiver.on_wake(now, &mut self.cargo)?;
         Some(self.receiving.answer(late, now))
     }
@@ -455,10 +537,10 @@ impl Flow {
         post: Post<'_>,
     ) -> SimPacket {
         let now = packet.at();
-        let Self { sender, sending, cargo, .. } = self;
-        let color = match (sending.edge_meter, &mut sending.marker) {
+        let Self { sender, sending, cargo, rare, .. } = self;
+        let color = match (rare.edge_meter, &mut sending.marker) {
             (Some(number), _) => {
-                let (meter, rng) = &mut shared[number as usize];
+                let (meter, rng) = &mut shared[number];
                 meter.color(&packet.header(), &mut Context { now, rng })
             }
             (None, Some(marker)) if sending.marking == Place::FirstRouter => {
@@ -477,7 +559,10 @@ impl Flow {
     /// Looks up when the next thing happens besides the sender's timers. A time that has moved away since is found out
     /// when it comes.
     pub(crate) fn look_ahead(&mut self) {
-        self.sending.due = self.receiving.receiver.wake().min(self.rare.start).min(self.rare.stop);
+        let Rare { start, stop, waiting, .. } = &*self.rare;
+        let waiting = waiting.front().map_or(Instant::NEVER, |&(at, _)| at);
+        self.sending.due = self.receiving.receiver.wake().min(*start).min(*stop).min(waiting);
+        self.sending.stride_until = self.sending.stride_until.min(self.sending.due);
     }
 
     /// Answering a packet changes when the next answer is due.
@@ -567,6 +652,24 @@ fn ends_of(spec: &FlowSpec) -> (Sender, Receiver, u16, u16) {
 impl SendingHost {
     fn number(&self) -> u32 {
         self.template.flow() as u32
+    }
+
+    /// Sends full segments, marked, over the host's wire, for a sender to which it makes no difference how they are marked.
+    #[inline(always)]
+    fn send_all(&mut self, segments: Range<u32>, now: Instant, first: &mut Calendar<SimPacket>) {
+        for sequence in segments {
+            let mut packet = self.template.numbered(sequence);
+            match (self.marking, &mut self.marker) {
+                (Place::Nowhere, _) => self.marked[packet.color().index()] += 1,
+                (Place::Host, Some(marker)) => {
+                    let color = marker.color(packet.header(), now);
+                    self.marked[color.index()] += 1;
+                    packet = packet.marked(color, AfClass::ONE.codepoint(color));
+                }
+                _ => {} // the first router marks
+            }
+            first.push(packet.due(self.outward.pass(packet.size(), now)));
+        }
     }
 
     /// Takes an acknowledgement that comes at `at`, sends what the sender then may, and sees to its being woken in time.
@@ -670,8 +773,17 @@ impl ReceivingHost {
         }
     }
 
+    /// Finds out how long the receiver can take segments in its stride.
+    fn find_stride(&mut self) {
+        self.stride_until = match &self.receiver {
+            Receiver::Tcp(_) if self.answers_ahead => self.look + Duration::from_nanos(1),
+            _ => Instant::ZERO,
+        };
+    }
+
+    /// The answer of this number, put on the wire now.
     #[inline(always)]
-    fn answer(&mut self, number: u32, now: Instant) -> SimPacket {
+    pub(crate) fn answer(&mut self, number: u32, now: Instant) -> SimPacket {
         let at = self.outward.pass(self.template.size(), now);
         self.template.numbered(number).due(at)
     }

@@ -13,6 +13,7 @@
 //! ```
 
 mod calendar;
+mod clear;
 mod control;
 mod events;
 mod flow;

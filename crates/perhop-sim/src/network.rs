@@ -176,6 +176,26 @@ impl TransportSpec {
         }
     }
 
+    /// Something goes back to the sender.
+    pub(crate) fn is_answered(&self) -> bool {
+        !matches!(self, Self::Udp(_))
+    }
+
+    /// Its receiver answers each packet as it comes, or none.
+    pub(crate) fn answers_at_once(&self) -> bool {
+        match self {
+            Self::Tcp(params) => params.delayed_ack.is_zero(),
+            Self::Udp(_) | Self::Rap(_) => true,
+            // Its answers have their own time.
+            Self::Tfrc(_) => false,
+        }
+    }
+
+    /// All its packets of data are of one size.
+    pub(crate) fn is_of_one_size(&self) -> bool {
+        !matches!(self, Self::Tcp(TcpParams { handshake: true, .. }))
+    }
+
     /// The sizes of its data and of its answers on the wire, in bytes; 0 if there are no answers.
     pub fn packet_sizes(&self) -> (u16, u16) {
         let (data, answer) = match self {

@@ -14,6 +14,7 @@ use perhop_core::meter::AnyMeter;
 use perhop_core::{Bitrate, Bytes, Duration, Environment, Imbalance, Instant, Rng};
 
 use crate::calendar::Calendar;
+use crate::clear::clear_ways;
 use crate::control::{Channels, Hearer, Post};
 use crate::events::{Event, EventQueue, SourceId};
 use crate::flow::{Flow, NO_LINK, Route};
@@ -64,10 +65,15 @@ impl Simulation {
     /// A flow's endpoints are not connected, or not by its path.
     pub fn with_service(network: &Network, seed: u64, service: Service) -> Result<Self, NoRoute> {
         let looks = Looks::new(network);
-        let (flows, steps) = flows_of(network, seed, &looks)?;
+        let (mut flows, steps) = flows_of(network, seed, &looks)?;
         let lookahead = lookahead(network, &flows);
         // What takes no time at all cannot be done ahead of its time without changing the order of what comes at that time.
         let service = if lookahead.is_zero() { Service::ByEvent } else { service };
+        if service == Service::OnDemand {
+            for (flow, way) in flows.iter_mut().zip(clear_ways(network)) {
+                flow.receiving.clear = way;
+            }
+        }
         let mut observed = Vec::new();
         let links = network.links.iter().enumerate().map(|(number, spec)| match spec.queue.clone() {
             None => Link::open(spec.rate, spec.delay),
@@ -117,6 +123,7 @@ impl Simulation {
                 },
                 looks,
                 service,
+                came_round: 0,
             },
             links,
             handled: 0,
@@ -263,7 +270,7 @@ impl Simulation {
     /// A control message reaches the end of its channel.
     fn deliver(&mut self, channel: usize, message: &Message) {
         match self.traffic.channels.hearer(channel) {
-            Hearer::Sender(flow) => self.traffic.flows[flow].sender.on_message(message),
+            Hearer::Sender(flow) => self.traffic.flows[flow].on_message(message),
             Hearer::Queue { link, label } => self.links[link].on_message(label, message),
         }
     }
@@ -342,10 +349,10 @@ impl Simulation {
             }
             links.push(LinkOutcome::of(name, *rate, &port));
         }
-        let Traffic { flows, looks, mut series, .. } = self.traffic;
+        let Traffic { flows, looks, mut series, came_round, .. } = self.traffic;
         series.end(flows.len());
         let flows = flows.into_iter().map(|flow| flow.finish(&looks)).collect();
-        Ok(Outcome { events: self.handled, hops: self.hops, flows, links, series })
+        Ok(Outcome { events: self.handled + came_round, hops: self.hops + came_round, flows, links, series })
     }
 }
 

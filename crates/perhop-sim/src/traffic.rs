@@ -63,6 +63,8 @@ pub(crate) struct Traffic {
     pub(crate) series: Series,
     /// What nobody else can change is done at once.
     pub(crate) service: Service,
+    /// Packets that passed the link back on a [clear way](crate::clear).
+    pub(crate) came_round: u64,
 }
 
 impl Traffic {
@@ -109,6 +111,13 @@ impl Traffic {
     fn approach_receiver(&mut self, number: usize, content: Content, at: Instant) {
         let Self { flows, inboxes, arrivals, looks, series, .. } = self;
         let flow = &mut flows[number];
+        if let Some(way) = flow.receiving.clear {
+            let arrival = way.at_receiver(at);
+            if let Some(answer) = flow.receive(content, arrival, (looks, series)) {
+                self.come_round(number, answer, arrival, way.at_sender(at));
+            }
+            return;
+        }
         let at = flow.receiving.inward.pass(content.size(), at);
         if flow.receiving.answers_ahead {
             receive(flow, content, at, (inboxes, arrivals), (looks, series));
@@ -117,17 +126,47 @@ impl Traffic {
         }
     }
 
+    /// On a clear way, an answer put on the wire at `begin` reaches the sender at `at`.
+    #[inline(always)]
+    fn come_round(&mut self, number: usize, answer: u32, begin: Instant, at: Instant) {
+        let Self { flows, inboxes, arrivals, looks, .. } = self;
+        let flow = &mut flows[number];
+        if flow.stride(answer, at, first(inboxes, arrivals, flow.sending.first_link)) {
+            self.came_round += 1;
+            return;
+        }
+        let answer = flow.receiving.answer(answer, begin);
+        if answer.at() <= looks.end() {
+            self.came_round += 1;
+            self.reach_sender(number, answer.content(), at);
+        }
+    }
+
     #[inline(always)]
     fn approach_sender(&mut self, number: usize, content: Content, at: Instant) {
-        let Self { flows, inboxes, arrivals, channels, events, looks, series, .. } = self;
+        let Self { flows, inboxes, arrivals, .. } = self;
         let flow = &mut flows[number];
         let at = flow.sending.inward.pass(content.size(), at);
-        if flow.may_act_ahead(at, looks.end(), channels) {
+        if !flow.stride(content.sequence(), at, first(inboxes, arrivals, flow.sending.first_link)) {
+            self.reach_sender(number, content, at);
+        }
+    }
+
+    /// An answer reaches the sender at `at`, now or later.
+    #[inline(never)]
+    fn reach_sender(&mut self, number: usize, content: Content, at: Instant) {
+        let Self { flows, inboxes, arrivals, channels, events, looks, series, .. } = self;
+        let flow = &mut flows[number];
+        if at > looks.end() {
+            // It never does.
+        } else if flow.may_act_ahead(at, channels) {
             let first = first(inboxes, arrivals, flow.sending.first_link);
             flow.acknowledge(content.sequence(), at, Way { first, channels, events }, (looks, series));
-        } else {
-            flow.sending.held += 1;
+        } else if flow.sending.by_the_clock {
             arrivals.push(flow.waiting_answer(content).due(at));
+        } else {
+            flow.put_off(content.sequence(), at);
+            flow.schedule(events);
         }
     }
 
@@ -152,13 +191,12 @@ impl Traffic {
             }
             Step::ReceiverWire => {
                 let at = flow.receiving.inward.pass(packet.size(), now);
-                let packet = packet.before(flow.receiving.step);
+                let packet = flow.waiting_data(packet.content());
                 self.wait(packet, at);
             }
             Step::SenderWire => {
                 let at = flow.sending.inward.pass(packet.size(), now);
-                flow.sending.held += 1;
-                let packet = packet.before(flow.sending.step);
+                let packet = flow.waiting_answer(packet.content());
                 self.wait(packet, at);
             }
             Step::Receiver => {
@@ -172,7 +210,6 @@ impl Traffic {
                 }
             }
             Step::Sender => {
-                flow.sending.held -= 1;
                 let Self { inboxes, arrivals, channels, events, looks, series, .. } = self;
                 let first = first(inboxes, arrivals, flow.sending.first_link);
                 flow.acknowledge(packet.sequence(), now, Way { first, channels, events }, (looks, series));
@@ -204,21 +241,32 @@ impl Traffic {
 
     /// A flow is woken.
     pub(crate) fn wake(&mut self, number: usize, now: Instant) {
+        self.flows[number].sending.scheduled = Instant::NEVER;
+        self.take_waiting(number, now);
         let Self { flows, inboxes, arrivals, channels, events, .. } = self;
         let flow = &mut flows[number];
-        flow.sending.scheduled = Instant::NEVER;
         flow.look_ahead();
-        if now < flow.wake() {
-            return flow.schedule(events); // Its deadline has moved away.
+        if now >= flow.wake() {
+            let late_answer = flow.wake_up(now);
+            let way = Way { first: first(inboxes, arrivals, flow.sending.first_link), channels, events };
+            flow.transmit(now, way);
+            if let Some(answer) = late_answer {
+                first(inboxes, arrivals, flow.receiving.first_link).push(answer);
+            }
+            flow.look_ahead();
+            self.take_waiting(number, now);
         }
-        let late_answer = flow.wake_up(now);
-        let way = Way { first: first(inboxes, arrivals, flow.sending.first_link), channels, events };
-        flow.transmit(now, way);
-        if let Some(answer) = late_answer {
-            first(inboxes, arrivals, flow.receiving.first_link).push(answer);
+        self.schedule(number);
+    }
+
+    /// A sender takes the answers that had to wait and have come by now, or need not wait any longer.
+    fn take_waiting(&mut self, number: usize, now: Instant) {
+        let Self { flows, inboxes, arrivals, channels, events, looks, series, .. } = self;
+        let flow = &mut flows[number];
+        while let Some((at, answer)) = flow.take_waiting(now, channels) {
+            let way = Way { first: first(inboxes, arrivals, flow.sending.first_link), channels, events };
+            flow.acknowledge(answer, at, way, (looks, series));
         }
-        flow.look_ahead();
-        flow.schedule(events);
     }
 
     /// At its first router a packet passes the control of its path, and the meter that stands there.
@@ -249,9 +297,9 @@ fn receive(
     (inboxes, arrivals): (&mut [Calendar<SimPacket>], &mut Calendar<SimPacket>),
     looking: (&Looks, &mut Series),
 ) -> bool {
-    let answer = flow.receive(content.sequence(), content.size(), at, looking);
-    if let Some(answer) = answer {
-        first(inboxes, arrivals, flow.receiving.first_link).push(answer);
+    let answer = flow.receive(content, at, looking);
+    if let Some(number) = answer {
+        first(inboxes, arrivals, flow.receiving.first_link).push(flow.receiving.answer(number, at));
     }
     answer.is_some()
 }

@@ -17,6 +17,7 @@ use perhop_core::{Bitrate, Bytes, Color, Context, Instant};
 use super::answers::{Answer, Answers};
 use super::prr::{Progress, Prr};
 use super::scoreboard::{Arrived, DUP_THRESH, Scoreboard};
+use super::sender::UNTIMED;
 use super::{TcpParams, TcpSender};
 use crate::transport::{SenderStatistics, Source, Transmit};
 
@@ -153,7 +154,7 @@ impl SackSender {
         // After a timeout, what was sent before it is lost by that, and what is sent since is not judged until all that is
         // acknowledged.
         let lost = if matches!(self.phase, Phase::Loss(_)) { 0 } else { self.board.judge() };
-        if self.tcp.timed.is_some_and(|sequence| self.board.has(sequence)) {
+        if self.tcp.timed != UNTIMED && self.board.has(self.tcp.timed) {
             self.tcp.sample(now);
         }
         News { expected: answer.expected, advances, arrived, lost }
@@ -177,7 +178,7 @@ impl SackSender {
         tcp.decrease();
         tcp.cwnd = tcp.ssthresh;
         tcp.duplicates = 0;
-        tcp.timed = None;
+        tcp.timed = UNTIMED;
         tcp.expiry = now + tcp.timeout;
         tcp.urgent = Some(tcp.acked);
         self.board.begin_again();
@@ -263,8 +264,8 @@ impl SackSender {
             }
             Next::Rescue(sequence) => sequence,
         };
-        if self.tcp.timed == Some(sequence) {
-            self.tcp.timed = None; // Karn: a segment sent twice tells nothing.
+        if self.tcp.timed == sequence {
+            self.tcp.timed = UNTIMED; // Karn: a segment sent twice tells nothing.
         }
         self.tcp.send(sequence, now)
     }

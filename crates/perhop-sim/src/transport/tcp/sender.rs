@@ -17,6 +17,8 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
+use std::ops::Range;
+
 use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Context, Duration, Instant};
 
@@ -35,29 +37,30 @@ pub struct TcpSender {
     pub(super) next: u32,
     /// One past the highest segment ever sent.
     pub(super) highest: u32,
-    pub(super) duplicates: u32,
+    /// The segment whose round trip is being measured, or [`UNTIMED`].
+    pub(super) timed: u32,
     pub(super) cwnd: f64,
     pub(super) ssthresh: f64,
     pub(super) expiry: Instant,
     /// The retransmission timeout now in force.
     pub(super) timeout: Duration,
-    /// The segment whose round trip is being measured, and when it was sent.
-    pub(super) timed: Option<u32>,
+    sent: u64,
+    /// One past the last segment that the application has.
+    pub(super) end: u32,
+    /// The receiver's window in segments.
+    pub(super) window: u32,
+    /// How many segments may be unacknowledged, by both windows.
+    limit: u32,
+    pub(super) duplicates: u32,
+    /// When the timed segment was sent.
     timed_at: Instant,
     /// Segments known to have left the network during fast recovery.
     inflation: u32,
-    /// How many segments may be unacknowledged, by both windows.
-    limit: u32,
-    /// The receiver's window in segments.
-    pub(super) window: u32,
     /// A segment to send whatever the window says: a retransmission, or a new one by limited transmit.
     pub(super) urgent: Option<u32>,
-    /// One past the last segment that the application has.
-    pub(super) end: u32,
     /// What had been sent when the last recovery or timeout began.
     recover: u32,
     jitter: Instant,
-    sent: u64,
     /// Size of a full segment.
     packet: u16,
     variant: Variant,
@@ -69,6 +72,9 @@ pub struct TcpSender {
     counts_acks: bool,
     pub(super) rare: Box<Rare>,
 }
+
+/// In place of a segment's number: the round trip of none is being measured.
+pub(super) const UNTIMED: u32 = u32::MAX;
 
 /// What a sender touches once a round trip or less.
 #[derive(Clone, Debug)]
@@ -116,7 +122,7 @@ impl TcpSender {
             ssthresh: params.initial_ssthresh.unwrap_or(params.window).get() as f64,
             expiry: Instant::NEVER,
             timeout: rto.timeout(),
-            timed: None,
+            timed: UNTIMED,
             timed_at: Instant::ZERO,
             inflation: 0,
             limit: 0,
@@ -200,6 +206,48 @@ impl TcpSender {
         self.limit = self.allowed();
     }
 
+    /// Nothing keeps it from taking acknowledgements [in its stride](Self::stride): it has no losses to repair, all that it
+    /// sends is new, and its timer runs.
+    pub(crate) fn is_in_stride(&self) -> bool {
+        self.started
+            && self.expiry != Instant::NEVER
+            && self.next == self.highest
+            && (self.duplicates, self.inflation) == (0, 0)
+            && (self.recovering, self.urgent) == (None, None)
+            && self.release == Release::Always
+            && self.variant != Variant::TwoWindows
+            && !(self.handshake && self.acked == 0)
+    }
+
+    /// What [`on_ack`](Self::on_ack) and [`transmit`](Self::transmit) do of nearly every acknowledgement, while the sender
+    /// [`is_in_stride`](Self::is_in_stride): new data is acknowledged, but not all, and it is not the timed segment. Returns
+    /// the segments to put on the wire; `None`, and does nothing, for any other acknowledgement.
+    #[inline(always)]
+    pub(crate) fn stride(&mut self, expected: u32, now: Instant) -> Option<Range<u32>> {
+        debug_assert!(self.is_in_stride());
+        if expected <= self.acked || expected >= self.next || expected > self.timed {
+            return None;
+        }
+        let delivered = expected - self.acked;
+        self.acked = expected;
+        self.expiry = now + self.timeout;
+        if self.counts_acks {
+            self.grow_by_ack();
+        } else {
+            self.grow(delivered, now);
+        }
+        self.limit = (self.cwnd as u32).min(self.window);
+        let first = self.next;
+        let end = expected.saturating_add(self.limit).min(self.end).max(first);
+        if self.timed == UNTIMED && first < end {
+            self.timed = first;
+            self.timed_at = now;
+        }
+        self.sent += u64::from(end - first);
+        (self.next, self.highest) = (end, end);
+        Some(first..end)
+    }
+
     #[inline(always)]
     fn on_new_ack(&mut self, expected: u32, now: Instant) {
         if self.recovering.take().is_some() {
@@ -220,11 +268,17 @@ impl TcpSender {
         if opens {
             self.cwnd = self.rare.params.initial_window.get() as f64;
         } else if self.counts_acks {
-            let gain = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
-            self.cwnd = (self.cwnd + gain).min(f64::from(self.window));
+            self.grow_by_ack();
         } else {
             self.grow(delivered, now);
         }
+    }
+
+    /// Slow start and congestion avoidance of RFC 5681, section 3.1, by acknowledgements.
+    #[inline(always)]
+    fn grow_by_ack(&mut self) {
+        let gain = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+        self.cwnd = (self.cwnd + gain).min(f64::from(self.window));
     }
 
     /// Slow start up to the threshold, by segments (RFC 3465, without its limit L); what is left goes to congestion avoidance.
@@ -267,14 +321,14 @@ impl TcpSender {
     pub(super) fn advance(&mut self, expected: u32, now: Instant) {
         self.acked = expected;
         self.next = self.next.max(expected);
-        if self.timed.is_some_and(|sequence| expected > sequence) {
+        if expected > self.timed {
             self.sample(now);
         }
     }
 
     #[inline(never)]
     pub(super) fn sample(&mut self, now: Instant) {
-        self.timed = None;
+        self.timed = UNTIMED;
         let Rare { rto, statistics, .. } = &mut *self.rare;
         rto.sample(self.timed_at, now);
         self.timeout = rto.timeout();
@@ -310,7 +364,7 @@ impl TcpSender {
         self.inflation = 3;
         self.recover = self.highest;
         self.recovering = Some(Recovery { partial: false });
-        self.timed = None;
+        self.timed = UNTIMED;
         self.expiry = now + self.timeout;
         self.urgent = Some(self.acked);
     }
@@ -399,7 +453,7 @@ impl TcpSender {
         self.duplicates = 0;
         self.recovering = None;
         self.recover = self.highest;
-        self.timed = None;
+        self.timed = UNTIMED;
         self.rare.rto.back_off();
         self.timeout = self.rare.rto.timeout();
         self.expiry = now + self.timeout;
@@ -465,8 +519,8 @@ impl TcpSender {
         let again = sequence < self.highest;
         if !again {
             self.highest = sequence + 1;
-            if self.timed.is_none() {
-                self.timed = Some(sequence);
+            if self.timed == UNTIMED {
+                self.timed = sequence;
                 self.timed_at = now;
             }
         }
