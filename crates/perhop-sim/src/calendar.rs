@@ -123,7 +123,7 @@ impl<T: Timed> Default for Calendar<T> {
 
 /// Whether `one` comes strictly before `other`.
 #[inline]
-fn precedes<T: Timed>(one: &T, other: &T) -> bool {
+pub fn precedes<T: Timed>(one: &T, other: &T) -> bool {
     one.at() < other.at() || (one.at() == other.at() && one.rank() < other.rank())
 }
 

@@ -6,6 +6,7 @@
 
 use std::num::NonZeroU32;
 
+use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Duration, Instant};
 
 use crate::network::{AccessSpec, FlowSpec, Network};
@@ -54,35 +55,38 @@ impl Passage {
     }
 }
 
-/// The clear way of each flow that has one.
-pub(crate) fn clear_ways(network: &Network) -> Vec<Option<ClearWay>> {
-    let routes = |flow, answers| network.route_of(flow, answers).unwrap_or_default();
-    let routes: Vec<_> = network.flows.iter().map(|flow| (routes(flow, false), routes(flow, true))).collect();
-    let mut ways = vec![None; network.flows.len()];
-    for link in 0..network.links.len() {
-        let users = (0..routes.len()).filter(|&flow| {
-            let (data, answers) = &routes[flow];
-            data.contains(&link) || (answers.contains(&link) && network.flows[flow].transport.is_answered())
-        });
-        let users: Vec<usize> = users.collect();
-        let Some(&one) = users.first() else { continue };
-        let alike = |&flow: &usize| {
-            let (ours, theirs) = (&network.flows[flow], &network.flows[one]);
-            routes[flow].1 == [link]
-                && routes[flow].0.last() == routes[one].0.last()
-                && ours.egress == theirs.egress
-                && ours.transport.packet_sizes() == theirs.transport.packet_sizes()
-        };
-        let Some(&bottleneck) = routes[one].0.last() else { continue };
-        if users.iter().all(alike) {
-            let clear: Option<Vec<ClearWay>> =
-                users.iter().map(|&flow| clear_way(network, &network.flows[flow], bottleneck, link)).collect();
-            for (flow, way) in users.iter().zip(clear.unwrap_or_default()) {
-                ways[*flow] = Some(way);
-            }
-        }
-    }
-    ways
+/// A link back, and those whose ways over it are clear, each flow with its way, as soon as certain others are
+/// [open](crate::flow::Flow::is_open): the packet that opens a connection is smaller than its data, and so comes sooner.
+#[derive(Clone, Debug)]
+pub(crate) struct Clear {
+    pub(crate) link: usize,
+    pub(crate) ways: Vec<(usize, ClearWay)>,
+    pub(crate) opening: Vec<usize>,
+}
+
+/// Where ways are clear.
+pub(crate) fn clear_ways(network: &Network) -> Vec<Clear> {
+    let route = |flow, answers| network.route_of(flow, answers).unwrap_or_default();
+    let routes: Vec<_> = network.flows.iter().map(|flow| (route(flow, false), route(flow, true))).collect();
+    (0..network.links.len()).filter_map(|link| clear_ways_over(network, &routes, link)).collect()
+}
+
+fn clear_ways_over(network: &Network, routes: &[(Vec<usize>, Vec<usize>)], link: usize) -> Option<Clear> {
+    let users = network.flows.iter().zip(routes).enumerate().filter(|(_, (flow, (data, answers)))| {
+        data.contains(&link) || (flow.transport.is_answered() && answers.contains(&link))
+    });
+    let mut one = None;
+    let ways = users.map(|(number, (flow, (data, answers)))| {
+        let bottleneck = *data.last()?;
+        let kind = (bottleneck, &flow.egress, flow.transport.packet_sizes());
+        let alike = *one.get_or_insert(kind) == kind;
+        let way = (alike && *answers == [link]).then(|| clear_way(network, flow, bottleneck, link))??;
+        Some((number, way))
+    });
+    let ways: Vec<_> = ways.collect::<Option<_>>()?;
+    let numbers = ways.iter().map(|&(flow, _)| flow);
+    let opening = numbers.filter(|&flow| network.flows[flow].transport.opens()).collect();
+    (!ways.is_empty()).then_some(Clear { link, ways, opening })
 }
 
 /// The way of a flow from the end of `bottleneck` to its receiver and over `link` to its sender, if it is clear as long as
@@ -91,10 +95,13 @@ fn clear_way(network: &Network, flow: &FlowSpec, bottleneck: usize, link: usize)
     let (data, answer) = flow.transport.packet_sizes();
     let controlled = flow.path.is_some_and(|path| network.paths[path].control.is_some());
     let back = &network.links[link];
-    if controlled || back.queue.is_some() || !flow.transport.answers_at_once() || !flow.transport.is_of_one_size() {
+    let front = &network.links[bottleneck];
+    // What a connection opens with must have passed before its data.
+    let in_order = !flow.transport.opens() || matches!(front.queue, None | Some(SchedulerParams::Fifo(_)));
+    if controlled || back.queue.is_some() || !flow.transport.answers_at_once() || !in_order {
         return None;
     }
-    let apart = network.links[bottleneck].rate.time_of(Bytes::new(u64::from(data)));
+    let apart = front.rate.time_of(Bytes::new(u64::from(data)));
     let to_receiver = Passage::over_access(flow.egress.as_ref(), data)?;
     let passages = [
         to_receiver,

@@ -15,10 +15,10 @@ use perhop_core::{
     Bitrate, Color, Context, Duration, Environment, FlowId, Header, Instant, Rng, ServiceLevel,
 };
 
-use crate::calendar::Calendar;
 use crate::clear::ClearWay;
 use crate::control::{Channels, Post};
 use crate::events::{Event, EventQueue, SourceId};
+use crate::inbox::Inbox;
 use crate::network::{AccessSpec, FlowSpec, Marking, TransportSpec};
 use crate::outcome::FlowOutcome;
 use crate::packet::{ANSWER, Content, SimPacket};
@@ -140,7 +140,7 @@ pub(crate) struct SendingHost {
 
 /// What a host sends by: where its packets go first, and the ways of its marker's news and of its wake-ups.
 pub(crate) struct Way<'a> {
-    pub(crate) first: &'a mut Calendar<SimPacket>,
+    pub(crate) first: &'a mut Inbox<SimPacket>,
     pub(crate) channels: &'a mut Channels,
     pub(crate) events: &'a mut EventQueue,
 }
@@ -285,6 +285,11 @@ impl Flow {
         }
     }
 
+    /// Its connection is open, and nothing that it was opened with is still on its way if links keep packets in order.
+    pub(crate) fn is_open(&self) -> bool {
+        self.sender.acknowledged() > 0
+    }
+
     /// The control of its path, and its place there.
     pub(crate) fn watched(&self) -> Option<(usize, usize)> {
         self.rare.watched
@@ -316,7 +321,7 @@ impl Flow {
     /// [`acknowledge`](Self::acknowledge) does of nearly every one, in a few steps. Returns false, having done nothing, if it
     /// cannot.
     #[inline(always)]
-    pub(crate) fn stride(&mut self, expected: u32, at: Instant, first: &mut Calendar<SimPacket>) -> bool {
+    pub(crate) fn stride(&mut self, expected: u32, at: Instant, first: &mut Inbox<SimPacket>) -> bool {
         if at >= self.sending.stride_until {
             return false;
         }
@@ -656,7 +661,7 @@ impl SendingHost {
 
     /// Sends full segments, marked, over the host's wire, for a sender to which it makes no difference how they are marked.
     #[inline(always)]
-    fn send_all(&mut self, segments: Range<u32>, now: Instant, first: &mut Calendar<SimPacket>) {
+    fn send_all(&mut self, segments: Range<u32>, now: Instant, first: &mut Inbox<SimPacket>) {
         for sequence in segments {
             let mut packet = self.template.numbered(sequence);
             match (self.marking, &mut self.marker) {

@@ -17,6 +17,7 @@ mod clear;
 mod control;
 mod events;
 mod flow;
+mod inbox;
 mod link;
 mod network;
 mod outcome;

@@ -191,9 +191,9 @@ impl TransportSpec {
         }
     }
 
-    /// All its packets of data are of one size.
-    pub(crate) fn is_of_one_size(&self) -> bool {
-        !matches!(self, Self::Tcp(TcpParams { handshake: true, .. }))
+    /// It opens its connection with a packet that carries no data.
+    pub(crate) fn opens(&self) -> bool {
+        matches!(self, Self::Tcp(TcpParams { handshake: true, .. }))
     }
 
     /// The sizes of its data and of its answers on the wire, in bytes; 0 if there are no answers.

@@ -13,11 +13,11 @@ use perhop_core::measure::LinkOutcome;
 use perhop_core::meter::AnyMeter;
 use perhop_core::{Bitrate, Bytes, Duration, Environment, Imbalance, Instant, Rng};
 
-use crate::calendar::Calendar;
-use crate::clear::clear_ways;
+use crate::clear::{Clear, clear_ways};
 use crate::control::{Channels, Hearer, Post};
 use crate::events::{Event, EventQueue, SourceId};
 use crate::flow::{Flow, NO_LINK, Route};
+use crate::inbox::Inbox;
 use crate::link::Link;
 use crate::network::{LinkSpec, Marking, Network, NoRoute, SharedMeter, TransportSpec};
 use crate::outcome::Outcome;
@@ -40,6 +40,9 @@ pub struct Simulation {
     observed: Vec<Observed>,
     /// For each window control, the channels to the queues of its path.
     queues: Vec<Vec<usize>>,
+    /// Ways that are clear as soon as connections are open, and when that is looked at next, by the number of what was handled.
+    clear: Vec<Clear>,
+    clear_up_at: u64,
 }
 
 /// A link whose queue is ruled: its number, name and rate.
@@ -65,15 +68,10 @@ impl Simulation {
     /// A flow's endpoints are not connected, or not by its path.
     pub fn with_service(network: &Network, seed: u64, service: Service) -> Result<Self, NoRoute> {
         let looks = Looks::new(network);
-        let (mut flows, steps) = flows_of(network, seed, &looks)?;
+        let (flows, steps) = flows_of(network, seed, &looks)?;
         let lookahead = lookahead(network, &flows);
         // What takes no time at all cannot be done ahead of its time without changing the order of what comes at that time.
         let service = if lookahead.is_zero() { Service::ByEvent } else { service };
-        if service == Service::OnDemand {
-            for (flow, way) in flows.iter_mut().zip(clear_ways(network)) {
-                flow.receiving.clear = way;
-            }
-        }
         let mut observed = Vec::new();
         let links = network.links.iter().enumerate().map(|(number, spec)| match spec.queue.clone() {
             None => Link::open(spec.rate, spec.delay),
@@ -103,8 +101,8 @@ impl Simulation {
             },
             traffic: Traffic {
                 events: EventQueue::default(),
-                inboxes: network.links.iter().map(|link| Calendar::expecting(gap(link, &flows))).collect(),
-                arrivals: Calendar::default(),
+                inboxes: network.links.iter().map(|link| Inbox::expecting(gap(link, &flows))).collect(),
+                arrivals: Inbox::default(),
                 channels: Channels::new(flows.len()),
                 flows,
                 steps,
@@ -130,6 +128,11 @@ impl Simulation {
             hops: 0,
             observed,
             queues: Vec::new(),
+            clear: match service {
+                Service::OnDemand => clear_ways(network),
+                Service::ByEvent => Vec::new(),
+            },
+            clear_up_at: 0,
         };
         // All channels stand before the first event: their number is part of the sources' numbers.
         simulation.add_news(network);
@@ -193,6 +196,9 @@ impl Simulation {
             let bound = host.map_or(turn, |host| host.min(turn));
             if head < bound {
                 self.run_links(bound);
+                if self.handled >= self.clear_up_at {
+                    self.clear_up();
+                }
             } else if host == Some(bound) && event.is_none_or(|event| bound <= event.at) {
                 let packet = self.traffic.arrivals.pop(limit).expect("it was seen");
                 self.handled += 1;
@@ -212,7 +218,7 @@ impl Simulation {
     /// Nothing comes to a link, and none is to be served, before this.
     #[inline]
     fn head(&self) -> Instant {
-        let next = |(link, inbox): (&Link, &Calendar<SimPacket>)| inbox.next().min(link.next_serve());
+        let next = |(link, inbox): (&Link, &Inbox<SimPacket>)| inbox.next().min(link.next_serve());
         self.links.iter().zip(&self.traffic.inboxes).map(next).fold(Instant::NEVER, Instant::min)
     }
 
@@ -223,6 +229,25 @@ impl Simulation {
             self.handled += handled;
             self.hops += came;
         }
+    }
+
+    /// Takes ways that are clear by now.
+    #[cold]
+    fn clear_up(&mut self) {
+        let beyond = self.end + Duration::from_nanos(1);
+        let flows = &self.traffic.flows;
+        let is_clear = |clear: &mut Clear| clear.opening.iter().all(|&flow| flows[flow].is_open());
+        let clear: Vec<Clear> = self.clear.extract_if(.., is_clear).collect();
+        for Clear { link, ways, .. } in clear {
+            // What is on its way there already comes before all that will.
+            let (handled, came) = self.links[link].run(link, beyond, &mut self.traffic);
+            self.handled += handled;
+            self.hops += came;
+            for (flow, way) in ways {
+                self.traffic.flows[flow].receiving.clear = Some(way);
+            }
+        }
+        self.clear_up_at = if self.clear.is_empty() { u64::MAX } else { self.handled + CLEAR_UP_AFTER };
     }
 
     /// Handles everything of the run.
@@ -355,6 +380,9 @@ impl Simulation {
         Ok(Outcome { events: self.handled + came_round, hops: self.hops + came_round, flows, links, series })
     }
 }
+
+/// How much is handled before it is looked again whether ways are clear.
+const CLEAR_UP_AFTER: u64 = 4096;
 
 /// Looks ahead by no more than this where links must keep step with each other.
 const STEP_BY_STEP: Duration = Duration::from_nanos(1);

@@ -6,10 +6,10 @@ use perhop_core::control::Steering;
 use perhop_core::meter::AnyMeter;
 use perhop_core::{Instant, Rng};
 
-use crate::calendar::Calendar;
 use crate::control::{Channels, Post};
 use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, Way};
+use crate::inbox::Inbox;
 use crate::packet::{Content, SimPacket};
 use crate::probe::{Looks, Series};
 
@@ -48,9 +48,9 @@ pub(crate) struct Traffic {
     /// What happens besides the arrival of packets.
     pub(crate) events: EventQueue,
     /// For each link, packets on their way to its queue.
-    pub(crate) inboxes: Vec<Calendar<SimPacket>>,
+    pub(crate) inboxes: Vec<Inbox<SimPacket>>,
     /// Packets on their way to a step of their route that has to wait for its time.
-    pub(crate) arrivals: Calendar<SimPacket>,
+    pub(crate) arrivals: Inbox<SimPacket>,
     pub(crate) flows: Vec<Flow>,
     /// All routes, end to end.
     pub(crate) steps: Vec<Step>,
@@ -294,7 +294,7 @@ fn receive(
     flow: &mut Flow,
     content: Content,
     at: Instant,
-    (inboxes, arrivals): (&mut [Calendar<SimPacket>], &mut Calendar<SimPacket>),
+    (inboxes, arrivals): (&mut [Inbox<SimPacket>], &mut Inbox<SimPacket>),
     looking: (&Looks, &mut Series),
 ) -> bool {
     let answer = flow.receive(content, at, looking);
@@ -307,9 +307,9 @@ fn receive(
 /// Where what a host sends goes first.
 #[inline(always)]
 fn first<'a>(
-    inboxes: &'a mut [Calendar<SimPacket>],
-    arrivals: &'a mut Calendar<SimPacket>,
+    inboxes: &'a mut [Inbox<SimPacket>],
+    arrivals: &'a mut Inbox<SimPacket>,
     link: u32,
-) -> &'a mut Calendar<SimPacket> {
+) -> &'a mut Inbox<SimPacket> {
     inboxes.get_mut(link as usize).unwrap_or(arrivals)
 }

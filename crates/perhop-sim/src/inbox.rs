@@ -1,0 +1,361 @@
+//! What comes to a link, in order: a lane for what is added in order, and a calendar for the rest.
+//!
+//! Where delays are alike, packets come to a link nearly in the order in which they are put on their way: one that overtakes
+//! only a few others is moved to its place in the lane, and nothing needs to be sorted. Where delays differ, that fails too
+//! often, and the lane is shut for a while.
+
+#![expect(clippy::inline_always, reason = "each packet comes through here twice")]
+
+use std::ops::Range;
+
+use perhop_core::{Duration, Instant};
+
+use crate::calendar::{Calendar, Timed, precedes};
+
+/// An entry that would overtake more than this many in the lane is left to the calendar.
+const OVERTAKES: usize = 8;
+/// No more than this is lent at once, so that it stays in the processor's first cache while work is done on it in stages.
+const LENT: usize = 64;
+/// Strays between two reviews of the lane, and how many entries should come through it meanwhile, these included.
+const STRAYS: u64 = 256;
+const WORTH: u64 = 4 * STRAYS;
+/// Times that the calendar lends while the lane is shut, before that is tried again: at first; twice as often each time.
+const SHUT: u64 = 4096;
+
+/// Pending entries, in the order of (time, rank, addition): see [`Calendar`].
+#[derive(Clone, Debug)]
+pub struct Inbox<T> {
+    /// Entries in order; those before `taken` are past.
+    lane: Vec<T>,
+    taken: usize,
+    /// When the last of the lane comes; [`Instant::NEVER`] while the lane is shut.
+    newest: Instant,
+    /// Those that came too late for the lane. On equal terms with one of the lane, they were added later: who once was too
+    /// late at a time still is.
+    strays: Calendar<T>,
+    /// When the last of those comes that went there because the lane was shut.
+    latest: Instant,
+    /// The lane's entries are lent; those in it were added since, and come after them.
+    lent: bool,
+    /// What was added since, and may come before some of those that are lent.
+    unplaced: Vec<T>,
+    /// What serves as lane while that is lent.
+    spare: Vec<T>,
+    /// Since the last review: entries that went to the calendar, and that came through the lane.
+    strayed: u64,
+    passed: u64,
+    /// How often the calendar still lends before the lane is opened again, and how often it will have to next time.
+    shut_for: u64,
+    next_shut: u64,
+}
+
+impl<T: Timed> Default for Inbox<T> {
+    fn default() -> Self {
+        Self::around(Calendar::default())
+    }
+}
+
+impl<T: Timed> Inbox<T> {
+    /// An empty one that expects two entries to be about so far apart.
+    pub fn expecting(gap: Duration) -> Self {
+        Self::around(Calendar::expecting(gap))
+    }
+
+    fn around(strays: Calendar<T>) -> Self {
+        Self {
+            lane: Vec::new(),
+            taken: 0,
+            newest: Instant::ZERO,
+            strays,
+            latest: Instant::ZERO,
+            lent: false,
+            unplaced: Vec::new(),
+            spare: Vec::new(),
+            strayed: 0,
+            passed: 0,
+            shut_for: 0,
+            next_shut: SHUT,
+        }
+    }
+
+    /// Adds an entry. It must not lie before the last one taken.
+    #[inline(always)]
+    pub fn push(&mut self, entry: T) {
+        if entry.at() > self.newest && self.lane.len() < self.lane.capacity() {
+            self.newest = entry.at();
+            self.lane.push(entry);
+        } else if self.newest == Instant::NEVER {
+            self.latest = self.latest.max(entry.at());
+            self.strays.push(entry);
+        } else {
+            self.push_otherwise(entry);
+        }
+    }
+
+    /// Into a lane that is full, before others there, or into the calendar.
+    #[inline(never)]
+    fn push_otherwise(&mut self, entry: T) {
+        if self.lane.len() == self.lane.capacity() {
+            self.make_room();
+        }
+        let pending = &self.lane[self.taken..];
+        let behind =
+            pending.iter().rev().take(OVERTAKES + 1).take_while(|other| precedes(&entry, other)).count();
+        if self.lent && behind == pending.len() {
+            self.unplaced.push(entry);
+        } else if behind <= OVERTAKES && entry.at() > self.latest {
+            self.lane.insert(self.lane.len() - behind, entry);
+            self.newest = self.newest.max(entry.at());
+        } else {
+            self.strays.push(entry);
+            self.strayed += 1;
+            if self.strayed == STRAYS {
+                self.review();
+            }
+        }
+    }
+
+    /// Makes room at the end of the lane, at the cost of what is past or of more memory.
+    fn make_room(&mut self) {
+        if self.taken > self.lane.len() / 2 {
+            self.lane.drain(..self.taken);
+            self.taken = 0;
+        } else {
+            self.lane.reserve(LENT);
+        }
+    }
+
+    /// Shuts the lane if too little comes through it.
+    #[cold]
+    fn review(&mut self) {
+        if self.passed < WORTH {
+            self.newest = Instant::NEVER;
+            self.shut_for = self.next_shut;
+            self.next_shut *= 2;
+        }
+        (self.strayed, self.passed) = (0, 0);
+    }
+
+    /// No entry comes before this; [`Instant::NEVER`] if there is none.
+    #[inline]
+    pub fn next(&self) -> Instant {
+        let strays = self.strays.next();
+        self.lane.get(self.taken).map_or(strays, |entry| entry.at().min(strays))
+    }
+
+    /// Takes the next entry if it comes before `bound`.
+    #[inline]
+    pub fn pop(&mut self, bound: Instant) -> Option<T> {
+        let Some(&first) = self.lane.get(self.taken) else {
+            self.count_down();
+            return self.strays.pop(bound);
+        };
+        match self.strays.peek(bound) {
+            Some(stray) if precedes(stray, &first) => self.strays.pop(bound),
+            _ if first.at() >= bound => None,
+            _ => {
+                self.taken += 1;
+                self.passed += 1;
+                Some(first)
+            }
+        }
+    }
+
+    /// The next entry if it comes before `bound`. What is added from here on should not come before `bound` either.
+    #[inline]
+    pub fn peek(&mut self, bound: Instant) -> Option<&T> {
+        match (self.lane.get(self.taken), self.strays.peek(bound)) {
+            (Some(first), Some(stray)) if precedes(stray, first) => Some(stray),
+            (Some(first), _) => (first.at() < bound).then_some(first),
+            (None, stray) => stray,
+        }
+    }
+
+    /// The lane is empty: it may be opened again.
+    #[inline]
+    fn count_down(&mut self) {
+        if self.shut_for > 0 {
+            self.shut_for -= 1;
+            if self.shut_for == 0 {
+                self.newest = self.latest;
+            }
+        }
+    }
+
+    /// Lends some entries that come next and before `bound`: how many are past, and how many are not to be taken beyond. Hand
+    /// them back with [`give_back`](Self::give_back) before anything but [`push`](Self::push) is asked.
+    #[inline]
+    pub fn lend(&mut self, bound: Instant) -> Option<(Vec<T>, Range<usize>)> {
+        if self.taken == self.lane.len() {
+            self.count_down();
+            return self.strays.lend(bound);
+        }
+        let mut bound = bound;
+        if self.strays.next() < bound {
+            bound = self.fetch(bound);
+        }
+        let pending = &self.lane[self.taken..];
+        let pending = &pending[..pending.len().min(LENT)];
+        let ready = match pending.last() {
+            Some(last) if last.at() < bound => pending.len(),
+            _ => pending.partition_point(|entry| entry.at() < bound),
+        };
+        if ready == 0 {
+            return None;
+        }
+        self.lent = true;
+        self.passed += ready as u64;
+        let begin = std::mem::take(&mut self.taken);
+        let spare = std::mem::take(&mut self.spare);
+        Some((std::mem::replace(&mut self.lane, spare), begin..begin + ready))
+    }
+
+    /// Puts strays that come before `bound` in their place in the lane, as far as that may be lent at once; says up to when that
+    /// is all there is.
+    #[inline(never)]
+    fn fetch(&mut self, bound: Instant) -> Instant {
+        let bound = self.lane.get(self.taken + LENT).map_or(bound, |entry| entry.at().min(bound));
+        while let Some(stray) = self.strays.pop(bound) {
+            if self.taken == 0 {
+                let first = self.lane[0];
+                self.lane.splice(0..0, std::iter::repeat_n(first, LENT));
+                self.taken = LENT;
+            }
+            // Those before it move down by one.
+            let mut place = self.taken;
+            while place < self.lane.len() && !precedes(&stray, &self.lane[place]) {
+                self.lane[place - 1] = self.lane[place];
+                place += 1;
+            }
+            self.lane[place - 1] = stray;
+            self.taken -= 1;
+        }
+        bound
+    }
+
+    /// Takes back what was lent, of which the first `taken` are past.
+    #[inline]
+    pub fn give_back(&mut self, entries: Vec<T>, taken: usize) {
+        if !self.lent {
+            return self.strays.give_back(entries, taken);
+        }
+        self.lent = false;
+        let mut added = std::mem::replace(&mut self.lane, entries);
+        self.taken = taken;
+        if self.lane.capacity() - self.lane.len() < added.len() {
+            self.make_room();
+        }
+        self.lane.extend_from_slice(&added);
+        added.clear();
+        self.spare = added;
+        for entry in std::mem::take(&mut self.unplaced) {
+            self.push_otherwise(entry);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// Ordered as an inbox orders them: by time, then rank, then addition.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    struct Entry {
+        at: Instant,
+        rank: u32,
+        added: u32,
+    }
+
+    impl Timed for Entry {
+        fn at(&self) -> Instant {
+            self.at
+        }
+        fn rank(&self) -> u64 {
+            self.rank.into()
+        }
+    }
+
+    /// Adds `gaps` after whatever was taken last, over and over, and takes what comes, one by one or lent, some of it added
+    /// while others are lent; compares with a sorted set.
+    fn agrees_with_a_sorted_set(gaps: &[(u64, u32)], taking: &[u64]) {
+        let (mut inbox, mut set) = (Inbox::expecting(Duration::from_nanos(1000)), BTreeSet::new());
+        let mut gaps = gaps.iter().cycle();
+        let mut added = 0;
+        let mut add = |inbox: &mut Inbox<Entry>, set: &mut BTreeSet<Entry>, now: u64| {
+            let &(gap, rank) = gaps.next().unwrap();
+            let entry = Entry { at: Instant::from_nanos(now + gap), rank, added };
+            added += 1;
+            inbox.push(entry);
+            set.insert(entry);
+        };
+        let mut now = 0;
+        for &taken in taking.iter().cycle().take(3000) {
+            (0..4).for_each(|_| add(&mut inbox, &mut set, now));
+            let first = set.first().map_or(Instant::NEVER, |entry| entry.at);
+            assert!(inbox.next() <= first);
+            let bound = Instant::from_nanos(first.as_nanos() + taken);
+            if taken % 2 == 0 {
+                assert_eq!(inbox.peek(bound).copied(), set.first().copied().filter(|entry| entry.at < bound));
+                if let Some(entry) = inbox.pop(bound) {
+                    assert_eq!(Some(entry), set.pop_first());
+                    now = entry.at.as_nanos();
+                }
+                continue;
+            }
+            while let Some((entries, ready)) = inbox.lend(bound) {
+                for entry in &entries[ready.clone()] {
+                    assert_eq!(Some(*entry), set.pop_first());
+                    assert!(entry.at < bound);
+                }
+                now = bound.as_nanos();
+                add(&mut inbox, &mut set, now);
+                inbox.give_back(entries, ready.end);
+            }
+            assert!(set.first().is_none_or(|entry| entry.at >= bound));
+        }
+        assert!(std::iter::from_fn(|| inbox.pop(Instant::NEVER)).eq(set));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn in_order_or_nearly(
+            gaps in prop::collection::vec((1_000_000_u64..1_000_400, 0_u32..4), 1..40),
+            taking in prop::collection::vec(0_u64..4000, 1..20),
+        ) {
+            agrees_with_a_sorted_set(&gaps, &taking);
+        }
+
+        #[test]
+        fn any_mix_of_near_and_far(
+            gaps in prop::collection::vec((prop_oneof![0_u64..4, 0_u64..2000, 0_u64..900_000], 0_u32..4), 1..40),
+            taking in prop::collection::vec(0_u64..4000, 1..20),
+        ) {
+            agrees_with_a_sorted_set(&gaps, &taking);
+        }
+    }
+
+    #[test]
+    fn the_lane_is_shut_where_order_is_rare_and_opened_again() {
+        let mut inbox = Inbox::expecting(Duration::from_nanos(1000));
+        let mut run = |inbox: &mut Inbox<Entry>, begin: u64, steps: u64, spread: u64| {
+            for step in 0..steps {
+                let at = Instant::from_nanos(begin + 1000 * step + step * 7919 % (spread + 1));
+                inbox.push(Entry { at, rank: 0, added: 0 });
+                inbox.pop(Instant::from_nanos(begin + 1000 * step));
+            }
+            let left = std::iter::from_fn(|| inbox.pop(Instant::NEVER)).collect::<Vec<_>>();
+            assert!(left.is_sorted());
+            begin + 1000 * steps + spread
+        };
+        let now = run(&mut inbox, 1, 10_000, 0);
+        assert_eq!((inbox.newest != Instant::NEVER, inbox.strayed), (true, 0));
+        let now = run(&mut inbox, now, 10_000, 100_000);
+        assert_eq!(inbox.newest, Instant::NEVER);
+        run(&mut inbox, now, 2 * SHUT, 0);
+        assert!(inbox.newest != Instant::NEVER);
+    }
+}
