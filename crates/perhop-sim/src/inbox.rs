@@ -210,27 +210,31 @@ impl<T: Timed> Inbox<T> {
         Some((std::mem::replace(&mut self.lane, spare), begin..begin + ready))
     }
 
-    /// Puts strays that come before `bound` in their place in the lane, as far as that may be lent at once; says up to when that
-    /// is all there is.
+    /// Puts the strays of one bucket that come before `bound` in their places in the lane; no others come before what it returns,
+    /// or the bound.
     #[inline(never)]
     fn fetch(&mut self, bound: Instant) -> Instant {
-        let bound = self.lane.get(self.taken + LENT).map_or(bound, |entry| entry.at().min(bound));
-        while let Some(stray) = self.strays.pop(bound) {
-            if self.taken == 0 {
-                let first = self.lane[0];
-                self.lane.splice(0..0, std::iter::repeat_n(first, LENT));
-                self.taken = LENT;
+        if let Some((strays, ready)) = self.strays.lend(bound) {
+            let missing = ready.len().saturating_sub(self.taken);
+            if missing > 0 {
+                let any = self.lane[self.taken];
+                self.lane.splice(0..0, std::iter::repeat_n(any, missing));
+                self.taken += missing;
             }
-            // Those before it move down by one.
-            let mut place = self.taken;
-            while place < self.lane.len() && !precedes(&stray, &self.lane[place]) {
-                self.lane[place - 1] = self.lane[place];
-                place += 1;
+            // Those of the lane that come before them move up.
+            let (mut from, mut to) = (self.taken, self.taken - ready.len());
+            self.taken = to;
+            for stray in &strays[ready.clone()] {
+                while from < self.lane.len() && !precedes(stray, &self.lane[from]) {
+                    self.lane[to] = self.lane[from];
+                    (from, to) = (from + 1, to + 1);
+                }
+                self.lane[to] = *stray;
+                to += 1;
             }
-            self.lane[place - 1] = stray;
-            self.taken -= 1;
+            self.strays.give_back(strays, ready.end);
         }
-        bound
+        self.strays.next().min(bound)
     }
 
     /// Takes back what was lent, of which the first `taken` are past.
