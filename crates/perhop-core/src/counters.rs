@@ -72,6 +72,12 @@ impl Counters {
         self.sent[color.index()] += 1;
     }
 
+    /// Counts a departure, if it is one, without a branch.
+    #[inline]
+    pub fn send_if(&mut self, goes: bool, color: Color) {
+        self.sent[color.index()] += u64::from(goes);
+    }
+
     /// Counts a drop.
     #[inline]
     pub fn drop(&mut self, color: Color, reason: Reason) {

@@ -28,6 +28,13 @@ impl Occupancy {
         self.bytes[color.index()] -= u64::from(size);
     }
 
+    /// Counts a packet out, if it goes, without a branch.
+    #[inline]
+    pub fn remove_if(&mut self, goes: bool, color: Color, size: u16) {
+        self.packets[color.index()] -= u32::from(goes);
+        self.bytes[color.index()] -= u64::from(goes) * u64::from(size);
+    }
+
     /// Packets waiting.
     #[inline]
     pub fn packets(&self) -> u64 {

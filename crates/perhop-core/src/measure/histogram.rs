@@ -67,9 +67,11 @@ fn bin(delay: Duration) -> usize {
     if units < BINS_PER_OCTAVE {
         return units as usize;
     }
-    let octave = units.ilog2() - BINS_PER_OCTAVE.ilog2();
-    let within = (units >> octave) - BINS_PER_OCTAVE;
-    (((u64::from(octave) + 1) * BINS_PER_OCTAVE + within) as usize).min(BINS - 1)
+    // A double's exponent counts octaves, and the first five bits behind it are the place within one.
+    let [octaves, within] = [BINS_PER_OCTAVE.ilog2(), f64::MANTISSA_DIGITS - 1];
+    let first = (f64::from(1 << octaves).to_bits() >> (within - octaves)) - BINS_PER_OCTAVE;
+    let bin = ((units as f64).to_bits() >> (within - octaves)) - first;
+    (bin as usize).min(BINS - 1)
 }
 
 fn lower_edge(bin: usize) -> Duration {
