@@ -33,6 +33,8 @@ const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 16..=36;
 /// Buckets opened between two reviews, unless they hold far too much: at first, and at most. Each change doubles it, so
 /// that changes cost little.
 const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
+/// Of buckets sorted by ranks, one in so many is asked how many of its entries came late.
+const LATE_BY_SAMPLE: u64 = 8;
 /// What has room for more entries than this is not kept for other buckets: they would not fill it.
 const ROOMY: usize = 128;
 /// Up to this many entries are sorted by insertion, or by their ranks.
@@ -223,6 +225,13 @@ impl<T: Timed> Calendar<T> {
         }
     }
 
+    /// When the last of all entries comes, in time that grows with their number; [`Instant::ZERO`] if there is none.
+    pub fn latest(&self) -> Instant {
+        let current = self.current.get(self.taken..).unwrap_or_default();
+        let near = self.wheel.iter().flatten().chain(current).map(T::at);
+        near.chain(self.far.iter().map(|far| far.entry.at())).max().unwrap_or(Instant::ZERO)
+    }
+
     /// Takes the next entry if it comes before `bound`.
     #[inline]
     pub fn pop(&mut self, bound: Instant) -> Option<T> {
@@ -306,7 +315,9 @@ impl<T: Timed> Calendar<T> {
             self.keep(spare);
             self.late += sort(&mut self.current);
         }
-        prefetch(&self.wheel[self.bucket(number + 1)]);
+        // The processor goes on by itself.
+        let next = &self.wheel[self.bucket(number + 1)];
+        prefetch(&next[..next.len().min(4)]);
         self.opened += 1;
         true
     }
@@ -343,7 +354,10 @@ impl<T: Timed> Calendar<T> {
         if self.current.windows(2).any(|pair| pair[0].at() >= pair[1].at()) {
             sort(&mut self.current);
         }
-        self.late += order.windows(2).map(|pair| u64::from(pair[1] < pair[0])).sum::<u64>();
+        if self.opened.is_multiple_of(LATE_BY_SAMPLE) {
+            self.late +=
+                LATE_BY_SAMPLE * order.windows(2).map(|pair| u64::from(pair[1] < pair[0])).sum::<u64>();
+        }
         self.keep(entries);
     }
 

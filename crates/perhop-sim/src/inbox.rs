@@ -33,7 +33,7 @@ pub struct Inbox<T> {
     /// Those that came too late for the lane. On equal terms with one of the lane, they were added later: who once was too
     /// late at a time still is.
     strays: Calendar<T>,
-    /// When the last of those comes that went there because the lane was shut.
+    /// When the last of those comes that were there when the lane was opened again: it takes only what comes later.
     latest: Instant,
     /// The lane's entries are lent; those in it were added since, and come after them.
     lent: bool,
@@ -85,7 +85,6 @@ impl<T: Timed> Inbox<T> {
             self.newest = entry.at();
             self.lane.push(entry);
         } else if self.newest == Instant::NEVER {
-            self.latest = self.latest.max(entry.at());
             self.strays.push(entry);
         } else {
             self.push_otherwise(entry);
@@ -177,6 +176,7 @@ impl<T: Timed> Inbox<T> {
         if self.shut_for > 0 {
             self.shut_for -= 1;
             if self.shut_for == 0 {
+                self.latest = self.strays.latest();
                 self.newest = self.latest;
             }
         }
