@@ -10,7 +10,7 @@ mod common;
 
 use std::time::Instant;
 
-use common::{aqm, table1};
+use common::{aqm, table1, tcp};
 use perhop_core::{Bitrate, Duration};
 use perhop_sim::{Network, Simulation};
 
@@ -18,7 +18,7 @@ fn network(flows: u64, seconds: u64, spread: bool) -> Network {
     let times = flows / 40;
     let set = |min: u64, max: u64, p: f64| format!("{}/{}/{p}", min * times, max * times);
     let rio = format!(
-        r#"{{"in": "{}", "total": "{}", "limit": "{}p"}}"#,
+        r#"{{"in": "{}", "total": "{}", "limit": "{}p", "averages": "own-class"}}"#,
         set(390, 694, 0.02),
         set(347, 694, 0.05),
         868 * times
@@ -29,6 +29,7 @@ fn network(flows: u64, seconds: u64, spread: bool) -> Network {
         .map(|n| {
             let mut flow = base[n as usize % 40].clone();
             flow.name = n.to_string();
+            flow.transport = tcp(r#"{"tcp": "newreno", "packet": "576B", "handshake": true}"#);
             let access = flow.access.as_mut().expect("hosts have a link");
             access.rate = Bitrate::from_bps(100_000_000).expect("above zero");
             if spread {

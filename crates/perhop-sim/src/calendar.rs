@@ -64,8 +64,8 @@ pub struct Calendar<T> {
     /// Memory for buckets. A bucket has some only while it holds something, and takes what was in use last: so the wheel
     /// needs no more than what is pending, and finds it in the cache.
     spare: Vec<Vec<T>>,
-    /// One bit a bucket: it holds something.
-    filled: Vec<u64>,
+    /// The buckets that hold something.
+    filled: BitSet,
     far: BinaryHeap<Far<T>>,
     /// Entries that went to the heap so far: the order of addition there.
     sent_far: u64,
@@ -123,6 +123,57 @@ impl<T: Timed> Default for Calendar<T> {
     }
 }
 
+/// A set of numbers below 2¹⁶.
+#[derive(Clone, Debug)]
+struct BitSet {
+    words: Vec<u64>,
+    /// One bit for each word that is not zero.
+    summary: [u64; 16],
+}
+
+impl BitSet {
+    /// An empty set for numbers below `end`.
+    fn below(end: usize) -> Self {
+        Self { words: vec![0; end.div_ceil(64)], summary: [0; 16] }
+    }
+
+    fn insert(&mut self, number: usize) {
+        let word = number / 64;
+        self.words[word] |= 1 << (number % 64);
+        self.summary[word / 64] |= 1 << (word % 64);
+    }
+
+    fn remove(&mut self, number: usize) {
+        let word = number / 64;
+        self.words[word] &= !(1 << (number % 64));
+        if self.words[word] == 0 {
+            self.summary[word / 64] &= !(1 << (word % 64));
+        }
+    }
+
+    /// The first of its numbers from `begin` on.
+    #[inline]
+    fn first_from(&self, begin: usize) -> Option<usize> {
+        let mut word = begin / 64;
+        let mut bits = self.words[word] & u64::MAX << (begin % 64);
+        if bits == 0 {
+            word = self.first_word_from(word + 1)?;
+            bits = self.words[word];
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
+
+    /// The first word from this on that is not zero.
+    fn first_word_from(&self, begin: usize) -> Option<usize> {
+        let (first, bit) = (begin / 64, begin % 64);
+        (first..self.summary.len()).find_map(|place| {
+            let mask = if place == first { u64::MAX << bit } else { u64::MAX };
+            let bits = self.summary[place] & mask;
+            (bits != 0).then(|| place * 64 + bits.trailing_zeros() as usize)
+        })
+    }
+}
+
 /// Whether `one` comes strictly before `other`.
 #[inline]
 pub fn precedes<T: Timed>(one: &T, other: &T) -> bool {
@@ -143,7 +194,7 @@ impl<T: Timed> Calendar<T> {
             shift,
             wheel: (0..1 << size).map(|_| Vec::new()).collect(),
             spare: Vec::new(),
-            filled: vec![0; (1 << size) / 64],
+            filled: BitSet::below(1 << size),
             far: BinaryHeap::new(),
             sent_far: 0,
             sent_far_before: 0,
@@ -186,7 +237,7 @@ impl<T: Timed> Calendar<T> {
     #[inline(never)]
     fn push_to_full(&mut self, bucket: usize, entry: T) {
         if self.wheel[bucket].capacity() == 0 {
-            self.filled[bucket / 64] |= 1 << (bucket % 64);
+            self.filled.insert(bucket);
             if let Some(spare) = self.spare.pop() {
                 self.wheel[bucket] = spare;
             }
@@ -306,7 +357,7 @@ impl<T: Timed> Calendar<T> {
             self.fetch();
         }
         let bucket = self.bucket(number);
-        self.filled[bucket / 64] &= !(1 << (bucket % 64));
+        self.filled.remove(bucket);
         let entries = std::mem::take(&mut self.wheel[bucket]);
         if self.disorder && entries.len() <= SHORT {
             self.fill_by_ranks(entries);
@@ -377,7 +428,7 @@ impl<T: Timed> Calendar<T> {
             }
             let bucket = self.bucket(number);
             self.wheel[bucket].insert(fetched, entry);
-            self.filled[bucket / 64] |= 1 << (bucket % 64);
+            self.filled.insert(bucket);
             fetched += 1;
         }
     }
@@ -386,23 +437,9 @@ impl<T: Timed> Calendar<T> {
     #[inline]
     fn next_filled(&self) -> Option<u64> {
         let begin = self.bucket(self.number + 1);
-        let (first_word, bit) = (begin / 64, begin % 64);
-        let words = self.filled.len();
-        for step in 0..=words {
-            let word = (first_word + step) % words;
-            let mut bits = self.filled[word];
-            if step == 0 {
-                bits &= u64::MAX << bit;
-            } else if step == words {
-                bits &= !(u64::MAX << bit);
-            }
-            if bits != 0 {
-                let bucket = word * 64 + bits.trailing_zeros() as usize;
-                let ahead = self.bucket((bucket + self.wheel.len() - begin) as u64);
-                return Some(self.number + 1 + ahead as u64);
-            }
-        }
-        None
+        let bucket = self.filled.first_from(begin).or_else(|| self.filled.first_from(0))?;
+        let ahead = self.bucket((bucket + self.wheel.len() - begin) as u64);
+        Some(self.number + 1 + ahead as u64)
     }
 
     /// Fits the buckets' width to how thick entries come, and their number to how far ahead. Only between two buckets.
@@ -443,7 +480,7 @@ impl<T: Timed> Calendar<T> {
         self.number = self.number << self.shift >> shift;
         self.shift = shift;
         self.wheel.resize_with(1 << size, Vec::new);
-        self.filled = vec![0; self.wheel.len() / 64];
+        self.filled = BitSet::below(self.wheel.len());
         for entry in pending {
             self.push(entry);
         }

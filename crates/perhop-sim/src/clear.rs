@@ -80,7 +80,8 @@ fn clear_ways_over(network: &Network, routes: &[(Vec<usize>, Vec<usize>)], link:
         let bottleneck = *data.last()?;
         let kind = (bottleneck, &flow.egress, flow.transport.packet_sizes());
         let alike = *one.get_or_insert(kind) == kind;
-        let way = (alike && *answers == [link]).then(|| clear_way(network, flow, bottleneck, link))??;
+        let only_back = *answers == [link] && !data.contains(&link);
+        let way = (alike && only_back).then(|| clear_way(network, flow, bottleneck, link))??;
         Some((number, way))
     });
     let ways: Vec<_> = ways.collect::<Option<_>>()?;
@@ -115,4 +116,102 @@ fn clear_way(network: &Network, flow: &FlowSpec, bottleneck: usize, link: usize)
         to_receiver: fits(to_receiver.whole)?,
         to_sender: NonZeroU32::new(fits(to_sender)?)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{LinkSpec, Marking, NodeId, TransportSpec};
+    use perhop_core::{Color, Dscp, Ecn};
+
+    /// Flows of these transports over 8 Mbit/s and back, between hosts at 80 Mbit/s; a packet of 1000 bytes takes 1 ms and 100 us.
+    fn network(transports: &[&str]) -> Network {
+        let link = |from: u32, queue: Option<&str>| LinkSpec {
+            name: from.to_string(),
+            from: NodeId(from),
+            to: NodeId(1 - from),
+            rate: "8Mbps".parse().unwrap(),
+            delay: "20ms".parse().unwrap(),
+            queue: queue.map(|queue| serde_json::from_str(queue).unwrap()),
+        };
+        let access = AccessSpec { rate: "80Mbps".parse().unwrap(), delay: "2ms".parse().unwrap() };
+        let flow = |transport: &&str| FlowSpec {
+            name: "flow".into(),
+            from: NodeId(0),
+            to: NodeId(1),
+            path: None,
+            access: Some(access.clone()),
+            egress: Some(access.clone()),
+            transport: TransportSpec::Tcp(serde_json::from_str(transport).unwrap()),
+            marking: Marking::None,
+            color: Color::Yellow,
+            dscp: Dscp::DEFAULT,
+            ecn: Ecn::NotCapable,
+            service: None,
+            reserved: None,
+            out_feedback: None,
+            start: (Instant::ZERO, Instant::ZERO),
+            stop: None,
+            volume: None,
+        };
+        let queue = r#"{"scheduler": "fifo", "rule": {"aqm": "drop-tail", "limit": "9p"}}"#;
+        Network {
+            nodes: 2,
+            links: vec![link(0, Some(queue)), link(1, None)],
+            flows: transports.iter().map(flow).collect(),
+            ..Network::new(Duration::from_secs(1))
+        }
+    }
+
+    const RENO: &str = r#"{"tcp": "reno", "packet": "1000B", "ack": "40B"}"#;
+
+    #[test]
+    fn a_way_takes_all_wires_and_the_link_back() {
+        let [clear] = &clear_ways(&network(&[RENO, RENO]))[..] else { panic!("one link back") };
+        assert_eq!((clear.link, clear.opening.len(), clear.ways.len()), (1, 0, 2));
+        let (flow, way) = clear.ways[1];
+        let at = Instant::from_nanos(7);
+        // 100 us and 2 ms to the receiver; then three wires of 4, 40 and 4 us and delays of 2, 20 and 2 ms.
+        assert_eq!((flow, way.at_receiver(at).as_nanos()), (1, 7 + 2_100_000));
+        assert_eq!(way.at_sender(at).as_nanos(), 7 + 2_100_000 + 24_048_000);
+    }
+
+    #[test]
+    fn connections_that_open_must_have_opened() {
+        let opens = RENO.replace("\"ack\"", "\"handshake\": true, \"ack\"");
+        let clear = clear_ways(&network(&[RENO, &opens]));
+        assert_eq!(clear[0].opening, [1]);
+        let mut network = network(&[RENO, &opens]);
+        let priority = r#"{"scheduler": "edf", "rule": {"aqm": "drop-tail", "limit": "9p"}}"#;
+        network.links[0].queue = Some(serde_json::from_str(priority).unwrap());
+        assert!(clear_ways(&network).is_empty(), "the opening may be overtaken");
+    }
+
+    #[test]
+    fn what_may_have_to_wait_is_not_clear() {
+        let none = |change: &dyn Fn(&mut Network)| {
+            let mut network = network(&[RENO, RENO]);
+            change(&mut network);
+            assert!(clear_ways(&network).is_empty());
+        };
+        let rate = |text: &str| text.parse().unwrap();
+        let rate_of =
+            |access: &mut Option<AccessSpec>, text: &str| access.as_mut().unwrap().rate = rate(text);
+        none(&|network| network.flows.iter_mut().for_each(|flow| rate_of(&mut flow.egress, "7Mbps")));
+        none(&|network| rate_of(&mut network.flows[1].egress, "81Mbps"));
+        none(&|network| rate_of(&mut network.flows[1].access, "300kbps"));
+        none(&|network| rate_of(&mut network.flows[1].access, "7Gbps")); // no whole number of nanoseconds
+        none(&|network| network.links[1].rate = rate("310kbps"));
+        none(&|network| network.links[1].queue = network.links[0].queue.clone());
+        none(&|network| {
+            let slow = RENO.replace("\"ack\"", "\"delayed-ack\": \"40ms\", \"ack\"");
+            network.flows[0].transport = TransportSpec::Tcp(serde_json::from_str(&slow).unwrap());
+        });
+        none(&|network| {
+            let small = RENO.replace("1000B", "999B");
+            network.flows[0].transport = TransportSpec::Tcp(serde_json::from_str(&small).unwrap());
+        });
+        // Data of another flow on the link back.
+        none(&|network| (network.flows[1].from, network.flows[1].to) = (NodeId(1), NodeId(0)));
+    }
 }

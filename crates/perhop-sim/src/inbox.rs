@@ -98,12 +98,18 @@ impl<T: Timed> Inbox<T> {
             self.make_room();
         }
         let pending = &self.lane[self.taken..];
-        let behind =
-            pending.iter().rev().take(OVERTAKES + 1).take_while(|other| precedes(&entry, other)).count();
-        if self.lent && behind == pending.len() {
+        let overtakes_all = pending.first().is_none_or(|first| precedes(&entry, first));
+        let overtakes_many = pending.iter().rev().nth(OVERTAKES).is_some_and(|other| precedes(&entry, other));
+        if self.lent && overtakes_all {
             self.unplaced.push(entry);
-        } else if behind <= OVERTAKES && entry.at() > self.latest {
-            self.lane.insert(self.lane.len() - behind, entry);
+        } else if !overtakes_many && entry.at() > self.latest {
+            let mut place = self.lane.len();
+            self.lane.push(entry);
+            while place > self.taken && precedes(&entry, &self.lane[place - 1]) {
+                self.lane[place] = self.lane[place - 1];
+                place -= 1;
+            }
+            self.lane[place] = entry;
             self.newest = self.newest.max(entry.at());
         } else {
             self.strays.push(entry);
@@ -345,7 +351,7 @@ mod tests {
     #[test]
     fn the_lane_is_shut_where_order_is_rare_and_opened_again() {
         let mut inbox = Inbox::expecting(Duration::from_nanos(1000));
-        let mut run = |inbox: &mut Inbox<Entry>, begin: u64, steps: u64, spread: u64| {
+        let run = |inbox: &mut Inbox<Entry>, begin: u64, steps: u64, spread: u64| {
             for step in 0..steps {
                 let at = Instant::from_nanos(begin + 1000 * step + step * 7919 % (spread + 1));
                 inbox.push(Entry { at, rank: 0, added: 0 });

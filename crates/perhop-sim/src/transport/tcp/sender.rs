@@ -541,6 +541,7 @@ impl TcpSender {
 mod tests {
     use super::*;
     use perhop_core::Rng;
+    use proptest::prelude::*;
 
     struct Wire {
         sender: TcpSender,
@@ -731,5 +732,56 @@ mod tests {
         let samples = wire.sender.rare.statistics.rtt_samples.0;
         wire.ack(base + 8);
         assert_eq!(wire.sender.rare.statistics.rtt_samples.0, samples);
+    }
+
+    #[test]
+    fn strides_end_with_losses_and_begin_again_when_they_are_repaired() {
+        let (mut wire, _) = Wire::new("");
+        let base = wire.grow(8);
+        wire.sender.timed = base + 5;
+        assert!(wire.sender.is_in_stride());
+        assert_eq!(wire.sender.clone().stride(base + 1, wire.now), Some(base + 8..base + 10));
+        // Nothing new; everything; the timed segment.
+        let not = [base, base + 8, base + 6];
+        assert!(not.iter().all(|&expected| wire.sender.clone().stride(expected, wire.now).is_none()));
+        wire.ack(base);
+        assert!(!wire.sender.is_in_stride(), "a duplicate came");
+        wire.acks(&[base, base, base + 9]);
+        assert!(wire.sender.is_in_stride());
+    }
+
+    proptest! {
+        /// Whatever came before, an acknowledgement taken in a stride does and leaves what it does and leaves otherwise.
+        #[test]
+        fn a_stride_is_the_same_as_its_steps(
+            kind in 0_usize..5,
+            happens in prop::collection::vec((0_u32..12, 0_u32..9, any::<bool>()), 20..200),
+        ) {
+            let (mut wire, _) = Wire::of([
+                r#"{"tcp": "newreno", "window": "30p"}"#,
+                r#"{"tcp": "reno", "handshake": true, "limited-transmit": true}"#,
+                r#"{"tcp": "newreno", "congestion": "cubic"}"#,
+                r#"{"tcp": "two-windows"}"#,
+                r#"{"tcp": "newreno", "send-jitter": "1ms", "initial-ssthresh": "4p"}"#,
+            ][kind]);
+            wire.sender.end = 700;
+            for (what, step, marked_out) in happens {
+                if what == 0 {
+                    wire.now = wire.now.max(wire.sender.wake());
+                    wire.act(TcpSender::on_wake);
+                } else if marked_out && what == 1 {
+                    wire.act(|sender, _| sender.hear(&Message::MarkedOut));
+                }
+                // Most acknowledge something new.
+                let expected = (wire.sender.acked + if what < 9 { step / 3 } else { 0 }).min(wire.sender.highest);
+                let before = wire.sender.clone();
+                let sent = wire.ack(expected);
+                let mut short = before;
+                if short.is_in_stride() && let Some(segments) = short.stride(expected, wire.now) {
+                    prop_assert_eq!(segments.collect::<Vec<_>>(), sent);
+                    prop_assert_eq!(format!("{short:?}"), format!("{:?}", wire.sender));
+                }
+            }
+        }
     }
 }
