@@ -15,7 +15,7 @@ use crate::calendar::{Calendar, Timed, precedes};
 /// An entry that would overtake more than this many in the lane is left to the calendar.
 const OVERTAKES: usize = 8;
 /// No more than this is lent at once, so that it stays in the processor's first cache while work is done on it in stages.
-const LENT: usize = 64;
+const LENT: usize = 256;
 /// Strays between two reviews of the lane, and how many entries should come through it meanwhile, these included.
 const STRAYS: u64 = 256;
 const WORTH: u64 = 4 * STRAYS;

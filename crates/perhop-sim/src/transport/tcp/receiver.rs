@@ -43,7 +43,8 @@ impl TcpReceiver {
     }
 
     fn slot(&self, sequence: u32) -> (usize, u64) {
-        let bit = sequence as usize % (self.early.len() * 64);
+        // The length is a power of two.
+        let bit = sequence as usize & (self.early.len() * 64 - 1);
         (bit / 64, 1 << (bit % 64))
     }
 
