@@ -6,16 +6,18 @@
 
 #![expect(clippy::inline_always, reason = "each packet comes through here twice")]
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use perhop_core::{Duration, Instant};
 
 use crate::calendar::{Calendar, Timed, precedes};
 
+/// Entries of a piece of the lane, which is lent as one: many, since work in stages is quicker on many, but few enough for the
+/// processor's first cache.
+const PIECE: usize = 256;
 /// An entry that would overtake more than this many in the lane is left to the calendar.
 const OVERTAKES: usize = 8;
-/// No more than this is lent at once, so that it stays in the processor's first cache while work is done on it in stages.
-const LENT: usize = 256;
 /// Strays between two reviews of the lane, and how many entries should come through it meanwhile, these included.
 const STRAYS: u64 = 256;
 const WORTH: u64 = 4 * STRAYS;
@@ -25,9 +27,13 @@ const SHUT: u64 = 4096;
 /// Pending entries, in the order of (time, rank, addition): see [`Calendar`].
 #[derive(Clone, Debug)]
 pub struct Inbox<T> {
-    /// Entries in order; those before `taken` are past.
-    lane: Vec<T>,
+    /// The lane, in order: what is being taken, of which those before `taken` are past; what follows; what is being added to.
+    front: Vec<T>,
     taken: usize,
+    middle: VecDeque<Vec<T>>,
+    back: Vec<T>,
+    /// Pieces to be used again.
+    spare: Vec<Vec<T>>,
     /// When the last of the lane comes; [`Instant::NEVER`] while the lane is shut.
     newest: Instant,
     /// Those that came too late for the lane. On equal terms with one of the lane, they were added later: who once was too
@@ -35,12 +41,8 @@ pub struct Inbox<T> {
     strays: Calendar<T>,
     /// When the last of those comes that were there when the lane was opened again: it takes only what comes later.
     latest: Instant,
-    /// The lane's entries are lent; those in it were added since, and come after them.
+    /// What is lent is of the lane.
     lent: bool,
-    /// What was added since, and may come before some of those that are lent.
-    unplaced: Vec<T>,
-    /// What serves as lane while that is lent.
-    spare: Vec<T>,
     /// Since the last review: entries that went to the calendar, and that came through the lane.
     strayed: u64,
     passed: u64,
@@ -63,14 +65,15 @@ impl<T: Timed> Inbox<T> {
 
     fn around(strays: Calendar<T>) -> Self {
         Self {
-            lane: Vec::new(),
+            front: Vec::new(),
             taken: 0,
+            middle: VecDeque::new(),
+            back: Vec::new(),
+            spare: Vec::new(),
             newest: Instant::ZERO,
             strays,
             latest: Instant::ZERO,
             lent: false,
-            unplaced: Vec::new(),
-            spare: Vec::new(),
             strayed: 0,
             passed: 0,
             shut_for: 0,
@@ -81,9 +84,9 @@ impl<T: Timed> Inbox<T> {
     /// Adds an entry. It must not lie before the last one taken.
     #[inline(always)]
     pub fn push(&mut self, entry: T) {
-        if entry.at() > self.newest && self.lane.len() < self.lane.capacity() {
+        if entry.at() > self.newest && self.back.len() < self.back.capacity() {
             self.newest = entry.at();
-            self.lane.push(entry);
+            self.back.push(entry);
         } else if self.newest == Instant::NEVER {
             self.strays.push(entry);
         } else {
@@ -91,43 +94,38 @@ impl<T: Timed> Inbox<T> {
         }
     }
 
-    /// Into a lane that is full, before others there, or into the calendar.
+    /// Into a new piece of the lane, before others of the last piece, or into the calendar.
     #[inline(never)]
     fn push_otherwise(&mut self, entry: T) {
-        if self.lane.len() == self.lane.capacity() {
-            self.make_room();
-        }
-        let pending = &self.lane[self.taken..];
-        let overtakes_all = pending.first().is_none_or(|first| precedes(&entry, first));
-        let overtakes_many = pending.iter().rev().nth(OVERTAKES).is_some_and(|other| precedes(&entry, other));
-        if self.lent && overtakes_all {
-            self.unplaced.push(entry);
-        } else if !overtakes_many && entry.at() > self.latest {
-            let mut place = self.lane.len();
-            self.lane.push(entry);
-            while place > self.taken && precedes(&entry, &self.lane[place - 1]) {
-                self.lane[place] = self.lane[place - 1];
-                place -= 1;
+        if self.back.len() == self.back.capacity() {
+            let piece = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(PIECE));
+            let full = std::mem::replace(&mut self.back, piece);
+            if !full.is_empty() {
+                self.middle.push_back(full);
             }
-            self.lane[place] = entry;
-            self.newest = self.newest.max(entry.at());
-        } else {
+        }
+        if entry.at() > self.newest {
+            self.newest = entry.at();
+            return self.back.push(entry);
+        }
+        let overtakes_piece = self.back.first().is_none_or(|first| precedes(&entry, first));
+        let overtakes_many =
+            self.back.iter().rev().nth(OVERTAKES).is_some_and(|other| precedes(&entry, other));
+        if overtakes_piece || overtakes_many {
             self.strays.push(entry);
             self.strayed += 1;
             if self.strayed == STRAYS {
                 self.review();
             }
+            return;
         }
-    }
-
-    /// Makes room at the end of the lane, at the cost of what is past or of more memory.
-    fn make_room(&mut self) {
-        if self.taken > self.lane.len() / 2 {
-            self.lane.drain(..self.taken);
-            self.taken = 0;
-        } else {
-            self.lane.reserve(LENT);
+        let mut place = self.back.len();
+        self.back.push(entry);
+        while precedes(&entry, &self.back[place - 1]) {
+            self.back[place] = self.back[place - 1];
+            place -= 1;
         }
+        self.back[place] = entry;
     }
 
     /// Shuts the lane if too little comes through it.
@@ -145,13 +143,39 @@ impl<T: Timed> Inbox<T> {
     #[inline]
     pub fn next(&self) -> Instant {
         let strays = self.strays.next();
-        self.lane.get(self.taken).map_or(strays, |entry| entry.at().min(strays))
+        let piece = self.middle.front().unwrap_or(&self.back);
+        let first = self.front.get(self.taken).or_else(|| piece.first());
+        first.map_or(strays, |first| first.at().min(strays))
+    }
+
+    /// The first of the lane, if it holds any; then that stands in the piece at the front.
+    #[inline]
+    fn first(&mut self) -> Option<&T> {
+        if self.taken == self.front.len() {
+            self.go_on();
+        }
+        self.front.get(self.taken)
+    }
+
+    /// Goes on to the next piece of the lane, if there is one.
+    fn go_on(&mut self) {
+        let next = match self.middle.pop_front() {
+            Some(next) => next,
+            None if self.back.is_empty() => return,
+            None => std::mem::take(&mut self.back),
+        };
+        let mut past = std::mem::replace(&mut self.front, next);
+        self.taken = 0;
+        past.clear();
+        if past.capacity() > 0 {
+            self.spare.push(past);
+        }
     }
 
     /// Takes the next entry if it comes before `bound`.
     #[inline]
     pub fn pop(&mut self, bound: Instant) -> Option<T> {
-        let Some(&first) = self.lane.get(self.taken) else {
+        let Some(&first) = self.first() else {
             self.count_down();
             return self.strays.pop(bound);
         };
@@ -169,7 +193,8 @@ impl<T: Timed> Inbox<T> {
     /// The next entry if it comes before `bound`. What is added from here on should not come before `bound` either.
     #[inline]
     pub fn peek(&mut self, bound: Instant) -> Option<&T> {
-        match (self.lane.get(self.taken), self.strays.peek(bound)) {
+        self.first();
+        match (self.front.get(self.taken), self.strays.peek(bound)) {
             (Some(first), Some(stray)) if precedes(stray, first) => Some(stray),
             (Some(first), _) => (first.at() < bound).then_some(first),
             (None, stray) => stray,
@@ -192,16 +217,12 @@ impl<T: Timed> Inbox<T> {
     /// them back with [`give_back`](Self::give_back) before anything but [`push`](Self::push) is asked.
     #[inline]
     pub fn lend(&mut self, bound: Instant) -> Option<(Vec<T>, Range<usize>)> {
-        if self.taken == self.lane.len() {
+        if self.first().is_none() {
             self.count_down();
             return self.strays.lend(bound);
         }
-        let mut bound = bound;
-        if self.strays.next() < bound {
-            bound = self.fetch(bound);
-        }
-        let pending = &self.lane[self.taken..];
-        let pending = &pending[..pending.len().min(LENT)];
+        let bound = if self.strays.next() < bound { self.fetch(bound) } else { bound };
+        let pending = &self.front[self.taken..];
         let ready = match pending.last() {
             Some(last) if last.at() < bound => pending.len(),
             _ => pending.partition_point(|entry| entry.at() < bound),
@@ -211,31 +232,31 @@ impl<T: Timed> Inbox<T> {
         }
         self.lent = true;
         self.passed += ready as u64;
-        let begin = std::mem::take(&mut self.taken);
-        let spare = std::mem::take(&mut self.spare);
-        Some((std::mem::replace(&mut self.lane, spare), begin..begin + ready))
+        Some((std::mem::take(&mut self.front), self.taken..self.taken + ready))
     }
 
-    /// Puts the strays of one bucket that come before `bound` in their places in the lane; no others come before what it returns,
-    /// or the bound.
+    /// Puts the strays of one bucket that come before `bound`, and before the lane's second piece, in their places in the first;
+    /// no others come before what it returns.
     #[inline(never)]
     fn fetch(&mut self, bound: Instant) -> Instant {
+        let second = self.middle.front().unwrap_or(&self.back).first();
+        let bound = second.map_or(bound, |second| second.at().min(bound));
         if let Some((strays, ready)) = self.strays.lend(bound) {
             let missing = ready.len().saturating_sub(self.taken);
             if missing > 0 {
-                let any = self.lane[self.taken];
-                self.lane.splice(0..0, std::iter::repeat_n(any, missing));
+                let any = self.front[self.taken];
+                self.front.splice(0..0, std::iter::repeat_n(any, missing));
                 self.taken += missing;
             }
             // Those of the lane that come before them move up.
             let (mut from, mut to) = (self.taken, self.taken - ready.len());
             self.taken = to;
             for stray in &strays[ready.clone()] {
-                while from < self.lane.len() && !precedes(stray, &self.lane[from]) {
-                    self.lane[to] = self.lane[from];
+                while from < self.front.len() && !precedes(stray, &self.front[from]) {
+                    self.front[to] = self.front[from];
                     (from, to) = (from + 1, to + 1);
                 }
-                self.lane[to] = *stray;
+                self.front[to] = *stray;
                 to += 1;
             }
             self.strays.give_back(strays, ready.end);
@@ -246,20 +267,10 @@ impl<T: Timed> Inbox<T> {
     /// Takes back what was lent, of which the first `taken` are past.
     #[inline]
     pub fn give_back(&mut self, entries: Vec<T>, taken: usize) {
-        if !self.lent {
-            return self.strays.give_back(entries, taken);
-        }
-        self.lent = false;
-        let mut added = std::mem::replace(&mut self.lane, entries);
-        self.taken = taken;
-        if self.lane.capacity() - self.lane.len() < added.len() {
-            self.make_room();
-        }
-        self.lane.extend_from_slice(&added);
-        added.clear();
-        self.spare = added;
-        for entry in std::mem::take(&mut self.unplaced) {
-            self.push_otherwise(entry);
+        if std::mem::take(&mut self.lent) {
+            (self.front, self.taken) = (entries, taken);
+        } else {
+            self.strays.give_back(entries, taken);
         }
     }
 }
