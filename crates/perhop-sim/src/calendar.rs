@@ -233,6 +233,11 @@ impl<T: Timed> Calendar<T> {
         }
     }
 
+    /// Gives up the memory that waits for entries.
+    pub fn give_up_memory(&mut self) {
+        self.spare = Vec::new();
+    }
+
     /// Into a bucket that has no room left, or no memory yet.
     #[inline(never)]
     fn push_to_full(&mut self, bucket: usize, entry: T) {

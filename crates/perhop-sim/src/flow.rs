@@ -359,7 +359,10 @@ impl Flow {
 
     /// The first of the answers that wait, if that has come by `now`, or may be taken ahead of time.
     pub(crate) fn take_waiting(&mut self, now: Instant, channels: &Channels) -> Option<(Instant, u32)> {
-        let (at, number) = self.rare.waiting.pop_front()?;
+        let Some((at, number)) = self.rare.waiting.pop_front() else {
+            self.rare.waiting = VecDeque::new(); // Few flows have answers waiting: they need not all keep the memory for it.
+            return None;
+        };
         self.look_ahead();
         if at <= now || self.may_act_ahead(at, channels) {
             return Some((at, number));

@@ -16,6 +16,8 @@ use crate::calendar::{Calendar, Timed, precedes};
 /// Entries of a piece of the lane, which is lent as one: many, since work in stages is quicker on many, but few enough for the
 /// processor's first cache.
 const PIECE: usize = 256;
+/// A lane of more than 4 MB would share the memory with a calendar of that size: it is shut for good.
+const MOST_PIECES: usize = 512;
 /// An entry that would overtake more than this many in the lane is left to the calendar.
 const OVERTAKES: usize = 8;
 /// Strays between two reviews of the lane, and how many entries should come through it meanwhile, these included.
@@ -103,6 +105,10 @@ impl<T: Timed> Inbox<T> {
             if !full.is_empty() {
                 self.middle.push_back(full);
             }
+            if self.middle.len() > MOST_PIECES {
+                self.shut(u64::MAX);
+                return self.strays.push(entry);
+            }
         }
         if entry.at() > self.newest {
             self.newest = entry.at();
@@ -132,11 +138,17 @@ impl<T: Timed> Inbox<T> {
     #[cold]
     fn review(&mut self) {
         if self.passed < WORTH {
-            self.newest = Instant::NEVER;
-            self.shut_for = self.next_shut;
+            self.shut(self.next_shut);
             self.next_shut *= 2;
         }
         (self.strayed, self.passed) = (0, 0);
+    }
+
+    #[cold]
+    fn shut(&mut self, times: u64) {
+        self.newest = Instant::NEVER;
+        self.spare = Vec::new();
+        self.shut_for = times;
     }
 
     /// No entry comes before this; [`Instant::NEVER`] if there is none.
@@ -167,8 +179,11 @@ impl<T: Timed> Inbox<T> {
         let mut past = std::mem::replace(&mut self.front, next);
         self.taken = 0;
         past.clear();
-        if past.capacity() > 0 {
+        if (1..=2 * PIECE).contains(&past.capacity()) && self.newest != Instant::NEVER {
             self.spare.push(past);
+        }
+        if self.strays.next() == Instant::NEVER {
+            self.strays.give_up_memory();
         }
     }
 

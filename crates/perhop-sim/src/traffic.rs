@@ -11,7 +11,13 @@ use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, Way};
 use crate::inbox::Inbox;
 use crate::packet::{Content, SimPacket};
+use crate::prefetch::prefetch;
 use crate::probe::{Looks, Series};
+
+/// Flows that take more bytes than this are not all in the processor's second cache: those of the packets that come next but so
+/// many are asked for ahead of time.
+const CROWD: usize = 1 << 20;
+const AHEAD: usize = 6;
 
 /// How a run is driven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +102,11 @@ impl Traffic {
     /// timers are not due before.
     #[inline(never)]
     pub(crate) fn approach_all(&mut self, packets: &[SimPacket]) {
-        for packet in packets {
+        let crowded = size_of_val(&self.flows[..]) > CROWD;
+        for (place, packet) in packets.iter().enumerate() {
+            if crowded && let Some(ahead) = packets.get(place + AHEAD) {
+                prefetch(std::slice::from_ref(&self.flows[ahead.flow()]));
+            }
             if packet.is_lost() {
                 self.lose(*packet);
             } else if packet.is_answer() {
