@@ -37,7 +37,7 @@ PACKET_BYTES = 64
 SLACK_BYTES = 256 * 1024
 """What the peak of one and the same run differs by from process to process, and more."""
 
-FLOWS = {40: Span(20, 520), 400: Span(10, 60), 4000: Span(5, 15), 40_000: Span(3, 6)}
+FLOWS = {40: Span(100, 6100), 400: Span(10, 310), 4000: Span(5, 25), 40_000: Span(3, 6)}
 HOPS = {1: Span(20, 520), 3: Span(20, 520), 10: Span(20, 270)}
 TIMES = {40: Span(100, 1000), 400: Span(20, 200)}
 LOOKS_A_SECOND = 100

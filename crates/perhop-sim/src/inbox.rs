@@ -19,10 +19,10 @@ const PIECE: usize = 256;
 /// A lane of more than 4 MB would share the memory with a calendar of that size: it is shut for good.
 const MOST_PIECES: usize = 512;
 /// An entry that would overtake more than this many in the lane is left to the calendar.
-const OVERTAKES: usize = 8;
-/// Strays between two reviews of the lane, and how many entries should come through it meanwhile, these included.
+const OVERTAKES: usize = 48;
+/// Strays between two reviews of the lane, and how many entries should go into it meanwhile.
 const STRAYS: u64 = 256;
-const WORTH: u64 = 4 * STRAYS;
+const WORTH: u64 = 3 * STRAYS;
 /// Times that the calendar lends while the lane is shut, before that is tried again: at first; twice as often each time.
 const SHUT: u64 = 4096;
 
@@ -45,9 +45,9 @@ pub struct Inbox<T> {
     latest: Instant,
     /// What is lent is of the lane.
     lent: bool,
-    /// Since the last review: entries that went to the calendar, and that came through the lane.
+    /// Since the last review: entries that went to the calendar, and pieces' worth of entries that went into the lane.
     strayed: u64,
-    passed: u64,
+    laned: u64,
     /// How often the calendar still lends before the lane is opened again, and how often it will have to next time.
     shut_for: u64,
     next_shut: u64,
@@ -77,7 +77,7 @@ impl<T: Timed> Inbox<T> {
             latest: Instant::ZERO,
             lent: false,
             strayed: 0,
-            passed: 0,
+            laned: 0,
             shut_for: 0,
             next_shut: SHUT,
         }
@@ -102,6 +102,7 @@ impl<T: Timed> Inbox<T> {
         if self.back.len() == self.back.capacity() {
             let piece = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(PIECE));
             let full = std::mem::replace(&mut self.back, piece);
+            self.laned += full.len() as u64;
             if !full.is_empty() {
                 self.middle.push_back(full);
             }
@@ -137,11 +138,11 @@ impl<T: Timed> Inbox<T> {
     /// Shuts the lane if too little comes through it.
     #[cold]
     fn review(&mut self) {
-        if self.passed < WORTH {
+        if self.laned < WORTH {
             self.shut(self.next_shut);
             self.next_shut *= 2;
         }
-        (self.strayed, self.passed) = (0, 0);
+        (self.strayed, self.laned) = (0, 0);
     }
 
     #[cold]
@@ -174,7 +175,10 @@ impl<T: Timed> Inbox<T> {
         let next = match self.middle.pop_front() {
             Some(next) => next,
             None if self.back.is_empty() => return,
-            None => std::mem::take(&mut self.back),
+            None => {
+                self.laned += self.back.len() as u64;
+                std::mem::take(&mut self.back)
+            }
         };
         let mut past = std::mem::replace(&mut self.front, next);
         self.taken = 0;
@@ -199,7 +203,6 @@ impl<T: Timed> Inbox<T> {
             _ if first.at() >= bound => None,
             _ => {
                 self.taken += 1;
-                self.passed += 1;
                 Some(first)
             }
         }
@@ -246,7 +249,6 @@ impl<T: Timed> Inbox<T> {
             return None;
         }
         self.lent = true;
-        self.passed += ready as u64;
         Some((std::mem::take(&mut self.front), self.taken..self.taken + ready))
     }
 
