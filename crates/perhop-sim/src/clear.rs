@@ -55,13 +55,19 @@ impl Passage {
     }
 }
 
-/// A link back, and those whose ways over it are clear, each flow with its way, as soon as certain others are
-/// [open](crate::flow::Flow::is_open): the packet that opens a connection is smaller than its data, and so comes sooner.
+/// A link back, and those whose ways over it are clear, each flow with its way: as soon as certain others are
+/// [open](crate::flow::Flow::is_open), since the packet that opens a connection is smaller than its data and so comes sooner, and
+/// as nothing that came so is waited for.
 #[derive(Clone, Debug)]
 pub(crate) struct Clear {
     pub(crate) link: usize,
     pub(crate) ways: Vec<(usize, ClearWay)>,
     pub(crate) opening: Vec<usize>,
+    /// The link that all their data leaves last, and how far apart.
+    pub(crate) bottleneck: usize,
+    pub(crate) apart: Duration,
+    /// From there to where they come to the wire to the receiver, the wire from it, the link back, and the wire to the sender.
+    pub(crate) before: [Duration; 4],
 }
 
 /// Where ways are clear.
@@ -75,47 +81,49 @@ fn clear_ways_over(network: &Network, routes: &[(Vec<usize>, Vec<usize>)], link:
     let users = network.flows.iter().zip(routes).enumerate().filter(|(_, (flow, (data, answers)))| {
         data.contains(&link) || (flow.transport.is_answered() && answers.contains(&link))
     });
-    let mut one = None;
-    let ways = users.map(|(number, (flow, (data, answers)))| {
-        let bottleneck = *data.last()?;
-        let kind = (bottleneck, &flow.egress, flow.transport.packet_sizes());
-        let alike = *one.get_or_insert(kind) == kind;
-        let only_back = *answers == [link] && !data.contains(&link);
-        let way = (alike && only_back).then(|| clear_way(network, flow, bottleneck, link))??;
-        Some((number, way))
+    let users: Vec<_> = users.collect();
+    let (one, (data, _)) = users.first()?.1;
+    let bottleneck = *data.last()?;
+    let (size, answer_size) = one.transport.packet_sizes();
+    let apart = network.links[bottleneck].rate.time_of(Bytes::new(u64::from(size)));
+    let back = &network.links[link];
+    let passages = [
+        Passage::over_access(one.egress.as_ref(), size)?,
+        Passage::over_access(one.egress.as_ref(), answer_size)?,
+        Passage::over(back.rate, back.delay, answer_size)?,
+    ];
+    let [to_receiver, from_receiver, over_link] = passages.map(|passage| passage.whole);
+    let to_link = to_receiver + from_receiver;
+    let before = [Duration::ZERO, to_receiver, to_link, to_link + over_link];
+    if back.queue.is_some() || passages.iter().any(|passage| passage.busy > apart) {
+        return None;
+    }
+    let ways = users.iter().map(|&(number, (flow, (data, answers)))| {
+        let alike = flow.egress == one.egress && flow.transport.packet_sizes() == (size, answer_size);
+        let only_back = *answers == [link] && !data.contains(&link) && data.last() == Some(&bottleneck);
+        let to_sender = Passage::over_access(flow.access.as_ref(), answer_size)?;
+        let is_clear = alike && only_back && to_sender.busy <= apart && may_be_clear(network, flow, data);
+        let fits = |span: Duration| u32::try_from(span.as_nanos()).ok();
+        let way = ClearWay {
+            to_receiver: fits(to_receiver)?,
+            to_sender: NonZeroU32::new(fits(before[3] + to_sender.whole)?)?,
+        };
+        is_clear.then_some((number, way))
     });
     let ways: Vec<_> = ways.collect::<Option<_>>()?;
     let numbers = ways.iter().map(|&(flow, _)| flow);
     let opening = numbers.filter(|&flow| network.flows[flow].transport.opens()).collect();
-    (!ways.is_empty()).then_some(Clear { link, ways, opening })
+    Some(Clear { link, ways, opening, bottleneck, apart, before })
 }
 
-/// The way of a flow from the end of `bottleneck` to its receiver and over `link` to its sender, if it is clear as long as
-/// others that use `link` are like it.
-fn clear_way(network: &Network, flow: &FlowSpec, bottleneck: usize, link: usize) -> Option<ClearWay> {
-    let (data, answer) = flow.transport.packet_sizes();
+/// Nothing in the flow's nature keeps its way from being clear; `route` is that of its data.
+fn may_be_clear(network: &Network, flow: &FlowSpec, route: &[usize]) -> bool {
     let controlled = flow.path.is_some_and(|path| network.paths[path].control.is_some());
-    let back = &network.links[link];
-    let front = &network.links[bottleneck];
     // What a connection opens with must have passed before its data.
-    let in_order = !flow.transport.opens() || matches!(front.queue, None | Some(SchedulerParams::Fifo(_)));
-    if controlled || back.queue.is_some() || !flow.transport.answers_at_once() || !in_order {
-        return None;
-    }
-    let apart = front.rate.time_of(Bytes::new(u64::from(data)));
-    let to_receiver = Passage::over_access(flow.egress.as_ref(), data)?;
-    let passages = [
-        to_receiver,
-        Passage::over_access(flow.egress.as_ref(), answer)?,
-        Passage::over(back.rate, back.delay, answer)?,
-        Passage::over_access(flow.access.as_ref(), answer)?,
-    ];
-    let to_sender = passages.iter().fold(Duration::ZERO, |sum, passage| sum + passage.whole);
-    let fits = |span: Duration| u32::try_from(span.as_nanos()).ok();
-    passages.iter().all(|passage| passage.busy <= apart).then_some(ClearWay {
-        to_receiver: fits(to_receiver.whole)?,
-        to_sender: NonZeroU32::new(fits(to_sender)?)?,
-    })
+    let keeps_order =
+        |&link: &usize| matches!(network.links[link].queue, None | Some(SchedulerParams::Fifo(_)));
+    let in_order = !flow.transport.opens() || route.iter().all(keeps_order);
+    !controlled && flow.transport.answers_at_once() && in_order
 }
 
 #[cfg(test)]

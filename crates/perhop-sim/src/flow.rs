@@ -290,6 +290,12 @@ impl Flow {
         self.sender.acknowledged() > 0
     }
 
+    /// When the wires to the receiver, from it, and to the sender are free.
+    pub(crate) fn wires_busy_until(&self) -> [Instant; 3] {
+        let Self { sending, receiving, .. } = self;
+        [&receiving.inward, &receiving.outward, &sending.inward].map(Wire::busy_until)
+    }
+
     /// The control of its path, and its place there.
     pub(crate) fn watched(&self) -> Option<(usize, usize)> {
         self.rare.watched

@@ -110,6 +110,16 @@ impl Link {
         Self { port, ..Self::open(rate, delay) }
     }
 
+    /// When everything is sent that it has taken so far.
+    pub(crate) fn busy_until(&self) -> Instant {
+        self.wire.busy_until()
+    }
+
+    /// When that has come to the far end.
+    pub(crate) fn empty_from(&self) -> Instant {
+        self.wire.empty_from()
+    }
+
     /// Some packets pass a meter or a control on their way to the queue.
     pub(crate) fn set_metered(&mut self) {
         self.metered = true;

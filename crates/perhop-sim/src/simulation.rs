@@ -235,19 +235,35 @@ impl Simulation {
     #[cold]
     fn clear_up(&mut self) {
         let beyond = self.end + Duration::from_nanos(1);
-        let flows = &self.traffic.flows;
-        let is_clear = |clear: &mut Clear| clear.opening.iter().all(|&flow| flows[flow].is_open());
-        let clear: Vec<Clear> = self.clear.extract_if(.., is_clear).collect();
-        for Clear { link, ways, .. } in clear {
+        for place in (0..self.clear.len()).rev() {
+            let clear = &self.clear[place];
+            if !clear.opening.iter().all(|&flow| self.traffic.flows[flow].is_open()) {
+                continue;
+            }
             // What is on its way there already comes before all that will.
+            let link = clear.link;
             let (handled, came) = self.links[link].run(link, beyond, &mut self.traffic);
             self.handled += handled;
             self.hops += came;
-            for (flow, way) in ways {
-                self.traffic.flows[flow].receiving.clear = Some(way);
+            if self.is_clear(&self.clear[place]) {
+                for (flow, way) in self.clear.swap_remove(place).ways {
+                    self.traffic.flows[flow].receiving.clear = Some(way);
+                }
             }
         }
         self.clear_up_at = if self.clear.is_empty() { u64::MAX } else { self.handled + CLEAR_UP_AFTER };
+    }
+
+    /// The next packet that leaves the bottleneck finds every wire free, and so all will.
+    fn is_clear(&self, clear: &Clear) -> bool {
+        let last = self.links[clear.bottleneck].empty_from();
+        let [to_receiver, from_receiver, back, to_sender] =
+            clear.before.map(|before| last + clear.apart + before);
+        self.links[clear.link].busy_until() <= back
+            && clear.ways.iter().all(|&(flow, _)| {
+                let busy = self.traffic.flows[flow].wires_busy_until();
+                busy.iter().zip([to_receiver, from_receiver, to_sender]).all(|(&busy, next)| busy <= next)
+            })
     }
 
     /// Handles everything of the run.

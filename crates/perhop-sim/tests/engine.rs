@@ -281,8 +281,9 @@ proptest! {
         queue in 0..QUEUES.len(),
         (kind, other) in (0_usize..8, 0_usize..8),
         egress in prop_oneof![Just(None), Just(Some("8Mbps")), Just(Some("100Mbps"))],
-        (odd_delay, news, marked) in (any::<bool>(), any::<bool>(), any::<bool>()),
-        rate_kbps in 500_u64..9000,
+        (odd_delay, news, marked, at_once) in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        (rate_kbps, back_kbps) in (500_u64..9000, prop_oneof![Just(None), (50_u64..2000).prop_map(Some)]),
+        delay in prop_oneof![Just("0ms"), Just("1ms"), Just("11ms")],
     ) {
         let transports = [
             tcp(r#"{"tcp": "newreno"}"#),
@@ -301,15 +302,22 @@ proptest! {
             if odd_delay && n % 4 == 3 {
                 flow.egress.iter_mut().for_each(|access| access.delay = Duration::from_millis(9));
             }
+            if at_once {
+                flow.start = (Instant::ZERO, Instant::ZERO);
+            }
             flow.out_feedback = (news && n % 2 == 0).then_some(Duration::from_millis(3));
             flow.volume = (n % 5 == 1).then_some(Bytes::new(300_000));
             flow.stop = (n % 5 == 3).then_some(Instant::from_nanos(3_000_000_000));
             flow
         });
         let (name, table) = QUEUES[queue];
+        let mut links = duplex("bottleneck", 0, 1, &format!("{rate_kbps}kbps"), delay, aqm(name, table));
+        if let Some(rate) = back_kbps {
+            links[1].rate = format!("{rate}kbps").parse().unwrap();
+        }
         let network = Network {
             nodes: 2,
-            links: duplex("bottleneck", 0, 1, &format!("{rate_kbps}kbps"), "11ms", aqm(name, table)).into(),
+            links: links.into(),
             flows: flows.collect(),
             probe_interval: Some(Duration::from_millis(170)),
             warmup: Duration::from_secs(1),
