@@ -269,6 +269,27 @@ fn every_period_dependent_choice_changes_the_run() {
     assert_ne!(run_slow(&mut network, r#","max-rto":"500ms""#), base);
 }
 
+#[test]
+fn a_way_is_not_clear_while_openings_are_still_waited_for() {
+    // An acknowledgement takes as long on the way back as a packet on the way there, and twelve openings come all at once.
+    let transport = tcp(r#"{"tcp": "reno", "packet": "1000B", "ack": "40B", "handshake": true}"#);
+    let flows = (0..12).map(|n| {
+        let mut flow = flow(format!("{n}"), 0, 1, transport.clone(), None);
+        flow.start = (Instant::ZERO, Instant::ZERO);
+        flow
+    });
+    let mut links = duplex("bottleneck", 0, 1, "500kbps", "1ms", aqm("drop-tail", r#"{"limit": "50p"}"#));
+    links[1].rate = "20kbps".parse().unwrap();
+    let network = Network {
+        nodes: 2,
+        links: links.into(),
+        flows: flows.collect(),
+        probe_interval: Some(Duration::from_millis(50)),
+        ..Network::new(Duration::from_secs(60))
+    };
+    assert_same(&run(&network, 1, Service::OnDemand), &run(&network, 1, Service::ByEvent));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
