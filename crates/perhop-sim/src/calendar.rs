@@ -77,8 +77,8 @@ pub struct Calendar<T> {
     review_after: u64,
     /// Entries come in disorder.
     disorder: bool,
-    /// Since the last review: buckets opened, entries found in them, and those of them that came after some
-    /// that were added later.
+    /// Since the last review: buckets opened, entries found in them, and about how many of them came after some that were
+    /// added later.
     opened: u64,
     found: u64,
     late: u64,
@@ -131,6 +131,8 @@ struct BitSet {
     summary: [u64; 16],
 }
 
+const _: () = assert!(1 << *SIZES.end() <= 64 * 64 * 16);
+
 impl BitSet {
     /// An empty set for numbers below `end`.
     fn below(end: usize) -> Self {
@@ -151,7 +153,7 @@ impl BitSet {
         }
     }
 
-    /// The first of its numbers from `begin` on.
+    /// The first of its numbers from `begin` on, up to the last that there may be.
     #[inline]
     fn first_from(&self, begin: usize) -> Option<usize> {
         let mut word = begin / 64;

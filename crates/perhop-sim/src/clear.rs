@@ -11,8 +11,8 @@ use perhop_core::{Bitrate, Bytes, Duration, Instant};
 
 use crate::network::{AccessSpec, FlowSpec, Network};
 
-/// From the end of the last link of a flow's data to its receiver, and with the answer back to the sender. Of times of more than
-/// four seconds a way is not held to be clear.
+/// From the end of the last link of a flow's data to its receiver, and with the answer back to the sender, in nanoseconds: a way
+/// of more than four seconds is not held to be clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClearWay {
     to_receiver: u32,
@@ -55,9 +55,9 @@ impl Passage {
     }
 }
 
-/// A link back, and those whose ways over it are clear, each flow with its way: as soon as certain others are
-/// [open](crate::flow::Flow::is_open), since the packet that opens a connection is smaller than its data and so comes sooner, and
-/// as nothing that came so is waited for.
+/// A link back, and those whose ways over it are clear, each flow with its way: as soon as those that open a connection have
+/// [opened](crate::flow::Flow::is_open) it, since a packet that does is smaller than data and so comes sooner, and as soon as
+/// nobody waits behind such a packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Clear {
     pub(crate) link: usize,
@@ -112,7 +112,10 @@ fn clear_ways_over(network: &Network, routes: &[(Vec<usize>, Vec<usize>)], link:
     });
     let ways: Vec<_> = ways.collect::<Option<_>>()?;
     let numbers = ways.iter().map(|&(flow, _)| flow);
-    let opening = numbers.filter(|&flow| network.flows[flow].transport.opens()).collect();
+    // Who begins after the end opens nothing.
+    let end = Instant::ZERO + network.duration;
+    let opens = |flow: &FlowSpec| flow.transport.opens() && flow.start.0 <= end;
+    let opening = numbers.filter(|&flow| opens(&network.flows[flow])).collect();
     Some(Clear { link, ways, opening, bottleneck, apart, before })
 }
 
@@ -193,6 +196,17 @@ mod tests {
         let priority = r#"{"scheduler": "edf", "rule": {"aqm": "drop-tail", "limit": "9p"}}"#;
         network.links[0].queue = Some(serde_json::from_str(priority).unwrap());
         assert!(clear_ways(&network).is_empty(), "the opening may be overtaken");
+        // So it may on its way to the bottleneck.
+        network.nodes = 3;
+        network
+            .links
+            .insert(1, LinkSpec { from: NodeId(1), to: NodeId(2), queue: None, ..network.links[0].clone() });
+        network.links[2].from = NodeId(2);
+        network.links[2].to = NodeId(0);
+        network.flows.iter_mut().for_each(|flow| flow.to = NodeId(2));
+        assert!(clear_ways(&network).is_empty());
+        network.links[0].queue = None;
+        assert_eq!(clear_ways(&network)[0].bottleneck, 1);
     }
 
     #[test]

@@ -51,6 +51,9 @@ macro_rules! with_cargo {
 /// The next look at a receiver that has passed the run's end: any packet comes after it.
 const PAST_THE_END: Instant = Instant::ZERO;
 
+/// Room for so many answers that are held is kept.
+const FEW: usize = 16;
+
 /// In place of a link's number: the two hosts share none.
 pub(crate) const NO_LINK: u32 = u32::MAX;
 
@@ -96,7 +99,7 @@ struct Rare {
     /// The last steps of data and of answers.
     last_steps: (u32, u32),
     /// Answers that the sender must not take ahead of time, each with its time and its number, in order.
-    waiting: VecDeque<(Instant, u32)>,
+    held: VecDeque<(Instant, u32)>,
 }
 
 /// What a flow has counted since the run began.
@@ -280,7 +283,7 @@ impl Flow {
                     Marking::None | Marking::Host(_) | Marking::Ingress(_) => None,
                 },
                 last_steps: (forward.last_step, backward.last_step | ANSWER),
-                waiting: VecDeque::new(),
+                held: VecDeque::new(),
             }),
         }
     }
@@ -302,10 +305,10 @@ impl Flow {
     }
 
     /// The control of its path, with its place there, watches it. If that looks at the sender's window, it is to find it as
-    /// it is then.
+    /// it is then; and what it tells a meter at the host, packets are to meet that are sent after that.
     pub(crate) fn be_watched(&mut self, control: usize, member: usize, at_the_window: bool) {
         self.rare.watched = Some((control, member));
-        self.sending.by_the_clock |= at_the_window;
+        self.sending.by_the_clock |= at_the_window || self.sending.marking == Place::Host;
     }
 
     /// Whether the sender may take an acknowledgement now, although it comes only at `arrival`: nothing else happens to the
@@ -357,23 +360,23 @@ impl Flow {
         self.find_stride(looks.end());
     }
 
-    /// An answer will have to wait until it comes at `at`, or until it is clear what happens to the sender before.
-    pub(crate) fn put_off(&mut self, number: u32, at: Instant) {
-        self.rare.waiting.push_back((at, number));
+    /// An answer is held until it comes at `at`, or until it is certain what happens to the sender before.
+    pub(crate) fn hold(&mut self, number: u32, at: Instant) {
+        self.rare.held.push_back((at, number));
         self.look_ahead();
     }
 
-    /// The first of the answers that wait, if that has come by `now`, or may be taken ahead of time.
-    pub(crate) fn take_waiting(&mut self, now: Instant, channels: &Channels) -> Option<(Instant, u32)> {
-        let Some((at, number)) = self.rare.waiting.pop_front() else {
-            self.rare.waiting = VecDeque::new(); // Few flows have answers waiting: they need not all keep the memory for it.
+    /// The first of the answers that are held, if that has come by `now`, or may be taken ahead of time.
+    pub(crate) fn take_held(&mut self, now: Instant, channels: &Channels) -> Option<(Instant, u32)> {
+        let Some((at, number)) = self.rare.held.pop_front() else {
+            self.rare.held.shrink_to(FEW); // A timeout that held many is rare, and most flows need no more memory for it.
             return None;
         };
         self.look_ahead();
         if at <= now || self.may_act_ahead(at, channels) {
             return Some((at, number));
         }
-        self.rare.waiting.push_front((at, number));
+        self.rare.held.push_front((at, number));
         self.look_ahead();
         None
     }
@@ -573,9 +576,9 @@ impl Flow {
     /// Looks up when the next thing happens besides the sender's timers. A time that has moved away since is found out
     /// when it comes.
     pub(crate) fn look_ahead(&mut self) {
-        let Rare { start, stop, waiting, .. } = &*self.rare;
-        let waiting = waiting.front().map_or(Instant::NEVER, |&(at, _)| at);
-        self.sending.due = self.receiving.receiver.wake().min(*start).min(*stop).min(waiting);
+        let Rare { start, stop, held, .. } = &*self.rare;
+        let held = held.front().map_or(Instant::NEVER, |&(at, _)| at);
+        self.sending.due = self.receiving.receiver.wake().min(*start).min(*stop).min(held);
         self.sending.stride_until = self.sending.stride_until.min(self.sending.due);
     }
 

@@ -23,7 +23,7 @@ const OVERTAKES: usize = 48;
 /// Strays between two reviews of the lane, and how many entries should go into it meanwhile.
 const STRAYS: u64 = 256;
 const WORTH: u64 = 3 * STRAYS;
-/// Times that the calendar lends while the lane is shut, before that is tried again: at first; twice as often each time.
+/// How often it is asked while the lane is shut and empty, before that is opened again: at first; twice as often each time.
 const SHUT: u64 = 4096;
 
 /// Pending entries, in the order of (time, rank, addition): see [`Calendar`].
@@ -41,14 +41,12 @@ pub struct Inbox<T> {
     /// Those that came too late for the lane. On equal terms with one of the lane, they were added later: who once was too
     /// late at a time still is.
     strays: Calendar<T>,
-    /// When the last of those comes that were there when the lane was opened again: it takes only what comes later.
-    latest: Instant,
     /// What is lent is of the lane.
     lent: bool,
     /// Since the last review: entries that went to the calendar, and pieces' worth of entries that went into the lane.
     strayed: u64,
     laned: u64,
-    /// How often the calendar still lends before the lane is opened again, and how often it will have to next time.
+    /// How often it is still asked before the lane is opened again, and how often it will have to be next time.
     shut_for: u64,
     next_shut: u64,
 }
@@ -74,7 +72,6 @@ impl<T: Timed> Inbox<T> {
             spare: Vec::new(),
             newest: Instant::ZERO,
             strays,
-            latest: Instant::ZERO,
             lent: false,
             strayed: 0,
             laned: 0,
@@ -155,6 +152,7 @@ impl<T: Timed> Inbox<T> {
     /// No entry comes before this; [`Instant::NEVER`] if there is none.
     #[inline]
     pub fn next(&self) -> Instant {
+        debug_assert!(!self.lent);
         let strays = self.strays.next();
         let piece = self.middle.front().unwrap_or(&self.back);
         let first = self.front.get(self.taken).or_else(|| piece.first());
@@ -164,6 +162,7 @@ impl<T: Timed> Inbox<T> {
     /// The first of the lane, if it holds any; then that stands in the piece at the front.
     #[inline]
     fn first(&mut self) -> Option<&T> {
+        debug_assert!(!self.lent);
         if self.taken == self.front.len() {
             self.go_on();
         }
@@ -225,8 +224,8 @@ impl<T: Timed> Inbox<T> {
         if self.shut_for > 0 {
             self.shut_for -= 1;
             if self.shut_for == 0 {
-                self.latest = self.strays.latest();
-                self.newest = self.latest;
+                // It takes only what comes after all that is there already.
+                self.newest = self.strays.latest();
             }
         }
     }

@@ -375,7 +375,7 @@ impl Simulation {
     }
 
     /// Ends the run: checks that every queue conserved its packets, and says what was measured. Before the end, flows have
-    /// been counted ahead of the clock by what is on its way to hosts.
+    /// been counted ahead of the clock by what is on its way to hosts, and so have events and hops.
     ///
     /// # Errors
     /// A queue lost or invented packets.

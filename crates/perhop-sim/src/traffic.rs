@@ -175,7 +175,7 @@ impl Traffic {
         } else if flow.sending.by_the_clock {
             arrivals.push(flow.waiting_answer(content).due(at));
         } else {
-            flow.put_off(content.sequence(), at);
+            flow.hold(content.sequence(), at);
             flow.schedule(events);
         }
     }
@@ -252,7 +252,7 @@ impl Traffic {
     /// A flow is woken.
     pub(crate) fn wake(&mut self, number: usize, now: Instant) {
         self.flows[number].sending.scheduled = Instant::NEVER;
-        self.take_waiting(number, now);
+        self.take_held(number, now);
         let Self { flows, inboxes, arrivals, channels, events, .. } = self;
         let flow = &mut flows[number];
         flow.look_ahead();
@@ -264,16 +264,16 @@ impl Traffic {
                 first(inboxes, arrivals, flow.receiving.first_link).push(answer);
             }
             flow.look_ahead();
-            self.take_waiting(number, now);
+            self.take_held(number, now);
         }
         self.schedule(number);
     }
 
-    /// A sender takes the answers that had to wait and have come by now, or need not wait any longer.
-    fn take_waiting(&mut self, number: usize, now: Instant) {
+    /// A sender takes the answers that were held and have come by now, or need not be held any longer.
+    fn take_held(&mut self, number: usize, now: Instant) {
         let Self { flows, inboxes, arrivals, channels, events, looks, series, .. } = self;
         let flow = &mut flows[number];
-        while let Some((at, answer)) = flow.take_waiting(now, channels) {
+        while let Some((at, answer)) = flow.take_held(now, channels) {
             let way = Way { first: first(inboxes, arrivals, flow.sending.first_link), channels, events };
             flow.acknowledge(answer, at, way, (looks, series));
         }

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{RIO, aqm, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, udp};
+use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Duration, Instant};
 use perhop_sim::{AccessSpec, FlowOutcome, Network, NodeId, Outcome, Service, Simulation, TransportSpec};
 use proptest::prelude::*;
@@ -34,6 +35,14 @@ const QUEUES: &[(&str, &str)] = &[
         "rio-plus-out",
         r#"{"in": "390/694/0.02", "total": "347/694/0.05", "out": "10/30/0.01", "limit": "868p"}"#,
     ),
+];
+
+/// Ports that choose among packets.
+const SCHEDULERS: &[&str] = &[
+    r#"{"scheduler": "edf", "rule": {"aqm": "drop-tail", "limit": "60p"}}"#,
+    r#"{"scheduler": "drr", "queues": [
+        {"name": "green", "match": {"color": "green"}, "rule": {"aqm": "drop-tail", "limit": "30p"}},
+        {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "30p"}}]}"#,
 ];
 
 #[test]
@@ -299,7 +308,7 @@ proptest! {
     fn bottlenecks_agree(
         seed: u64,
         count in 1_usize..12,
-        queue in 0..QUEUES.len(),
+        queue in 0..QUEUES.len() + SCHEDULERS.len(),
         (kind, other) in (0_usize..8, 0_usize..8),
         egress in prop_oneof![Just(None), Just(Some("8Mbps")), Just(Some("100Mbps"))],
         (odd_delay, news, marked, at_once) in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
@@ -331,8 +340,11 @@ proptest! {
             flow.stop = (n % 5 == 3).then_some(Instant::from_nanos(3_000_000_000));
             flow
         });
-        let (name, table) = QUEUES[queue];
-        let mut links = duplex("bottleneck", 0, 1, &format!("{rate_kbps}kbps"), delay, aqm(name, table));
+        let queue = match QUEUES.get(queue) {
+            Some((name, table)) => aqm(name, table).into(),
+            None => serde_json::from_str::<SchedulerParams>(SCHEDULERS[queue - QUEUES.len()]).unwrap(),
+        };
+        let mut links = duplex("bottleneck", 0, 1, &format!("{rate_kbps}kbps"), delay, queue);
         if let Some(rate) = back_kbps {
             links[1].rate = format!("{rate}kbps").parse().unwrap();
         }
