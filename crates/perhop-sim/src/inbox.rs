@@ -19,7 +19,7 @@ const PIECE: usize = 256;
 /// A lane of more than 4 MB would share the memory with a calendar of that size: it is shut for good.
 const MOST_PIECES: usize = 512;
 /// An entry that would overtake more than this many in the lane is left to the calendar.
-const OVERTAKES: usize = 48;
+const OVERTAKES: usize = 16;
 /// Strays between two reviews of the lane, and how many entries should go into it meanwhile.
 const STRAYS: u64 = 256;
 const WORTH: u64 = 3 * STRAYS;
