@@ -528,16 +528,17 @@ fn sort_long<T: Timed>(entries: &mut [T]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    /// Ordered as a calendar orders entries: by time, then rank, then addition.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    struct Entry {
-        at: Instant,
-        rank: u32,
-        added: u32,
+    pub(crate) struct Entry {
+        pub(crate) at: Instant,
+        pub(crate) rank: u32,
+        pub(crate) added: u32,
     }
 
     impl Timed for Entry {

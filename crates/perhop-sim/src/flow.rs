@@ -25,11 +25,9 @@ use crate::packet::{ANSWER, Content, SimPacket};
 use crate::probe::{Looks, Series};
 use crate::transport::cargo::Cargo;
 use crate::transport::datagram::Carrying;
-use crate::transport::tcp::{SackReceiver, SackSender, Selective, TcpReceiver, TcpSender};
+use crate::transport::tcp::Selective;
 use crate::transport::transit::TransitMeter;
-use crate::transport::{
-    CarryingReceiver, CarryingSender, Received, Receiver, Sender, SenderStatistics, Source, Transmit,
-};
+use crate::transport::{CarryingSender, Received, Receiver, Sender, SenderStatistics, Source, Transmit};
 use crate::wire::Wire;
 
 /// Calls whichever source a [`CarryingSender`] is, with what is on its way to it.
@@ -205,7 +203,8 @@ impl Flow {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
         let (first, last) = spec.start;
         let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
-        let (sender, receiver, data_size, ack_size) = ends_of(spec);
+        let (sender, receiver) = spec.transport.ends(spec.volume, spec.reserved);
+        let (data_size, ack_size) = spec.transport.packet_sizes();
         let host_rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
         let (marking, meter) = match &spec.marking {
             Marking::None => (Place::Nowhere, None),
@@ -637,33 +636,6 @@ impl Counted {
             sender: self.sender.since(&before.sender),
         }
     }
-}
-
-/// The two ends of a flow, and the sizes of its data and of its answers (0 if there are none).
-fn ends_of(spec: &FlowSpec) -> (Sender, Receiver, u16, u16) {
-    let (data, answer) = spec.transport.packet_sizes();
-    let (sender, receiver) = match &spec.transport {
-        TransportSpec::Tcp(params) if params.sack => (
-            Sender::Carrying(Box::new(CarryingSender::Sack(SackSender::new(
-                params.clone(),
-                spec.volume,
-                spec.reserved,
-            )))),
-            Receiver::Carrying(CarryingReceiver::Sack(Box::new(SackReceiver::new(params)))),
-        ),
-        TransportSpec::Tcp(params) => (
-            Sender::Tcp(TcpSender::new(params.clone(), spec.volume, spec.reserved)),
-            Receiver::Tcp(TcpReceiver::new(params)),
-        ),
-        datagrams => {
-            let (sender, receiver) = datagrams.datagram_ends(spec.volume).expect("it is not TCP");
-            (
-                Sender::Carrying(Box::new(CarryingSender::Datagram(sender))),
-                Receiver::Carrying(CarryingReceiver::Datagram(receiver)),
-            )
-        }
-    };
-    (sender, receiver, data, answer)
 }
 
 impl SendingHost {

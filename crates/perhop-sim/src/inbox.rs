@@ -294,25 +294,9 @@ impl<T: Timed> Inbox<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calendar::tests::Entry;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
-
-    /// Ordered as an inbox orders them: by time, then rank, then addition.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    struct Entry {
-        at: Instant,
-        rank: u32,
-        added: u32,
-    }
-
-    impl Timed for Entry {
-        fn at(&self) -> Instant {
-            self.at
-        }
-        fn rank(&self) -> u64 {
-            self.rank.into()
-        }
-    }
 
     /// Adds `gaps` after whatever was taken last, over and over, and takes what comes, one by one or lent, some of it added
     /// while others are lent; compares with a sorted set.

@@ -10,9 +10,10 @@ use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant};
 
 use crate::transport::datagram::{DatagramReceiver, DatagramSender};
 use crate::transport::rap::{RapParams, RapSender};
-use crate::transport::tcp::TcpParams;
+use crate::transport::tcp::{SackReceiver, SackSender, TcpParams, TcpReceiver, TcpSender};
 use crate::transport::tfrc::{TfrcParams, TfrcReceiver, TfrcSender};
 use crate::transport::udp::{UdpParams, UdpSender};
+use crate::transport::{CarryingReceiver, CarryingSender, Receiver, Sender};
 
 /// A router's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,6 +160,31 @@ pub enum TransportSpec {
 }
 
 impl TransportSpec {
+    /// The two ends of a flow that has this much to send, and was sold this rate.
+    pub(crate) fn ends(&self, volume: Option<Bytes>, reserved: Option<Bitrate>) -> (Sender, Receiver) {
+        match self {
+            Self::Tcp(params) if params.sack => {
+                let sender = SackSender::new(params.clone(), volume, reserved);
+                let receiver = SackReceiver::new(params);
+                (
+                    Sender::Carrying(Box::new(CarryingSender::Sack(sender))),
+                    Receiver::Carrying(CarryingReceiver::Sack(Box::new(receiver))),
+                )
+            }
+            Self::Tcp(params) => (
+                Sender::Tcp(TcpSender::new(params.clone(), volume, reserved)),
+                Receiver::Tcp(TcpReceiver::new(params)),
+            ),
+            datagrams => {
+                let (sender, receiver) = datagrams.datagram_ends(volume).expect("it is not TCP");
+                (
+                    Sender::Carrying(Box::new(CarryingSender::Datagram(sender))),
+                    Receiver::Carrying(CarryingReceiver::Datagram(receiver)),
+                )
+            }
+        }
+    }
+
     /// The two ends of a flow that never sends a packet twice, which has this much to send; `None` for TCP.
     pub fn datagram_ends(&self, volume: Option<Bytes>) -> Option<(DatagramSender, DatagramReceiver)> {
         match self {
