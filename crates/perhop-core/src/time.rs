@@ -33,6 +33,23 @@ impl Instant {
         self.0 as f64 / 1e9
     }
 
+    /// The instant `span` later, where the sum is known to come before the end of time, as it does from within a run if
+    /// the span is no longer than [`Duration::AGES`]. `+` makes sure.
+    #[inline]
+    #[must_use]
+    pub const fn later(self, span: Duration) -> Self {
+        debug_assert!(self.0.checked_add(span.0).is_some());
+        Self(self.0.wrapping_add(span.0))
+    }
+
+    /// The span from `earlier` to here, where `earlier` is known not to be later; [`since`](Self::since) makes sure.
+    #[inline]
+    #[must_use]
+    pub const fn after(self, earlier: Self) -> Duration {
+        debug_assert!(self.0 >= earlier.0);
+        Duration(self.0.wrapping_sub(earlier.0))
+    }
+
     /// The span from `earlier` to here, or zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
@@ -42,6 +59,8 @@ impl Instant {
 impl Duration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
+    /// Longer than any run: 146 years, a quarter of all time.
+    pub const AGES: Self = Self(1 << 62);
 
     /// A span of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {

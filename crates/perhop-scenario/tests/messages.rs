@@ -209,6 +209,11 @@ fn each_problem_is_named_where_it_stands() {
         ("duration = \"100s\"", "duration = \"0s\"", "s.toml:3: duration: a run lasts longer than 0s"),
         (
             "duration = \"100s\"",
+            "duration = \"5000000000s\"",
+            "s.toml:3: duration: a run lasts at most 146 years, not 5000000000s",
+        ),
+        (
+            "duration = \"100s\"",
             "duration = \"100s\"\nwarmup = \"100s\"",
             "s.toml:4: warmup: the warm-up (100s) must end before",
         ),

@@ -23,13 +23,13 @@ impl ClearWay {
     /// When a packet that left the link at `at` reaches its receiver.
     #[inline]
     pub(crate) fn at_receiver(self, at: Instant) -> Instant {
-        at + Duration::from_nanos(u64::from(self.to_receiver))
+        at.later(Duration::from_nanos(u64::from(self.to_receiver)))
     }
 
     /// When its answer reaches the sender.
     #[inline]
     pub(crate) fn at_sender(self, at: Instant) -> Instant {
-        at + Duration::from_nanos(u64::from(self.to_sender.get()))
+        at.later(Duration::from_nanos(u64::from(self.to_sender.get())))
     }
 }
 

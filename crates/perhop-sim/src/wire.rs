@@ -22,7 +22,11 @@ const _: () = assert!(size_of::<Wire>() == 32);
 impl Wire {
     /// An idle one.
     pub(crate) fn new(rate: Bitrate, delay: Duration) -> Self {
-        Self { delay, serializer: Some(Box::new(Serializer::new(rate))), ..Self::none() }
+        Self {
+            delay: delay.min(Duration::AGES),
+            serializer: Some(Box::new(Serializer::new(rate))),
+            ..Self::none()
+        }
     }
 
     /// In place of a wire: the host sits at its router.
@@ -47,8 +51,9 @@ impl Wire {
         if size != self.size {
             return self.pass_other(size, now);
         }
-        self.busy_until = self.busy_until.max(now) + Duration::from_nanos(u64::from(self.nanos));
-        self.busy_until + self.delay
+        // Packets of four seconds at most: 2³¹ of them would have to wait before the sum exceeded two `AGES`.
+        self.busy_until = self.busy_until.max(now).later(Duration::from_nanos(u64::from(self.nanos)));
+        self.busy_until.later(self.delay)
     }
 
     #[cold]

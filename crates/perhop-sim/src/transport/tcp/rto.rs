@@ -35,7 +35,7 @@ impl RtoEstimator {
         Self {
             tick: 1,
             min: min.as_nanos(),
-            max: max.as_nanos(),
+            max: max.min(Duration::AGES).as_nanos(),
             margin: 1.0,
             smoothed: None,
             base: initial.as_nanos(),
