@@ -127,8 +127,9 @@ impl<T: Timed> Default for Calendar<T> {
 #[derive(Clone, Debug)]
 struct BitSet {
     words: Vec<u64>,
-    /// One bit for each word that is not zero.
+    /// One bit for each word that is not zero, and one for each of these words.
     summary: [u64; 16],
+    top: u64,
 }
 
 const _: () = assert!(1 << *SIZES.end() <= 64 * 64 * 16);
@@ -136,13 +137,14 @@ const _: () = assert!(1 << *SIZES.end() <= 64 * 64 * 16);
 impl BitSet {
     /// An empty set for numbers below `end`.
     fn below(end: usize) -> Self {
-        Self { words: vec![0; end.div_ceil(64)], summary: [0; 16] }
+        Self { words: vec![0; end.div_ceil(64)], summary: [0; 16], top: 0 }
     }
 
     fn insert(&mut self, number: usize) {
         let word = number / 64;
         self.words[word] |= 1 << (number % 64);
         self.summary[word / 64] |= 1 << (word % 64);
+        self.top |= 1 << (word / 64);
     }
 
     fn remove(&mut self, number: usize) {
@@ -150,29 +152,28 @@ impl BitSet {
         self.words[word] &= !(1 << (number % 64));
         if self.words[word] == 0 {
             self.summary[word / 64] &= !(1 << (word % 64));
+            if self.summary[word / 64] == 0 {
+                self.top &= !(1 << (word / 64));
+            }
         }
     }
 
     /// The first of its numbers from `begin` on, up to the last that there may be.
     #[inline]
     fn first_from(&self, begin: usize) -> Option<usize> {
-        let mut word = begin / 64;
-        let mut bits = self.words[word] & u64::MAX << (begin % 64);
-        if bits == 0 {
-            word = self.first_word_from(word + 1)?;
-            bits = self.words[word];
+        let first = |bits: u64| (bits != 0).then(|| bits.trailing_zeros() as usize);
+        let beyond = |place: usize| u64::MAX.checked_shl(place as u32 + 1).unwrap_or(0);
+        let (word, place) = (begin / 64, begin / 64 / 64);
+        if let Some(bit) = first(self.words[word] & u64::MAX << (begin % 64)) {
+            return Some(word * 64 + bit);
         }
-        Some(word * 64 + bits.trailing_zeros() as usize)
-    }
-
-    /// The first word from this on that is not zero.
-    fn first_word_from(&self, begin: usize) -> Option<usize> {
-        let (first, bit) = (begin / 64, begin % 64);
-        (first..self.summary.len()).find_map(|place| {
-            let mask = if place == first { u64::MAX << bit } else { u64::MAX };
-            let bits = self.summary[place] & mask;
-            (bits != 0).then(|| place * 64 + bits.trailing_zeros() as usize)
-        })
+        let word = if let Some(bit) = first(self.summary[place] & beyond(word % 64)) {
+            place * 64 + bit
+        } else {
+            let place = first(self.top & beyond(place))?;
+            place * 64 + first(self.summary[place])?
+        };
+        Some(word * 64 + first(self.words[word])?)
     }
 }
 
