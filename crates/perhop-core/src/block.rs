@@ -205,6 +205,7 @@ macro_rules! register {
         /// Any registered block of this role.
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant)]
+        #[repr(u8)] // A number of its own says which it is: it need not be worked out.
         pub enum $any {
             $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant($block),)+
         }

@@ -7,17 +7,20 @@ use crate::{Color, Depth, Header, Unit};
 pub struct Occupancy {
     packets: [u32; 3],
     bytes: [u64; 3],
+    /// Packets of all colors: every arrival asks for them.
+    all_packets: u32,
     overtaken: u32,
 }
 
 impl Occupancy {
     /// An empty queue.
-    pub const EMPTY: Self = Self { packets: [0; 3], bytes: [0; 3], overtaken: 0 };
+    pub const EMPTY: Self = Self { packets: [0; 3], bytes: [0; 3], all_packets: 0, overtaken: 0 };
 
     /// Counts a packet in.
     #[inline]
     pub fn add(&mut self, color: Color, size: u16) {
         self.packets[color.index()] += 1;
+        self.all_packets += 1;
         self.bytes[color.index()] += u64::from(size);
     }
 
@@ -25,6 +28,7 @@ impl Occupancy {
     #[inline]
     pub fn remove(&mut self, color: Color, size: u16) {
         self.packets[color.index()] -= 1;
+        self.all_packets -= 1;
         self.bytes[color.index()] -= u64::from(size);
     }
 
@@ -32,13 +36,14 @@ impl Occupancy {
     #[inline]
     pub fn remove_if(&mut self, goes: bool, color: Color, size: u16) {
         self.packets[color.index()] -= u32::from(goes);
+        self.all_packets -= u32::from(goes);
         self.bytes[color.index()] -= u64::from(goes) * u64::from(size);
     }
 
     /// Packets waiting.
     #[inline]
     pub fn packets(&self) -> u64 {
-        u64::from(self.packets.iter().sum::<u32>())
+        u64::from(self.all_packets)
     }
 
     /// Bytes waiting.
@@ -69,8 +74,8 @@ impl Occupancy {
     #[inline]
     pub fn total(&self, unit: Unit) -> f64 {
         match unit {
-            Unit::Packets => f64::from(self.packets.iter().sum::<u32>()),
-            Unit::Bytes => self.bytes() as f64,
+            Unit::Packets => f64::from(self.all_packets),
+            Unit::Bytes => self.bytes().cast_signed() as f64, // one instruction: for u64 it is four
         }
     }
 
@@ -79,14 +84,14 @@ impl Occupancy {
     pub fn of(&self, color: Color, unit: Unit) -> f64 {
         match unit {
             Unit::Packets => f64::from(self.packets[color.index()]),
-            Unit::Bytes => self.bytes[color.index()] as f64,
+            Unit::Bytes => self.bytes[color.index()].cast_signed() as f64,
         }
     }
 
     /// Whether nothing waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.packets == [0; 3]
+        self.all_packets == 0
     }
 
     /// Whether `packet` would exceed the queue's `limit`.

@@ -14,7 +14,7 @@ use perhop_core::aqm::{Aqm, RuleVisitor};
 use perhop_core::control::Message;
 use perhop_core::measure::{PortStatistics, PortView};
 use perhop_core::scheduler::{
-    Admitted, AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenBooks, ForeseenFifo, SchedulerParams,
+    AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenBooks, ForeseenFifo, SchedulerParams,
 };
 use perhop_core::{Bitrate, Context, Duration, Environment, Header, Instant, Packet, Rng};
 
@@ -246,13 +246,10 @@ impl RuleVisitor for UnderRule<'_> {
             books.settle(now);
             let cx = &mut Context { now, rng };
             let mut header = packet.header();
-            match books.admit(rule, &mut header, wire.busy_until(), cx) {
-                Ok(Admitted { service, notified }) => {
+            match books.admit(rule, &mut header, wire.busy_until(), cx, |_| *packet = packet.notified()) {
+                Ok(service) => {
                     statistics.serve(0, now, service, header.size, header.color);
                     packet.put_off(wire.pass(header.size, now));
-                    if notified.is_some() {
-                        *packet = packet.notified();
-                    }
                 }
                 Err(_) => packet.lose(),
             }

@@ -78,11 +78,17 @@ impl IdleClock {
         idle.as_nanos() / self.packet_time.as_nanos()
     }
 
+    /// A packet was accepted: the server is busy.
+    #[inline]
+    pub fn end(&mut self) {
+        self.since = None;
+    }
+
     /// Told how an arrival was judged: an accepted packet ends the idle period, a dropped one starts it anew.
     #[inline]
     pub fn settle(&mut self, accepted: bool, now: Instant) {
         if accepted {
-            self.since = None;
+            self.end();
         } else if self.since.is_some() {
             self.since = Some(now);
         }

@@ -109,7 +109,13 @@ impl Block for InverseRate {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {
             limit: params.limit,
-            averages: InOutAverages::new(params.averages, params.weight, params.r#in.unit(), idle),
+            averages: InOutAverages::new(
+                params.averages,
+                Coupling::Coupled,
+                params.weight,
+                params.r#in.unit(),
+                idle,
+            ),
             in_test: EarlyTest::new(params.r#in, params.knobs()),
             out_test: EarlyTest::new(params.total, params.knobs()),
             law: Law { k: params.k.get(), m: params.m.get(), r_min: params.r_min.as_bps() as f64 },
@@ -140,7 +146,7 @@ impl InverseRate {
 impl Aqm for InverseRate {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.averages.arrive(packet, queue, Coupling::Coupled, cx.now);
+        self.averages.arrive(packet, queue, cx.now);
         let is_in = packet.color == Color::Green;
         let verdict = if queue.is_full_for(packet, self.limit) {
             if is_in {

@@ -69,41 +69,58 @@ pub struct Rio {
 /// avg_in and avg_total (or avg_out), kept on one idle clock.
 #[derive(Clone, Debug)]
 pub(super) struct InOutAverages {
-    rule: Averages,
     weight: Weight,
     unit: Unit,
+    coupling: Coupling,
+    /// An IN packet updates `in`; whether an OUT packet does, and which of them update `other`.
+    in_at_out: bool,
+    other_at_in: bool,
+    other_at_out: bool,
     idle: IdleClock,
     pub(super) r#in: Ewma,
     pub(super) other: Ewma,
 }
 
 impl InOutAverages {
-    pub(super) fn new(rule: Averages, weight: Weight, unit: Unit, idle: IdleClock) -> Self {
-        Self { rule, weight, unit, idle, r#in: Ewma::default(), other: Ewma::default() }
+    /// `coupling` says whether `other` is the average of the total or of the OUT queue.
+    pub(super) fn new(
+        rule: Averages,
+        coupling: Coupling,
+        weight: Weight,
+        unit: Unit,
+        idle: IdleClock,
+    ) -> Self {
+        Self {
+            weight,
+            unit,
+            coupling,
+            in_at_out: rule == Averages::EveryArrival,
+            // Decoupled, an IN arrival says nothing of the OUT queue (unless every arrival counts).
+            other_at_in: rule != Averages::OwnClass || coupling == Coupling::Coupled,
+            other_at_out: rule != Averages::InArrivals,
+            idle,
+            r#in: Ewma::default(),
+            other: Ewma::default(),
+        }
     }
 
-    /// Updates what this arrival updates; `coupling` says whether `other` is the total or the OUT queue.
+    /// Updates what this arrival updates.
     #[inline(always)]
-    pub(super) fn arrive(&mut self, packet: &Header, queue: &Occupancy, coupling: Coupling, now: Instant) {
+    pub(super) fn arrive(&mut self, packet: &Header, queue: &Occupancy, now: Instant) {
         // One clock for both, or avg_total - avg_in could go negative.
         let missed = self.idle.missed(now);
         if missed > 0 {
             self.r#in.decay(self.weight, missed);
             self.other.decay(self.weight, missed);
         }
-        let total = queue.total(self.unit);
         let is_in = packet.color == Color::Green;
-        if is_in || self.rule == Averages::EveryArrival {
+        if is_in || self.in_at_out {
             self.r#in.update(self.weight, queue.of(Color::Green, self.unit));
         }
-        // Decoupled, an IN arrival says nothing of the OUT queue (unless every arrival counts).
-        let updates_other = match self.rule {
-            Averages::EveryArrival => true,
-            Averages::OwnClass => !is_in || coupling == Coupling::Coupled,
-            Averages::InArrivals => is_in,
-        };
+        let updates_other = if is_in { self.other_at_in } else { self.other_at_out };
         if updates_other {
-            let other = match coupling {
+            let total = queue.total(self.unit);
+            let other = match self.coupling {
                 Coupling::Coupled => total,
                 Coupling::Decoupled => total - queue.of(Color::Green, self.unit),
             };
@@ -114,6 +131,12 @@ impl InOutAverages {
     #[inline]
     pub(super) fn settle(&mut self, verdict: Verdict, packet: &Header, now: Instant) {
         self.idle.settle(verdict.admits(packet), now);
+    }
+
+    /// As [`settle`](Self::settle), for a packet that is let in.
+    #[inline]
+    pub(super) fn end_idle(&mut self) {
+        self.idle.end();
     }
 
     pub(super) fn begin_idle(&mut self, since: Instant) {
@@ -137,30 +160,51 @@ impl Block for Rio {
         Self {
             limit: params.limit,
             coupling: params.coupling,
-            averages: InOutAverages::new(params.averages, params.weight, params.r#in.unit(), idle),
+            averages: InOutAverages::new(
+                params.averages,
+                params.coupling,
+                params.weight,
+                params.r#in.unit(),
+                idle,
+            ),
             in_test: EarlyTest::new(params.r#in, params.knobs()),
             out_test: EarlyTest::new(params.total, params.knobs()),
         }
     }
 }
 
+impl Rio {
+    /// The queue is full.
+    #[cold]
+    fn overflow(&mut self, packet: &Header, now: Instant) -> Verdict {
+        let verdict = Verdict::Drop(Reason::Overflow);
+        match packet.color {
+            Color::Green => self.in_test.lost(),
+            Color::Yellow | Color::Red => self.out_test.lost(),
+        }
+        self.averages.settle(verdict, packet, now);
+        verdict
+    }
+}
+
 impl Aqm for Rio {
     #[inline(always)]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        let full = queue.is_full_for(packet, self.limit);
-        self.averages.arrive(packet, queue, self.coupling, cx.now);
-        let (test, average) = if packet.color == Color::Green {
-            (&mut self.in_test, self.averages.r#in)
-        } else {
-            (&mut self.out_test, self.averages.other)
+        self.averages.arrive(packet, queue, cx.now);
+        if queue.is_full_for(packet, self.limit) {
+            return self.overflow(packet, cx.now);
+        }
+        let Self { averages, in_test, out_test, .. } = self;
+        let found = match packet.color {
+            Color::Green => in_test.judge(averages.r#in.get(), packet, cx.rng),
+            Color::Yellow | Color::Red => out_test.judge(averages.other.get(), packet, cx.rng),
         };
-        let verdict = if full {
-            test.lost();
-            Verdict::Drop(Reason::Overflow)
-        } else {
-            Verdict::of(test.judge(average.get(), packet, cx.rng))
-        };
-        self.averages.settle(verdict, packet, cx.now);
+        if found.is_none() {
+            averages.end_idle();
+            return Verdict::Pass;
+        }
+        let verdict = Verdict::of(found);
+        averages.settle(verdict, packet, cx.now);
         verdict
     }
 

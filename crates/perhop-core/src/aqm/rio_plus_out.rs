@@ -57,7 +57,13 @@ impl Block for RioPlusOut {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {
             limit: params.limit,
-            averages: InOutAverages::new(params.averages, params.weight, params.r#in.unit(), idle),
+            averages: InOutAverages::new(
+                params.averages,
+                Coupling::Coupled,
+                params.weight,
+                params.r#in.unit(),
+                idle,
+            ),
             in_test: EarlyTest::new(params.r#in, params.knobs()),
             total_test: EarlyTest::new(params.total, params.knobs()),
             out_test: EarlyTest::new(params.out, params.knobs()),
@@ -75,7 +81,7 @@ impl RioPlusOut {
 impl Aqm for RioPlusOut {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.averages.arrive(packet, queue, Coupling::Coupled, cx.now);
+        self.averages.arrive(packet, queue, cx.now);
         let is_in = packet.color == Color::Green;
         let full = queue.is_full_for(packet, self.limit);
         let verdict = if full {

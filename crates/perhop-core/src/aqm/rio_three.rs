@@ -57,7 +57,13 @@ impl Block for RioThree {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {
             limit: params.limit,
-            averages: InOutAverages::new(params.averages, params.weight, params.r#in.unit(), idle),
+            averages: InOutAverages::new(
+                params.averages,
+                Coupling::Coupled,
+                params.weight,
+                params.r#in.unit(),
+                idle,
+            ),
             tests: [params.r#in, params.out_in, params.out_out]
                 .map(|set| EarlyTest::new(set, params.knobs())),
         }
@@ -67,7 +73,7 @@ impl Block for RioThree {
 impl Aqm for RioThree {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.averages.arrive(packet, queue, Coupling::Coupled, cx.now);
+        self.averages.arrive(packet, queue, cx.now);
         let test = &mut self.tests[packet.color.index()];
         let verdict = if queue.is_full_for(packet, self.limit) {
             test.lost();

@@ -44,8 +44,9 @@ impl DelayHistogram {
     #[inline(always)]
     pub fn record(&mut self, color: Color, delay: Duration) {
         self.counts[bin(delay)][color.index()] += 1;
-        let largest = &mut self.largest[color.index()];
-        *largest = (*largest).max(delay);
+        if delay > self.largest[color.index()] {
+            self.largest[color.index()] = delay;
+        }
     }
 
     /// The largest delay of each color.

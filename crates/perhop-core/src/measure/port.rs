@@ -32,7 +32,7 @@ impl PortStatistics {
         if arrived < begin || service >= end {
             return self.serve_outside(class, arrived, service, size, color);
         }
-        let waited = service.since(arrived);
+        let waited = service.after(arrived);
         self.waited += waited.as_nanos();
         self.bytes += u64::from(size);
         self.last = (service, size);

@@ -77,12 +77,12 @@ impl Waiting {
         }
     }
 
-    /// Takes out those whose service starts by now. The first is shown in any case, and `each` is told whether it goes: between
-    /// two arrivals mostly one does or none, at random, which is cheaper to do either way than to guess.
+    /// Takes out those whose service starts by now, which is not the end of time. The first is shown in any case, and `each`
+    /// is told whether it goes: between two arrivals mostly one does or none, at random, which is cheaper to do either way
+    /// than to guess.
     #[inline(always)]
     fn leave(&mut self, now: Instant, mut each: impl FnMut(Foreseen, bool)) {
-        // What never starts does not start at the end of time either.
-        let now = now.min(Instant::from_nanos(u64::MAX - 1));
+        debug_assert!(now < Instant::NEVER);
         let first = self.slots[self.slot(self.first)];
         let goes = first.service <= now;
         each(first, goes);
@@ -121,7 +121,8 @@ impl ForeseenFifo {
     /// See [`ForeseenBooks::settle`].
     #[inline]
     pub fn settle(&mut self, now: Instant) {
-        self.books.settle(now);
+        // What never starts does not start at the end of time either.
+        self.books.settle(now.min(Instant::from_nanos(u64::MAX - 1)));
     }
 
     /// See [`ForeseenBooks::admit`].
@@ -135,7 +136,10 @@ impl ForeseenFifo {
         busy_until: Instant,
         cx: &mut Context<'_>,
     ) -> Result<Admitted, Reason> {
-        self.books.admit(&mut self.rule, header, busy_until, cx)
+        let mut notified = None;
+        let service =
+            self.books.admit(&mut self.rule, header, busy_until, cx, |reason| notified = Some(reason))?;
+        Ok(Admitted { service, notified })
     }
 
     /// What waits and what went through.
@@ -155,7 +159,7 @@ impl ForeseenFifo {
 }
 
 impl ForeseenBooks {
-    /// Lets go of every packet whose service began by now.
+    /// Lets go of every packet whose service began by now, which is not the end of time.
     #[inline(always)]
     pub fn settle(&mut self, now: Instant) {
         self.waiting.leave(now, |Foreseen { size, color, .. }, goes| {
@@ -165,7 +169,8 @@ impl ForeseenBooks {
     }
 
     /// Takes a packet if the rule lets it in, and says when its service starts. [`settle`](Self::settle) first;
-    /// `busy_until` is when the server has sent all that came before.
+    /// `busy_until` is when the server has sent all that came before. If the packet has word of congestion, its header says
+    /// so, and `notified` is told why.
     ///
     /// # Errors
     /// Why the packet is dropped.
@@ -176,7 +181,8 @@ impl ForeseenBooks {
         header: &mut Header,
         busy_until: Instant,
         cx: &mut Context<'_>,
-    ) -> Result<Admitted, Reason> {
+        notified: impl FnOnce(Reason),
+    ) -> Result<Instant, Reason> {
         header.arrived = cx.now;
         let Header { size, color, .. } = *header;
         if !self.idle && busy_until <= cx.now {
@@ -184,15 +190,16 @@ impl ForeseenBooks {
             self.idle = true;
         }
         self.ledger.counters.arrive(color);
-        let notified = match rule.on_arrival(header, &self.ledger.occupancy, cx).apply(header) {
-            Ok(notified) => notified,
+        match rule.on_arrival(header, &self.ledger.occupancy, cx).apply(header) {
+            Ok(None) => {}
+            Ok(Some(reason)) => {
+                self.ledger.counters.notify(color, reason);
+                notified(reason);
+            }
             Err(reason) => {
                 self.ledger.counters.drop(color, reason);
                 return Err(reason);
             }
-        };
-        if let Some(reason) = notified {
-            self.ledger.counters.notify(color, reason);
         }
         self.idle = false;
         let service = busy_until.max(cx.now);
@@ -202,6 +209,6 @@ impl ForeseenBooks {
         } else {
             self.ledger.counters.send(color);
         }
-        Ok(Admitted { service, notified })
+        Ok(service)
     }
 }
