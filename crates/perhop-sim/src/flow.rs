@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use perhop_core::control::Message;
 use perhop_core::marker::AfClass;
-use perhop_core::meter::{AnyMeter, Meter};
+use perhop_core::meter::{AnyMeter, Meter, MeterParams};
 use perhop_core::{
     Bitrate, Color, Context, Duration, Environment, FlowId, Header, Instant, Rng, ServiceLevel,
 };
@@ -21,7 +21,7 @@ use crate::events::{Event, EventQueue, SourceId};
 use crate::inbox::Inbox;
 use crate::network::{AccessSpec, FlowSpec, Marking, TransportSpec};
 use crate::outcome::FlowOutcome;
-use crate::packet::{ANSWER, Content, SimPacket};
+use crate::packet::{ANSWER, Content, Marks, SimPacket};
 use crate::probe::{Looks, Series};
 use crate::transport::cargo::Cargo;
 use crate::transport::datagram::Carrying;
@@ -64,6 +64,9 @@ pub(crate) struct Route {
     pub(crate) last_step: u32,
 }
 
+/// How packets are marked.
+static ASSURED: Marks = Marks::of(AfClass::ONE);
+
 /// One flow.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
@@ -92,8 +95,6 @@ struct Rare {
     at_last_look: u64,
     /// The control of its path, and its place there.
     watched: Option<(usize, usize)>,
-    /// A meter that flows share, at the first router.
-    edge_meter: Option<usize>,
     /// The last steps of data and of answers.
     last_steps: (u32, u32),
     /// Answers that the sender must not take ahead of time, each with its time and its number, in order.
@@ -128,12 +129,11 @@ pub(crate) struct SendingHost {
     pub(crate) first_link: u32,
     /// What its packets are like.
     template: SimPacket,
-    marking: Place,
+    marked_at: Place,
     /// The wires from it and to it.
     outward: Wire,
     pub(crate) inward: Wire,
     marked: [u64; 3],
-    marker: Option<Box<Marker>>,
     /// The channel on which its marker tells it of OUT packets, if it does.
     pub(crate) news: Option<u32>,
     rng: Box<Rng>,
@@ -152,12 +152,14 @@ impl Way<'_> {
     }
 }
 
-/// Where its packets are marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where its packets are marked, and by what.
+#[derive(Clone, Debug)]
 enum Place {
     Nowhere,
-    Host,
-    FirstRouter,
+    Host(Box<Marker>),
+    FirstRouter(Box<Marker>),
+    /// At the first router, by the meter of this number, which flows share.
+    Edge(usize),
 }
 
 /// A flow's own meter, with its random stream.
@@ -206,16 +208,16 @@ impl Flow {
         let (sender, receiver) = spec.transport.ends(spec.volume, spec.reserved);
         let (data_size, ack_size) = spec.transport.packet_sizes();
         let host_rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
-        let (marking, meter) = match &spec.marking {
-            Marking::None => (Place::Nowhere, None),
-            Marking::Host(params) => (Place::Host, Some((params, host_rate))),
-            Marking::Ingress(params) => (Place::FirstRouter, Some((params, Bitrate::MAX))),
-            Marking::Edge(_) => (Place::FirstRouter, None),
+        let marker = |params: &MeterParams, rate| {
+            let meter = params.clone().build(Environment { rate });
+            Box::new(Marker { meter, rng: stream("marker") })
         };
-        let marker = meter.map(|(params, rate)| Marker {
-            meter: params.clone().build(Environment { rate }),
-            rng: stream("marker"),
-        });
+        let marked_at = match &spec.marking {
+            Marking::None => Place::Nowhere,
+            Marking::Host(params) => Place::Host(marker(params, host_rate)),
+            Marking::Ingress(params) => Place::FirstRouter(marker(params, Bitrate::MAX)),
+            Marking::Edge(number) => Place::Edge(*number),
+        };
         let header = Header {
             color: spec.color,
             dscp: spec.dscp,
@@ -229,7 +231,7 @@ impl Flow {
             access.as_ref().map_or_else(Wire::none, |access| Wire::new(access.rate, access.delay))
         };
         // News from a meter at the edge may reach the sender before an acknowledgement does.
-        let hears_from_afar = spec.out_feedback.is_some() && marking == Place::FirstRouter;
+        let hears_from_afar = spec.out_feedback.is_some() && marked_at.is_at_router();
         Self {
             sender,
             sending: SendingHost {
@@ -241,11 +243,10 @@ impl Flow {
                 by_the_clock: hears_from_afar || forward.first_link == NO_LINK,
                 first_link: forward.first_link,
                 template: SimPacket::new(&header, forward.first_step, 0),
-                marking,
+                marked_at,
                 outward: wire(&spec.access),
                 inward: wire(&spec.access),
                 marked: [0; 3],
-                marker: marker.map(Box::new),
                 news: None,
                 rng: Box::new(stream("transport")),
             },
@@ -277,10 +278,6 @@ impl Flow {
                 at_warmup: Counted::default(),
                 at_last_look: 0,
                 watched: None,
-                edge_meter: match spec.marking {
-                    Marking::Edge(number) => Some(number),
-                    Marking::None | Marking::Host(_) | Marking::Ingress(_) => None,
-                },
                 last_steps: (forward.last_step, backward.last_step | ANSWER),
                 held: VecDeque::new(),
             }),
@@ -307,7 +304,7 @@ impl Flow {
     /// it is then; and what it tells a meter at the host, packets are to meet that are sent after that.
     pub(crate) fn be_watched(&mut self, control: usize, member: usize, at_the_window: bool) {
         self.rare.watched = Some((control, member));
-        self.sending.by_the_clock |= at_the_window || self.sending.marking == Place::Host;
+        self.sending.by_the_clock |= at_the_window || matches!(self.sending.marked_at, Place::Host(_));
     }
 
     /// Whether the sender may take an acknowledgement now, although it comes only at `arrival`: nothing else happens to the
@@ -423,10 +420,10 @@ impl Flow {
         (looks, series): (&Looks, &mut Series),
     ) -> Option<u32> {
         if arrival < self.receiving.stride_until
-            && content.size() == self.receiving.data_size
             && let Receiver::Tcp(tcp) = &mut self.receiving.receiver
             && let Some(number) = tcp.stride(content.sequence())
         {
+            debug_assert_eq!(content.size(), self.receiving.data_size);
             self.receiving.delivered += 1;
             return Some(number);
         }
@@ -522,7 +519,7 @@ impl Flow {
         if looks.warmup_is_over() {
             // Routers keep to the clock.
             self.rare.at_warmup.dropped = self.rare.dropped;
-            if self.sending.marking == Place::FirstRouter {
+            if self.sending.marked_at.is_at_router() {
                 self.rare.at_warmup.marked = self.sending.marked;
             }
         }
@@ -553,16 +550,14 @@ impl Flow {
         post: Post<'_>,
     ) -> SimPacket {
         let now = packet.at();
-        let Self { sender, sending, cargo, rare, .. } = self;
-        let color = match (rare.edge_meter, &mut sending.marker) {
-            (Some(number), _) => {
-                let (meter, rng) = &mut shared[number];
+        let Self { sender, sending, cargo, .. } = self;
+        let color = match &mut sending.marked_at {
+            Place::Edge(number) => {
+                let (meter, rng) = &mut shared[*number];
                 meter.color(&packet.header(), &mut Context { now, rng })
             }
-            (None, Some(marker)) if sending.marking == Place::FirstRouter => {
-                marker.color(packet.header(), now)
-            }
-            _ => return packet,
+            Place::FirstRouter(marker) => marker.color(packet.header(), now),
+            Place::Nowhere | Place::Host(_) => return packet,
         };
         match sender {
             Sender::Tcp(tcp) => sending.mark(tcp, packet, color, now, post),
@@ -646,18 +641,17 @@ impl SendingHost {
     /// Sends full segments, marked, over the host's wire, for a sender to which it makes no difference how they are marked.
     #[inline(always)]
     fn send_all(&mut self, segments: Range<u32>, now: Instant, first: &mut Inbox<SimPacket>) {
+        let size = self.template.size();
         for sequence in segments {
             let mut packet = self.template.numbered(sequence);
-            match (self.marking, &mut self.marker) {
-                (Place::Nowhere, _) => self.marked[packet.color().index()] += 1,
-                (Place::Host, Some(marker)) => {
-                    let color = marker.color(packet.header(), now);
-                    self.marked[color.index()] += 1;
-                    packet = packet.marked(color, AfClass::ONE.codepoint(color));
-                }
-                _ => {} // the first router marks
+            if let Place::Host(marker) = &mut self.marked_at {
+                let color = marker.color(packet.header(), now);
+                self.marked[color.index()] += 1;
+                packet = packet.marked(color, &ASSURED);
+            } else if let Place::Nowhere = &self.marked_at {
+                self.marked[packet.color().index()] += 1;
             }
-            first.push(packet.due(self.outward.pass(packet.size(), now)));
+            first.push(packet.due(self.outward.pass(size, now)));
         }
     }
 
@@ -689,13 +683,13 @@ impl SendingHost {
             source.transmit(&mut Context { now, rng: &mut self.rng })
         {
             let mut packet = self.template.numbered(sequence).sized(size);
-            match (self.marking, &mut self.marker) {
-                (Place::Nowhere, _) => self.marked[packet.color().index()] += 1,
-                (Place::Host, Some(marker)) => {
+            match &mut self.marked_at {
+                Place::Nowhere => self.marked[packet.color().index()] += 1,
+                Place::Host(marker) => {
                     let color = marker.color(packet.header(), now);
                     packet = self.mark(source, packet, color, now, way.post());
                 }
-                _ => {} // the first router marks
+                Place::FirstRouter(_) | Place::Edge(_) => {}
             }
             way.first.push(packet.due(self.outward.pass(size, now)));
         }
@@ -714,7 +708,7 @@ impl SendingHost {
 
     /// Another block tells its own meter something.
     pub(crate) fn tell_meter(&mut self, message: &Message) {
-        if let Some(marker) = &mut self.marker {
+        if let Place::Host(marker) | Place::FirstRouter(marker) = &mut self.marked_at {
             marker.meter.on_message(message);
         }
     }
@@ -737,7 +731,13 @@ impl SendingHost {
         {
             source.on_message(&message);
         }
-        packet.marked(color, AfClass::ONE.codepoint(color))
+        packet.marked(color, &ASSURED)
+    }
+}
+
+impl Place {
+    fn is_at_router(&self) -> bool {
+        matches!(self, Self::FirstRouter(_) | Self::Edge(_))
     }
 }
 
@@ -765,7 +765,9 @@ impl ReceivingHost {
     /// Finds out how long the receiver can take segments in its stride.
     fn find_stride(&mut self) {
         self.stride_until = match &self.receiver {
-            Receiver::Tcp(_) if self.answers_ahead => self.look + Duration::from_nanos(1),
+            Receiver::Tcp(tcp) if self.answers_ahead && tcp.is_in_stride() => {
+                self.look + Duration::from_nanos(1)
+            }
             _ => Instant::ZERO,
         };
     }

@@ -1,5 +1,6 @@
 //! A packet in the simulator.
 
+use perhop_core::marker::AfClass;
 use perhop_core::{Color, Dscp, Ecn, FlowId, Header, Instant, Packet, ServiceLevel};
 
 use crate::calendar::Timed;
@@ -170,12 +171,29 @@ impl SimPacket {
         Self { content: self.content | (Ecn::Congested as u64) << ECN, ..self }
     }
 
-    /// The packet with this color and codepoint.
+    /// The packet with this color, and the codepoint that goes with it.
     #[inline]
-    pub fn marked(self, color: Color, dscp: Dscp) -> Self {
+    pub fn marked(self, color: Color, marks: &Marks) -> Self {
         let clear = self.content & !(0xff << COLOR | 63 << CODEPOINT);
-        let marks = (color as u64) << COLOR | u64::from(dscp.get()) << CODEPOINT;
-        Self { content: clear | marks, ..self }
+        Self { content: clear | marks.0[color.index()], ..self }
+    }
+}
+
+/// How packets of a class are marked: for each color, that and its codepoint, as packets carry them.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks([u64; 3]);
+
+impl Marks {
+    /// Those of an Assured Forwarding class.
+    pub const fn of(class: AfClass) -> Self {
+        let mut marks = [0; 3];
+        let mut color = 0;
+        while color < 3 {
+            let codepoint = class.codepoint(Color::ALL[color]).get() as u64;
+            marks[color] = (color as u64) << COLOR | codepoint << CODEPOINT;
+            color += 1;
+        }
+        Self(marks)
     }
 }
 
@@ -268,8 +286,9 @@ mod tests {
             prop_assert_eq!((packet.step(), packet.is_answer()), ((step & !ANSWER) as usize, step >> 31 == 1));
             prop_assert_eq!((packet.sequence(), packet.flow()), (sequence, flow as usize));
             prop_assert_eq!(SimPacket::from(Queued::from(packet)), packet);
-            let changed = packet.numbered(other).before(sequence).sized(7).marked(Color::Red, Dscp::DEFAULT);
-            let expected = Header { size: 7, color: Color::Red, dscp: Dscp::DEFAULT, ..header };
+            let class = AfClass::new(3).unwrap();
+            let changed = packet.numbered(other).before(sequence).sized(7).marked(Color::Red, &Marks::of(class));
+            let expected = Header { size: 7, color: Color::Red, dscp: class.codepoint(Color::Red), ..header };
             prop_assert_eq!(changed, SimPacket::new(&expected, sequence, other));
             let notified = Header { ecn: Ecn::Congested, ..header };
             prop_assert_eq!(packet.notified(), SimPacket::new(&notified, step, sequence));

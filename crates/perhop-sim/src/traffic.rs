@@ -100,11 +100,18 @@ impl Traffic {
     /// Packets have passed the last link of their routes that flows share, unless it lost them. They go as far as nobody else
     /// can change what happens: over the wire, through a receiver that answers each packet as it comes, to a sender whose
     /// timers are not due before.
-    #[inline(never)]
     pub(crate) fn approach_all(&mut self, packets: &[SimPacket]) {
-        let crowded = size_of_val(&self.flows[..]) > CROWD;
+        if size_of_val(&self.flows[..]) > CROWD {
+            self.approach_one_by_one::<true>(packets);
+        } else {
+            self.approach_one_by_one::<false>(packets);
+        }
+    }
+
+    #[inline(never)]
+    fn approach_one_by_one<const CROWDED: bool>(&mut self, packets: &[SimPacket]) {
         for (place, packet) in packets.iter().enumerate() {
-            if crowded && let Some(ahead) = packets.get(place + AHEAD) {
+            if CROWDED && let Some(ahead) = packets.get(place + AHEAD) {
                 prefetch(std::slice::from_ref(&self.flows[ahead.flow()]));
             }
             if packet.is_lost() {
@@ -123,8 +130,12 @@ impl Traffic {
         let flow = &mut flows[number];
         if let Some(way) = flow.receiving.clear {
             let arrival = way.at_receiver(at);
-            if let Some(answer) = flow.receive(content, arrival, (looks, series)) {
-                self.come_round(number, answer, arrival, way.at_sender(at));
+            let Some(answer) = flow.receive(content, arrival, (looks, series)) else { return };
+            let at = way.at_sender(at);
+            if flow.stride(answer, at, first(inboxes, arrivals, flow.sending.first_link)) {
+                self.came_round += 1;
+            } else {
+                self.come_round(number, answer, arrival, at);
             }
             return;
         }
@@ -136,17 +147,11 @@ impl Traffic {
         }
     }
 
-    /// On a clear way, an answer put on the wire at `begin` reaches the sender at `at`.
-    #[inline(always)]
+    /// On a clear way, an answer put on the wire at `begin` reaches the sender at `at`, which does not take it in its stride.
+    #[inline(never)]
     fn come_round(&mut self, number: usize, answer: u32, begin: Instant, at: Instant) {
-        let Self { flows, inboxes, arrivals, looks, .. } = self;
-        let flow = &mut flows[number];
-        if flow.stride(answer, at, first(inboxes, arrivals, flow.sending.first_link)) {
-            self.came_round += 1;
-            return;
-        }
-        let answer = flow.receiving.answer(answer, begin);
-        if answer.at() <= looks.end() {
+        let answer = self.flows[number].receiving.answer(answer, begin);
+        if answer.at() <= self.looks.end() {
             self.came_round += 1;
             self.reach_sender(number, answer.content(), at);
         }

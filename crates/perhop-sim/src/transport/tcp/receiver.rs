@@ -11,6 +11,7 @@ use crate::transport::Received;
 #[derive(Clone, Debug)]
 pub struct TcpReceiver {
     expected: u32,
+    /// One past the last segment that came before its time; not beyond `expected` if none is held.
     highest: u32,
     /// Bit `n mod length` for each segment n in expected..expected + length that has come.
     early: Box<[u64]>,
@@ -48,26 +49,30 @@ impl TcpReceiver {
         (bit / 64, 1 << (bit % 64))
     }
 
-    /// Takes a segment if it is the one that is expected and nothing came before its time, and returns the number of the
-    /// next: what [`on_data`](Self::on_data) does of nearly every segment where acknowledgements do not wait.
+    /// Nothing keeps it from taking segments [in its stride](Self::stride): acknowledgements do not wait, nothing came
+    /// before its time, and what comes next is a full segment, since the connection is open.
+    pub(crate) fn is_in_stride(&self) -> bool {
+        !self.delays && self.highest <= self.expected && self.expected > 0
+    }
+
+    /// Takes a segment if it is the one that is expected, and returns the number of the next: what
+    /// [`on_data`](Self::on_data) does of nearly every segment while the receiver [`is_in_stride`](Self::is_in_stride).
     #[inline(always)]
     pub(crate) fn stride(&mut self, sequence: u32) -> Option<u32> {
-        debug_assert!(!self.delays);
-        if sequence != self.expected || self.highest != sequence {
+        debug_assert!(self.is_in_stride());
+        if sequence != self.expected {
             return None;
         }
         self.expected = sequence + 1;
-        self.highest = self.expected;
         Some(self.expected)
     }
 
     /// A segment came.
     #[inline(always)]
     pub fn on_data(&mut self, sequence: u32, now: Instant) -> Received {
-        let in_order = sequence == self.expected && self.highest == self.expected;
+        let in_order = sequence == self.expected && self.highest <= self.expected;
         if in_order {
             self.expected += 1;
-            self.highest = self.expected;
             return Received { first: true, ack: self.acknowledge_in_order(now) };
         }
         let first = self.take(sequence);

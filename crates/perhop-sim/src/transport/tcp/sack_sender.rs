@@ -230,7 +230,7 @@ impl SackSender {
         if !tcp.started || pipe >= tcp.cwnd as u32 {
             return None;
         }
-        let new = tcp.next < tcp.end && tcp.next - tcp.acked < tcp.window;
+        let new = tcp.next < tcp.end && tcp.next - tcp.acked < tcp.most();
         let new = new.then_some(Next::New);
         let again = |sequence: Option<u32>| sequence.map(Next::Again);
         match phase {
@@ -495,7 +495,7 @@ mod tests {
             }
             let outstanding = wire.sender.tcp.highest - wire.sender.tcp.acked;
             prop_assert!(wire.sender.board.pipe() <= 2 * outstanding);
-            prop_assert!(outstanding <= wire.sender.tcp.window);
+            prop_assert!(outstanding <= wire.sender.tcp.most());
             put(sent, now, &mut data);
         }
         prop_assert!(false, "it never ends");

@@ -44,11 +44,10 @@ pub struct TcpSender {
     pub(super) expiry: Instant,
     /// The retransmission timeout now in force.
     pub(super) timeout: Duration,
-    sent: u64,
+    /// The receiver's window in segments: as far as `cwnd` may grow.
+    most: f64,
     /// One past the last segment that the application has.
     pub(super) end: u32,
-    /// The receiver's window in segments.
-    pub(super) window: u32,
     /// How many segments may be unacknowledged, by both windows.
     limit: u32,
     pub(super) duplicates: u32,
@@ -126,12 +125,11 @@ impl TcpSender {
             timed_at: Instant::ZERO,
             inflation: 0,
             limit: 0,
-            window: params.window.get() as u32,
             urgent: None,
             end,
             recover: 0,
             jitter: Instant::NEVER,
-            sent: 0,
+            most: params.window.get() as f64,
             packet: params.packet.get() as u16,
             variant: match params.tcp {
                 Variant::Linux => Variant::NewReno,
@@ -188,7 +186,8 @@ impl TcpSender {
     }
 
     pub(in crate::transport) fn statistics(&self) -> SenderStatistics {
-        SenderStatistics { sent: self.sent, ..self.rare.statistics.clone() }
+        let again = self.rare.statistics.retransmitted;
+        SenderStatistics { sent: u64::from(self.highest) + again, ..self.rare.statistics.clone() }
     }
 
     #[inline(always)]
@@ -207,13 +206,14 @@ impl TcpSender {
     }
 
     /// Nothing keeps it from taking acknowledgements [in its stride](Self::stride): it has no losses to repair, all that it
-    /// sends is new, and its timer runs.
+    /// sends is new, its timer runs, and so does the measurement of a round trip.
     pub(crate) fn is_in_stride(&self) -> bool {
         self.started
             && self.expiry != Instant::NEVER
             && self.next == self.highest
             && (self.duplicates, self.inflation) == (0, 0)
             && (self.recovering, self.urgent) == (None, None)
+            && self.timed != UNTIMED
             && self.release == Release::Always
             && self.variant != Variant::TwoWindows
             && !(self.handshake && self.acked == 0)
@@ -225,25 +225,22 @@ impl TcpSender {
     #[inline(always)]
     pub(crate) fn stride(&mut self, expected: u32, now: Instant) -> Option<Range<u32>> {
         debug_assert!(self.is_in_stride());
-        if expected <= self.acked || expected >= self.next || expected > self.timed {
+        // The timed segment was sent, so more was than up to there.
+        if expected <= self.acked || expected > self.timed {
             return None;
         }
         let delivered = expected - self.acked;
         self.acked = expected;
-        self.expiry = now + self.timeout;
+        self.expiry = now.later(self.timeout);
         if self.counts_acks {
             self.grow_by_ack();
         } else {
             self.grow(delivered, now);
         }
-        self.limit = (self.cwnd as u32).min(self.window);
+        self.limit = self.cwnd as u32;
         let first = self.next;
-        let end = expected.saturating_add(self.limit).min(self.end).max(first);
-        if self.timed == UNTIMED && first < end {
-            self.timed = first;
-            self.timed_at = now;
-        }
-        self.sent += u64::from(end - first);
+        let end = (u64::from(expected) + u64::from(self.limit)).min(u64::from(self.end)) as u32;
+        let end = end.max(first);
         (self.next, self.highest) = (end, end);
         Some(first..end)
     }
@@ -278,7 +275,8 @@ impl TcpSender {
     #[inline(always)]
     fn grow_by_ack(&mut self) {
         let gain = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
-        self.cwnd = (self.cwnd + gain).min(f64::from(self.window));
+        let cwnd = self.cwnd + gain;
+        self.cwnd = if cwnd < self.most { cwnd } else { self.most };
     }
 
     /// Slow start up to the threshold, by segments (RFC 3465, without its limit L); what is left goes to congestion avoidance.
@@ -295,7 +293,7 @@ impl TcpSender {
                 }
             };
         }
-        self.cwnd = self.cwnd.min(f64::from(self.window));
+        self.cwnd = self.cwnd.min(self.most);
     }
 
     /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was acknowledged.
@@ -350,7 +348,7 @@ impl TcpSender {
         } else if self.duplicates < 3
             && self.rare.params.limited_transmit
             && self.next < self.end
-            && self.next - self.acked < self.allowed().saturating_add(self.duplicates).min(self.window)
+            && self.next - self.acked < self.allowed().saturating_add(self.duplicates).min(self.most())
         {
             self.urgent = Some(self.next);
             self.next += 1;
@@ -372,7 +370,7 @@ impl TcpSender {
     /// A segment was lost: the threshold falls to half of the window, or of what is beyond the reserved window, or to what
     /// CUBIC leaves of it.
     pub(super) fn decrease(&mut self) {
-        let window = self.cwnd.min(f64::from(self.window));
+        let window = self.cwnd.min(self.most);
         let kept = if self.variant == Variant::TwoWindows && self.color_of(self.acked) != Color::Green {
             self.reserved_window().min(window)
         } else {
@@ -491,10 +489,15 @@ impl TcpSender {
         }
     }
 
+    /// The receiver's window in segments.
+    pub(super) fn most(&self) -> u32 {
+        self.most as u32
+    }
+
     /// How many segments may be unacknowledged; none before the start.
     #[inline(always)]
     fn allowed(&self) -> u32 {
-        if self.started { (self.cwnd as u32 + self.inflation).min(self.window) } else { 0 }
+        if self.started { (self.cwnd as u32 + self.inflation).min(self.most()) } else { 0 }
     }
 
     #[inline(always)]
@@ -518,6 +521,7 @@ impl TcpSender {
     pub(super) fn send(&mut self, sequence: u32, now: Instant) -> Transmit {
         let again = sequence < self.highest;
         if !again {
+            debug_assert_eq!(sequence, self.highest);
             self.highest = sequence + 1;
             if self.timed == UNTIMED {
                 self.timed = sequence;
@@ -527,7 +531,6 @@ impl TcpSender {
         if self.expiry == Instant::NEVER {
             self.expiry = now + self.timeout;
         }
-        self.sent += 1;
         if again {
             self.rare.statistics.retransmitted += 1;
         }
@@ -746,8 +749,10 @@ mod tests {
         assert!(not.iter().all(|&expected| wire.sender.clone().stride(expected, wire.now).is_none()));
         wire.ack(base);
         assert!(!wire.sender.is_in_stride(), "a duplicate came");
-        wire.acks(&[base, base, base + 9]);
+        wire.acks(&[base, base, base + 8]);
         assert!(wire.sender.is_in_stride());
+        wire.sender.timed = UNTIMED;
+        assert!(!wire.sender.is_in_stride(), "no round trip is measured");
     }
 
     proptest! {
@@ -774,9 +779,8 @@ mod tests {
                 }
                 // Most acknowledge something new.
                 let expected = (wire.sender.acked + if what < 9 { step / 3 } else { 0 }).min(wire.sender.highest);
-                let before = wire.sender.clone();
+                let mut short = wire.sender.clone();
                 let sent = wire.ack(expected);
-                let mut short = before;
                 if short.is_in_stride() && let Some(segments) = short.stride(expected, wire.now) {
                     prop_assert_eq!(segments.collect::<Vec<_>>(), sent);
                     prop_assert_eq!(format!("{short:?}"), format!("{:?}", wire.sender));
