@@ -580,6 +580,27 @@ pub(crate) mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_bit_set_finds_what_a_sorted_set_does(
+            numbers in prop::collection::vec((0_usize..1 << 16, any::<bool>()), 1..60),
+            near in 0_usize..1 << 16,
+        ) {
+            let (mut bits, mut set) = (BitSet::below(1 << 16), BTreeSet::new());
+            for (number, stays) in numbers {
+                bits.insert(number);
+                set.insert(number);
+                if !stays {
+                    bits.remove(number);
+                    set.remove(&number);
+                }
+                for begin in [0, near, number, (number + 1) % (1 << 16), number / 64 * 64, (1 << 16) - 1] {
+                    prop_assert_eq!(bits.first_from(begin), set.range(begin..).next().copied());
+                }
+            }
+        }
+    }
+
+    proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
         fn any_mix_of_near_and_far(
