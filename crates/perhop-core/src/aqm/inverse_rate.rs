@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
 use super::red::red_params;
-use super::rio::{Averages, Coupling, InOutAverages};
+use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::{AboveZero, Positive, UnitError};
 use crate::{
@@ -109,13 +109,7 @@ impl Block for InverseRate {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {
             limit: params.limit,
-            averages: InOutAverages::new(
-                params.averages,
-                Coupling::Coupled,
-                params.weight,
-                params.r#in.unit(),
-                idle,
-            ),
+            averages: InOutAverages::coupled(params.averages, params.weight, params.r#in.unit(), idle),
             in_test: EarlyTest::new(params.r#in, params.knobs()),
             out_test: EarlyTest::new(params.total, params.knobs()),
             law: Law { k: params.k.get(), m: params.m.get(), r_min: params.r_min.as_bps() as f64 },

@@ -104,6 +104,11 @@ impl InOutAverages {
         }
     }
 
+    /// With the average of the total beside that of IN packets.
+    pub(super) fn coupled(rule: Averages, weight: Weight, unit: Unit, idle: IdleClock) -> Self {
+        Self::new(rule, Coupling::Coupled, weight, unit, idle)
+    }
+
     /// Updates what this arrival updates.
     #[inline(always)]
     pub(super) fn arrive(&mut self, packet: &Header, queue: &Occupancy, now: Instant) {

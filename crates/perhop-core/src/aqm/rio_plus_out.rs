@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
 use super::red::red_params;
-use super::rio::{Averages, Coupling, InOutAverages};
+use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
@@ -57,13 +57,7 @@ impl Block for RioPlusOut {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {
             limit: params.limit,
-            averages: InOutAverages::new(
-                params.averages,
-                Coupling::Coupled,
-                params.weight,
-                params.r#in.unit(),
-                idle,
-            ),
+            averages: InOutAverages::coupled(params.averages, params.weight, params.r#in.unit(), idle),
             in_test: EarlyTest::new(params.r#in, params.knobs()),
             total_test: EarlyTest::new(params.total, params.knobs()),
             out_test: EarlyTest::new(params.out, params.knobs()),
