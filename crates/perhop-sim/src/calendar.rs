@@ -469,22 +469,25 @@ impl<T: Timed> Calendar<T> {
         // The wheel spans as long a time as before, and more if much went beyond it.
         let far = self.sent_far - self.sent_far_before;
         let span = (self.wheel.len() as u64) << self.shift;
-        let span = if far * 8 > self.found { span.max(2 * self.furthest) } else { span };
+        let span = if far * 8 > self.found { span.max(self.furthest.saturating_mul(2)) } else { span };
         let span = span.max(1).ilog2();
         // Wide buckets are better than many beyond the wheel.
         let shift = shift.max(span.saturating_sub(*SIZES.end()));
         let size = span.saturating_sub(shift).clamp(*SIZES.start(), *SIZES.end());
-        (self.opened, self.found, self.late, self.furthest) = (0, 0, 0, 0);
-        self.sent_far_before = self.sent_far;
         if shift != self.shift || 1 << size != self.wheel.len() {
             self.rebuild(shift, size);
             self.review_after = (self.review_after * 2).min(*REVIEWS.end());
         }
+        (self.opened, self.found, self.late, self.furthest) = (0, 0, 0, 0);
+        self.sent_far_before = self.sent_far;
     }
 
-    /// All that is pending comes after the bucket that has just ended, and goes into the wheel anew.
+    /// All that is pending comes after the bucket that has just ended, and goes into the wheel anew: first what was beyond it, as
+    /// if that had come into its bucket before.
     fn rebuild(&mut self, shift: u32, size: u32) {
-        let pending: Vec<T> = self.wheel.iter_mut().flat_map(std::mem::take).collect();
+        let far = std::mem::take(&mut self.far).into_sorted_vec();
+        let far = far.into_iter().rev().map(|far| far.entry);
+        let pending: Vec<T> = far.chain(self.wheel.iter_mut().flat_map(std::mem::take)).collect();
         self.number = self.number << self.shift >> shift;
         self.shift = shift;
         self.wheel.resize_with(1 << size, Vec::new);
@@ -577,6 +580,32 @@ pub(crate) mod tests {
                 now = entry.at;
             }
         }
+    }
+
+    #[test]
+    fn what_is_far_is_not_forgotten_when_buckets_widen() {
+        // Many that come in years, some that come soon, beyond the wheel; and a timer that is set again and again, 1 ms ahead.
+        let mut calendar = Calendar::expecting(Duration::from_nanos(1000));
+        let mut added = 0;
+        let mut push = |calendar: &mut Calendar<Entry>, nanos: u64| {
+            calendar.push(Entry { at: Instant::from_nanos(nanos), rank: 0, added });
+            added += 1;
+        };
+        (0..400).for_each(|n| push(&mut calendar, 3_000_000_000_000_000_000 + n));
+        (0..10).for_each(|n| push(&mut calendar, 3_000_000_000 + 500_000_000 * n));
+        push(&mut calendar, 0);
+        let (mut before, mut soon) = (Instant::ZERO, 0);
+        while before < Instant::from_nanos(10_000_000_000) {
+            let entry = calendar.pop(Instant::NEVER).unwrap();
+            assert!(entry.at >= before);
+            before = entry.at;
+            if (400..410).contains(&entry.added) {
+                soon += 1;
+            } else {
+                push(&mut calendar, entry.at.as_nanos() + 1_000_000);
+            }
+        }
+        assert_eq!(soon, 10);
     }
 
     proptest! {
