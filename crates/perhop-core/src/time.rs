@@ -33,8 +33,8 @@ impl Instant {
         self.0 as f64 / 1e9
     }
 
-    /// The instant `span` later, where the sum is known to come before the end of time, as it does from within a run if
-    /// the span is no longer than [`Duration::AGES`]. `+` makes sure.
+    /// The instant `span` later, where the sum is known to come before the end of time, as it does from within a run for a
+    /// few spans no longer than [`Duration::AGES`]. `+` makes sure.
     #[inline]
     #[must_use]
     pub const fn later(self, span: Duration) -> Self {
@@ -59,8 +59,8 @@ impl Instant {
 impl Duration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// Longer than any run: 146 years, a quarter of all time.
-    pub const AGES: Self = Self(1 << 62);
+    /// Longer than any run: 36 years, a sixteenth of all time, so that a packet may take that long several times.
+    pub const AGES: Self = Self(1 << 60);
 
     /// A span of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {

@@ -49,8 +49,8 @@ impl Scenario {
         if self.duration.is_zero() {
             return at(vec![key("duration")], "a run lasts longer than 0s, such as 100s".into());
         }
-        if self.duration > perhop_core::Duration::AGES {
-            let text = format!("a run lasts at most 146 years, not {}", self.duration);
+        if self.duration >= perhop_core::Duration::AGES {
+            let text = format!("a run lasts less than 36 years, not {}", self.duration);
             return at(vec![key("duration")], text);
         }
         if self.warmup >= self.duration {

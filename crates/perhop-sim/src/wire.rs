@@ -19,6 +19,9 @@ pub(crate) struct Wire {
 
 const _: () = assert!(size_of::<Wire>() == 32);
 
+/// Packets that would be sent even later, long after any run, are as if they were sent then: half of all time.
+const LATEST: Instant = Instant::from_nanos(1 << 63);
+
 impl Wire {
     /// An idle one.
     pub(crate) fn new(rate: Bitrate, delay: Duration) -> Self {
@@ -51,7 +54,7 @@ impl Wire {
         if size != self.size {
             return self.pass_other(size, now);
         }
-        // Packets of four seconds at most: 2³¹ of them would have to wait before the sum exceeded two `AGES`.
+        // Packets of four seconds at most: 2³⁰ of them would have to wait to reach the end of time from `LATEST`.
         self.busy_until = self.busy_until.max(now).later(Duration::from_nanos(u64::from(self.nanos)));
         self.busy_until.later(self.delay)
     }
@@ -59,7 +62,7 @@ impl Wire {
     #[cold]
     fn pass_other(&mut self, size: u16, now: Instant) -> Instant {
         let Some(serializer) = &mut self.serializer else { return now };
-        self.busy_until = serializer.transmit(size, self.busy_until.max(now));
+        self.busy_until = serializer.transmit(size, self.busy_until.max(now)).min(LATEST);
         if let Some(nanos) = serializer.exactly().and_then(|nanos| u32::try_from(nanos).ok()) {
             (self.size, self.nanos) = (size, nanos);
         }
@@ -77,6 +80,18 @@ mod tests {
         let arrivals = [0, 1].map(|_| wire.pass(1000, Instant::ZERO));
         assert_eq!(arrivals, [6_000_000, 7_000_000].map(Instant::from_nanos));
         assert_eq!(Wire::none().pass(1000, Instant::from_nanos(7)), Instant::from_nanos(7));
+    }
+
+    #[test]
+    fn a_wire_that_is_busy_for_ages_stays_so() {
+        let mut wire = Wire::new(Bitrate::from_bps(2).unwrap(), Duration::from_nanos(u64::MAX));
+        wire.pass(1, Instant::ZERO); // 4 s: most packets on it may be of this size
+        let mut before = Instant::ZERO;
+        for step in 0..200_000 {
+            let arrival = wire.pass(if step < 100_000 { 65_535 } else { 1 }, Instant::ZERO);
+            assert!(before <= arrival && arrival < Instant::NEVER);
+            before = arrival;
+        }
     }
 
     #[test]

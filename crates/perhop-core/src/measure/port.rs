@@ -10,7 +10,7 @@ use crate::{Bitrate, Color, Counters, Instant, Ledger};
 pub struct PortStatistics {
     window: (Instant, Instant),
     /// Sum of the times that packets waited within the window, in nanoseconds.
-    waited: u64,
+    waited: u128,
     /// Bytes whose transmission began within the window, and the last of these transmissions: its start and size.
     bytes: u64,
     last: (Instant, u16),
@@ -33,7 +33,7 @@ impl PortStatistics {
             return self.serve_outside(class, arrived, service, size, color);
         }
         let waited = service.after(arrived);
-        self.waited += waited.as_nanos();
+        self.waited += u128::from(waited.as_nanos());
         self.bytes += u64::from(size);
         self.last = (service, size);
         self.delays[class].record(color, waited);
@@ -57,7 +57,7 @@ impl PortStatistics {
     #[inline]
     pub fn wait(&mut self, arrived: Instant, until: Instant) {
         let (begin, end) = self.window;
-        self.waited += until.min(end).since(arrived.max(begin)).as_nanos();
+        self.waited += u128::from(until.min(end).since(arrived.max(begin)).as_nanos());
     }
 
     /// Mean number of packets waiting over the measured time, by Little's law: the sum of their waits over the time.
