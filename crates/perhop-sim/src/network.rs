@@ -22,7 +22,7 @@ pub struct NodeId(pub u32);
 /// Everything that a run depends on, besides its seed.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// How long it runs.
+    /// How long it runs: less than [`Duration::AGES`].
     pub duration: Duration,
     /// All that is told of flows, and of links utilization, queue lengths and delays, is measured after this; links count
     /// their packets over the whole run.

@@ -67,6 +67,7 @@ impl Simulation {
     /// # Errors
     /// A flow's endpoints are not connected, or not by its path.
     pub fn with_service(network: &Network, seed: u64, service: Service) -> Result<Self, NoRoute> {
+        debug_assert!(network.duration < Duration::AGES);
         let looks = Looks::new(network);
         let (flows, steps) = flows_of(network, seed, &looks)?;
         let lookahead = lookahead(network, &flows);

@@ -54,7 +54,7 @@ impl Wire {
         if size != self.size {
             return self.pass_other(size, now);
         }
-        // Packets of four seconds at most: 2³⁰ of them would have to wait to reach the end of time from `LATEST`.
+        // Packets of four seconds at most: from `LATEST` on, nearly 2³¹ of them have room before the end of time.
         self.busy_until = self.busy_until.max(now).later(Duration::from_nanos(u64::from(self.nanos)));
         self.busy_until.later(self.delay)
     }

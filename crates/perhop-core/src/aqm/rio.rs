@@ -60,7 +60,6 @@ red_params! {
 #[derive(Clone, Debug)]
 pub struct Rio {
     limit: Depth,
-    coupling: Coupling,
     averages: InOutAverages,
     in_test: EarlyTest,
     out_test: EarlyTest,
@@ -164,7 +163,6 @@ impl Block for Rio {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {
             limit: params.limit,
-            coupling: params.coupling,
             averages: InOutAverages::new(
                 params.averages,
                 params.coupling,
@@ -205,6 +203,7 @@ impl Aqm for Rio {
             Color::Yellow | Color::Red => out_test.judge(averages.other.get(), packet, cx.rng),
         };
         if found.is_none() {
+            // Most packets pass: nothing of what follows needs to be asked of them.
             averages.end_idle();
             return Verdict::Pass;
         }
@@ -218,7 +217,7 @@ impl Aqm for Rio {
     }
 
     fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let other = match self.coupling {
+        let other = match self.averages.coupling {
             Coupling::Coupled => "average total",
             Coupling::Decoupled => "average out",
         };

@@ -155,6 +155,22 @@ mod tests {
     }
 
     proptest! {
+        /// A segment taken in a stride does and leaves what it does and leaves otherwise.
+        #[test]
+        fn a_stride_is_the_same_as_its_steps(steps in prop::collection::vec(0_u32..8, 1..200)) {
+            let mut receiver = receiver("");
+            for step in steps {
+                // Most are the one that is expected; some come early, some again.
+                let sequence = (receiver.expected + step.saturating_sub(5)).saturating_sub(u32::from(step == 0));
+                let mut short = receiver.clone();
+                let got = receiver.on_data(sequence, Instant::ZERO);
+                if short.is_in_stride() && let Some(ack) = short.stride(sequence) {
+                    prop_assert_eq!(got, Received { first: true, ack: Some(ack) });
+                    prop_assert_eq!(format!("{short:?}"), format!("{receiver:?}"));
+                }
+            }
+        }
+
         #[test]
         fn agrees_with_a_set(order in prop::collection::vec(0_u32..90, 0..300)) {
             let mut receiver = receiver("");
