@@ -19,6 +19,7 @@ import typer
 
 from perhop import _engine, simulation, terminal
 from perhop.errors import PerhopError, ScenarioError
+from perhop.judging import STATES
 from perhop.live import command as living
 from perhop.live.compare import compare
 from perhop.output import files, summary
@@ -26,7 +27,6 @@ from perhop.output.table import as_text, pivot
 from perhop.reproduction import Counts, execute, plan, to_json
 from perhop.store import DirectoryStore
 from perhop.studies import STUDIES
-from perhop.study import STATES
 from perhop.sweep import command as sweeping
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from perhop.reproduction import Outcome, Plan
-    from perhop.study import Factors, Study
+    from perhop.study import Factors, Study, Verdict
 
 app = typer.Typer(
     name="perhop",
@@ -374,13 +374,24 @@ def _show(outcome: Outcome, say: Callable[[str], None]) -> None:
     for note in study.notes:
         if note.impossible:
             say("\n" + textwrap.fill(f"Cannot be right: {note.text}", 88))
-    say("\nFindings of ours, not the paper's" if study.findings else "\nClaims")
-    for verdict in outcome.verdicts:
-        head = STATES[verdict.holds]
-        say(textwrap.fill(f"{head}: {verdict.text}", 88, initial_indent="  ", subsequent_indent="    "))
-        for text in (verdict.evidence, f"Tried: {verdict.tried}" if verdict.tried else ""):
-            if text:
-                say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
+    for title, verdicts in (
+        ("Claims", outcome.claims),
+        ("Findings of ours, not the paper's", outcome.findings),
+    ):
+        if verdicts:
+            say(f"\n{title}")
+        for verdict in verdicts:
+            _show_verdict(verdict, say)
+
+
+def _show_verdict(verdict: Verdict, say: Callable[[str], None]) -> None:
+    claim = verdict.claim
+    say(textwrap.fill(f"{verdict.state}: {claim.text}", 88, initial_indent="  ", subsequent_indent="    "))
+    source = f"“{claim.source.quote}” ({claim.source.section})" if claim.source else ""
+    labelled = {"": verdict.judgement.evidence, "Paper: ": source, "Rule: ": claim.rule, "Ours: ": claim.ours}
+    for label, text in {**labelled, "Tried: ": claim.tried}.items():
+        if text:
+            say(textwrap.fill(label + text, 88, initial_indent="    ", subsequent_indent="    "))
 
 
 def _conclude(
@@ -388,15 +399,15 @@ def _conclude(
 ) -> None:
     say("")
     for outcome in outcomes:
-        holding = sum(verdict.holds is True for verdict in outcome.verdicts)
-        failing = [verdict.id for verdict in outcome.verdicts if verdict.holds is False]
-        open_ = [verdict.id for verdict in outcome.verdicts if verdict.holds is None]
         runs = len(outcome.seeds)
-        what = "findings of ours" if outcome.study.findings else "claims"
-        text = f"{outcome.study.id}: {runs} run{'s' if runs > 1 else ''} of each cell, {holding} {what} hold"
-        text += f", {len(failing)} do not ({', '.join(failing)})" if failing else ""
-        text += f", {len(open_)} cannot be judged from one run ({', '.join(open_)})" if open_ else ""
-        say(textwrap.fill(text, 100, subsequent_indent="    "))
+        parts = [f"{outcome.study.id}: {runs} run{'s' if runs > 1 else ''} of each cell"]
+        for what, verdicts in (("claims", outcome.claims), ("findings of ours", outcome.findings)):
+            for holds, state in STATES.items():
+                found = [verdict.claim.id for verdict in verdicts if verdict.holds is holds]
+                listed = "" if holds or not found else f" ({', '.join(found)})"
+                if found:
+                    parts.append(f"{len(found)} {what}: {state}{listed}")
+        say(textwrap.fill("; ".join(parts), 100, subsequent_indent="    "))
     say(_counted(counts, out))
     if json_path is not None and json_path != files.STDOUT:
         say(f"results: {json_path}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perhop import _engine
+from perhop.judging import STATES
 from perhop.parallel import parallel_map
 from perhop.runs import Run
 from perhop.store import run_key
@@ -63,6 +64,16 @@ class Outcome:
     samples: Sequence[tuple[int, Sample]]
     rows: Sequence[Row]
     verdicts: Sequence[Verdict]
+
+    @property
+    def claims(self) -> Sequence[Verdict]:
+        """The verdicts on sentences of the paper."""
+        return [verdict for verdict in self.verdicts if not verdict.claim.finding]
+
+    @property
+    def findings(self) -> Sequence[Verdict]:
+        """The verdicts on statements of ours."""
+        return [verdict for verdict in self.verdicts if verdict.claim.finding]
 
 
 @dataclass(slots=True)
@@ -175,10 +186,7 @@ def judge(
     rows = evidence.rows(spread=study.single_run)
     if study.summaries is not None:
         rows.extend(study.summaries(evidence))
-    verdicts = []
-    for claim in study.claims:
-        judged = claim.judge(evidence)
-        verdicts.append(Verdict(claim.id, claim.text, judged.holds, judged.evidence, claim.tried))
+    verdicts = [Verdict(claim, claim.judge(evidence)) for claim in study.claims]
     return Outcome(study, cells, seeds, samples, rows, verdicts)
 
 
@@ -188,10 +196,7 @@ def to_json(outcomes: Sequence[Outcome]) -> str:
         {
             "id": outcome.study.id,
             "rows": [_row(row) for row in outcome.rows],
-            "claims": [
-                {"id": v.id, "text": v.text, "holds": v.holds, "evidence": v.evidence}
-                for v in outcome.verdicts
-            ],
+            "claims": [_claim(verdict) for verdict in outcome.verdicts],
         }
         for outcome in outcomes
     ]
@@ -228,6 +233,22 @@ def sample_frame(outcomes: Sequence[Outcome]) -> pl.DataFrame:
     return pl.DataFrame(
         {name: pl.Series(values, dtype=types.get(name), strict=False) for name, values in columns.items()}
     )
+
+
+def _claim(verdict: Verdict) -> dict[str, Any]:
+    claim, judgement = verdict.claim, verdict.judgement
+    source = claim.source
+    return {
+        "id": claim.id,
+        "text": claim.text,
+        "quote": None if source is None else source.quote,
+        "section": None if source is None else source.section,
+        "rule": claim.rule,
+        "ours": claim.ours,
+        "verdict": STATES[judgement.holds],
+        "runs_needed": judgement.runs_needed,
+        "evidence": judgement.evidence,
+    }
 
 
 def _row(row: Row) -> dict[str, Any]:

@@ -99,6 +99,30 @@ def half_width_of(observations: Sequence[float], runs: int) -> float:
     return float(stdtrit(runs - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(_variance(observations) / runs)
 
 
+def runs_for_half_width(found: Estimate, room: float) -> int | None:
+    """How many runs would give an interval that ends within `room` of the mean, if the spread stays.
+
+    The smallest n above the runs there are with t(0.975, n - 1) * s / sqrt(n) < room.
+
+    Args:
+        found: An estimate with an interval.
+        room: Distance from the mean to what the interval must not contain, in the unit of the mean.
+
+    Returns:
+        A number of runs, or None where `MOST_RUNS` would not do.
+
+    Raises:
+        ValueError: The estimate has no interval.
+    """
+    if found.half_width is None:
+        raise ValueError("a forecast needs an interval")
+    spread = found.half_width * math.sqrt(found.runs) / float(stdtrit(found.runs - 1, 0.5 + CONFIDENCE / 2))
+    for runs in range(found.runs + 1, MOST_RUNS + 1):
+        if float(stdtrit(runs - 1, 0.5 + CONFIDENCE / 2)) * spread / math.sqrt(runs) < room:
+            return runs
+    return None
+
+
 def paired_difference(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate:
     """The mean of a - b over the seeds that both share, with its own 95 % t interval.
 

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop.statistics import Estimate, estimate, paired_difference
+from perhop.judging import STATES, Judgement
+from perhop.statistics import MOST_RUNS, Estimate, estimate, paired_difference
 
 if TYPE_CHECKING:
+    from perhop.judging import Judgement
     from perhop.runs import Run
 
 Factor: TypeAlias = "str | float | int | bool"
@@ -79,25 +81,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """Whether a claim holds in what was measured, and the numbers that say so.
+class Sentence:
+    """A few words of a paper, verbatim, and where they stand in it, such as `"3, Table 1"`."""
 
-    Attributes:
-        holds: None where the claim is read by intervals and one run has none.
-    """
-
-    holds: bool | None
-    evidence: str
-
-
-STATES = {True: "holds", False: "does not hold", None: "cannot be judged from one run"}
-"""How a verdict reads."""
-
-
-def by_interval(estimates: Iterable[Estimate], evidence: str, *, holds: bool) -> Judgement:
-    """The judgement of a claim that is read by these estimates' intervals; none where one has none."""
-    judged = all(found.ci95 is not None for found in estimates)
-    return Judgement(holds if judged else None, evidence)
+    quote: str
+    section: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,24 +93,53 @@ class Claim:
     """A statement that the measurement can refute.
 
     Attributes:
+        id: Its name within the study.
+        text: The statement, in one sentence of ours.
+        judge: Judges it.
+        source: The paper's sentence that it judges; None for a finding of ours, which never counts with the
+            paper's.
+        rule: How it is judged.
+        ours: What in the rule is ours, such as a threshold or a tolerance; empty where nothing is.
         tried: What was varied to find out why the claim does not hold; empty where nothing was.
     """
 
     id: str
     text: str
     judge: Callable[[Evidence], Judgement]
+    source: Sentence | None = None
+    rule: str = ""
+    ours: str = ""
     tried: str = ""
+
+    @property
+    def finding(self) -> bool:
+        """It is a statement of ours, not a sentence of the paper."""
+        return self.source is None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A judged claim."""
 
-    id: str
-    text: str
-    holds: bool | None
-    evidence: str
-    tried: str = ""
+    claim: Claim
+    judgement: Judgement
+
+    @property
+    def holds(self) -> bool | None:
+        """True, False, or None where the runs cannot tell."""
+        return self.judgement.holds
+
+    @property
+    def state(self) -> str:
+        """How the verdict reads, with the runs that it would take where that can be said."""
+        if self.holds is not None:
+            return STATES[self.holds]
+        needed = self.judgement.runs_needed
+        return (
+            f"{STATES[None]} (more than {MOST_RUNS} runs)"
+            if needed is None
+            else f"{STATES[None]} (about {needed} runs)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +252,8 @@ class Study:
         scenario: The scenario of a cell, as plain data.
         samples: The numbers to keep of one run of a cell.
         summaries: Rows that are read off the means of all runs.
-        findings: The claims are ours, about our own variations; they never count with the paper's.
+        extra: It is no printed item of the paper but a sensitivity study, a variant or a sweep, which
+            `perhop reproduce` leaves to `--all`.
         single_run: The published values come from one run, so they are held against the spread of single
             runs, not only against the interval of the mean.
         assumptions: What had to be chosen because the paper is silent.
@@ -257,7 +275,7 @@ class Study:
     assumptions: Sequence[str] = ()
     method: str = ""
     summaries: Callable[[Evidence], Iterable[Row]] | None = None
-    findings: bool = False
+    extra: bool = False
     single_run: bool = False
     default_runs: int = 6
 
@@ -344,16 +362,27 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of a claim; see `Claim`."""
+
+    text: str
+    source: Sentence | None
+    rule: str
+    ours: str
+    tried: str
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """What a paper says about one of its items.
 
     Attributes:
-        claims: (text, what was tried) by claim id.
+        claims: What its claims say, by id; they have no judge yet.
     """
 
     values: Sequence[Published]
     notes: Sequence[Note]
-    claims: Mapping[str, tuple[str, str]]
+    claims: Mapping[str, Wording]
     assumptions: Sequence[str]
     method: str
 
@@ -364,9 +393,9 @@ def statement(data: Mapping[str, Any]) -> Statement:
     `[[values]]` tables hold one printed row each: `metric`, `factors` shared by the row, and `by`, `at`,
     `values`: the name of one more factor, its values, and the printed number at each; or, for one
     number, `metric`, `factors` and `value`. `[[notes]]` hold `text`
-    and, for a printed number that cannot be right, `impossible = true`. `[claims.ID]` hold `text` and,
-    optionally, `tried`. `assumptions` lists what was chosen where the paper is silent; `method` says how the
-    setting was simulated.
+    and, for a printed number that cannot be right, `impossible = true`. `[claims.ID]` hold `text` and, as far
+    as they apply, `quote` and `section` (together), `rule`, `ours` and `tried`. `assumptions` lists what was
+    chosen where the paper is silent; `method` says how the setting was simulated.
 
     Raises:
         KeyError, ValueError: The table is not of this form.
@@ -376,10 +405,21 @@ def statement(data: Mapping[str, Any]) -> Statement:
         for row in data.get("values", [])
         for more, value in _printed(row)
     ]
-    notes = [Note(_unwrap(n["text"]), bool(n.get("impossible", False))) for n in data.get("notes", [])]
-    claims = {k: (_unwrap(c["text"]), _unwrap(c.get("tried", ""))) for k, c in data.get("claims", {}).items()}
-    assumptions = [_unwrap(text) for text in data.get("assumptions", [])]
-    return Statement(values, notes, claims, assumptions, _unwrap(data["method"]))
+    notes = [Note(one_line(n["text"]), bool(n.get("impossible", False))) for n in data.get("notes", [])]
+    claims = {name: _wording(entry) for name, entry in data.get("claims", {}).items()}
+    assumptions = [one_line(text) for text in data.get("assumptions", [])]
+    return Statement(values, notes, claims, assumptions, one_line(data["method"]))
+
+
+def _wording(entry: Mapping[str, str]) -> Wording:
+    unknown = entry.keys() - {"quote", "section", "text", "rule", "ours", "tried"}
+    if unknown:
+        raise ValueError(f"a claim has no {min(unknown)!r}")
+    source = None
+    if "quote" in entry:
+        source = Sentence(one_line(entry["quote"]), entry["section"])
+    rule, ours, tried = (one_line(entry.get(key, "")) for key in ("rule", "ours", "tried"))
+    return Wording(one_line(entry["text"]), source, rule, ours, tried)
 
 
 def _printed(row: Mapping[str, Any]) -> Iterable[tuple[Factors, float]]:
@@ -420,5 +460,6 @@ def _sort_key(value: Factor) -> tuple[int, float, str]:
     return (1, 0.0, value) if isinstance(value, str) else (0, float(value), "")
 
 
-def _unwrap(text: str) -> str:
+def one_line(text: str) -> str:
+    """A text of several lines as one."""
     return " ".join(text.split())

@@ -173,4 +173,4 @@ def test_one_run_judges_nothing_by_its_interval(item: str, judged: set[str]) -> 
     (outcome,) = execute(
         plan([STUDIES[f"hurley-{item}"]], runs=1, seed=1), jobs=2, store=None, counts=Counts()
     )
-    assert {verdict.id for verdict in outcome.verdicts if verdict.holds is not None} == judged
+    assert {verdict.claim.id for verdict in outcome.verdicts if verdict.holds is not None} == judged

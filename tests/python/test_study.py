@@ -8,18 +8,17 @@ from dataclasses import replace
 import pytest
 
 from perhop import _engine
+from perhop.judging import STATES, Judgement
 from perhop.measures import rmse
 from perhop.output.table import as_text, pivot, records
 from perhop.reproduction import Cell, judge, sample_frame, to_json
 from perhop.studies import STUDIES
 from perhop.studies.kim import fig3, table1
 from perhop.study import (
-    STATES,
     Axis,
     Claim,
     Evidence,
     Factors,
-    Judgement,
     Published,
     Row,
     Sample,

@@ -209,7 +209,7 @@ JUDGED_FROM_ONE_RUN = {
 @pytest.mark.parametrize(("item", "judged"), JUDGED_FROM_ONE_RUN.items(), ids=str)
 def test_one_run_judges_nothing_by_its_interval(item: str, judged: set[str]) -> None:
     (outcome,) = execute(plan([STUDIES[f"yeom-{item}"]], runs=1, seed=1), jobs=2, store=None, counts=Counts())
-    assert {verdict.id for verdict in outcome.verdicts if verdict.holds is not None} == judged
+    assert {verdict.claim.id for verdict in outcome.verdicts if verdict.holds is not None} == judged
 
 
 def test_studies_of_one_item_share_their_runs() -> None:

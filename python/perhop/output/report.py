@@ -13,7 +13,6 @@ from perhop import _engine
 from perhop.output.plot import SERIES, caption, inline_panels
 from perhop.output.table import half_width, number, pivot, published_text, spans, spread_text
 from perhop.output.topology import distinct, inline_topology
-from perhop.study import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,14 +66,13 @@ def reproduction_page(outcomes: Sequence[Outcome], command: str) -> str:
         outcomes: The studies, in reading order.
         command: What to type to get the same page again.
     """
-    verdicts = [v for outcome in outcomes if not outcome.study.findings for v in outcome.verdicts]
+    verdicts = [verdict for outcome in outcomes for verdict in outcome.claims]
     return render(
         "reproduction.html.j2",
         command=command,
         holding=sum(verdict.holds is True for verdict in verdicts),
         failing=sum(verdict.holds is False for verdict in verdicts),
         unjudged=sum(verdict.holds is None for verdict in verdicts),
-        states=STATES,
         outcomes=[(outcome, _section(outcome)) for outcome in outcomes],
     )
 

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from perhop.studies import bouras, hurley, kim, yeom
+from perhop.studies.paper import Paper
 
-STUDIES = {study.id: study for study in (*kim.STUDIES, *yeom.STUDIES, *hurley.STUDIES, *bouras.STUDIES)}
-"""Every study by its id, in the order in which `perhop reproduce` runs them."""
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-__all__ = ["STUDIES"]
+    from perhop.studies.paper import About
+    from perhop.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class PaperStudies:
+    """A paper with its studies, its headline item first."""
+
+    id: str
+    about: About
+    studies: Sequence[Study]
+
+
+PAPERS = tuple(
+    PaperStudies(package.__name__.rpartition(".")[2], Paper(package.__name__).about(), package.STUDIES)
+    for package in (kim, yeom, hurley, bouras)
+)
+"""The papers in the order in which reports show them."""
+
+STUDIES = {study.id: study for paper in PAPERS for study in paper.studies}
+"""Every study by its id, paper by paper."""
+
+__all__ = ["PAPERS", "STUDIES", "PaperStudies"]

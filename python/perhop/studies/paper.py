@@ -7,17 +7,49 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from perhop.study import Claim, Statement, statement
+from perhop.study import Claim, Sentence, Statement, one_line, statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.study import Evidence, Judgement
+    from perhop.judging import Judgement
+    from perhop.study import Evidence, Wording
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A sentence of a paper that no claim judges, and why not."""
+
+    sentence: Sentence
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a reader should know of a paper; from the table `[paper]` and the tables `[[unjudged]]`.
+
+    Attributes:
+        authors: As in a citation, such as "Kim, Park and Bahk".
+        title: The paper's title.
+        mechanism: What it proposes, in a few words.
+        decides: What decides its outcome in a simulation, in one or two sentences.
+        know: Three or four things that a reader should know.
+        unjudged: Its testable sentences that no claim judges.
+    """
+
+    authors: str
+    title: str
+    mechanism: str
+    decides: str
+    know: Sequence[str]
+    unjudged: Sequence[Unjudged]
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """One paper's `published.toml`: `method` and `assumptions` for all of it, and a table for each item.
+    """One paper's `published.toml`.
+
+    It holds what a reader should know, `method` and `assumptions` for all of it, and a table for each item.
 
     Attributes:
         package: The package that holds the file, such as `perhop.studies.hurley`.
@@ -25,24 +57,46 @@ class Paper:
 
     package: str
 
+    def about(self) -> About:
+        """What a reader should know of the paper."""
+        data = self._data()
+        paper = data["paper"]
+        return About(
+            authors=paper["authors"],
+            title=paper["title"],
+            mechanism=paper["mechanism"],
+            decides=one_line(paper["decides"]),
+            know=[one_line(text) for text in paper["know"]],
+            unjudged=[
+                Unjudged(Sentence(one_line(entry["quote"]), entry["section"]), one_line(entry["why"]))
+                for entry in data.get("unjudged", [])
+            ],
+        )
+
     def item(self, name: str) -> Statement:
         """What the paper says about one item ("table1", …), with what holds for the whole paper in front."""
-        text = files(self.package).joinpath("published.toml").read_text(encoding="utf-8")
-        data: dict[str, Any] = tomllib.loads(text)
+        data = self._data()
         own = data[name]
         method = " ".join(part for part in (data.get("method", ""), own.get("method", "")) if part)
         assumptions = [*data.get("assumptions", []), *own.get("assumptions", [])]
         return statement({**own, "method": method, "assumptions": assumptions})
 
+    def _data(self) -> dict[str, Any]:
+        text = files(self.package).joinpath("published.toml").read_text(encoding="utf-8")
+        return tomllib.loads(text)
+
 
 def claims(
-    texts: Mapping[str, tuple[str, str]], judges: Mapping[str, Callable[[Evidence], Judgement]]
+    wordings: Mapping[str, Wording], judges: Mapping[str, Callable[[Evidence], Judgement]]
 ) -> Sequence[Claim]:
-    """Claim texts joined with the functions that judge them.
+    """The words of claims joined with the functions that judge them.
 
     Raises:
-        ValueError: A text has no judge, or a judge no text.
+        ValueError: A claim has no judge, or a judge no claim.
     """
-    if texts.keys() != judges.keys():
-        raise ValueError(f"claims without text or judge: {sorted(texts.keys() ^ judges.keys())}")
-    return [Claim(name, text, judges[name], tried) for name, (text, tried) in texts.items()]
+    if wordings.keys() != judges.keys():
+        raise ValueError(f"claims without words or judge: {sorted(wordings.keys() ^ judges.keys())}")
+    return [
+        Claim(name, found.text, judges[name], found.source, found.rule, found.ours, found.tried)
+        for name, found in wordings.items()
+    ]

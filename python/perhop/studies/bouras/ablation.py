@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.judging import Judgement, by_interval
 from perhop.studies.bouras.common import (
     BASELINE,
     PROPOSED,
@@ -20,7 +21,7 @@ from perhop.studies.bouras.common import (
     basics,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Judgement, Plot, Sample, Study, Table, by_interval
+from perhop.study import Axis, Plot, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -277,6 +278,6 @@ ABLATION = Study(
     notes=STATEMENT.notes,
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,
-    findings=True,
+    extra=True,
     default_runs=RUNS,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.judging import Judgement, by_interval
 from perhop.studies.bouras.common import (
     ALIKE,
     BASELINE,
@@ -32,7 +33,7 @@ from perhop.studies.bouras.common import (
     windows,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Judgement, Plot, Reference, Row, Sample, Study, Table, by_interval
+from perhop.study import Axis, Plot, Reference, Row, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.judging import Judgement, by_interval
 from perhop.studies.hurley.common import (
     ABE,
     BETA,
@@ -21,7 +22,7 @@ from perhop.studies.hurley.common import (
     traffic,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Judgement, Plot, Reference, Row, Sample, Study, Table, by_interval
+from perhop.study import Axis, Plot, Reference, Row, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -238,6 +239,6 @@ ALPHA = Study(
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,
     summaries=one_run,
-    findings=True,
+    extra=True,
     default_runs=RUNS,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement, by_interval
 from perhop.studies.hurley.common import (
     ABE,
     BLUE,
@@ -23,7 +24,7 @@ from perhop.studies.hurley.common import (
     waits,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Judgement, Plot, Study, Table, by_interval
+from perhop.study import Axis, Plot, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement, by_interval
 from perhop.studies.hurley.common import (
     ABE,
     BLUE,
@@ -22,7 +23,7 @@ from perhop.studies.hurley.common import (
     waits,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Judgement, Plot, Row, Study, Table, by_interval
+from perhop.study import Axis, Plot, Row, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -361,6 +362,6 @@ SWEEP = Study(
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,
     summaries=gains,
-    findings=True,
+    extra=True,
     default_runs=10,
 )

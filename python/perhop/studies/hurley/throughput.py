@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement, by_interval
 from perhop.statistics import half_width_of
 from perhop.studies.hurley.common import (
     ABE,
@@ -29,7 +30,7 @@ from perhop.studies.hurley.common import (
     traffic,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Judgement, Plot, Row, Sample, Study, Table, by_interval
+from perhop.study import Axis, Plot, Row, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.judging import Judgement
 from perhop.measures import holds_up_to
 from perhop.studies.paper import Paper
-from perhop.study import Axis, Judgement, Row
+from perhop.study import Axis, Row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement, by_interval
 from perhop.statistics import estimate, paired_difference
 from perhop.studies.kim.common import (
     ASSURED,
@@ -16,7 +17,7 @@ from perhop.studies.kim.common import (
 )
 from perhop.studies.kim.regime import network, samples
 from perhop.studies.paper import claims
-from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Study, Table, by_interval
+from perhop.study import Axis, Evidence, Plot, Reference, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

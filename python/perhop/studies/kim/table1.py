@@ -6,6 +6,7 @@ import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement, by_interval
 from perhop.measures import reservation_success, rmse, targets, utilization
 from perhop.studies.kim.common import (
     BEST_EFFORT,
@@ -22,14 +23,12 @@ from perhop.studies.paper import claims
 from perhop.study import (
     Axis,
     Evidence,
-    Judgement,
     Plot,
     Published,
     Reference,
     Sample,
     Study,
     Table,
-    by_interval,
 )
 
 if TYPE_CHECKING:

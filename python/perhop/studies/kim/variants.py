@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement
 from perhop.studies.kim import fig2, fig3, regime, table1
 from perhop.studies.kim.common import PAPER, SCHEMES, Curve, stated
 from perhop.studies.paper import claims
-from perhop.study import Axis, Judgement, Published, Study, Table
+from perhop.study import Axis, Published, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -281,6 +282,6 @@ VARIED = Study(
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,
     summaries=limits,
-    findings=True,
+    extra=True,
     default_runs=6,
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.judging import Judgement, by_interval
 from perhop.measures import utilization
 from perhop.statistics import Estimate, paired_difference
 from perhop.studies.paper import claims
@@ -31,14 +32,12 @@ from perhop.studies.yeom.common import (
 from perhop.study import (
     Axis,
     Evidence,
-    Judgement,
     Plot,
     Reference,
     Row,
     Sample,
     Study,
     Table,
-    by_interval,
 )
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.judging import Judgement, by_interval
 from perhop.measures import targets
 from perhop.studies.paper import Paper
-from perhop.study import Axis, Judgement, by_interval
+from perhop.study import Axis
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

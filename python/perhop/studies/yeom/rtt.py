@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement, by_interval
 from perhop.measures import (
     differentiation,
     differentiation_by_rtt,
@@ -38,7 +39,7 @@ from perhop.studies.yeom.common import (
     mean_mbps,
     stated,
 )
-from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Sample, Study, Table, by_interval
+from perhop.study import Axis, Evidence, Plot, Reference, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement, by_interval
 from perhop.measures import rmse
 from perhop.studies.paper import claims
 from perhop.studies.yeom import table1
@@ -30,7 +31,7 @@ from perhop.studies.yeom.common import (
     cell,
     stated,
 )
-from perhop.study import Axis, Judgement, Plot, Published, Reference, Row, Study, Table, by_interval
+from perhop.study import Axis, Plot, Published, Reference, Row, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -271,6 +272,6 @@ SENSITIVITY = Study(
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,
     summaries=gaps,
-    findings=True,
+    extra=True,
     default_runs=RUNS,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement
 from perhop.measures import rmse
 from perhop.studies.paper import claims
 from perhop.studies.yeom import rtt, table1, udp
@@ -28,7 +29,7 @@ from perhop.studies.yeom.common import (
     cell,
     stated,
 )
-from perhop.study import Axis, Judgement, Published, Row, Sample, Study, Table
+from perhop.study import Axis, Published, Row, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -268,6 +269,6 @@ SETTINGS = Study(
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,
     summaries=gaps,
-    findings=True,
+    extra=True,
     default_runs=RUNS,
 )

@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement, by_interval
 from perhop.measures import jain_index, reservation_success, rmse, utilization
 from perhop.statistics import paired_difference
 from perhop.studies.paper import claims
@@ -37,14 +38,12 @@ from perhop.studies.yeom.common import (
 from perhop.study import (
     Axis,
     Evidence,
-    Judgement,
     Plot,
     Reference,
     Row,
     Sample,
     Study,
     Table,
-    by_interval,
 )
 
 if TYPE_CHECKING:

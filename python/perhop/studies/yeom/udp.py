@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from perhop.judging import Judgement, by_interval
 from perhop.measures import targets, utilization
 from perhop.studies.paper import claims
 from perhop.studies.yeom.common import (
@@ -29,7 +30,7 @@ from perhop.studies.yeom.common import (
     sum_mbps,
     total_mbps,
 )
-from perhop.study import Axis, Evidence, Judgement, Plot, Reference, Sample, Study, Table, by_interval
+from perhop.study import Axis, Evidence, Plot, Reference, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
