@@ -23,17 +23,17 @@ from perhop.judging import STATES
 from perhop.live import command as living
 from perhop.live.compare import compare
 from perhop.output import files, summary
-from perhop.output.table import as_text, pivot
-from perhop.reproduction import Counts, execute, plan, to_json
+from perhop.output.table import as_text, pivot, records
+from perhop.reproduction import Counts, by_paper, execute, plan, to_json
 from perhop.store import DirectoryStore
-from perhop.studies import STUDIES
+from perhop.studies import STUDIES, in_order
 from perhop.sweep import command as sweeping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from perhop.reproduction import Outcome, Plan
+    from perhop.reproduction import Outcome
     from perhop.study import Factors, Study, Verdict
 
 app = typer.Typer(
@@ -82,10 +82,14 @@ def reproduce(
     studies: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="STUDY", help="Studies by id (see `perhop list studies`); all if none is named."
+            metavar="STUDY",
+            help="Studies by id (see `perhop list studies`); the papers' printed items if none is named.",
         ),
     ] = None,
     *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Run sensitivity studies, variants and sweeps, too.")
+    ] = False,
     runs: terminal.Runs = None,
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
@@ -99,18 +103,19 @@ def reproduce(
 ) -> None:
     """Rerun papers' tables and figures; print published beside measured, and judge each claim.
 
-    DIR gets report.html (one file, opens offline), plots/ (SVG and PNG), samples.parquet, manifest.json, and
-    runs/: every finished run is kept there, so that the same command resumes after an interruption. The
-    report is this command's alone: an earlier report in DIR, its plots included, gives way to it. Without
-    --runs every study takes its default number of runs.
+    Each study's tables, verdicts and plots appear, and are in DIR/report.html, as soon as its own runs are
+    done; the headline item of each paper comes first. DIR gets report.html (one file, opens offline), plots/
+    (SVG and PNG), samples.parquet, manifest.json, and runs/: every finished run is kept there, so that the
+    same command resumes after an interruption. An earlier report in DIR, its plots included, is replaced.
+    Without --runs every study takes its default number of runs.
 
     \b
     Examples:
       perhop reproduce
-      perhop reproduce kim-table1 --runs 20
-      perhop reproduce kim-fig2 kim-fig3 --out results/figures --json figures.json
+      perhop reproduce --all
+      perhop reproduce kim-table1 --runs 40 --out results/table1 --json table1.json
     """  # noqa: D301
-    chosen = [_study(name) for name in dict.fromkeys(studies or STUDIES)]
+    chosen = _chosen(studies, everything=everything)
     most = max(study.default_runs for study in chosen) if runs is None else runs
     first, _ = terminal.seeds(seed, most)
     threads = simulation.workers(jobs)
@@ -119,15 +124,25 @@ def reproduce(
     store = _store(out)
     planned = plan(chosen, runs=runs, seed=first)
     counts = Counts()
-    command = terminal.command(
-        "reproduce", *(studies or []), **{"--runs": runs, "--seed": None if seed == 1 else seed, "--out": out}
-    )
+    given = {"--runs": runs, "--seed": None if seed == 1 else seed, "--out": out}
+    command = terminal.command("reproduce", *(studies or []), *(["--all"] if everything else []), **given)
     cells = sum(len(entry) for entry in planned.cells)
     named = "1 study" if len(chosen) == 1 else f"{len(chosen)} studies"
-    terminal.note(f"{named}, {cells} cells, {len(planned.tasks)} runs: {_run_counts(planned)}")
+    terminal.note(f"{named}, {cells} cells, {len(planned.tasks)} runs")
+    say = terminal.note if json_path == files.STDOUT else terminal.say
+    report = _writer().ReproductionReport(out, command, planned.studies)
     try:
         with terminal.progress("runs", len(planned.tasks)) as step:
-            outcomes = execute(planned, jobs=threads, store=store, counts=counts, finished=step)
+
+            def judged(outcome: Outcome) -> None:
+                with step.paused():
+                    _show(outcome, say)
+                    pictures = report.add(outcome)
+                    say(f"\nplots: {', '.join(str(path) for path in pictures)}" if pictures else "")
+
+            outcomes = execute(
+                planned, jobs=threads, store=store, counts=counts, finished=step, judged=judged
+            )
     except KeyboardInterrupt:
         done = counts.simulated + counts.found + counts.shared
         kept = f"{done} of {len(planned.tasks)} runs are kept in {store.directory}"
@@ -137,14 +152,11 @@ def reproduce(
         raise PerhopError(f"{store.directory}: a run could not be kept: {error.strerror or error}") from None
     for path in store.broken:
         terminal.note(f"warning: {path} was not readable and has been computed again")
-    _writer().write_reproduction(out, outcomes, command)
+    report.finish(outcomes)
     if json_path is not None and json_path != files.STDOUT:
         files.write(json_path, to_json(outcomes))
     if json_path == files.STDOUT:
         terminal.out_bytes(to_json(outcomes).encode())
-    say = terminal.note if json_path == files.STDOUT else terminal.say
-    for outcome in outcomes:
-        _show(outcome, say)
     _conclude(outcomes, counts, out, json_path, say)
 
 
@@ -264,7 +276,9 @@ def list_studies(*, as_json: AsJson = False) -> None:
                 "summary": study.summary,
                 "cells": len(study.cells),
                 "runs": study.default_runs,
-                "claims": len(study.claims),
+                "extra": study.extra,
+                "claims": sum(not claim.finding for claim in study.claims),
+                "findings": sum(claim.finding for claim in study.claims),
             }
             for study in STUDIES.values()
         ]
@@ -274,10 +288,12 @@ def list_studies(*, as_json: AsJson = False) -> None:
         terminal.say(f"{study.id}  {study.title}")
         for text in (study.source, study.summary):
             terminal.say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
-        terminal.say(
-            f"    {len(study.cells)} cells, {study.default_runs} runs of each, {len(study.claims)} claims\n"
-        )
-    terminal.say("perhop reproduce STUDY... reruns them; without a name it reruns all.")
+        claims = sum(not claim.finding for claim in study.claims)
+        parts = [f"{len(study.cells)} cells", f"{study.default_runs} runs of each", f"{claims} claims"]
+        if claims < len(study.claims):
+            parts.append(f"{len(study.claims) - claims} findings of ours")
+        terminal.say(f"    {', '.join(parts)}{'; only with --all or by name' if study.extra else ''}\n")
+    terminal.say("perhop reproduce reruns the papers' printed items, with --all all, or the STUDY... named.")
 
 
 @listing.command("blocks", short_help="Queue rules, meters, schedulers.")
@@ -319,6 +335,15 @@ def main() -> None:
         sys.exit(2)
 
 
+def _chosen(names: Sequence[str] | None, *, everything: bool) -> list[Study]:
+    """The studies to run, in the order in which to run them."""
+    if names and everything:
+        raise PerhopError("--all has no effect beside named studies; leave one of them out")
+    if names:
+        return in_order([_study(name) for name in dict.fromkeys(names)])
+    return in_order(study for study in STUDIES.values() if everything or not study.extra)
+
+
 def _writer() -> ModuleType:
     """The module that draws and writes; importing it takes as long as the rest of the program."""
     return importlib.import_module("perhop.output.writer")
@@ -353,14 +378,6 @@ def _store(out: Path) -> DirectoryStore:
         raise PerhopError(f"--out {out}: {out / 'runs'} cannot be made: {error.strerror or error}") from None
 
 
-def _run_counts(planned: Plan) -> str:
-    parts = [
-        f"{study.id} {len(seeds)} of each"
-        for study, seeds in zip(planned.studies, planned.seeds, strict=True)
-    ]
-    return ", ".join(parts)
-
-
 def _show(outcome: Outcome, say: Callable[[str], None]) -> None:
     """A study's tables, notes and claims as text."""
     study = outcome.study
@@ -385,33 +402,44 @@ def _show(outcome: Outcome, say: Callable[[str], None]) -> None:
 
 
 def _show_verdict(verdict: Verdict, say: Callable[[str], None]) -> None:
-    claim = verdict.claim
-    say(textwrap.fill(f"{verdict.state}: {claim.text}", 88, initial_indent="  ", subsequent_indent="    "))
-    source = f"“{claim.source.quote}” ({claim.source.section})" if claim.source else ""
-    labelled = {"": verdict.judgement.evidence, "Paper: ": source, "Rule: ": claim.rule, "Ours: ": claim.ours}
-    for label, text in {**labelled, "Tried: ": claim.tried}.items():
-        if text:
-            say(textwrap.fill(label + text, 88, initial_indent="    ", subsequent_indent="    "))
+    text = f"{verdict.state}: {verdict.claim.text}"
+    say(textwrap.fill(text, 88, initial_indent="  ", subsequent_indent="    "))
+    evidence = verdict.judgement.evidence
+    say(textwrap.fill(evidence, 88, initial_indent="    ", subsequent_indent="    "))
 
 
 def _conclude(
     outcomes: Sequence[Outcome], counts: Counts, out: Path, json_path: Path | None, say: Callable[[str], None]
 ) -> None:
+    """One line for each paper, what was left out, and where everything is."""
     say("")
-    for outcome in outcomes:
-        runs = len(outcome.seeds)
-        parts = [f"{outcome.study.id}: {runs} run{'s' if runs > 1 else ''} of each cell"]
-        for what, verdicts in (("claims", outcome.claims), ("findings of ours", outcome.findings)):
-            for holds, state in STATES.items():
-                found = [verdict.claim.id for verdict in verdicts if verdict.holds is holds]
-                listed = "" if holds or not found else f" ({', '.join(found)})"
-                if found:
-                    parts.append(f"{len(found)} {what}: {state}{listed}")
-        say(textwrap.fill("; ".join(parts), 100, subsequent_indent="    "))
-    say(_counted(counts, out))
+    lines = [
+        {"": group.title, **{state: str(group.count(holds)) for holds, state in STATES.items()}}
+        for group in by_paper(outcomes)
+    ]
+    for line in records(lines):
+        say(line)
+    unsettled = [
+        f"{verdict.claim.id} ({outcome.study.id}): {STATES[verdict.holds]}"
+        for outcome in outcomes
+        for verdict in outcome.claims
+        if not verdict.holds
+    ]
+    if unsettled:
+        say("\n" + textwrap.fill("; ".join(unsettled), 88))
+    left = [study.id for study in STUDIES.values() if study.extra and study.id not in _ids(outcomes)]
+    if left and len(outcomes) > 1:
+        say(
+            "\n" + textwrap.fill(f"Not run: {', '.join(left)}. `perhop reproduce --all` runs these, too.", 88)
+        )
+    say("\n" + _counted(counts, out))
     if json_path is not None and json_path != files.STDOUT:
         say(f"results: {json_path}")
     say(f"report: {out / 'report.html'}")
+
+
+def _ids(outcomes: Sequence[Outcome]) -> set[str]:
+    return {outcome.study.id for outcome in outcomes}
 
 
 def _counted(counts: Counts, out: Path) -> str:

@@ -31,7 +31,7 @@ def parallel_map(
     *,
     jobs: int,
     cancel: Cancel,
-    finished: Callable[[], None] | None = None,
+    finished: Callable[[int, R], None] | None = None,
 ) -> list[R]:
     """`[work(task) for task in tasks]` on `jobs` threads, in the order of the tasks on any number of them.
 
@@ -43,24 +43,26 @@ def parallel_map(
         tasks: Arguments.
         jobs: Number of threads, at least 1.
         cancel: The engine's cancellation flag that `work` hands to the engine.
-        finished: Called on the calling thread after each finished task.
+        finished: Called on the calling thread after each finished task, in the order in which they finish,
+            with the task's place in `tasks` and its result.
     """
     pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="perhop")
-    futures = [pool.submit(work, task) for task in tasks]
+    places = {pool.submit(work, task): place for place, task in enumerate(tasks)}
     done: SimpleQueue[Future[R]] = SimpleQueue()
-    for future in futures:
+    for future in places:
         future.add_done_callback(done.put)
     try:
-        for _ in futures:
-            _next(done).result()
+        for _ in places:
+            future = _next(done)
+            result = future.result()
             if finished is not None:
-                finished()
+                finished(places[future], result)
     except BaseException:
         cancel.cancel()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    return [future.result() for future in futures]
+    return [future.result() for future in places]
 
 
 def _next(done: SimpleQueue[Future[R]]) -> Future[R]:

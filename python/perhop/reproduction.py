@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perhop import _engine
-from perhop.judging import STATES
 from perhop.parallel import parallel_map
 from perhop.runs import Run
 from perhop.store import run_key
+from perhop.studies import PAPERS, of_paper
 from perhop.study import Evidence, Row, Sample, Verdict, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from perhop.store import RunStore
+    from perhop.studies import PaperStudies
     from perhop.study import Factors, Study
 
 
@@ -76,6 +77,34 @@ class Outcome:
         return [verdict for verdict in self.verdicts if verdict.claim.finding]
 
 
+@dataclass(frozen=True, slots=True)
+class PaperOutcome:
+    """The outcomes of one paper's studies; `paper` is None for studies that belong to none."""
+
+    paper: PaperStudies | None
+    outcomes: Sequence[Outcome]
+
+    @property
+    def title(self) -> str:
+        """The paper's authors."""
+        return self.paper.about.authors if self.paper else "Other studies"
+
+    def count(self, holds: bool | None) -> int:
+        """How many claims of the paper are in this state."""
+        return sum(verdict.holds is holds for outcome in self.outcomes for verdict in outcome.claims)
+
+
+def by_paper(outcomes: Sequence[Outcome]) -> list[PaperOutcome]:
+    """The outcomes paper by paper, in the papers' order and each paper's order of studies."""
+    groups = []
+    for paper in (*PAPERS, None):
+        mine = [outcome for outcome in outcomes if of_paper(outcome.study.id) is paper]
+        if mine:
+            order = [study.id for study in paper.studies] if paper else [one.study.id for one in mine]
+            groups.append(PaperOutcome(paper, sorted(mine, key=lambda one: order.index(one.study.id))))
+    return groups
+
+
 @dataclass(slots=True)
 class Counts:
     """How many runs were simulated, found finished from an earlier command, or shared with another cell."""
@@ -122,8 +151,9 @@ def execute(
     store: RunStore | None,
     counts: Counts,
     finished: Callable[[], None] | None = None,
+    judged: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """Do every run that the store does not hold yet, and judge the studies.
+    """Do every run that the store does not hold yet, and judge each study as soon as its runs are done.
 
     The outcome is the same for any number of threads, and whether runs were computed or found.
 
@@ -133,49 +163,87 @@ def execute(
         store: Where finished runs are kept, each as soon as it is finished.
         counts: Is counted up while the runs finish.
         finished: Called on the calling thread after each run.
+        judged: Called on the calling thread with each study's outcome, while later studies still run.
 
     Raises:
         OSError: The store cannot be written to.
         KeyboardInterrupt: Ctrl-C; what had finished is in the store.
     """
     cancel = _engine.Cancel()
-    lock = threading.Lock()
-    ours: set[str] = set()
+    gathering = _Gathering(planned, finished, judged)
+    work = _Work(planned, store, counts, cancel)
+    parallel_map(work, planned.tasks, jobs=jobs, cancel=cancel, finished=gathering)
+    return [gathering.outcomes[index] for index in range(len(planned.studies))]
 
-    def work(task: Task) -> list[Sample]:
-        cell = planned.cells[task.study][task.cell]
-        key = run_key(cell.scenario, task.seed)
-        raw = None if store is None else store.load(key)
-        if store is not None and raw is not None:
-            try:
-                samples = sample(task, raw)
-            except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-                store.reject(key)
-            else:
-                with lock:
-                    counts.shared += key in ours
-                    counts.found += key not in ours
-                return samples
-        raw = _engine.simulate(cell.scenario, task.seed, cancel)
-        if store is not None:
-            store.save(key, raw)
-        with lock:
-            counts.simulated += 1
-            ours.add(key)
-        return sample(task, raw)
 
-    def sample(task: Task, raw: Mapping[str, Any]) -> list[Sample]:
-        factors = planned.cells[task.study][task.cell].factors
-        return list(planned.studies[task.study].samples(factors, Run(task.seed, raw)))
+class _Work:
+    """The samples of one task, from the store where it holds the run, else from a simulation."""
 
-    results = parallel_map(work, planned.tasks, jobs=jobs, cancel=cancel, finished=finished)
-    by_study: list[list[tuple[int, Sample]]] = [[] for _ in planned.studies]
-    for task, samples in zip(planned.tasks, results, strict=True):
-        by_study[task.study].extend((task.seed, sample) for sample in samples)
-    return [
-        judge(study, planned.cells[index], planned.seeds[index], by_study[index])
-        for index, study in enumerate(planned.studies)
-    ]
+    def __init__(self, planned: Plan, store: RunStore | None, counts: Counts, cancel: _engine.Cancel) -> None:
+        self._planned, self._store, self._counts, self._cancel = planned, store, counts, cancel
+        self._lock = threading.Lock()
+        self._ours: set[str] = set()
+
+    def __call__(self, task: Task) -> list[Sample]:
+        scenario = self._planned.cells[task.study][task.cell].scenario
+        key = run_key(scenario, task.seed)
+        found = None if self._store is None else self._found(task, key, self._store)
+        if found is not None:
+            return found
+        raw = _engine.simulate(scenario, task.seed, self._cancel)
+        if self._store is not None:
+            self._store.save(key, raw)
+        with self._lock:
+            self._counts.simulated += 1
+            self._ours.add(key)
+        return self._sample(task, raw)
+
+    def _found(self, task: Task, key: str, store: RunStore) -> list[Sample] | None:
+        raw = store.load(key)
+        if raw is None:
+            return None
+        try:
+            samples = self._sample(task, raw)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+            store.reject(key)
+            return None
+        with self._lock:
+            self._counts.shared += key in self._ours
+            self._counts.found += key not in self._ours
+        return samples
+
+    def _sample(self, task: Task, raw: Mapping[str, Any]) -> list[Sample]:
+        factors = self._planned.cells[task.study][task.cell].factors
+        return list(self._planned.studies[task.study].samples(factors, Run(task.seed, raw)))
+
+
+class _Gathering:
+    """Samples by study; judges a study when those of its last run come in."""
+
+    def __init__(
+        self,
+        planned: Plan,
+        finished: Callable[[], None] | None,
+        judged: Callable[[Outcome], None] | None,
+    ) -> None:
+        self._planned, self._finished, self._judged = planned, finished, judged
+        self._samples: list[dict[int, list[Sample]]] = [{} for _ in planned.studies]
+        self.outcomes: dict[int, Outcome] = {}
+
+    def __call__(self, place: int, samples: list[Sample]) -> None:
+        planned = self._planned
+        index = planned.tasks[place].study
+        mine = self._samples[index]
+        mine[place] = samples
+        if self._finished is not None:
+            self._finished()
+        if len(mine) < len(planned.cells[index]) * len(planned.seeds[index]):
+            return
+        listed = [(planned.tasks[place].seed, one) for place in sorted(mine) for one in mine[place]]
+        outcome = judge(planned.studies[index], planned.cells[index], planned.seeds[index], listed)
+        self.outcomes[index] = outcome
+        if self._judged is not None:
+            self._judged(outcome)
 
 
 def judge(
@@ -245,7 +313,7 @@ def _claim(verdict: Verdict) -> dict[str, Any]:
         "section": None if source is None else source.section,
         "rule": claim.rule,
         "ours": claim.ours,
-        "verdict": STATES[judgement.holds],
+        "holds": judgement.holds,
         "runs_needed": judgement.runs_needed,
         "evidence": judgement.evidence,
     }

@@ -176,7 +176,7 @@ def run(
     flag = cancel if cancel is not None else _engine.Cancel()
     done = 0
 
-    def finished() -> None:
+    def finished(_place: int, _run: Run) -> None:
         nonlocal done
         done += 1
         if progress is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from contextlib import contextmanager
+import time
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,11 @@ from perhop import simulation
 from perhop.errors import PerhopError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+
+
+PROGRESS_EVERY_S = 5.0
+"""Without a terminal, progress is a line of text this often."""
 
 
 def place(text: object) -> Path:
@@ -57,17 +62,61 @@ def seeds(seed: int, runs: int) -> tuple[int, int]:
     return seed, runs
 
 
-@contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on a terminal, nothing in a pipe."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
+class Steps:
+    """Progress of a command: a bar on a terminal, a line every few seconds in a pipe; call it once a step."""
+
+    def __init__(self, what: str, total: int) -> None:
+        """Progress of `total` steps that are called `what`, such as "runs"."""
+        self._what, self._total = what, total
+        self._done = 0
+        self._began = self._noted = time.monotonic()
+        self._bar: Progress | None = None
+        console = Console(stderr=True)
+        if console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+            self._bar = Progress(
+                *columns, TimeRemainingColumn(), console=console, transient=True, redirect_stdout=False
+            )
+            self._bar.add_task(what, total=total)
+
+    def __call__(self) -> None:
+        """One more step is done."""
+        self._done += 1
+        if self._bar is not None:
+            self._bar.advance(self._bar.task_ids[0])
+            return
+        now = time.monotonic()
+        if now - self._noted >= PROGRESS_EVERY_S and self._done < self._total:
+            self._noted = now
+            past = now - self._began
+            left = past * (self._total - self._done) / self._done
+            note(f"{self._what}: {self._done} of {self._total} after {past:.0f} s, about {left:.0f} s left")
+
+    @contextmanager
+    def running(self) -> Iterator[Steps]:
+        """Show the bar, where there is one."""
+        if self._bar is None:
+            yield self
+            return
+        with self._bar:
+            yield self
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the bar away while results are printed."""
+        if self._bar is None:
+            yield
+            return
+        self._bar.stop()
+        try:
+            yield
+        finally:
+            self._bar.start()
+
+
+def progress(what: str, total: int) -> AbstractContextManager[Steps]:
+    """Progress of `total` steps: a bar on a terminal, a line every few seconds in a pipe."""
+    return Steps(what, total).running()
 
 
 def command(*words: str, **options: object) -> str:

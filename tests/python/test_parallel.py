@@ -17,12 +17,18 @@ def test_order_does_not_depend_on_the_number_of_threads(jobs: int) -> None:
         time.sleep(0.002 * (5 - n % 5))
         return n * n
 
-    ticks: list[threading.Thread] = []
+    ticks: list[tuple[threading.Thread, int, int]] = []
     squares = parallel_map(
-        work, range(20), jobs=jobs, cancel=Cancel(), finished=lambda: ticks.append(threading.current_thread())
+        work,
+        range(20),
+        jobs=jobs,
+        cancel=Cancel(),
+        finished=lambda place, result: ticks.append((threading.current_thread(), place, result)),
     )
     assert squares == [n * n for n in range(20)]
-    assert ticks == [threading.current_thread()] * 20
+    assert sorted(ticks, key=lambda tick: tick[1]) == [
+        (threading.current_thread(), n, n * n) for n in range(20)
+    ]
 
 
 def test_a_failure_drops_what_has_not_begun() -> None:

@@ -10,10 +10,12 @@ from html.parser import HTMLParser
 import pytest
 from matplotlib.figure import Figure
 
+from perhop.judging import Judgement
 from perhop.output.plot import caption, inline_panels, pictures, uncover
-from perhop.output.report import reproduction_page
+from perhop.output.report import StudyPart, reproduction_page
 from perhop.reproduction import Cell, Outcome
-from perhop.study import Axis, Note, Plot, Reference, Row, Study, Table, Verdict
+from perhop.studies import PAPERS, STUDIES
+from perhop.study import Axis, Claim, Note, Plot, Reference, Row, Sentence, Study, Table, Verdict
 
 SCHEMES = Axis("scheme", "Scheme", {"rio": "RIO", "rio-plus-out": "RI+O"})
 LEVELS = Axis("percent", "Subscription", {40: "40 %", 50: "50 %"})
@@ -69,6 +71,16 @@ NETWORK = json.dumps(
 )
 
 
+SENTENCE = Sentence("it always does", "3, Table 1")
+
+
+def verdict(
+    name: str, text: str, judgement: Judgement, *, source: Sentence | None = SENTENCE, tried: str = ""
+) -> Verdict:
+    claim = Claim(name, text, lambda _evidence: judgement, source, "Read by hand.", "The hand.", tried)
+    return Verdict(claim, judgement)
+
+
 def outcome() -> Outcome:
     study = Study(
         id="made-up",
@@ -87,8 +99,9 @@ def outcome() -> Outcome:
         assumptions=["Packets of 1000 bytes."],
     )
     verdicts = [
-        Verdict("first", "It rises.", holds=True, evidence="1 < 2"),
-        Verdict("second", "It falls.", holds=False, evidence="1 < 2", tried="another seed"),
+        verdict("first", "It rises.", Judgement(holds=True, evidence="1 < 2")),
+        verdict("second", "It falls.", Judgement(holds=False, evidence="1 < 2"), tried="another seed"),
+        verdict("third", "It pays.", Judgement(holds=False, evidence="2 < 1"), source=None),
     ]
     return Outcome(study, [Cell({}, NETWORK)], [1, 2], [], rows(), verdicts)
 
@@ -135,20 +148,23 @@ def read(page: str) -> Reader:
 
 
 def test_the_page_is_self_contained_and_well_formed() -> None:
-    reader = read(reproduction_page([outcome()], "perhop reproduce made-up"))
+    reader = read(reproduction_page([StudyPart.of(outcome())], "perhop reproduce made-up"))
     assert reader.open == []
     assert reader.fetched == []
     assert len(reader.ids) == len(set(reader.ids))
 
 
 def test_the_page_says_everything() -> None:
-    page = reproduction_page([outcome()], "perhop reproduce made-up")
+    page = reproduction_page([StudyPart.of(outcome())], "perhop reproduce made-up")
     text = " ".join(read(page).text.split())
     for wanted in (
-        "1 published claim holds",
-        "1 does not",
+        "1 holds 1 does not hold 0 cannot tell",
         "does not hold It falls.",
+        "Paper: “it always does” (section 3, Table 1)",
+        "Rule: Read by hand.",
+        "Ours in the rule: The hand.",
         "Tried: another seed",
+        "Findings of ours, not the paper's does not hold It pays.",
         "This sum is too large.",
         "A remark.",
         "As it was.",
@@ -156,20 +172,33 @@ def test_the_page_says_everything() -> None:
         "Made up <by hand>",
         "nobody & co",
         "perhop reproduce made-up",
-        "seeds 1 to 2",
+        "Seeds 1 to 2",
     ):
         assert wanted in text
     assert "prefers-color-scheme: dark" in page
     assert 'name="viewport"' in page
-    assert page == reproduction_page([outcome()], "perhop reproduce made-up")
+    assert page == reproduction_page([StudyPart.of(outcome())], "perhop reproduce made-up")
 
 
-def test_findings_of_ours_never_count_as_published_claims() -> None:
-    made = outcome()
-    ours = replace(made, study=replace(made.study, id="ours", findings=True))
-    text = " ".join(read(reproduction_page([made, ours], "perhop reproduce")).text.split())
-    assert "1 published claim holds" in text
-    assert "ours (ours)" in text
+def test_the_page_grows_with_the_studies() -> None:
+    page = reproduction_page([StudyPart.of(outcome())], "perhop reproduce", ["second-study"])
+    text = " ".join(read(page).text.split())
+    assert "1 study is not finished (second-study)" in text
+    assert "samples.parquet" not in text
+
+
+def test_the_page_shows_each_paper_with_all_its_sentences() -> None:
+    study = STUDIES["kim-table1"]
+    verdicts = [Verdict(claim, Judgement(holds=True, evidence="as it is")) for claim in study.claims]
+    made = replace(outcome(), study=replace(study, tables=(), plots=()), verdicts=verdicts, rows=[])
+    text = " ".join(read(reproduction_page([StudyPart.of(made)], "perhop reproduce")).text.split())
+    (paper,) = [paper for paper in PAPERS if paper.id == "kim"]
+    assert paper.about.title in text
+    assert paper.about.decides in text
+    quotes = [claim.source.quote for one in paper.studies for claim in one.claims if claim.source]
+    for quote in [*quotes, *(entry.sentence.quote for entry in paper.about.unjudged)]:
+        assert " ".join(quote.split()) in text
+    assert f"Every testable sentence of this paper ({len(quotes) + len(paper.about.unjudged)})" in text
 
 
 @pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
@@ -197,13 +226,13 @@ def test_a_dollar_in_a_name_is_a_dollar(kind: str) -> None:
     assert any("$y_$" in panel for panel in inline_panels(made, rows(), "made-up"))
 
 
-def test_a_single_run_leaves_claims_unjudged_on_the_page() -> None:
+def test_an_open_claim_says_how_many_runs_it_takes() -> None:
     made = outcome()
-    unjudged = replace(made, verdicts=[Verdict("third", "It wavers.", holds=None, evidence="1 ~ 2")])
-    text = " ".join(read(reproduction_page([unjudged], "perhop reproduce")).text.split())
-    assert "1 cannot be judged from one run" in text
-    assert "cannot be judged from one run It wavers." in text
-    assert "0 published claims hold 0 do not" in text
+    wavers = verdict("third", "It wavers.", Judgement(holds=None, evidence="1 ~ 2", runs_needed=40))
+    part = StudyPart.of(replace(made, verdicts=[wavers]))
+    text = " ".join(read(reproduction_page([part], "perhop reproduce")).text.split())
+    assert "0 holds 0 does not hold 1 cannot tell" in text
+    assert "cannot tell (about 40 runs) It wavers." in text
 
 
 def test_a_published_limit_below_all_levels_is_drawn() -> None:

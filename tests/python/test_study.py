@@ -89,7 +89,17 @@ def test_rows_and_claims_become_json() -> None:
     entry = content["studies"][0]
     assert entry["id"] == "made-up"
     assert entry["claims"] == [
-        {"id": "three", "text": "There are three.", "holds": True, "evidence": "three runs"}
+        {
+            "id": "three",
+            "text": "There are three.",
+            "quote": None,
+            "section": None,
+            "rule": "",
+            "ours": "",
+            "holds": True,
+            "runs_needed": None,
+            "evidence": "three runs",
+        }
     ]
     row = entry["rows"][-1]
     assert list(row) == ["scheme", "load", "metric", "unit", "published", "mean", "ci95", "runs"]
@@ -288,7 +298,7 @@ def test_one_run_judges_nothing_by_its_interval() -> None:
     assert verdicts["gain-2-best"] is None
     assert verdicts["large-profiles-fall-short"] is None
     assert verdicts["no-scheme-reaches-2"] is True
-    assert STATES[None] == "cannot be judged from one run"
+    assert STATES[None] == "cannot tell"
 
 
 def curve_samples(scheme: str, profile: float, values: list[float]) -> list[tuple[int, Sample]]:

@@ -231,6 +231,6 @@ def test_a_study_runs_from_end_to_end(study: str) -> None:
     assert to_json(first) == to_json(again)
     (outcome,) = first
     assert len(outcome.verdicts) == len(STUDIES[study].claims)
-    assert all(verdict.evidence for verdict in outcome.verdicts)
+    assert all(verdict.judgement.evidence for verdict in outcome.verdicts)
     rows = json.loads(to_json(first))["studies"][0]["rows"]
     assert all(("range" in row) == (STUDIES[study].single_run and row["ci95"] is not None) for row in rows)

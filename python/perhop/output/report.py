@@ -10,9 +10,12 @@ import jinja2
 from markupsafe import Markup
 
 from perhop import _engine
+from perhop.judging import STATES
 from perhop.output.plot import SERIES, caption, inline_panels
+from perhop.output.sentences import sentences
 from perhop.output.table import half_width, number, pivot, published_text, spans, spread_text
 from perhop.output.topology import distinct, inline_topology
+from perhop.reproduction import by_paper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,21 +62,39 @@ class HtmlPlot:
     panels: Sequence[Markup]
 
 
-def reproduction_page(outcomes: Sequence[Outcome], command: str) -> str:
-    """The page of `perhop reproduce`: claims first, then each study's tables and plots, notes and method.
+@dataclass(frozen=True, slots=True)
+class StudyPart:
+    """A study's outcome and its part of the page, which is drawn once."""
+
+    outcome: Outcome
+    section: Section
+
+    @staticmethod
+    def of(outcome: Outcome) -> StudyPart:
+        """Draw the part of one study."""
+        return StudyPart(outcome, _section(outcome))
+
+
+def reproduction_page(parts: Sequence[StudyPart], command: str, pending: Sequence[str] = ()) -> str:
+    """The page of `perhop reproduce`: one table for all papers, then each paper with its studies.
 
     Args:
-        outcomes: The studies, in reading order.
+        parts: The studies that are done.
         command: What to type to get the same page again.
+        pending: The ids of the studies that still run.
     """
-    verdicts = [verdict for outcome in outcomes for verdict in outcome.claims]
+    sections = {part.outcome.study.id: part.section for part in parts}
+    groups = by_paper([part.outcome for part in parts])
     return render(
         "reproduction.html.j2",
         command=command,
-        holding=sum(verdict.holds is True for verdict in verdicts),
-        failing=sum(verdict.holds is False for verdict in verdicts),
-        unjudged=sum(verdict.holds is None for verdict in verdicts),
-        outcomes=[(outcome, _section(outcome)) for outcome in outcomes],
+        pending=pending,
+        states=[
+            (holds, state, sum(group.count(holds) for group in groups)) for holds, state in STATES.items()
+        ],
+        groups=groups,
+        sections=sections,
+        sentences={group.paper.id: sentences(group) for group in groups if group.paper},
     )
 
 

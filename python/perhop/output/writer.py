@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.output.files import manifest, prepare_directory, remove_plots, write, write_parquet
 from perhop.output.plot import pictures
-from perhop.output.report import reproduction_page, run_page
+from perhop.output.report import StudyPart, reproduction_page, run_page
 from perhop.output.topology import distinct, topology
 from perhop.reproduction import sample_frame
 
@@ -19,35 +19,64 @@ if TYPE_CHECKING:
     from perhop.output.summary import Summary
     from perhop.reproduction import Outcome
     from perhop.simulation import Result
-    from perhop.study import Plot, Row
+    from perhop.study import Plot, Row, Study
 
 
-def write_reproduction(out: Path, outcomes: Sequence[Outcome], command: str) -> None:
-    """Plots, samples, manifest and, last, the page.
+class ReproductionReport:
+    """The directory of `perhop reproduce`: it grows with each study, and every file in it is always whole."""
 
-    Raises:
-        PerhopError: A file cannot be written.
-    """
-    plots = [(plot, outcome.rows, outcome.study.id) for outcome in outcomes for plot in outcome.study.plots]
-    networks = [
-        network
-        for outcome in outcomes
-        for network in distinct((json.loads(cell.scenario) for cell in outcome.cells), outcome.study.id)
-    ]
-    drawn = draw(out, _pictures(plots, networks))
-    write_parquet(out / "samples.parquet", sample_frame(outcomes))
-    scenarios = [
-        {
-            "study": outcome.study.id,
-            "factors": dict(cell.factors),
-            "seeds": list(outcome.seeds),
-            "scenario": json.loads(cell.scenario),
-        }
-        for outcome in outcomes
-        for cell in outcome.cells
-    ]
-    write(out / "manifest.json", manifest(command, scenarios, drawn))
-    write(out / "report.html", reproduction_page(outcomes, command))
+    def __init__(self, out: Path, command: str, studies: Sequence[Study]) -> None:
+        """A report on these studies, of which none has run yet; nothing is written before the first has."""
+        self._out = out
+        self._command = command
+        self._pending = [study.id for study in studies]
+        self._done: list[StudyPart] = []
+        self._drawn: list[str] = []
+
+    def add(self, outcome: Outcome) -> list[Path]:
+        """Draw a study's plots and networks, and write the page anew with it.
+
+        Returns:
+            The study's plots, as PNG.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        if not self._done:
+            remove_plots(self._out)
+        directory = prepare_directory(self._out / "plots")
+        study = outcome.study
+        networks = distinct((json.loads(cell.scenario) for cell in outcome.cells), study.id)
+        plots = [(plot, outcome.rows, study.id) for plot in study.plots]
+        drawn = [draw_one(directory, picture) for picture in _pictures(plots, networks)]
+        self._drawn.extend(name for names in drawn for name in names)
+        self._pending.remove(study.id)
+        self._done.append(StudyPart.of(outcome))
+        self._write_page()
+        return [directory / names[1] for names in drawn[: len(plots)]]
+
+    def finish(self, outcomes: Sequence[Outcome]) -> None:
+        """Write the samples of all runs; the page then says that it is complete.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        write_parquet(self._out / "samples.parquet", sample_frame(outcomes))
+        self._write_page()
+
+    def _write_page(self) -> None:
+        scenarios = [
+            {
+                "study": part.outcome.study.id,
+                "factors": dict(cell.factors),
+                "seeds": list(part.outcome.seeds),
+                "scenario": json.loads(cell.scenario),
+            }
+            for part in self._done
+            for cell in part.outcome.cells
+        ]
+        write(self._out / "manifest.json", manifest(self._command, scenarios, self._drawn))
+        write(self._out / "report.html", reproduction_page(self._done, self._command, self._pending))
 
 
 def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
@@ -74,10 +103,19 @@ def draw(out: Path, pictures: Iterable[Picture]) -> list[str]:
     remove_plots(out)
     names = []
     for picture in pictures:
-        for ending, content in (("svg", picture.svg), ("png", picture.png)):
-            write(directory / f"{picture.name}.{ending}", content)
-            names.append(f"{picture.name}.{ending}")
+        names.extend(draw_one(directory, picture))
     return names
+
+
+def draw_one(directory: Path, picture: Picture) -> list[str]:
+    """Write a picture as SVG and PNG; the names of the two files.
+
+    Raises:
+        PerhopError: A file cannot be written.
+    """
+    for ending, content in (("svg", picture.svg), ("png", picture.png)):
+        write(directory / f"{picture.name}.{ending}", content)
+    return [f"{picture.name}.svg", f"{picture.name}.png"]
 
 
 def _pictures(

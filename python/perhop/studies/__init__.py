@@ -9,7 +9,7 @@ from perhop.studies import bouras, hurley, kim, yeom
 from perhop.studies.paper import Paper
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from perhop.studies.paper import About
     from perhop.study import Study
@@ -30,7 +30,19 @@ PAPERS = tuple(
 )
 """The papers in the order in which reports show them."""
 
+
+def of_paper(study_id: str) -> PaperStudies | None:
+    """The paper that a study belongs to, or None for one that belongs to none."""
+    return next((paper for paper in PAPERS if any(study.id == study_id for study in paper.studies)), None)
+
+
+def in_order(studies: Iterable[Study]) -> list[Study]:
+    """The order in which to run studies: each paper's headline item, other printed items, then the rest."""
+    headlines = {paper.studies[0].id for paper in PAPERS}
+    return sorted(studies, key=lambda study: (study.extra, study.id not in headlines))
+
+
 STUDIES = {study.id: study for paper in PAPERS for study in paper.studies}
 """Every study by its id, paper by paper."""
 
-__all__ = ["PAPERS", "STUDIES", "PaperStudies"]
+__all__ = ["PAPERS", "STUDIES", "PaperStudies", "in_order", "of_paper"]
