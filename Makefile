@@ -35,6 +35,11 @@ help: ## Show this help
 reproduce: $(ENGINE) ## Rerun the papers' tables and figures (ARGS='STUDY… --runs N --out DIR')
 	@$(BIN)/perhop reproduce $(ARGS)
 
+.PHONY: papers
+papers: $(ENGINE) ## Rerun everything and write docs/papers, a page for each paper (some minutes)
+	@$(BIN)/perhop reproduce --all
+	@$(BIN)/python tools/paper_pages.py results
+
 .PHONY: build
 build: $(ENGINE) ## Set up .venv with perhop in it, built for speed
 

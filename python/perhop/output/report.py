@@ -157,13 +157,14 @@ def html_plot(plot: Plot, rows: Sequence[Row], name: str) -> HtmlPlot:
 
 def render(template: str, **values: object) -> str:
     """A page from its template."""
-    return _environment().get_template(template).render(version=_engine.version, series=SERIES, **values)
+    return environment().get_template(template).render(version=_engine.version, series=SERIES, **values)
 
 
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Where templates are found, and how they are filled in: HTML is escaped, Markdown is not."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("perhop.output", "."),
-        autoescape=True,
+        autoescape=jinja2.select_autoescape(["html.j2"]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

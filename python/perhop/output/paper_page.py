@@ -1,0 +1,102 @@
+"""A page about each paper in Markdown: figures, published beside measured, and every claim in one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perhop.judging import STATES
+from perhop.output.plot import caption, pictures
+from perhop.output.report import environment
+from perhop.output.sentences import sentences
+from perhop.output.table import half_width, number, pivot, published_text
+from perhop.reproduction import by_paper
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perhop.output.table import Pivot
+    from perhop.reproduction import Outcome
+    from perhop.study import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot of a page: the name of its file, what it shows, and how to read it."""
+
+    file: str
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of a page, as text."""
+
+    title: str
+    head: Sequence[str]
+    lines: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One study on a page."""
+
+    outcome: Outcome
+    figures: Sequence[Figure]
+    grids: Sequence[Grid]
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """All pages by file name, and their pictures by file name."""
+
+    texts: Mapping[str, str]
+    pictures: Mapping[str, bytes]
+
+
+def paper_pages(outcomes: Sequence[Outcome], command: str) -> Pages:
+    """One page for each paper that these outcomes belong to, and an index of them (`README.md`).
+
+    Args:
+        outcomes: The studies of a full run.
+        command: What to type to get the same numbers again.
+    """
+    groups = [group for group in by_paper(outcomes) if group.paper]
+    texts, drawn = {}, {}
+    for group in groups:
+        parts = []
+        for outcome in group.outcomes:
+            figures = []
+            for plot in outcome.study.plots:
+                picture = pictures(plot, outcome.rows, outcome.study.id)
+                file = f"images/{picture.name}.png"
+                drawn[file] = picture.png
+                figures.append(Figure(file, picture.alt, caption(plot, outcome.rows)))
+            grids = [pivot(table, outcome.rows) for table in outcome.study.tables]
+            parts.append(Part(outcome, figures, [_grid(grid) for grid in grids if grid is not None]))
+        assert group.paper is not None
+        texts[f"{group.paper.id}.md"] = _render(
+            "paper.md.j2", group=group, parts=parts, sentences=sentences(group), command=command
+        )
+    texts["README.md"] = _render("papers.md.j2", groups=groups, command=command)
+    return Pages(texts, drawn)
+
+
+def _grid(grid: Pivot) -> Grid:
+    head = [grid.corner, *(", ".join(part for part in names if part) for names in grid.heads)]
+    lines = [[label, *(_cell(row, grid.digits) for row in rows)] for label, rows in grid.lines]
+    return Grid(grid.title, head, lines)
+
+
+def _cell(row: Row | None, digits: int) -> str:
+    """Published above measured, as far as there are both."""
+    if row is None:
+        return "–"
+    measured = " ".join(part for part in (number(row.mean, digits), half_width(row, digits)) if part)
+    return measured if row.published is None else f"{published_text(row, digits)}<br>**{measured}**"
+
+
+def _render(template: str, **values: object) -> str:
+    text = environment().get_template(template).render(states=STATES, **values)
+    return text.rstrip("\n") + "\n"

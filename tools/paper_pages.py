@@ -1,0 +1,45 @@
+"""Write docs/papers from a full run: `python tools/paper_pages.py RESULTS`.
+
+RESULTS is the folder of `perhop reproduce --all`, whose finished runs are used; missing ones are simulated.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from perhop.output.paper_page import paper_pages
+from perhop.parallel import available_cores
+from perhop.reproduction import Counts, execute, plan
+from perhop.store import DirectoryStore
+from perhop.studies import STUDIES
+
+PAGES = Path(__file__).parent.parent / "docs" / "papers"
+COMMAND = "perhop reproduce --all"
+
+
+def main() -> None:
+    """Write the pages and their pictures, and remove what an earlier run left."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path)
+    results = parser.parse_args().results
+    counts = Counts()
+    outcomes = execute(
+        plan(list(STUDIES.values()), runs=None, seed=1),
+        jobs=available_cores(),
+        store=DirectoryStore(results / "runs"),
+        counts=counts,
+    )
+    pages = paper_pages(outcomes, COMMAND)
+    (PAGES / "images").mkdir(parents=True, exist_ok=True)
+    for old in (*PAGES.glob("*.md"), *PAGES.glob("images/*.png")):
+        old.unlink()
+    for name, text in pages.texts.items():
+        (PAGES / name).write_text(text, encoding="utf-8")
+    for name, content in pages.pictures.items():
+        (PAGES / name).write_bytes(content)
+    print(f"{len(pages.texts)} pages in {PAGES}; {counts.simulated} runs simulated, {counts.found} found")
+
+
+if __name__ == "__main__":
+    main()
