@@ -34,8 +34,9 @@ if [[ -e $unfinished ]] || ! new_enough "$dir/bin/python" || ! "$dir/bin/python"
         fail "$python cannot create a virtual environment (on Debian and Ubuntu: apt install python3-venv)"
 fi
 touch "$unfinished"
-printf 'installing %s (about half a minute, and the time of the downloads)\n' "$lock"
-"$dir/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement "$lock" ||
+printf 'installing %s (some seconds, and the time of the downloads)\n' "$lock"
+# Python compiles what it imports; compiling all of it beforehand takes as long as the rest of the installation.
+"$dir/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --require-hashes --requirement "$lock" ||
     fail "could not install $lock; pip's message stands above"
 touch "$stamp"
 rm -f "$unfinished"

@@ -138,7 +138,8 @@ def reproduce(
                 with step.paused():
                     _show(outcome, say)
                     pictures = report.add(outcome)
-                    say(f"\nplots: {', '.join(str(path) for path in pictures)}" if pictures else "")
+                    if pictures:
+                        say(f"\nplots: {', '.join(str(path) for path in pictures)}")
 
             outcomes = execute(
                 planned, jobs=threads, store=store, counts=counts, finished=step, judged=judged

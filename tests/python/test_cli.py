@@ -17,7 +17,7 @@ import pytest
 
 from perhop import _engine
 from perhop.store import pack
-from perhop.studies import STUDIES
+from perhop.studies import PAPERS, STUDIES, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -425,6 +425,33 @@ def test_reproduce_leaves_everything(perhop: Perhop, tmp_path: Path) -> None:
     assert {claim["id"] for claim in content["studies"][0]["claims"]} == {
         c.id for c in STUDIES["kim-table1"].claims
     }
+
+
+def test_without_names_the_printed_items_run_headline_items_first(perhop: Perhop) -> None:
+    done = perhop("list", "studies", "--json")
+    listed = json.loads(done.out)["studies"]
+    extra = {entry["id"] for entry in listed if entry["extra"]}
+    assert extra
+    ordered = [study.id for study in in_order(STUDIES.values())]
+    assert ordered[: len(PAPERS)] == [paper.studies[0].id for paper in PAPERS]
+    assert set(ordered[-len(extra) :]) == extra
+    assert sorted(ordered) == sorted(STUDIES)
+    assert not extra & {paper.studies[0].id for paper in PAPERS}
+
+
+def test_studies_appear_one_after_the_other(perhop: Perhop, tmp_path: Path) -> None:
+    done = perhop("reproduce", "kim-table1", "yeom-fig3", "--runs", "1")
+    assert done.code == 0, done.err
+    places = [done.out.index(text) for text in ("\nkim-table1: ", "plots: results/plots/kim-table1-")]
+    places += [done.out.index(text) for text in ("\nyeom-fig3: ", "report: results/report.html")]
+    assert places == sorted(places)
+    assert "`perhop reproduce --all` runs these, too" in " ".join(done.out.split())
+    page = (tmp_path / "results" / "report.html").read_text()
+    assert "not finished" not in page
+
+
+def test_all_has_no_effect_beside_names(perhop: Perhop) -> None:
+    assert "--all has no effect beside named studies" in refused(perhop("reproduce", "--all", "kim-table1"))
 
 
 def test_json_is_the_same_bytes_for_any_number_of_threads(perhop: Perhop, tmp_path: Path) -> None:

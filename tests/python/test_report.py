@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from perhop.judging import Judgement
 from perhop.output.plot import caption, inline_panels, pictures, uncover
 from perhop.output.report import StudyPart, reproduction_page
+from perhop.output.writer import ReproductionReport
 from perhop.reproduction import Cell, Outcome
 from perhop.studies import PAPERS, STUDIES
 from perhop.study import Axis, Claim, Note, Plot, Reference, Row, Sentence, Study, Table, Verdict
@@ -199,6 +201,24 @@ def test_the_page_shows_each_paper_with_all_its_sentences() -> None:
     for quote in [*quotes, *(entry.sentence.quote for entry in paper.about.unjudged)]:
         assert " ".join(quote.split()) in text
     assert f"Every testable sentence of this paper ({len(quotes) + len(paper.about.unjudged)})" in text
+
+
+def test_the_report_is_there_after_the_first_study(tmp_path: Path) -> None:
+    made = outcome()
+    other = replace(made, study=replace(made.study, id="second"))
+    report = ReproductionReport(tmp_path, "perhop reproduce", [made.study, other.study])
+    assert list(tmp_path.iterdir()) == []
+    drawn = report.add(made)
+    assert [path.name for path in drawn] == [f"made-up-assured-{k}.png" for k in ("lines", "points", "bars")]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
+    assert "1 study is not finished (second)" in (tmp_path / "report.html").read_text()
+    assert not (tmp_path / "samples.parquet").exists()
+    report.add(other)
+    report.finish([made, other])
+    assert "not finished" not in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "samples.parquet").exists()
+    listed = json.loads((tmp_path / "manifest.json").read_text())["plots"]
+    assert sorted(listed) == sorted(path.name for path in (tmp_path / "plots").iterdir())
 
 
 @pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
