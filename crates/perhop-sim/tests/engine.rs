@@ -25,6 +25,7 @@ const QUEUES: &[(&str, &str)] = &[
     ("drop-tail", r#"{"limit": "300p"}"#),
     ("drop-tail", r#"{"limit": "100kB"}"#),
     ("red", r#"{"thresholds": "100/300/0.05", "limit": "868p", "gentle": true}"#),
+    ("red", r#"{"thresholds": "1/3/0.1", "limit": "868p", "weight": 0.05, "spare-short-queue": true}"#),
     ("red", r#"{"thresholds": "60kB/180kB/0.05", "limit": "500kB", "wait": false, "mean-packet": "576B"}"#),
     ("rio", RIO),
     (

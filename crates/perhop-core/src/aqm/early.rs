@@ -209,6 +209,12 @@ impl EarlyTest {
         if self.knobs.ecn { Severity::Notify } else { Severity::Early }
     }
 
+    /// Told that a packet passes untested, as below min: the spacing starts anew with the next test.
+    #[inline]
+    pub fn rest(&mut self) {
+        self.count = -1;
+    }
+
     /// Told that the packet was lost before this test could judge it: the spacing starts anew.
     #[inline]
     pub fn lost(&mut self) {

@@ -10,6 +10,8 @@ pub const AQMS: &[(&str, &str)] = &[
     ("red", r#"{"thresholds": "2kB/6kB/0.1", "limit": "9kB", "weight": 0.2, "gentle": true, "wait": false}"#),
     ("red", r#"{"thresholds": "3/3/1", "limit": "9p", "weight": 1}"#),
     ("red", r#"{"thresholds": "0/6/1", "limit": "9p", "weight": 1, "ecn": true}"#),
+    ("red", r#"{"thresholds": "0/6/1", "limit": "9p", "weight": 1, "spare-short-queue": true}"#),
+    ("red", r#"{"thresholds": "0B/2kB/1", "limit": "1p", "spare-short-queue": true, "wait": false}"#),
     ("rio", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#),
     (
         "rio",
