@@ -106,6 +106,8 @@ class Ns2Setting:
         initial_rto_s: rtxcur_init_.
         max_rto_s: maxrto_.
         send_jitter_s: overhead_, a random delay before sending.
+        impatient: newreno_changes1_ of NewReno: only the first partial acknowledgment restarts the timer.
+        deflates: partial_window_deflation_ of NewReno: what a partial acknowledgment takes out of the window.
         delayed_ack_s: 0 acknowledges every packet; otherwise the delay of Agent/TCPSink/DelAck.
         tcp_options: Further options by ns-2's own names.
         duration_s: Simulated time.
@@ -143,6 +145,8 @@ class Ns2Setting:
     initial_rto_s: float = 3.0
     max_rto_s: float = 60.0
     send_jitter_s: float = 0.0
+    impatient: bool = True
+    deflates: bool = True
     delayed_ack_s: float = 0.0
     tcp_options: Mapping[str, str] = field(default_factory=dict)
     duration_s: float = 100.0
@@ -152,6 +156,15 @@ class Ns2Setting:
     sample_s: float = 0.0
     headers: Literal["lean", "all"] = "lean"
     scheduler: Literal["Calendar", "Splay", "Heap", "Map", "List"] = "Calendar"
+
+    def newreno_options(self) -> dict[str, int]:
+        """Options that only NewReno has."""
+        if self.tcp != "Newreno":
+            return {}
+        return {
+            "newreno_changes1_": int(self.impatient),
+            "partial_window_deflation_": int(self.deflates),
+        }
 
     def arguments(self) -> list[str]:
         """The script's command line, without the seed."""
@@ -191,6 +204,7 @@ class Ns2Setting:
             "rtxcur_init_": self.initial_rto_s,
             "maxrto_": self.max_rto_s,
             "overhead_": self.send_jitter_s,
+            **self.newreno_options(),
             **self.tcp_options,
         }
         if self.starts_s is not None:

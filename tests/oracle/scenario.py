@@ -93,6 +93,10 @@ def _flow(setting: Ns2Setting, group: Group, *, name: str, count: int, start: st
         },
         "start": start,
     }
+    if not setting.impatient:
+        entry["transport"]["newreno-timer"] = "slow-but-steady"
+    if not setting.deflates:
+        entry["transport"]["partial-window-deflation"] = "to-ssthresh"
     if setting.delayed_ack_s > 0:
         entry["transport"]["delayed-ack"] = _seconds(setting.delayed_ack_s)
     if group.profile_bps > 0:

@@ -4,7 +4,7 @@ use perhop_core::{Bytes, Duration, Instant, Rng};
 use perhop_scenario::Scenario;
 use perhop_scenario::format::IpVersion;
 use perhop_sim::transport::datagram::{DatagramReceiver, DatagramSender};
-use perhop_sim::transport::tcp::{Congestion, TcpParams, Variant};
+use perhop_sim::transport::tcp::{Congestion, NewRenoTimer, PartialWindowDeflation, TcpParams, Variant};
 use perhop_sim::{FlowSpec, Network, TransportSpec};
 
 use crate::error::LabError;
@@ -207,7 +207,7 @@ fn host_flow(
 /// The kernel's congestion control that is nearest to a simulated sender.
 fn kernels(params: &TcpParams) -> Result<String, String> {
     match params.tcp {
-        Variant::Reno | Variant::NewReno | Variant::Linux => Ok(match params.congestion {
+        Variant::Reno | Variant::NewReno | Variant::Linux | Variant::Ns1998 => Ok(match params.congestion {
             Congestion::Reno => "reno".into(),
             Congestion::Cubic => "cubic".into(),
         }),
@@ -231,6 +231,17 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
         notes.push(
             "TCP is the kernel's: its initial window, timeouts, acknowledgements and receive window stand for those of \
              the scenario"
+                .into(),
+        );
+    }
+    let of_ns = |params: &TcpParams| {
+        (params.newreno_timer, params.partial_window_deflation)
+            != (NewRenoTimer::default(), PartialWindowDeflation::default())
+    };
+    if tcp().any(of_ns) {
+        notes.push(
+            "the kernel recovers from losses in its own way (SACK, RACK): `newreno-timer` and `partial-window-deflation`, which \
+             `tcp = \"ns-1998\"` sets, act in the simulator only"
                 .into(),
         );
     }

@@ -1,6 +1,7 @@
 //! What a TCP connection may be told.
 //!
-//! Defaults are those of the papers' period (ns-2 of 1998 to 2000), except where a comment says otherwise.
+//! Defaults are those of ns-2.35 for an agent without options, except where a comment says otherwise: its clock and timeouts,
+//! and the NewReno of RFC 6582, which ns-2 has had since May 2003. `tcp = "ns-1998"` is the NewReno of the papers' period.
 
 use perhop_core::table::nested;
 use perhop_core::units::{Packets, UnitError};
@@ -33,6 +34,47 @@ pub enum Variant {
     /// that was in vain, pacing, segments in bunches (TSO, GRO), HyStart, windows that tune themselves, and delayed
     /// acknowledgements that adapt their wait.
     Linux,
+    /// The NewReno agent of ns-2 in 1998 and 1999 (versions 2.1b3 to 2.1b5), with which the papers of the time simulated: a
+    /// preset for the keys that are not given. It stands for `newreno-timer = "slow-but-steady"`,
+    /// `partial-window-deflation = "to-ssthresh"`, `tick = "100ms"`, `initial-rto = "6s"`, `min-rto = "200ms"`,
+    /// `initial-window = "1p"`, and `handshake` and `limited-transmit` = false. Sources: ns-2's `tcp.cc` of April 1998
+    /// (`rtt_timeout` has a floor of two ticks, `reset` starts with `ssthresh_` = `window_`), `tcp-newreno.cc` of May 1997 and
+    /// of May 2001 (a partial acknowledgement restarts the timer and sets `dupwnd_` to 0; options for both, off by default,
+    /// came on 29 August 1998 and in 2001 at the latest, and became the default in May 2003) and `ns-default.tcl` of
+    /// December 1997 (`tcpTick_` 0.1, `rtxcur_init_` 6.0, `windowInit_` 1). Not part of it, since scripts set them: `window`
+    /// (ns's own was 20 packets), `packet`, `delayed-ack` and `send-jitter`. `initial-ssthresh` is the window: `Simulator run`
+    /// resets every agent, also in 1998, after the script has set `window_`. Not known: what a script did that set `window_`
+    /// later than that, in which case ssthresh stays 20. Not modelled: the timeout is a whole number of ticks, backoff ends at
+    /// a factor of 64, no more than two new segments leave for each acknowledgement in a recovery, and before the middle of
+    /// 1998 at the latest acknowledgements after a timeout counted as partial.
+    #[serde(rename = "ns-1998")]
+    Ns1998,
+}
+
+/// Which partial acknowledgements of a recovery restart NewReno's retransmission timer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewRenoTimer {
+    /// The first of each recovery only (RFC 6582, section 3.2, step 3, and section 4): with many losses in a window the timer
+    /// expires and slow start repairs the rest. ns-2's `newreno_changes1_` = 1.
+    #[default]
+    Impatient,
+    /// Each: one hole is repaired in each round trip, however long that takes (RFC 6582, section 4; RFC 2582, section 4).
+    /// ns-2's `newreno_changes1_` = 0, its only behaviour before August 1998 and its default until May 2003.
+    SlowButSteady,
+}
+
+/// What a partial acknowledgement takes out of NewReno's window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartialWindowDeflation {
+    /// What it acknowledges, less the segment that it lets out (RFC 6582, section 3.2, step 3; RFC 2582, section 3, step 5).
+    /// ns-2's `partial_window_deflation_` = 1.
+    #[default]
+    ByAcknowledged,
+    /// All inflation: the window goes back to ssthresh, and the next duplicates inflate it anew. ns-2's
+    /// `partial_window_deflation_` = 0, its only behaviour in 1998 and its default until May 2003.
+    ToSsthresh,
 }
 
 /// What the shortest retransmission timeout bounds.
@@ -46,7 +88,7 @@ pub enum MinRtoBounds {
     Variation,
 }
 
-/// A TCP connection. Defaults are those of the papers' period; `tcp = "linux"` has others.
+/// A TCP connection. `tcp = "linux"` and `tcp = "ns-1998"` have other defaults than those listed here.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the format, and they are independent")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
@@ -59,7 +101,7 @@ pub struct TcpParams {
     /// Size of an acknowledgement (and of a SYN) on the wire.
     #[serde(default = "ack")]
     pub ack: Bytes,
-    /// The receiver's window. The period's ns-2 had 20 packets; the papers' rates need more, so the default is open.
+    /// The receiver's window. An agent of ns-2 has 20 packets; the papers' rates need more, so the default is open.
     #[serde(default = "window")]
     pub window: Packets,
     /// The congestion window at the start.
@@ -90,6 +132,13 @@ pub struct TcpParams {
     /// which has 16.
     #[serde(default = "none")]
     pub quick_acks: Packets,
+    /// Which partial acknowledgements restart NewReno's timer. Refused with `tcp` = `"reno"` or `"two-windows"` and with
+    /// `sack`, which have none.
+    #[serde(default)]
+    pub newreno_timer: NewRenoTimer,
+    /// What a partial acknowledgement takes out of NewReno's window. Refused like `newreno-timer`.
+    #[serde(default)]
+    pub partial_window_deflation: PartialWindowDeflation,
     /// Exchange a SYN before the first data.
     #[serde(default)]
     pub handshake: bool,
@@ -151,7 +200,7 @@ const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
 impl TcpParams {
     /// The defaults for a variant.
     pub const fn new(tcp: Variant) -> Self {
-        let of_the_period = Self {
+        let plain = Self {
             tcp,
             packet: packet(),
             ack: ack(),
@@ -165,6 +214,8 @@ impl TcpParams {
             max_rto: max_rto(),
             delayed_ack: Duration::ZERO,
             quick_acks: none(),
+            newreno_timer: NewRenoTimer::Impatient,
+            partial_window_deflation: PartialWindowDeflation::ByAcknowledged,
             handshake: false,
             limited_transmit: false,
             sack: false,
@@ -174,7 +225,7 @@ impl TcpParams {
             send_jitter: Duration::ZERO,
         };
         match tcp {
-            Variant::Reno | Variant::NewReno | Variant::TwoWindows => of_the_period,
+            Variant::Reno | Variant::NewReno | Variant::TwoWindows => plain,
             Variant::Linux => Self {
                 initial_window: Packets::new(10),
                 tick: Duration::from_nanos(1000),
@@ -190,7 +241,18 @@ impl TcpParams {
                 prr: true,
                 congestion: Congestion::Cubic,
                 byte_counting: true,
-                ..of_the_period
+                ..plain
+            },
+            Variant::Ns1998 => Self {
+                initial_window: Packets::new(1),
+                tick: Duration::from_millis(100),
+                min_rto: Duration::from_millis(200),
+                initial_rto: Duration::from_secs(6),
+                newreno_timer: NewRenoTimer::SlowButSteady,
+                partial_window_deflation: PartialWindowDeflation::ToSsthresh,
+                handshake: false,
+                limited_transmit: false,
+                ..plain
             },
         }
     }
@@ -233,6 +295,23 @@ impl TcpParams {
         if self.prr && !self.sack {
             return refuse("prr", "it paces the recovery of `sack`; set that to true, or this to false");
         }
+        if self.tcp == Variant::Ns1998 && self.sack {
+            return refuse(
+                "sack",
+                "ns-1998 is a NewReno; for SACK give `tcp = \"newreno\"` and its clock's keys",
+            );
+        }
+        let partial_acks = !self.sack && !matches!(self.tcp, Variant::Reno | Variant::TwoWindows);
+        if !partial_acks {
+            let why = "only a recovery by NewReno has partial acknowledgements: leave this key out, or give `tcp = \"newreno\"` \
+                       without `sack`";
+            if self.newreno_timer != NewRenoTimer::default() {
+                return refuse("newreno-timer", why);
+            }
+            if self.partial_window_deflation != PartialWindowDeflation::default() {
+                return refuse("partial-window-deflation", why);
+            }
+        }
         if self.tcp == Variant::TwoWindows && self.congestion != Congestion::Reno {
             return refuse(
                 "congestion",
@@ -249,12 +328,17 @@ impl Serialize for TcpParams {
     }
 }
 
-/// What a table leaves out of `tcp = "linux"` is filled in from [`TcpParams::new`], before the keys are read one by one.
+/// What a table leaves out of a preset is filled in from [`TcpParams::new`], before the keys are read one by one.
 impl<'de> Deserialize<'de> for TcpParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut table = Map::deserialize(deserializer)?;
-        if table.get("tcp").is_some_and(|tcp| tcp == "linux")
-            && let Ok(Value::Object(preset)) = serde_json::to_value(Self::new(Variant::Linux))
+        let preset = match table.get("tcp").and_then(Value::as_str) {
+            Some("linux") => Some(Variant::Linux),
+            Some("ns-1998") => Some(Variant::Ns1998),
+            _ => None,
+        };
+        if let Some(variant) = preset
+            && let Ok(Value::Object(preset)) = serde_json::to_value(Self::new(variant))
         {
             for (key, value) in preset {
                 table.entry(key).or_insert(value);
@@ -284,6 +368,23 @@ mod tests {
     }
 
     #[test]
+    fn ns_1998_stands_for_what_its_documentation_says() {
+        let by_hand = read(
+            r#"{"tcp": "newreno", "newreno-timer": "slow-but-steady", "partial-window-deflation": "to-ssthresh",
+                "tick": "100ms", "initial-rto": "6s", "min-rto": "200ms", "initial-window": "1p", "handshake": false,
+                "limited-transmit": false}"#,
+        );
+        let preset = read(r#"{"tcp": "ns-1998"}"#);
+        assert_eq!(preset, TcpParams { tcp: Variant::Ns1998, ..by_hand });
+        assert_eq!(preset.initial_ssthresh, None, "the window");
+        assert_eq!(preset.check(), Ok(()));
+        let other = read(r#"{"tcp": "ns-1998", "newreno-timer": "impatient", "window": "64p"}"#);
+        assert_eq!(other.newreno_timer, NewRenoTimer::Impatient);
+        assert_eq!(other.partial_window_deflation, PartialWindowDeflation::ToSsthresh);
+        assert_eq!(read(&serde_json::to_string(&other).unwrap()), other);
+    }
+
+    #[test]
     fn a_key_that_is_given_wins_over_the_preset_and_survives_a_round_trip() {
         let params = read(r#"{"tcp": "linux", "congestion": "reno", "sack": false, "prr": false}"#);
         assert_eq!((params.congestion, params.sack), (Congestion::Reno, false));
@@ -295,6 +396,14 @@ mod tests {
         for (table, key) in [
             (r#"{"tcp": "newreno", "prr": true}"#, "prr"),
             (r#"{"tcp": "two-windows", "congestion": "cubic"}"#, "congestion"),
+            (r#"{"tcp": "reno", "newreno-timer": "slow-but-steady"}"#, "newreno-timer"),
+            (r#"{"tcp": "two-windows", "newreno-timer": "slow-but-steady"}"#, "newreno-timer"),
+            (r#"{"tcp": "linux", "newreno-timer": "slow-but-steady"}"#, "newreno-timer"),
+            (
+                r#"{"tcp": "newreno", "sack": true, "partial-window-deflation": "to-ssthresh"}"#,
+                "partial-window-deflation",
+            ),
+            (r#"{"tcp": "ns-1998", "sack": true}"#, "sack"),
         ] {
             assert_eq!(read(table).check().unwrap_err().0, key);
         }

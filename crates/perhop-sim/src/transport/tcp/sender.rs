@@ -23,7 +23,7 @@ use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Context, Duration, Instant};
 
 use super::congestion::CongestionAvoidance;
-use super::{Congestion, RtoEstimator, TcpParams, Variant};
+use super::{Congestion, NewRenoTimer, PartialWindowDeflation, RtoEstimator, TcpParams, Variant};
 use crate::transport::{SenderStatistics, Transmit};
 
 /// One connection's sending side.
@@ -99,7 +99,7 @@ enum Release {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Recovery {
-    /// A partial acknowledgement came: the timer is no longer restarted (RFC 6582, section 4, "impatient").
+    /// A partial acknowledgement came: an impatient sender restarts the timer no more (RFC 6582, section 4).
     partial: bool,
 }
 
@@ -132,7 +132,7 @@ impl TcpSender {
             most: params.window.get() as f64,
             packet: params.packet.get() as u16,
             variant: match params.tcp {
-                Variant::Linux => Variant::NewReno,
+                Variant::Linux | Variant::Ns1998 => Variant::NewReno,
                 variant => variant,
             },
             recovering: None,
@@ -146,7 +146,7 @@ impl TcpSender {
                 reserved: reserved.map_or(0.0, |rate| rate.as_bps() as f64),
                 colors: match params.tcp {
                     Variant::TwoWindows => vec![Color::Yellow; (params.window.get() + 2) as usize],
-                    Variant::Reno | Variant::NewReno | Variant::Linux => Vec::new(),
+                    Variant::Reno | Variant::NewReno | Variant::Linux | Variant::Ns1998 => Vec::new(),
                 },
                 params,
                 statistics: SenderStatistics::default(),
@@ -296,19 +296,23 @@ impl TcpSender {
         self.cwnd = self.cwnd.min(self.most);
     }
 
-    /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was acknowledged.
+    /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was acknowledged, or back to
+    /// ssthresh. The timer is restarted at the first of a recovery, or at each (section 4).
     #[inline(never)]
     fn on_partial_ack(&mut self, expected: u32, now: Instant) {
         let acked = expected - self.acked;
-        if self.inflation > acked {
-            self.inflation -= acked - 1;
-        } else {
-            self.cwnd = (self.cwnd - f64::from(acked - self.inflation)).max(1.0);
-            self.inflation = 1;
+        match self.rare.params.partial_window_deflation {
+            PartialWindowDeflation::ToSsthresh => self.inflation = 0,
+            PartialWindowDeflation::ByAcknowledged if self.inflation > acked => self.inflation -= acked - 1,
+            PartialWindowDeflation::ByAcknowledged => {
+                self.cwnd = (self.cwnd - f64::from(acked - self.inflation)).max(1.0);
+                self.inflation = 1;
+            }
         }
         self.advance(expected, now);
+        let steady = self.rare.params.newreno_timer == NewRenoTimer::SlowButSteady;
         if let Some(recovery) = &mut self.recovering
-            && !std::mem::replace(&mut recovery.partial, true)
+            && (!std::mem::replace(&mut recovery.partial, true) || steady)
         {
             self.expiry = now + self.timeout;
         }
@@ -633,6 +637,66 @@ mod tests {
         }
     }
 
+    /// Of segments base to base + 15 three are lost: base, base + 4 and base + 8. Returns what is sent on each acknowledgement,
+    /// and the time from it to the timer's expiry in timeouts.
+    fn three_holes(extra: &str) -> (u32, Vec<Vec<u32>>, Vec<u64>) {
+        let (mut wire, _) = Wire::new(extra);
+        let base = wire.grow(16);
+        wire.sender.cwnd = 16.0;
+        // Thirteen duplicates for the segments that arrived; the third starts the recovery.
+        let mut acks = vec![base; 13];
+        // Then the retransmissions of each hole arrive, a round trip apart: two partial acknowledgements, one of everything.
+        acks.extend([base + 4, base + 8, base + 16]);
+        let (mut sent, mut left) = (Vec::new(), Vec::new());
+        for (number, &expected) in acks.iter().enumerate() {
+            wire.now += Duration::from_millis(if number < 13 { 1 } else { 20 });
+            sent.push(wire.act(|sender, now| sender.on_ack(expected, now)));
+            left.push(wire.sender.wake().since(wire.now).as_nanos() / 1_000_000);
+        }
+        assert_eq!(wire.sender.recovering, None);
+        (base, sent, left)
+    }
+
+    #[test]
+    fn impatient_newreno_restarts_its_timer_once_a_recovery_and_slow_but_steady_each_time() {
+        // RFC 6582, section 3.2, step 3: "for the first partial ACK that arrives during fast recovery, also reset the retransmit
+        // timer"; section 4: "In the Slow-but-Steady variant of NewReno, the retransmission timer is reset after each partial
+        // ACK." The timeout is 200 ms; the third duplicate starts the timer, ten more come within 10 ms.
+        let (_, _, impatient) = three_holes("");
+        assert_eq!(impatient[2], 200);
+        assert_eq!(impatient[12..], [190, 200, 180, 200]);
+        let (_, _, steady) = three_holes(r#","newreno-timer": "slow-but-steady""#);
+        assert_eq!(steady[12..], [190, 200, 200, 200]);
+    }
+
+    #[test]
+    fn a_partial_acknowledgement_takes_its_segments_or_all_inflation_out_of_the_window() {
+        // ssthresh = 16/2 = 8; after 13 duplicates the window is 8 + 13 = 21: base + 16 to base + 20 have gone out.
+        let (base, sent, _) = three_holes("");
+        assert_eq!(sent[2], [base]);
+        assert_eq!(sent[3..13].concat(), (base + 16..base + 21).collect::<Vec<_>>());
+        // Step 3: 21 - 4 + 1 = 18 from base + 4: up to base + 21; then 18 - 4 + 1 = 15 from base + 8: up to base + 22. The
+        // full acknowledgement leaves ssthresh, 8, and one more for new data in congestion avoidance: base + 23 from base + 16.
+        assert_eq!(sent[13..15], [vec![base + 4, base + 21], vec![base + 8, base + 22]]);
+        assert_eq!(sent[15], [base + 23]);
+        // Back to ssthresh: 8 from base + 4 and from base + 8 lets nothing out but the holes, since base + 20 has gone.
+        let (base, sent, _) = three_holes(r#","partial-window-deflation": "to-ssthresh""#);
+        assert_eq!(sent[13..15], [vec![base + 4], vec![base + 8]]);
+        assert_eq!(sent[15], [base + 21, base + 22, base + 23]);
+    }
+
+    #[test]
+    fn the_deflated_window_is_inflated_anew_by_the_next_duplicates() {
+        let (mut wire, _) = Wire::new(r#","partial-window-deflation": "to-ssthresh""#);
+        let base = wire.grow(16);
+        wire.acks(&[base; 13]);
+        wire.ack(base + 4);
+        assert_eq!((wire.sender.cwnd, wire.sender.inflation), (8.0, 0));
+        // Nine duplicates: 8 + 9 = 17 from base + 4 lets out up to base + 20, which has gone; the tenth the next.
+        assert_eq!(wire.acks(&[base + 4; 9]).concat(), Vec::<u32>::new());
+        assert_eq!(wire.ack(base + 4), [base + 21]);
+    }
+
     #[test]
     fn two_windows_decrease_as_figure_7_says() {
         // A round trip of 100 ms at 0.4 Mbit/s reserves 5 segments of 1000 bytes. With a window of 12 and an OUT packet
@@ -759,7 +823,7 @@ mod tests {
         /// Whatever came before, an acknowledgement taken in a stride does and leaves what it does and leaves otherwise.
         #[test]
         fn a_stride_is_the_same_as_its_steps(
-            kind in 0_usize..5,
+            kind in 0_usize..7,
             happens in prop::collection::vec((0_u32..12, 0_u32..9, any::<bool>()), 20..200),
         ) {
             let (mut wire, _) = Wire::of([
@@ -768,6 +832,8 @@ mod tests {
                 r#"{"tcp": "newreno", "congestion": "cubic"}"#,
                 r#"{"tcp": "two-windows"}"#,
                 r#"{"tcp": "newreno", "send-jitter": "1ms", "initial-ssthresh": "4p"}"#,
+                r#"{"tcp": "ns-1998", "window": "30p"}"#,
+                r#"{"tcp": "newreno", "newreno-timer": "slow-but-steady"}"#,
             ][kind]);
             wire.sender.end = 700;
             for (what, step, marked_out) in happens {
