@@ -6,8 +6,12 @@
 //! ## Deviations
 //! - An acknowledgement carries the number of its packet alone, so that a lost acknowledgement counts as a lost packet; the
 //!   paper's also repeat what was received before (section 2.2).
-//! - A packet is lost when three later ones are acknowledged (ns-2 counts three numbers), or when its timeout has passed
-//!   at the time of a transmission, as in the paper. The timeout is that of RFC 6298, with its minimum as a parameter.
+//! - A packet is lost when one three numbers later, or more, is acknowledged, as in ns-2, or when its timeout has passed at the
+//!   time of a transmission. There ns-2 lets a gap pass without a packet; here one is sent.
+//! - The paper leaves the constants of Jacobson's round-trip estimator open. Here they are those of its authors' agent in
+//!   ns-2: both gains 1/2 (a parameter), a timeout of 1.2 times the smoothed round trip and 4 times its variation, and the
+//!   first sample without variation. ns-2's timeout has no minimum.
+//! - The first acknowledgement sets the gap to the round trip it measures, as in ns-2; the packet already due keeps its time.
 //! - After a reaction the next increase comes a whole smoothed round-trip time later. A step in which nothing was
 //!   acknowledged does not increase the rate either, and a gap is at most 64 s: the paper does not say.
 //! - The fine-grain adaptation of section 2.4 is left out, as ns-2 leaves it out unless told.
@@ -15,7 +19,7 @@
 use std::collections::VecDeque;
 
 use perhop_core::units::UnitError;
-use perhop_core::{Bitrate, Bytes, Context, Duration, Instant};
+use perhop_core::{Bitrate, Bytes, Context, Duration, Instant, Weight};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +27,6 @@ use super::pacing::{
     Fraction, MOST_PACKETS_PER_SECOND, Refusal, check_rate, check_size, default_ack, default_jitter,
     default_packet, jittered, packets,
 };
-use super::tcp::RtoEstimator;
 use super::{SenderStatistics, Transmit};
 
 /// How the rate adapts.
@@ -49,6 +52,9 @@ pub struct RapParams {
     /// The round-trip time believed before one is measured; it is also the first gap (ns-2's `srtt_` and `ipg_`).
     #[serde(default = "default_initial_rtt")]
     pub initial_rtt: Duration,
+    /// The newest sample's weight in the smoothed round-trip time and in its variation (ns-2's `delta_`).
+    #[serde(default = "default_gain")]
+    pub gain: Weight,
     /// The shortest timeout after which a packet counts as lost.
     #[serde(default = "default_min_rto")]
     pub min_rto: Duration,
@@ -64,12 +70,16 @@ const fn default_initial_rtt() -> Duration {
     Duration::from_secs(2)
 }
 
+fn default_gain() -> Weight {
+    Weight::new(0.5).expect("0.5 is a weight")
+}
+
 const fn default_min_rto() -> Duration {
     Duration::from_millis(200)
 }
 
-/// A packet is lost when so many later ones are acknowledged.
-const LATER_ACKS: u8 = 3;
+/// A packet is lost when one so many numbers later, or more, is acknowledged.
+const LATER_NUMBERS: u32 = 3;
 /// Sources go on asking at least this often (RFC 5348's `t_mbi`).
 const LONGEST_GAP: Duration = Duration::from_secs(64);
 const SHORTEST_GAP: Duration = Duration::from_nanos(1_000_000_000 / MOST_PACKETS_PER_SECOND);
@@ -99,7 +109,7 @@ pub struct RapSender {
     shortest_gap: Duration,
     /// The paper's IPG.
     gap: Duration,
-    rtt: RtoEstimator,
+    rtt: RoundTrip,
     next: Instant,
     /// When the step ends that may increase the rate; never before the first round trip is known.
     step_ends: Instant,
@@ -114,12 +124,46 @@ pub struct RapSender {
     statistics: SenderStatistics,
 }
 
+/// Smoothed round-trip time and its variation (Jacobson 1988), with the constants of ns-2's RAP.
+#[derive(Clone, Debug)]
+struct RoundTrip {
+    gain: f64,
+    /// Timeout before the first sample.
+    initial: Duration,
+    min: Duration,
+    /// In nanoseconds.
+    smoothed: Option<(f64, f64)>,
+}
+
+impl RoundTrip {
+    /// Of the smoothed round trip, and of its variation, in the timeout (ns-2's `mu_` and `phi_`).
+    const TIMEOUT: (f64, f64) = (1.2, 4.0);
+
+    fn sample(&mut self, sent: Instant, now: Instant) {
+        let sample = now.since(sent).as_nanos().max(1) as f64;
+        let (smoothed, variation) = self.smoothed.unwrap_or((sample, 0.0));
+        let difference = sample - smoothed;
+        let variation = variation + self.gain * (difference.abs() - variation);
+        self.smoothed = Some((smoothed + self.gain * difference, variation));
+    }
+
+    fn timeout(&self) -> Duration {
+        let (of_smoothed, of_variation) = Self::TIMEOUT;
+        let measured = |(smoothed, variation)| {
+            Duration::from_nanos((of_smoothed * smoothed + of_variation * variation) as u64)
+        };
+        self.smoothed.map_or(self.initial, measured).clamp(self.min, LONGEST_GAP)
+    }
+
+    fn smoothed(&self) -> Option<Duration> {
+        self.smoothed.map(|(smoothed, _)| Duration::from_nanos(smoothed as u64))
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     number: u32,
     sent: Instant,
-    /// Later packets acknowledged.
-    later: u8,
 }
 
 impl RapSender {
@@ -127,14 +171,15 @@ impl RapSender {
     pub fn new(params: &RapParams, volume: Option<Bytes>) -> Self {
         let shortest_gap =
             params.max_rate.map_or(SHORTEST_GAP, |rate| rate.time_of(params.packet).max(SHORTEST_GAP));
-        // Before the first sample, as after one of the believed length: RFC 6298, (2.2).
-        let initial_rto = params.initial_rtt.saturating_mul(3);
+        // Before the first sample, as RFC 6298, (2.2), has it after one of the believed length.
+        let initial = params.initial_rtt.saturating_mul(3);
+        let rtt = RoundTrip { gain: params.gain.get(), initial, min: params.min_rto, smoothed: None };
         Self {
             size: params.packet.get() as u16,
             jitter: params.jitter,
             shortest_gap,
             gap: params.initial_rtt.max(shortest_gap),
-            rtt: RtoEstimator::exact(initial_rto, params.min_rto, LONGEST_GAP),
+            rtt,
             next: Instant::NEVER,
             step_ends: Instant::NEVER,
             heard: false,
@@ -159,7 +204,7 @@ impl RapSender {
     }
 
     pub(super) fn rtt(&self) -> Option<Duration> {
-        self.rtt.smoothed_span()
+        self.rtt.smoothed()
     }
 
     pub(super) fn statistics(&self) -> &SenderStatistics {
@@ -178,7 +223,7 @@ impl RapSender {
         self.left = self.left.map(|left| left - 1);
         let number = self.sequence;
         self.sequence += 1;
-        self.outstanding.push_back(Outstanding { number, sent: cx.now, later: 0 });
+        self.outstanding.push_back(Outstanding { number, sent: cx.now });
         self.statistics.sent += 1;
         self.next = cx.now + jittered(self.gap, self.jitter, cx.rng);
         Some(Transmit { sequence: number, size: self.size })
@@ -209,19 +254,16 @@ impl RapSender {
         self.statistics.rtt_samples.0 += 1;
         self.statistics.rtt_samples.1 += u128::from(now.since(sent).as_nanos());
         if self.step_ends == Instant::NEVER {
+            self.gap = self.rtt().unwrap_or(self.gap).max(self.shortest_gap);
             self.begin_step(now);
         }
         self.heard = true;
         self.outstanding.remove(place);
         let mut lost = None;
-        for packet in self.outstanding.range_mut(..place) {
-            packet.later += 1;
-            if packet.later == LATER_ACKS {
-                lost = Some(packet.number);
-            }
-        }
-        // Older packets have had as many later acknowledgements: the lost ones come first.
-        while self.outstanding.front().is_some_and(|packet| packet.later >= LATER_ACKS) {
+        while let Some(oldest) = self.outstanding.front()
+            && oldest.number + LATER_NUMBERS <= number
+        {
+            lost = Some(oldest.number);
             self.outstanding.pop_front();
         }
         self.lose(lost, now);
@@ -300,32 +342,65 @@ mod tests {
         assert_eq!(sender.wake(), at(100), "the packet due comes before the step's end at 120 ms");
         assert_eq!(send(&mut sender, 100), Some(1));
         sender.on_wake(at(119));
-        assert_eq!(sender.gap, Duration::from_millis(100), "the step is not over");
-        // IPG 100 ms and C 60 ms: 100 60/160 = 37.5 ms, and so from 0.6 to 1.6 packets a round trip.
+        assert_eq!(sender.gap, Duration::from_millis(60), "the step is not over");
+        // IPG and C 60 ms: 60 60/120 = 30 ms, and so from 1 to 2 packets a round trip.
         sender.on_wake(at(120));
-        assert_eq!(sender.gap, Duration::from_nanos(37_500_000));
+        assert_eq!(sender.gap, Duration::from_millis(30));
         sender.on_wake(at(180));
-        assert_eq!(sender.gap, Duration::from_nanos(37_500_000), "nothing was heard in this step");
+        assert_eq!(sender.gap, Duration::from_millis(30), "nothing was heard in this step");
         sender.on_ack(1, at(200));
-        // C is 7/8 of 60 ms and 1/8 of 100 ms, 65 ms: 37.5 65/102.5 ms.
+        // C is half of 60 ms and half of 100 ms, 80 ms: 30 80/110 ms.
         sender.on_wake(at(240));
-        assert_eq!(sender.gap, Duration::from_nanos(23_780_487));
-        assert_eq!(sender.step_ends, at(305));
+        assert_eq!(sender.gap, Duration::from_nanos(21_818_181));
+        assert_eq!(sender.step_ends, at(320));
+    }
+
+    #[test]
+    fn the_first_acknowledgement_sets_the_gap_to_the_round_trip() {
+        // As in ns-2 at 45 ms: packets at 0 and 2 s, and from there with half the round trip, since one step has ended.
+        let mut sender =
+            RapSender::new(&serde_json::from_str(r#"{"rap": "aimd", "jitter": 0.0}"#).unwrap(), None);
+        sender.start(at(0));
+        assert_eq!(send(&mut sender, 0), Some(0));
+        assert_eq!(sender.wake(), at(2000));
+        sender.on_ack(0, at(45));
+        assert_eq!((sender.gap, sender.wake()), (Duration::from_millis(45), at(90)));
+        sender.on_wake(at(90));
+        assert_eq!((sender.gap, sender.next), (Duration::from_nanos(22_500_000), at(2000)));
+        assert_eq!(send(&mut sender, 2000), Some(1));
+        assert_eq!(sender.next, at(2000) + Duration::from_nanos(22_500_000));
+    }
+
+    #[test]
+    fn the_estimator_by_hand() {
+        let params = r#"{"rap": "aimd", "initial-rtt": "100ms", "min-rto": "1ms"}"#;
+        let mut rtt = RapSender::new(&serde_json::from_str(params).unwrap(), None).rtt;
+        assert_eq!((rtt.timeout(), rtt.smoothed()), (Duration::from_millis(300), None));
+        let millis = Duration::from_millis;
+        // 40 ms: no variation, 1.2 40 = 48. 80 ms: 60, and half of 40; 72 + 80. 60 ms: 60, and 10; 72 + 40.
+        for (sample, smoothed, timeout) in [(40, 40, 48), (80, 60, 152), (60, 60, 112)] {
+            rtt.sample(at(1000), at(1000 + sample));
+            assert_eq!((rtt.smoothed(), rtt.timeout()), (Some(millis(smoothed)), millis(timeout)));
+        }
+        rtt.min = millis(200);
+        assert_eq!(rtt.timeout(), millis(200));
     }
 
     #[test]
     fn a_loss_event_doubles_the_gap_once() {
         let mut sender = sender(8, "2s");
         sender.on_ack(0, at(710));
-        // 1 and 3 are lost: three later ones are acknowledged with 5 and with 6.
-        for number in [2, 4] {
-            sender.on_ack(number, at(720));
-            assert_eq!(sender.statistics.loss_events, 0);
-        }
-        sender.on_ack(5, at(730));
+        sender.gap = Duration::from_millis(100);
+        // 1 and 3 are lost: 4 and 6 are three numbers later.
+        sender.on_ack(2, at(720));
+        assert_eq!(sender.statistics.loss_events, 0);
+        sender.on_ack(4, at(720));
         assert_eq!((sender.gap, sender.statistics.loss_events), (Duration::from_millis(200), 1));
-        assert_eq!((sender.reacted, sender.outstanding.len()), (8, 3));
+        assert_eq!((sender.reacted, sender.outstanding.len()), (8, 4));
+        sender.on_ack(5, at(730));
+        assert_eq!(sender.outstanding.front().map(|oldest| oldest.number), Some(3), "3 may still come");
         sender.on_ack(6, at(740));
+        assert_eq!(sender.outstanding.len(), 1);
         assert_eq!(
             (sender.gap, sender.statistics.loss_events),
             (Duration::from_millis(200), 1),

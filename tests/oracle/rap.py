@@ -1,0 +1,166 @@
+"""RAP in ns-2.35 (`Agent/RAP`) and in perhop: the same flows over the same bottleneck.
+
+What decides a comparison, besides the senders:
+
+- `Queue/RED` never drops while at most one packet waits (`queue/red.cc`, `qlen > 1`). RAP empties the queue each
+  time it halves, so with slow averages this alone gives it 3 to 20 % more: 7.24 in place of 6.33 Mbit/s for one
+  flow with 10/50/0.1, weight 0.002. With that rule built into perhop for one measurement all of five settings
+  agreed within 0.2 % for RAP. dsRED has no such rule.
+- dsRED's spreading pb / (1 − count · pb) turns negative instead of reaching 1. That costs TCP beside RAP up to
+  a tenth; with that fault built in, TCP agreed within 4 %.
+- One RAP flow on drop-tail is a clockwork. Where the packet that was due before the reaction still finds the
+  queue full, its loss is an event of its own, and the rate is halved twice, in ns-2 as in perhop. Both do it at
+  some round trips and queue limits and not at others, so one flow is compared with jitter in both (`overhead_`).
+- ns-2's estimator forgets by half with each sample (`delta_ 0.5`), perhop's `gain`. With 1/8 five flows get 3 %
+  less, in both.
+- The first sample replaces the believed round trip of 2 s in the first agent of a run only (a static variable);
+  the others come down by half with each sample. The measured time leaves the start out.
+- On ABE's bottleneck, where ten NewReno flows beside ten of RAP live by timeouts, RAP agrees within 3 %, NewReno
+  does not: it gets 14 % more than in ns-2 at 244 ms, 6 to 13 % less at 44 ms, and on drop-tail the same (1 %). Alone
+  on ns-2's `Queue/RED` it agrees within 2 %. Why is not known; `RAP_ONLY` lists the setting.
+- The second packet leaves 2 s after the first in both (`ipg_` 2 s, and `dpthresh_` keeps the first step back).
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tests.oracle import process
+
+SCRIPT = Path(__file__).parent / "ns2" / "rap.tcl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Flows over one bottleneck; rates in bit/s, times in seconds, sizes in bytes, queues in packets.
+
+    Args:
+        rap: Flows of RAP.
+        tcp: Flows of NewReno.
+        queue: Drop-tail, or a RED queue of ns-2; perhop's RED stands beside `dsred`.
+        thresholds: `min/max/max_p` of the RED queue.
+        jitter_s: The longest random delay before each of ns-2's RAP packets (`overhead_`).
+    """
+
+    rap: int = 1
+    tcp: int = 0
+    queue: Literal["tail", "red", "dsred"] = "tail"
+    thresholds: str = "10/50/0.1"
+    weight: float = 0.002
+    limit: int = 50
+    rate: float = 10e6
+    delay: float = 0.02
+    duration: int = 120
+    warmup: int = 20
+    jitter_s: float = 0.0
+
+    def starts(self, seed: int) -> list[float]:
+        """When each flow starts, RAP first: the same in both programs."""
+        rng = random.Random(seed)
+        return [round(rng.random(), 6) for _ in range(self.rap + self.tcp)]
+
+    def mbps(self, packets: list[int]) -> float:
+        """Mean rate of flows that received so many packets each."""
+        return sum(packets) / len(packets) * 8e-3 / (self.duration - self.warmup)
+
+
+def ns2_rates(setting: Setting, seed: int) -> dict[str, float]:
+    """Mean rate of the flows of each kind in ns-2, Mbit/s.
+
+    Raises:
+        process.RunError: ns-2 refused the setting or failed.
+    """
+    values = {
+        "seed": seed,
+        "rap": setting.rap,
+        "tcp": setting.tcp,
+        "queue": setting.queue,
+        "thresholds": setting.thresholds,
+        "weight": setting.weight,
+        "limit": setting.limit,
+        "rate": setting.rate,
+        "delay": setting.delay,
+        "duration": setting.duration,
+        "warmup": setting.warmup,
+        "starts": ",".join(f"{start:.6f}" for start in setting.starts(seed)),
+        "overhead_": setting.jitter_s,
+    }
+    ended = process.run(["ns", str(SCRIPT), *(f"{key}={value}" for key, value in values.items())])
+    packets: dict[str, list[int]] = {}
+    for line in ended.output.splitlines():
+        kind, *words = line.split()
+        fields = dict(word.split("=", 1) for word in words)
+        if kind == "flow":
+            packets.setdefault(fields["kind"], []).append(int(fields["packets"]))
+    return {kind: setting.mbps(counts) for kind, counts in packets.items()}
+
+
+def perhop_scenario(setting: Setting, seed: int) -> dict[str, Any]:
+    """The same in perhop's scenario format."""
+    queue: dict[str, Any] = {"limit": f"{setting.limit}p"}
+    if setting.queue == "tail":
+        queue |= {"aqm": "drop-tail"}
+    else:
+        red = {"thresholds": setting.thresholds, "weight": setting.weight, "wait": False}
+        queue |= {"aqm": "red", "mean-packet": "1000B", **red}
+    rap = {"rap": "aimd", "packet": "1000B", "ack": "44B"}
+    newreno = {
+        "tcp": "newreno",
+        "packet": "1000B",
+        "window": "1000p",
+        "initial-ssthresh": "1000p",
+        "initial-window": "2p",
+        "handshake": True,
+        "limited-transmit": True,
+        "tick": "10ms",
+        "min-rto": "200ms",
+        "initial-rto": "3s",
+        "ack": "40B",
+    }
+    flows = [
+        {
+            "name": f"{'rap' if index < setting.rap else 'tcp'} {index}",
+            "from": "edge",
+            "to": "core",
+            "access": {"rate": "100Mbps", "delay": "1ms"},
+            "transport": rap if index < setting.rap else newreno,
+            "start": f"{round(start * 1e6)}us",
+        }
+        for index, start in enumerate(setting.starts(seed))
+    ]
+    return {
+        "title": "RAP over one bottleneck, as ns-2 simulates it",
+        "duration": f"{setting.duration}s",
+        "warmup": f"{setting.warmup}s",
+        "links": {
+            "bottleneck": {
+                "from": "edge",
+                "to": "core",
+                "rate": f"{round(setting.rate)}bps",
+                "delay": f"{round(setting.delay * 1e6)}us",
+                "queue": queue,
+            }
+        },
+        "flows": flows,
+    }
+
+
+FIVE = Setting(rap=5)
+SETTINGS = {
+    "one flow, drop-tail": Setting(jitter_s=0.0001),
+    "five flows, drop-tail": FIVE,
+    "one flow, RED": Setting(queue="dsred", weight=0.02, limit=100),
+    "five flows, RED": replace(FIVE, queue="dsred", limit=100),
+    "five flows, RED, fast average": replace(FIVE, queue="dsred", weight=0.02, limit=100),
+    "beside NewReno, drop-tail": replace(FIVE, tcp=5),
+    "beside NewReno, RED": replace(FIVE, tcp=5, queue="dsred", weight=0.02, limit=100),
+    "ABE's bottleneck, drop-tail, 244 ms": Setting(rap=10, tcp=10, limit=60, rate=5e6, delay=0.12),
+    "ABE's bottleneck, RED, 244 ms": Setting(
+        rap=10, tcp=10, queue="dsred", thresholds="0/40/0.2", weight=0.02, limit=60, rate=5e6, delay=0.12
+    ),
+}
+RAP_ONLY = frozenset({"ABE's bottleneck, RED, 244 ms"})
+"""Where NewReno is known to differ."""
