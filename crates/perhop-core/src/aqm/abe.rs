@@ -5,8 +5,13 @@
 //! that the measured ratio of green to blue losses, `alpha_m`, meets its target, `alpha_t`. The order of service is the
 //! scheduler's ([`Edf`](crate::scheduler::Edf) in the paper).
 //!
-//! While p is above 1/alpha no green packet gets in, as the paper's algorithm has it (with drops spread evenly, as here, above
-//! half of that): many blue sources, or some that do not yield to losses, can cut green off. `green-most` bounds it.
+//! "The usual RED dropping probability p" is read as RED's final one, after drops are spread evenly (`p_a` of Floyd & Jacobson),
+//! with one count of packets since the last drop for both services: then green's losses are alpha times blue's, whatever p is,
+//! until alpha p reaches 1. `alpha-on = "initial"` multiplies `p_b` instead, with a count for each service, and
+//! `spread = false` drops each packet with `p_b` itself (`the_ratio_of_losses_by_hand`).
+//!
+//! While p is above 1/alpha no green packet gets in, as the paper's algorithm has it (of the initial probability: above half of
+//! that): many blue sources, or some that do not yield to losses, can cut green off. `green-most` bounds it.
 //!
 //! ## Deviations
 //! - The paper counts N, the packets with a deadline before now; here those with a deadline at this very instant count, too:
@@ -23,6 +28,7 @@ use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
 use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
 use crate::abe::Service;
+use crate::table::at_key;
 use crate::units::{Packets, Positive, UnitError};
 use crate::{
     Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, Occupancy, Probability, Thresholds,
@@ -40,6 +46,17 @@ pub enum Law {
     Integral,
     /// alpha stays `alpha`.
     Fixed,
+}
+
+/// Which of RED's two probabilities alpha multiplies; without spreading they are one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AlphaOn {
+    /// The final one, `p_a`, with one count of packets since the last drop: "for Green packets it is alpha p" (section 2).
+    #[default]
+    Final,
+    /// The initial one, `p_b`, before drops are spread, with a count of packets since the last drop for each service.
+    Initial,
 }
 
 /// Which losses make up a loss ratio.
@@ -64,6 +81,12 @@ red_params! {
         #[serde(default = "nine")] target: Positive,
         /// alpha at the start; `target` unless given.
         #[serde(default, skip_serializing_if = "Option::is_none")] alpha: Option<Positive>,
+        /// Which of RED's two probabilities alpha multiplies: the one by which packets are dropped, or the one before drops are
+        /// spread evenly.
+        #[serde(default)] alpha_on: AlphaOn,
+        /// Spread drops evenly, as RED does; otherwise drop each packet with the initial probability, independently of others
+        /// (requires `wait = false`).
+        #[serde(default = "yes")] spread: bool,
         /// How alpha is moved.
         #[serde(default)] law: Law,
         /// How often alpha is moved.
@@ -105,6 +128,10 @@ impl JsonSchema for Root {
     }
 }
 
+const fn yes() -> bool {
+    true
+}
+
 const fn nine() -> Positive {
     Positive::literal(9.0)
 }
@@ -139,7 +166,8 @@ pub struct Abe {
     green_most: f64,
     average: Ewma,
     idle: IdleClock,
-    /// By service: one count of packets since the last drop each, so that the services do not interfere.
+    alpha_on: AlphaOn,
+    /// By service, where each has a count of packets since the last drop; where they share one it is the first.
     tests: [EarlyTest; 2],
     control: Control,
 }
@@ -155,6 +183,21 @@ impl Block for Abe {
         if params.interval.is_zero() {
             return Err(UnitError::new("interval is above 0s, such as 1s"));
         }
+        if !params.spread {
+            let refuse = |key, text| Err(UnitError::new(at_key(key, text)));
+            if params.wait {
+                return refuse(
+                    "wait",
+                    "wait spaces drops that are spread; with `spread = false` write `wait = false`",
+                );
+            }
+            if params.alpha_on == AlphaOn::Initial {
+                return refuse(
+                    "alpha-on",
+                    "with `spread = false` RED has one probability; leave `alpha-on` out",
+                );
+            }
+        }
         let largest = params.largest.get();
         for (key, value) in [("target", Some(params.target)), ("alpha", params.alpha)] {
             if value.is_some_and(|value| value.get() > largest) {
@@ -165,13 +208,14 @@ impl Block for Abe {
     }
 
     fn new(params: AbeParams, environment: Environment) -> Self {
-        let test = EarlyTest::new(params.thresholds, params.knobs());
+        let test = EarlyTest::new(params.thresholds, RedKnobs { spread: params.spread, ..params.knobs() });
         Self {
             limit: params.limit,
             weight: params.weight,
             thresholds: params.thresholds,
             green_limit: params.green_limit.map_or(u64::MAX, Packets::get),
             green_most: params.green_most.get(),
+            alpha_on: params.alpha_on,
             average: Ewma::default(),
             idle: IdleClock::new(params.mean_packet, environment.rate),
             tests: [test.clone(), test],
@@ -188,7 +232,11 @@ impl Abe {
         queue: &Occupancy,
         cx: &mut Context<'_>,
     ) -> Verdict {
-        let test = &mut self.tests[service.index()];
+        let counted = match self.alpha_on {
+            AlphaOn::Final => Service::Blue,
+            AlphaOn::Initial => service,
+        };
+        let test = &mut self.tests[counted.index()];
         if queue.is_full_for(packet, self.limit) {
             test.lost();
             return Verdict::Drop(Reason::Overflow);
@@ -196,10 +244,15 @@ impl Abe {
         let average = self.average.get();
         let verdict = Verdict::of(match service {
             Service::Blue => test.judge(average, packet, cx.rng),
-            Service::Green => {
-                let max_p = self.control.alpha * test.max_p();
-                test.judge_with(max_p, self.green_most, average, packet, cx.rng)
-            }
+            Service::Green => match self.alpha_on {
+                AlphaOn::Final => {
+                    test.judge_times(self.control.alpha, self.green_most, average, packet, cx.rng)
+                }
+                AlphaOn::Initial => {
+                    let max_p = self.control.alpha * test.max_p();
+                    test.judge_with(max_p, self.green_most, average, packet, cx.rng)
+                }
+            },
         });
         if verdict.admits(packet) && service == Service::Green && queue.ahead() > self.green_limit {
             return Verdict::Drop(Reason::DelayControl);
@@ -448,11 +501,57 @@ mod tests {
         control.settle(Instant::from_nanos(u64::MAX));
     }
 
+    /// Loss ratios of blue and of green, which take turns, at an average of 2 of 40 packets: `p_b` is 0.01 for blue.
+    fn losses(extra: &str) -> [f64; 2] {
+        let extra = format!(r#", "weight": 1, "wait": false, "law": "fixed" {extra}"#);
+        let mut abe = abe(&extra);
+        let mut queue = Occupancy::EMPTY;
+        (0..2).for_each(|_| queue.add(crate::Color::Yellow, 1000));
+        let mut rng = Rng::stream(5, "abe");
+        let mut lost = [0_u32; 2];
+        for _ in 0..400_000 {
+            for service in Service::ALL {
+                let cx = &mut Context { now: Instant::from_nanos(1), rng: &mut rng };
+                let verdict = abe.on_arrival(&packet(service), &queue, cx);
+                lost[service.index()] += u32::from(verdict != Verdict::Pass);
+            }
+        }
+        lost.map(|lost| f64::from(lost) / 400_000.0)
+    }
+
     #[test]
-    fn green_is_dropped_alpha_times_as_often() {
+    fn the_ratio_of_losses_by_hand() {
+        let near = |found: f64, by_hand: f64| (found / by_hand - 1.0).abs() < 0.05;
+        // Bernoulli drops: 0.01 and 9 times that.
+        let [blue, green] = losses(r#", "spread": false"#);
+        assert!(near(blue, 0.01) && near(green, 0.09), "{blue} {green}");
+        // One count k for both: p_a(k) = 1/(100 - k) for blue, nine times that for green, so the ratio is 9 but for the rare
+        // counts above 91. As they take turns, the chance of a drop at k is 5/(100 - k) on average: after k packets without one
+        // it is about ((100 - k)/100)^5, gaps have a mean of 100/6, and a tenth of the drops is blue's, of half of the packets.
+        let [blue, green] = losses("");
+        assert!((green / blue / 9.0 - 1.0).abs() < 0.05, "{blue} {green}");
+        assert!(near(blue, 2.0 * 0.1 * 6.0 / 100.0), "{blue}");
+        // alpha on p_b, with counts of their own. Blue's gaps are uniform on 1 to 99, of mean 50. For green, p_b 0.09, no drop in k
+        // packets has the chance (1 - 0.09 (k + 1)) / 0.91 up to k = 10: the mean is 1 + (10 - 0.09 65) / 0.91 = 5.56.
+        let [blue, green] = losses(r#", "alpha-on": "initial""#);
+        assert!(near(blue, 1.0 / 50.0) && near(green, 1.0 / 5.56), "{blue} {green}");
+    }
+
+    #[test]
+    fn a_key_without_effect_is_refused() {
+        let refused = |extra: &str| {
+            let table = format!(r#"{{"thresholds": "0/40/0.2", "limit": "60p", "spread": false {extra}}}"#);
+            Abe::check(&serde_json::from_str(&table).unwrap()).unwrap_err().to_string()
+        };
+        assert!(refused("").contains("wait = false"));
+        assert!(refused(r#", "wait": false, "alpha-on": "initial""#).contains("one probability"));
+    }
+
+    #[test]
+    fn green_alone_is_dropped_as_often_as_alpha_times_the_initial_probability_gives() {
         // An average of 1 of 40 gives p = 0.005 for blue and 9 * 0.005 for green. Without wait the gaps between two drops
         // are uniform on 1..1/p: a share of 2/(1/p + 1).
-        let mut abe = abe(r#", "weight": 1, "wait": false, "law": "fixed""#);
+        let mut abe = abe(r#", "weight": 1, "wait": false, "law": "fixed", "alpha-on": "initial""#);
         let mut queue = Occupancy::EMPTY;
         (0..1).for_each(|_| queue.add(crate::Color::Yellow, 1000));
         let mut rng = Rng::stream(5, "abe");

@@ -125,6 +125,9 @@ pub enum Severity {
 /// What all tests of one queue share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedKnobs {
+    /// Spread drops evenly (method 2 of Floyd & Jacobson's section 7, uniform gaps between drops); otherwise each packet is
+    /// dropped with `p_b`, whatever became of those before it (method 1, geometric gaps).
+    pub spread: bool,
     /// Let at least `1/p_b` packets pass between two drops (ns-2's `wait_`).
     pub wait: bool,
     /// Between max and twice max, go on from max_p to 1 instead of dropping all.
@@ -179,6 +182,32 @@ impl EarlyTest {
         packet: &Header,
         rng: &mut Rng,
     ) -> Option<Severity> {
+        self.judge_scaled(max_p, 1.0, most, average, packet, rng)
+    }
+
+    /// As [`judge`](Self::judge), with `times` the final probability (`p_a`), but at most `most`.
+    #[inline(always)]
+    pub fn judge_times(
+        &mut self,
+        times: f64,
+        most: f64,
+        average: f64,
+        packet: &Header,
+        rng: &mut Rng,
+    ) -> Option<Severity> {
+        self.judge_scaled(self.max_p, times, most, average, packet, rng)
+    }
+
+    #[inline(always)]
+    fn judge_scaled(
+        &mut self,
+        max_p: f64,
+        times: f64,
+        most: f64,
+        average: f64,
+        packet: &Header,
+        rng: &mut Rng,
+    ) -> Option<Severity> {
         let Self { min, max, .. } = *self;
         let p_b = if average < min {
             self.count = -1;
@@ -192,11 +221,11 @@ impl EarlyTest {
             return Some(Severity::Forced);
         };
         self.count += 1;
-        let mut p_a = spread(p_b, self.count as f64, self.knobs.wait);
+        let mut p_a = if self.knobs.spread { spread(p_b, self.count as f64, self.knobs.wait) } else { p_b };
         if self.unit == Unit::Bytes && p_a < 1.0 {
             p_a = (p_a * f64::from(packet.size) / self.knobs.mean_packet.get() as f64).min(1.0);
         }
-        if rng.chance(p_a.min(most)) {
+        if rng.chance((times * p_a).min(most)) {
             self.count = 0;
             return Some(self.by_chance());
         }
@@ -250,7 +279,7 @@ mod tests {
     use crate::FlowId;
 
     fn knobs(wait: bool, gentle: bool) -> RedKnobs {
-        RedKnobs { wait, gentle, ecn: false, mean_packet: Bytes::new(1000) }
+        RedKnobs { spread: true, wait, gentle, ecn: false, mean_packet: Bytes::new(1000) }
     }
 
     fn gaps(wait: bool, size: u16, set: &str) -> Vec<u32> {
@@ -289,6 +318,43 @@ mod tests {
         let waiting = gaps(true, 1000, "30/90/0.1");
         assert_eq!((*waiting.iter().min().unwrap(), *waiting.iter().max().unwrap()), (20, 39));
         assert!((mean(&waiting) - 29.5).abs() < 0.3, "{}", mean(&waiting));
+    }
+
+    #[test]
+    fn without_spreading_each_packet_is_dropped_with_the_initial_probability() {
+        // As above, p_b = 0.05: gaps are geometric, of mean 20 and variance (1 - p_b) / p_b^2 = 380, and know no longest.
+        let mut test =
+            EarlyTest::new("30/90/0.1".parse().unwrap(), RedKnobs { spread: false, ..knobs(false, false) });
+        let (packet, mut rng) = (Header::new(FlowId(0), 1000), Rng::stream(11, "geometric"));
+        let dropped: Vec<u32> =
+            (0..400_000).filter(|_| test.judge(60.0, &packet, &mut rng).is_some()).collect();
+        let gaps: Vec<f64> = dropped.windows(2).map(|pair| f64::from(pair[1] - pair[0])).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean - 20.0).abs() < 0.5 && (variance - 380.0).abs() < 25.0, "{mean} {variance}");
+        assert!(gaps.iter().any(|gap| *gap > 60.0));
+    }
+
+    #[test]
+    fn times_multiplies_the_final_probability() {
+        // The share of first packets after a drop that are dropped. p_b = 0.05 and count 1: p_a = 0.05/0.95 = 0.0526; nine
+        // times that is 0.474. Nine times p_b before it is spread is 0.45, and 0.45/0.55 = 0.818 after.
+        let share = |times: f64, max_p: f64, most: f64| {
+            let mut rng = Rng::stream(11, "times");
+            let dropped = (0..40_000).filter(|_| {
+                let mut test = EarlyTest::new("30/90/0.1".parse().unwrap(), knobs(false, false));
+                test.lost();
+                let packet = Header::new(FlowId(0), 1000);
+                test.judge_scaled(max_p, times, most, 60.0, &packet, &mut rng).is_some()
+            });
+            dropped.count() as f64 / 40_000.0
+        };
+        for (times, max_p, most, by_hand) in
+            [(9.0, 0.1, 1.0, 0.474), (1.0, 0.9, 1.0, 0.818), (9.0, 0.1, 0.3, 0.3), (100.0, 0.1, 1.0, 1.0)]
+        {
+            let found = share(times, max_p, most);
+            assert!((found - by_hand).abs() < 0.01, "{times} {max_p} {most}: {found}, by hand {by_hand}");
+        }
     }
 
     #[test]

@@ -45,6 +45,7 @@ macro_rules! red_params {
         impl $name {
             pub(crate) fn knobs(&self) -> RedKnobs {
                 RedKnobs {
+                    spread: true,
                     wait: self.wait,
                     gentle: self.gentle,
                     ecn: self.ecn,

@@ -44,6 +44,8 @@ pub const AQMS: &[(&str, &str)] = &[
         "abe",
         r#"{"thresholds": "0B/6kB/1", "limit": "9kB", "weight": 1, "law": "integral", "root": 1000, "interval": "1ns", "gain": 1, "losses": "red", "largest": 9, "alpha": 1}"#,
     ),
+    ("abe", r#"{"thresholds": "0/6/0.2", "limit": "9p", "weight": 0.2, "alpha-on": "initial"}"#),
+    ("abe", r#"{"thresholds": "0/6/0.2", "limit": "9p", "weight": 0.2, "spread": false, "wait": false}"#),
     ("wred", r#"{"green": "4/7/0.02", "yellow": "1/5/0.1", "limit": "9p", "weight": 0.2}"#),
     ("wred", r#"{"red": "0B/0B/1", "limit": "9kB", "weight": 1}"#),
     ("wred", r#"{"yellow": "0/0/0", "limit": "0p"}"#),
