@@ -108,6 +108,11 @@ impl InOutAverages {
         Self::new(rule, Coupling::Coupled, weight, unit, idle)
     }
 
+    /// How many packets the link could have sent while it was idle up to now: averages fall as if so many had come.
+    pub(super) fn missed(&self, now: Instant) -> u64 {
+        self.idle.missed(now)
+    }
+
     /// Updates what this arrival updates.
     #[inline(always)]
     pub(super) fn arrive(&mut self, packet: &Header, queue: &Occupancy, now: Instant) {

@@ -1,33 +1,47 @@
 //! RIO with three drop precedences: Yeom & Reddy 1999, section 3.3.
 //!
 //! ## Deviations
-//! The paper does not say on which average the two kinds of OUT packets are tested. Here, as in RIO, both are tested on
-//! all packets waiting, each with its own count; `red_packets_alone_are_rios_out_packets` shows that without OUT-IN
-//! packets this is RIO.
+//! The paper does not say on which average the two kinds of OUT packets are tested. By default both are tested, as in RIO,
+//! on all packets waiting, each with its own count; `red_packets_alone_are_rios_out_packets` shows that without OUT-IN
+//! packets this is RIO. With `out-in-average = "in-and-out-in"` OUT-IN packets are tested on the packets of their own
+//! precedence and the better one; `the_average_of_in_and_out_in_leaves_out_out_out` shows the difference.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, IdleClock, RedKnobs, check_red};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight,
+    Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Unit, Weight,
 };
+
+/// Which packets the average counts that OUT-IN packets are tested on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutInAverage {
+    /// All packets, as for OUT packets in RIO.
+    #[default]
+    All,
+    /// IN and OUT-IN packets: those of the same precedence and better, which is how RIO-C treats IN.
+    InAndOutIn,
+}
 
 red_params! {
     /// Parameters of [`RioThree`].
     RioThreeParams {
         /// `min/max/max_p` for IN (green) packets, against the average of IN packets.
         r#in: Thresholds,
-        /// `min/max/max_p` for OUT-IN (yellow) packets, against the average of all packets.
+        /// `min/max/max_p` for OUT-IN (yellow) packets, against the average that `out-in-average` names.
         out_in: Thresholds,
         /// `min/max/max_p` for OUT-OUT (red) packets, against the average of all packets.
         out_out: Thresholds,
-        /// Which arrivals update which average.
+        /// Which arrivals update which average. For the average of IN and OUT-IN packets, OUT-IN arrivals are of its own class.
         #[serde(default)] averages: Averages,
+        /// Which packets the average counts that OUT-IN packets are tested on.
+        #[serde(default)] out_in_average: OutInAverage,
     }
 }
 
@@ -36,8 +50,35 @@ red_params! {
 pub struct RioThree {
     limit: Depth,
     averages: InOutAverages,
+    /// The average of IN and OUT-IN packets, where that is in use.
+    better: Option<Better>,
     /// One test for each color.
     tests: [EarlyTest; 3],
+}
+
+/// The average of IN and OUT-IN packets.
+#[derive(Clone, Debug)]
+struct Better {
+    weight: Weight,
+    unit: Unit,
+    rule: Averages,
+    average: Ewma,
+}
+
+impl Better {
+    /// Updates it on an arrival before which so many packets were `missed` while the link was idle.
+    fn arrive(&mut self, color: Color, queue: &Occupancy, missed: u64) {
+        self.average.decay(self.weight, missed);
+        let updates = match self.rule {
+            Averages::EveryArrival => true,
+            Averages::OwnClass => color != Color::Red,
+            Averages::InArrivals => color == Color::Green,
+        };
+        if updates {
+            let waiting = queue.of(Color::Green, self.unit) + queue.of(Color::Yellow, self.unit);
+            self.average.update(self.weight, waiting);
+        }
+    }
 }
 
 impl Block for RioThree {
@@ -55,9 +96,14 @@ impl Block for RioThree {
 
     fn new(params: RioThreeParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
+        let (weight, unit, rule) = (params.weight, params.r#in.unit(), params.averages);
         Self {
             limit: params.limit,
-            averages: InOutAverages::coupled(params.averages, params.weight, params.r#in.unit(), idle),
+            averages: InOutAverages::coupled(rule, weight, unit, idle),
+            better: match params.out_in_average {
+                OutInAverage::All => None,
+                OutInAverage::InAndOutIn => Some(Better { weight, unit, rule, average: Ewma::default() }),
+            },
             tests: [params.r#in, params.out_in, params.out_out]
                 .map(|set| EarlyTest::new(set, params.knobs())),
         }
@@ -67,14 +113,20 @@ impl Block for RioThree {
 impl Aqm for RioThree {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        if let Some(better) = &mut self.better {
+            better.arrive(packet.color, queue, self.averages.missed(cx.now));
+        }
         self.averages.arrive(packet, queue, cx.now);
         let test = &mut self.tests[packet.color.index()];
         let verdict = if queue.is_full_for(packet, self.limit) {
             test.lost();
             Verdict::Drop(Reason::Overflow)
         } else {
-            let in_queue = packet.color == Color::Green;
-            let average = if in_queue { self.averages.r#in } else { self.averages.other };
+            let average = match (packet.color, &self.better) {
+                (Color::Green, _) => self.averages.r#in,
+                (Color::Yellow, Some(better)) => better.average,
+                (Color::Yellow, None) | (Color::Red, _) => self.averages.other,
+            };
             Verdict::of(test.judge(average.get(), packet, cx.rng))
         };
         self.averages.settle(verdict, packet, cx.now);
@@ -86,7 +138,9 @@ impl Aqm for RioThree {
     }
 
     fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        [("average in", self.averages.r#in.get()), ("average total", self.averages.other.get())].into_iter()
+        [("average in", self.averages.r#in.get()), ("average total", self.averages.other.get())]
+            .into_iter()
+            .chain(self.better.as_ref().map(|better| ("average in and out-in", better.average.get())))
     }
 }
 
@@ -101,9 +155,87 @@ mod tests {
     }
 
     fn three() -> RioThree {
-        let table = r#"{"in": "50/100/0.02", "out-in": "30/50/0.5", "out-out": "20/40/0.5", "limit": "200p",
-                        "weight": 0.1}"#;
-        RioThree::new(serde_json::from_str(table).unwrap(), environment())
+        three_with("0.1", "")
+    }
+
+    fn three_with(weight: &str, extra: &str) -> RioThree {
+        let table = format!(
+            r#"{{"in": "50/100/0.02", "out-in": "30/50/0.5", "out-out": "20/40/0.5", "limit": "200p",
+                 "weight": {weight}{extra}}}"#
+        );
+        RioThree::new(serde_json::from_str(&table).unwrap(), environment())
+    }
+
+    /// Four IN, eight OUT-IN and sixteen OUT-OUT packets.
+    fn waiting() -> Occupancy {
+        let mut queue = Occupancy::EMPTY;
+        for (color, count) in [(Color::Green, 4), (Color::Yellow, 8), (Color::Red, 16)] {
+            (0..count).for_each(|_| queue.add(color, 1000));
+        }
+        queue
+    }
+
+    fn better_after(rule: &str, arrivals: &[Color]) -> f64 {
+        let extra = format!(r#","out-in-average":"in-and-out-in","averages":"{rule}""#);
+        let mut three = three_with("0.5", &extra);
+        let mut rng = Rng::stream(1, "three");
+        for &color in arrivals {
+            let packet = Header { color, ..Header::new(FlowId(0), 1000) };
+            three.on_arrival(&packet, &waiting(), &mut Context { now: Instant::ZERO, rng: &mut rng });
+        }
+        three.better.unwrap().average.get()
+    }
+
+    #[test]
+    fn the_average_of_in_and_out_in_is_updated_as_worked_out_by_hand() {
+        use Color::{Green, Red, Yellow};
+        // 4 + 8 = 12 packets of the two better precedences wait; each update goes half of the way: 6, 9, 10.5.
+        for (rule, one, two, three) in
+            [("every-arrival", 6.0, 9.0, 10.5), ("own-class", 0.0, 6.0, 9.0), ("in-arrivals", 0.0, 0.0, 6.0)]
+        {
+            let found = [&[Red][..], &[Red, Yellow], &[Red, Yellow, Green]].map(|a| better_after(rule, a));
+            assert_eq!(found, [one, two, three], "{rule}");
+        }
+    }
+
+    #[test]
+    fn the_average_of_in_and_out_in_falls_while_the_link_is_idle() {
+        // At 8 Mbit/s a packet of 1000 bytes takes 1 ms: in 3 ms of idle time, three empty samples of weight 1/2.
+        let mut three = three_with("0.5", r#","out-in-average":"in-and-out-in","averages":"in-arrivals""#);
+        let mut rng = Rng::stream(1, "three");
+        let mut arrive = |color, now, three: &mut RioThree| {
+            let packet = Header { color, ..Header::new(FlowId(0), 1000) };
+            let now = Instant::from_nanos(now);
+            three.on_arrival(&packet, &waiting(), &mut Context { now, rng: &mut rng })
+        };
+        arrive(Color::Green, 0, &mut three);
+        three.on_idle(Instant::from_nanos(1_000_000));
+        arrive(Color::Yellow, 4_000_000, &mut three);
+        assert_eq!(three.better.as_ref().unwrap().average.get(), 6.0 / 8.0);
+        assert_eq!(three.gauges().last(), Some(("average in and out-in", 0.75)));
+    }
+
+    #[test]
+    fn the_average_of_in_and_out_in_leaves_out_out_out() {
+        // 60 OUT-OUT packets wait, and nothing else: above OUT-IN's max of 50 by all packets, below its min of 30 by its own.
+        let dropped = |extra: &str| {
+            let (mut three, mut rng) = (three_with("0.5", extra), Rng::stream(1, "three"));
+            let mut queue = Occupancy::EMPTY;
+            (0..60).for_each(|_| queue.add(Color::Red, 1000));
+            let packet = |color| Header { color, ..Header::new(FlowId(0), 1000) };
+            let mut judge = |color| {
+                let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
+                three.on_arrival(&packet(color), &queue, cx)
+            };
+            (0..9).for_each(|_| {
+                judge(Color::Red);
+            });
+            [judge(Color::Yellow), judge(Color::Red), judge(Color::Green)]
+        };
+        let forced = Verdict::Drop(Reason::Forced);
+        assert_eq!(dropped(""), [forced, forced, Verdict::Pass]);
+        let better = r#","out-in-average":"in-and-out-in""#;
+        assert_eq!(dropped(better), [Verdict::Pass, forced, Verdict::Pass]);
     }
 
     #[test]

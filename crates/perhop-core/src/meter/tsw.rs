@@ -153,15 +153,35 @@ impl Meter for Tsw {
     }
 }
 
-/// How OUT packets are split by the long-term rate.
+/// How OUT packets are split by the long-term rate R_L of a flow with profile rate r. Yeom & Reddy 1999, section 3.3: "more
+/// number of packets are marked OUT-OUT" above the profile rate, without a formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
-    /// OUT-OUT while the long-term rate is above the profile rate, else OUT-IN.
+    /// OUT-OUT while R_L is above r, else OUT-IN.
     #[default]
     Threshold,
-    /// OUT-OUT with probability (long-term rate - profile rate) / profile rate.
+    /// OUT-OUT with probability (R_L - r) / r.
     Proportional,
+    /// OUT-OUT with probability (R_L - r) / R_L, the share of the packets sent that are beyond the profile.
+    Probabilistic,
+    /// OUT-OUT while R_L is above 4/3 r, else OUT-IN.
+    FourThirds,
+    /// By the marker's own `rule`, applied to R_L ("calculated by the same scheme", section 3.3).
+    SameRule,
+}
+
+impl Split {
+    /// The rule that it is, beside a short-term `rule`; `None` for the one split that is no rule of a marker.
+    const fn rule(self, rule: OutRule) -> Option<OutRule> {
+        match self {
+            Self::Threshold => Some(OutRule::Deterministic),
+            Self::Proportional => None,
+            Self::Probabilistic => Some(OutRule::Probabilistic),
+            Self::FourThirds => Some(OutRule::FourThirds),
+            Self::SameRule => Some(rule),
+        }
+    }
 }
 
 /// Parameters of [`ThreePrecedence`].
@@ -224,10 +244,10 @@ impl Meter for ThreePrecedence {
         if self.short.color(packet, cx) == Color::Green {
             return Color::Green;
         }
-        let profile = self.short.profile;
-        let out_out = match self.split {
-            Split::Threshold => long_term > profile,
-            Split::Proportional => cx.rng.chance((long_term - profile) / profile),
+        let Tsw { profile, rule, .. } = self.short;
+        let out_out = match self.split.rule(rule) {
+            Some(rule) => rule.is_out(long_term, profile, cx),
+            None => cx.rng.chance((long_term - profile) / profile),
         };
         if out_out { Color::Red } else { Color::Yellow }
     }
@@ -284,6 +304,61 @@ mod tests {
         assert!(share_out(r#"{"rate": "1Mbps", "rule": "four-thirds"}"#, 6_400_000) < 0.01);
         // Below the profile nothing is OUT.
         assert!(share_out(r#"{"rate": "1Mbps"}"#, 9_000_000) < 0.001);
+    }
+
+    #[test]
+    fn the_four_thirds_rule_marks_from_the_packet_worked_out_by_hand() {
+        // r = 1 Mbit/s, W = 0.5 s, 1000-byte packets each 4 ms (2 Mbit/s): R after n packets = 2 - (1/1.008)^n Mbit/s, and
+        // above 4/3 from n > ln 1.5 / ln 1.008 = 50.9 on.
+        let table = r#"{"rate": "1Mbps", "window": "500ms", "rule": "four-thirds"}"#;
+        let mut meter = Tsw::new(serde_json::from_str(table).unwrap(), environment());
+        let mut rng = Rng::stream(1, "tsw");
+        let packet = Header::new(FlowId(0), 1000);
+        for n in 1..=200_u64 {
+            let cx = &mut Context { now: Instant::from_nanos(n * 4_000_000), rng: &mut rng };
+            let expected = if n < 51 { Color::Green } else { Color::Yellow };
+            assert_eq!(meter.color(&packet, cx), expected, "{n}");
+        }
+    }
+
+    /// Where the first OUT-OUT packet comes, and the share of OUT-OUT among the packets 10 001 to 60 000, at 1.5 times the
+    /// profile: r = 1 Mbit/s, 1000-byte packets each 16/3 ms. The short-term rule marks all of these OUT.
+    fn split(rule: &str, split: &str) -> (usize, f64) {
+        let table = format!(r#"{{"rate": "1Mbps", "window": "1ms", "rule": "{rule}", "split": "{split}"}}"#);
+        let mut meter = ThreePrecedence::new(serde_json::from_str(&table).unwrap(), environment());
+        let mut rng = Rng::stream(1, "three");
+        let packet = Header::new(FlowId(0), 1000);
+        let colors: Vec<Color> = (1..=60_000_u64)
+            .map(|n| {
+                let now = Instant::from_nanos(n * 16_000_000 / 3);
+                meter.color(&packet, &mut Context { now, rng: &mut rng })
+            })
+            .collect();
+        let out = colors[10_000..].iter().filter(|&&color| color != Color::Green).count();
+        let red = colors[10_000..].iter().filter(|&&color| color == Color::Red).count();
+        let first = colors.iter().position(|&color| color == Color::Red).unwrap_or(usize::MAX);
+        (first + usize::from(first < usize::MAX), red as f64 / out as f64)
+    }
+
+    #[test]
+    fn splits_mark_from_the_packet_and_in_the_share_worked_out_by_hand() {
+        // R_L after n packets = 1.5 - 0.5 q^n Mbit/s with q = 10 / (10 + 16/3000): above 1 at once; above 4/3 from
+        // n > ln 3 / ln(1/q) = 2060.5 on. In the end it is 1.5: (R_L - r) / r = 1/2 and (R_L - r) / R_L = 1/3.
+        assert_eq!(split("deterministic", "threshold"), (1, 1.0));
+        assert_eq!(split("deterministic", "four-thirds"), (2061, 1.0));
+        assert!((split("deterministic", "proportional").1 - 1.0 / 2.0).abs() < 0.01);
+        assert!((split("deterministic", "probabilistic").1 - 1.0 / 3.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_same_rule_is_the_split_that_is_named_like_the_rule() {
+        for (rule, named) in [
+            ("probabilistic", "probabilistic"),
+            ("deterministic", "threshold"),
+            ("four-thirds", "four-thirds"),
+        ] {
+            assert_eq!(split(rule, "same-rule"), split(rule, named), "{rule}");
+        }
     }
 
     #[test]

@@ -34,6 +34,10 @@ pub const AQMS: &[(&str, &str)] = &[
         "rio-three",
         r#"{"in": "0/0/1", "out-in": "0/0/0", "out-out": "1/1/1", "limit": "9p", "weight": 1, "averages": "own-class"}"#,
     ),
+    (
+        "rio-three",
+        r#"{"in": "4/7/0.02", "out-in": "2/5/0.5", "out-out": "1/3/0.5", "limit": "9p", "weight": 0.2, "out-in-average": "in-and-out-in"}"#,
+    ),
     ("inverse-rate", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#),
     (
         "inverse-rate",
@@ -134,6 +138,7 @@ pub const METERS: &[(&str, &str)] = &[
     ("tsw", r#"{"rate": "1Mbps"}"#),
     ("tsw", r#"{"rate": "1bps", "window": "1ns", "rule": "four-thirds", "initial": "zero"}"#),
     ("three-precedence", r#"{"rate": "1Mbps", "split": "proportional"}"#),
+    ("three-precedence", r#"{"rate": "1Mbps", "split": "same-rule"}"#),
     ("three-precedence", r#"{"rate": "999Gbps", "rule": "deterministic", "long-window": "1ns"}"#),
     ("twam", r#"{"rate": "1Mbps"}"#),
     ("token-bucket", r#"{"rate": "1bps", "burst": "0B"}"#),
