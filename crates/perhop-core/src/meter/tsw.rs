@@ -153,21 +153,21 @@ impl Meter for Tsw {
     }
 }
 
-/// How OUT packets are split by the long-term rate R_L of a flow with profile rate r. Yeom & Reddy 1999, section 3.3: "more
+/// How OUT packets are split by the long-term rate `R_L` of a flow with profile rate r. Yeom & Reddy 1999, section 3.3: "more
 /// number of packets are marked OUT-OUT" above the profile rate, without a formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
-    /// OUT-OUT while R_L is above r, else OUT-IN.
+    /// OUT-OUT while `R_L` is above r, else OUT-IN.
     #[default]
     Threshold,
-    /// OUT-OUT with probability (R_L - r) / r.
+    /// OUT-OUT with probability `(R_L - r) / r`.
     Proportional,
-    /// OUT-OUT with probability (R_L - r) / R_L, the share of the packets sent that are beyond the profile.
+    /// OUT-OUT with probability `(R_L - r) / R_L`, the share of the packets sent that are beyond the profile.
     Probabilistic,
-    /// OUT-OUT while R_L is above 4/3 r, else OUT-IN.
+    /// OUT-OUT while `R_L` is above 4/3 r, else OUT-IN.
     FourThirds,
-    /// By the marker's own `rule`, applied to R_L ("calculated by the same scheme", section 3.3).
+    /// By the marker's own `rule`, applied to `R_L` ("calculated by the same scheme", section 3.3).
     SameRule,
 }
 

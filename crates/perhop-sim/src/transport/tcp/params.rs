@@ -21,7 +21,10 @@ pub enum Variant {
     /// Fast recovery lasts until everything sent before it is acknowledged (RFC 6582).
     NewReno,
     /// Reno that keeps its reserved window: the loss of an OUT packet halves only what is beyond it, the loss of an IN
-    /// packet the whole window (Yeom & Reddy 1999, figure 7).
+    /// packet the whole window (Yeom & Reddy 1999, figure 7). The sender knows the color of each packet as soon as the marker
+    /// has given it. A flow's own `profile` is a marker within the sender, and may have another `rule` and `window` than
+    /// markers elsewhere; a shared one informs the sender ("by integrating the marker with the sender or by the marker
+    /// informing the sender", section 3.4).
     #[serde(rename = "two-windows")]
     TwoWindows,
     /// What a Linux sender and receiver do by default, as far as it is modelled: a preset for the keys that are not given.

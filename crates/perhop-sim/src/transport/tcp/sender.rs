@@ -717,6 +717,24 @@ mod tests {
     }
 
     #[test]
+    fn a_coarse_clock_widens_the_reserved_window() {
+        // A tick of 100 ms takes round trips of 64 ms for 100 ms: 0.8 Mbit/s reserve 10 segments of 1000 bytes in place of
+        // 6.4, and the loss of an OUT packet takes a window of 12 to 10 + 2/2; 2 Mbit/s reserve 25 segments, more than ns-2's
+        // window of 20.
+        for (reserved, left) in [("0.8Mbps", 11.0), ("2Mbps", 12.0)] {
+            let (mut wire, _) = Wire::of(r#"{"tcp": "two-windows", "tick": "100ms"}"#);
+            wire.sender.rare.reserved = reserved.parse::<Bitrate>().unwrap().as_bps() as f64;
+            let base = wire.grow(12);
+            wire.sender.cwnd = 12.0;
+            (0..200)
+                .for_each(|_| wire.sender.rare.rto.sample(Instant::ZERO, Instant::from_nanos(64_000_000)));
+            wire.sender.on_marked(base, Color::Yellow);
+            wire.acks(&[base; 3]);
+            assert!((wire.sender.cwnd - left).abs() < 1e-6, "{reserved}: {}", wire.sender.cwnd);
+        }
+    }
+
+    #[test]
     fn out_feedback_takes_one_segment_and_never_the_last() {
         let (mut wire, _) = Wire::new("");
         wire.grow(4);
