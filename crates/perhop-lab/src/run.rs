@@ -155,8 +155,9 @@ fn asks(network: &Network) -> Duration {
     let controls = network.paths.iter().filter_map(|path| path.control.as_ref());
     let by_window = controls.filter(|control| control.window == WindowSource::Sender);
     let quarter = |span: Duration| Duration::from_nanos(span.as_nanos() / 4);
-    let wanted =
-        by_window.map(|control| quarter(control.interval)).chain(network.probe_interval.map(quarter));
+    let wanted = by_window
+        .map(|control| quarter(control.interval.shortest()))
+        .chain(network.probe_interval.map(quarter));
     wanted.fold(ASKS.1, Duration::min).max(ASKS.0)
 }
 

@@ -466,12 +466,12 @@ impl Plane {
                 }
                 Step::Hop(Hop::Data(control, member)) => {
                     if let Some(segment) = frame.segment {
-                        self.controls[control].steering.on_data(member, segment);
+                        self.controls[control].steering.on_data(member, segment, now);
                     }
                 }
                 Step::Hop(Hop::Ack(control, member)) => {
                     if let Some(segment) = frame.segment {
-                        self.controls[control].steering.on_ack(member, segment);
+                        self.controls[control].steering.on_ack(member, segment, now);
                     }
                 }
             }

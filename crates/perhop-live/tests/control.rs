@@ -47,7 +47,8 @@ fn sold(flow: usize) -> Option<Bitrate> {
 }
 
 fn control(window: &str) -> perhop_core::control::WindowControl {
-    let text = format!(r#"{{"interval": "10ms", "window": "{window}", "loss": 0.3}}"#);
+    let (interval, window) = window.split_once(", ").unwrap_or(("10ms", window));
+    let text = format!(r#"{{"interval": "{interval}", "window": "{window}", "loss": 0.3}}"#);
     serde_json::from_str(&text).unwrap()
 }
 
@@ -292,7 +293,7 @@ fn markers_and_queues_are_told_the_same() {
     let mut out = 0;
     for (name, table) in AQMS.iter().filter(|(name, _)| *name == "dwred") {
         let queue = script::aqm((name, table));
-        for window in ["passed", "in-flight", "sender"] {
+        for window in ["passed", "in-flight", "sender", "measured, in-flight"] {
             let live = forwarded(&queue, window);
             out += live.flows.iter().map(|(_, marked, _)| marked[Color::Yellow.index()]).sum::<u64>();
             assert!(live.looks.windows(2).any(|pair| pair[0].0[1] != pair[1].0[1]), "the queue hears");

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use perhop_core::Duration;
+use perhop_core::control::{LookInterval, WindowControl};
 use perhop_core::table::bad_name;
 use perhop_sim::{Network, NodeId, PathSpec};
 
@@ -22,12 +23,8 @@ impl Scenario {
             if let Some(problem) = bad_name(name) {
                 return Err(Problem::at(under(&[]), problem));
             }
-            if let Some(text) = path.control.as_ref().and_then(|control| self.bad_interval(control.interval))
-            {
-                return Err(Problem::at(
-                    under(&["control", "interval"].map(|key| Step::Key(key.into()))),
-                    text,
-                ));
+            if let Some((key, text)) = path.control.as_ref().and_then(|control| self.bad_control(control)) {
+                return Err(Problem::at(under(&["control", key].map(|key| Step::Key(key.into()))), text));
             }
             for (key, routers) in [("via", Some(&path.via)), ("back", path.back.as_ref())] {
                 let Some(routers) = routers else { continue };
@@ -56,17 +53,27 @@ impl Scenario {
         Ok(())
     }
 
-    /// Why windows cannot be looked at this often, if they cannot.
-    fn bad_interval(&self, interval: Duration) -> Option<String> {
-        if interval < SHORTEST_INTERVAL {
-            return Some("windows are looked at every 1ms at most; a round-trip time is usual".into());
+    /// The key of a control that cannot be, and why.
+    fn bad_control(&self, control: &WindowControl) -> Option<(&'static str, String)> {
+        let first = control.interval.first();
+        if let LookInterval::Fixed(interval) = control.interval {
+            if interval < SHORTEST_INTERVAL {
+                let text = "windows are looked at every 1ms at most; a round-trip time is usual";
+                return Some(("interval", text.into()));
+            }
+            if control.round_trips.is_some() {
+                let text =
+                    "this interval is fixed; write it as long as it is to be, or interval = \"measured\"";
+                return Some(("round-trips", text.into()));
+            }
         }
-        (interval >= self.duration).then(|| {
-            format!(
-                "the run ({}) is over when windows are first looked at ({interval}); take a shorter one, such as a \
+        (first >= self.duration).then(|| {
+            let text = format!(
+                "the run ({}) is over when windows are first looked at ({first}); take a shorter one, such as a \
                  round-trip time",
                 self.duration
-            )
+            );
+            ("interval", text)
         })
     }
 

@@ -585,6 +585,16 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         ),
         (
             "back = [\"R3\", \"R2\", \"R1\"]\n",
+            "control = { interval = \"measure\" }\n",
+            "s.toml:6: paths.gold.control.interval: `measure` has no number; write a duration such as 48ms, or `measured`",
+        ),
+        (
+            "back = [\"R3\", \"R2\", \"R1\"]\n",
+            "control = { interval = \"40ms\", round-trips = 2 }\n",
+            "s.toml:6: paths.gold.control.round-trips: this interval is fixed; write it as long as it is to be, or",
+        ),
+        (
+            "back = [\"R3\", \"R2\", \"R1\"]\n",
             "control = { interval = \"40ms\", windows = \"sender\" }\n",
             "s.toml:6: paths.gold.control.windows: unknown key `windows`; did you mean `window`?",
         ),
@@ -624,6 +634,11 @@ fn a_path_with_control_marks_at_its_ingress() {
     assert!(matches!(network.flows[0].marking, perhop_sim::Marking::Ingress(_)));
     let again = Scenario::from_json(&serde_json::to_string(&scenario).unwrap(), "s.json").unwrap();
     assert_eq!(again, scenario);
+    let measured = text.replacen("interval = \"40ms\"", "interval = \"measured\", round-trips = 2", 1);
+    let scenario = Scenario::from_toml(&measured, "s.toml").unwrap();
+    let written = serde_json::to_string(&scenario).unwrap();
+    assert!(written.contains(r#""interval":"measured","round-trips":2"#), "{written}");
+    assert_eq!(Scenario::from_json(&written, "s.json").unwrap(), scenario);
     let udp = text.replacen(
         "transport = { tcp = \"newreno\" }",
         "transport = { udp = \"cbr\", rate = \"1Mbps\" }",

@@ -282,6 +282,11 @@ impl Simulation {
         self.end
     }
 
+    /// For each window control, the round trip of its path as last measured; nothing where the interval is fixed.
+    pub fn round_trips(&self) -> impl Iterator<Item = Option<Duration>> {
+        self.traffic.windows.iter().map(Steering::round_trip)
+    }
+
     /// What comes to links before this comes before the event.
     #[inline]
     fn turn(&self, event: Event) -> Instant {

@@ -200,7 +200,7 @@ impl Traffic {
             Step::Shared(_) | Step::Metered(_) => unreachable!("links keep what comes to them"),
             Step::Observed => {
                 if let Some((control, member)) = flow.watched() {
-                    self.windows[control].on_ack(member, flow.expected_by(packet.sequence()));
+                    self.windows[control].on_ack(member, flow.expected_by(packet.sequence()), now);
                 }
                 self.carry(packet.onward(), now);
             }
@@ -291,7 +291,7 @@ impl Traffic {
         let Self { flows, windows, shared_meters, channels, events, .. } = self;
         let flow = &mut flows[packet.flow()];
         if let Some((control, member)) = flow.watched() {
-            windows[control].on_data(member, packet.sequence());
+            windows[control].on_data(member, packet.sequence(), packet.at());
         }
         flow.mark_at_router(packet, shared_meters, Post { channels, events })
     }

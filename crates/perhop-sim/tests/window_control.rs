@@ -53,8 +53,12 @@ fn max_th(outcome: &Outcome, queue: usize) -> &[f64] {
 
 #[test]
 fn ways_of_serving_and_slices_agree() {
-    for window in ["sender", "in-flight", "passed"] {
-        let network = path(&format!(r#"{{"interval": "40ms", "window": "{window}", "loss": 0.1}}"#), "twam");
+    let measured = r#""measured", "round-trips": 2"#;
+    for (interval, window) in
+        [(r#""40ms""#, "sender"), (r#""40ms""#, "in-flight"), (r#""40ms""#, "passed"), (measured, "sender")]
+    {
+        let network =
+            path(&format!(r#"{{"interval": {interval}, "window": "{window}", "loss": 0.1}}"#), "twam");
         let whole = run(&network, Service::OnDemand);
         let by_event = run(&network, Service::ByEvent);
         assert_eq!((&whole.flows, &whole.links), (&by_event.flows, &by_event.links));
@@ -80,6 +84,21 @@ fn queues_hear_of_the_windows_after_their_distance_from_the_ingress() {
         assert_eq!(max_th(&outcome, 1)[look], sum(look - 1), "the next router a link later");
         assert_eq!(max_th(&outcome, 2)[look], sum(look - 1));
     }
+}
+
+#[test]
+fn looks_follow_the_measured_round_trip() {
+    // One flow of one packet a round trip finds every queue empty. The segment of 1000 B passes three links of 30 Mbit/s in
+    // 0.267 ms each and 5 ms each, the receiver's wire of 100 Mbit/s in 0.08 + 2.5 ms; the acknowledgement of 40 B comes
+    // back to the ingress in 2.5 + 15 ms and 0.0032 + 3 x 0.0107 ms: 35.9152 ms, and each wire rounds up to whole ns.
+    let mut network = path(r#"{"interval": "measured"}"#, "twam");
+    network.flows.truncate(1);
+    network.flows[0].transport = tcp(r#"{"tcp": "newreno", "window": "1p"}"#);
+    network.probe_interval = None;
+    let mut simulation = Simulation::new(&network, 3).unwrap();
+    simulation.run_until(Instant::from_nanos(5_000_000_000));
+    let trip = simulation.round_trips().next().unwrap().unwrap();
+    assert!((35_915_200..35_915_208).contains(&trip.as_nanos()), "{trip}");
 }
 
 #[test]

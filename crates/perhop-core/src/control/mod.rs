@@ -5,7 +5,7 @@
 
 mod windows;
 
-pub use windows::{Decision, Steering, WindowControl, WindowSource};
+pub use windows::{Decision, LookInterval, Steering, WindowControl, WindowSource};
 
 /// What a block is told.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,18 +1,84 @@
 //! Window control of a label-switched path: each interval, the windows of its flows decide how their markers at the
 //! ingress mark, and the queues along the path hear of their sum (Bouras & Sevasti, sections 3 and 4).
 //!
+//! The interval is `alpha RTT` with alpha in {1, 2, 3, ...} (section 3), either given or "according to the RTT measured at
+//! the specific LSP" (section 5.2). The paper does not say how the ingress measures it. Here the ingress times one segment
+//! of each flow at a time, from when the segment passes until an acknowledgement that covers it passes, and never one that
+//! was sent twice (Karn's algorithm, RFC 6298 section 3). The round trip of an interval is the mean of the samples of all
+//! flows since the last look, or the previous one where there is no sample. It begins and ends at the ingress: it contains
+//! the queues along the path, and not what lies between the senders and the ingress.
+//!
 //! ## Deviations
 //! The paper has contracted flows only. Best-effort TCP on the path has no part in the marking rule: with its window in the
 //! sum of equation 3, but no rate in the other sum, every contracted flow would be marked IN beyond its contract. Its
 //! packets fill the same queues, so the sum that these hear of (equation 4) counts its window, too.
 //! `best_effort_has_no_part_in_marks_but_in_queues` shows both.
 
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Message;
 use crate::meter::twam::{Reading, shares};
+use crate::units::{UnitError, text_serde};
 use crate::{Bitrate, Duration, Instant, Probability, Rng};
+
+/// Before a round trip was measured, and at most so often afterwards, the windows are looked at.
+const UNMEASURED: Duration = Duration::from_millis(100);
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// How often the windows of a path are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookInterval {
+    /// A fixed time.
+    Fixed(Duration),
+    /// A number of the round trips that the ingress measures on the path.
+    Measured,
+}
+
+impl LookInterval {
+    /// When the windows are first looked at.
+    pub fn first(self) -> Duration {
+        match self {
+            Self::Fixed(interval) => interval,
+            Self::Measured => UNMEASURED,
+        }
+    }
+
+    /// The fixed time, or the shortest that a measured one can be.
+    pub fn shortest(self) -> Duration {
+        match self {
+            Self::Fixed(interval) => interval,
+            Self::Measured => SHORTEST,
+        }
+    }
+}
+
+impl FromStr for LookInterval {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        if text == "measured" {
+            return Ok(Self::Measured);
+        }
+        let fixed = text.parse().map_err(|problem| UnitError::new(format!("{problem}, or `measured`")))?;
+        Ok(Self::Fixed(fixed))
+    }
+}
+
+impl fmt::Display for LookInterval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(interval) => interval.fmt(f),
+            Self::Measured => f.write_str("measured"),
+        }
+    }
+}
+
+text_serde!(LookInterval, r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s)|measured)$", "40ms");
 
 /// Where the ingress knows the flows' windows from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,8 +98,12 @@ pub enum WindowSource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WindowControl {
-    /// How often the windows are looked at: a small number of the path's round-trip times.
-    pub interval: Duration,
+    /// How often the windows are looked at: a small number of the path's round-trip times, or `measured`, which follows the
+    /// round trip that the ingress measures from each segment to its acknowledgement.
+    pub interval: LookInterval,
+    /// With a measured interval: so many measured round trips between two looks (`alpha`); 1 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trips: Option<NonZeroU32>,
     /// Where the windows are known from.
     #[serde(default)]
     pub window: WindowSource,
@@ -56,6 +126,10 @@ pub struct Steering {
     members: Vec<Member>,
     /// Looks so far.
     looks: u64,
+    /// The round trip as last measured.
+    round_trip: Option<Duration>,
+    /// Sum and number of the round trips measured since the last look.
+    samples: (Duration, u64),
     rng: Rng,
 }
 
@@ -68,6 +142,8 @@ struct Member {
     /// last number, as those of a transport do.
     sent: u32,
     acked: u32,
+    /// The segment whose round trip is being measured, and when it passed.
+    timed: Option<(u32, Instant)>,
     /// Packets seen since the last look.
     passed: u32,
     /// The window by the last look, in packets.
@@ -91,16 +167,18 @@ impl Steering {
         members: impl IntoIterator<Item = (usize, Option<Bitrate>)>,
         rng: Rng,
     ) -> Self {
-        let next = Instant::ZERO + spec.interval;
+        let next = Instant::ZERO + spec.interval.first();
         let member = |(flow, rate): (usize, Option<Bitrate>)| Member {
             flow,
             rate: rate.map_or(0.0, |rate| rate.as_bps() as f64),
             sent: 0,
             acked: 0,
+            timed: None,
             passed: 0,
             window: 0.0,
         };
-        Self { spec, label, next, members: members.into_iter().map(member).collect(), looks: 0, rng }
+        let members = members.into_iter().map(member).collect();
+        Self { spec, label, next, members, looks: 0, round_trip: None, samples: (Duration::ZERO, 0), rng }
     }
 
     /// When it next looks.
@@ -109,16 +187,49 @@ impl Steering {
     }
 
     /// The ingress sees a data packet.
-    pub fn on_data(&mut self, member: usize, sequence: u32) {
+    pub fn on_data(&mut self, member: usize, sequence: u32, now: Instant) {
         let member = &mut self.members[member];
-        member.sent = later(member.sent, sequence.wrapping_add(1));
+        let end = sequence.wrapping_add(1);
+        if self.spec.interval == LookInterval::Measured {
+            if ahead(end, member.sent) <= 0 {
+                // It was sent before. Which of the two an acknowledgement is for, nobody knows.
+                member.timed = None;
+            } else if member.timed.is_none() {
+                member.timed = Some((sequence, now));
+            }
+        }
+        member.sent = later(member.sent, end);
         member.passed += 1;
     }
 
     /// The ingress sees an acknowledgement that asks for the segment `expected` next.
-    pub fn on_ack(&mut self, member: usize, expected: u32) {
+    pub fn on_ack(&mut self, member: usize, expected: u32, now: Instant) {
         let member = &mut self.members[member];
         member.acked = later(member.acked, expected);
+        if let Some((segment, passed)) = member.timed
+            && ahead(expected, segment) > 0
+        {
+            member.timed = None;
+            let (sum, count) = self.samples;
+            self.samples = (sum + now.since(passed), count + 1);
+        }
+    }
+
+    /// The path's round trip as last measured, if it is measured and has been.
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
+    }
+
+    /// The time from this look to the next, after the round trips measured since the last one.
+    fn interval(&mut self) -> Duration {
+        let LookInterval::Measured = self.spec.interval else { return self.spec.interval.first() };
+        let (sum, count) = std::mem::take(&mut self.samples);
+        if let Some(mean) = sum.as_nanos().checked_div(count) {
+            self.round_trip = Some(Duration::from_nanos(mean));
+        }
+        let multiple = self.spec.round_trips.map_or(1, |multiple| u64::from(multiple.get()));
+        let measured = self.round_trip.map(|trip| trip.as_nanos().saturating_mul(multiple));
+        measured.map_or(UNMEASURED, |nanos| Duration::from_nanos(nanos).clamp(SHORTEST, Duration::AGES))
     }
 
     /// The place of a flow among the path's.
@@ -151,13 +262,11 @@ impl Steering {
         let rates: Vec<f64> = contracted().map(|member| member.rate).collect();
         let windows: Vec<f64> = contracted().map(|member| member.window).collect();
         let told = shares(&rates, &windows, self.spec.reading).into_iter().map(Message::Share);
-        self.looks += 1;
-        self.next = now + self.spec.interval;
+        let shares = contracted().map(|member| member.flow).zip(told).collect();
         let packets = self.members.iter().map(|member| member.window).sum();
-        Decision {
-            shares: contracted().map(|member| member.flow).zip(told).collect(),
-            windows: Message::Windows { path: self.label, number: self.looks, packets },
-        }
+        self.looks += 1;
+        self.next = now + self.interval();
+        Decision { shares, windows: Message::Windows { path: self.label, number: self.looks, packets } }
     }
 
     /// Whether the next message to a queue is lost.
@@ -223,12 +332,12 @@ mod tests {
     #[test]
     fn the_ingress_counts_what_is_in_flight() {
         let mut control = control("in-flight");
-        (0..8).for_each(|sequence| control.on_data(0, sequence));
-        control.on_ack(0, 5);
-        control.on_data(0, 5); // sent again
-        control.on_ack(0, 4); // overtaken
-        control.on_data(2, 0);
-        control.on_ack(1, 7); // of segments that passed before anybody looked
+        (0..8).for_each(|sequence| control.on_data(0, sequence, Instant::ZERO));
+        control.on_ack(0, 5, Instant::ZERO);
+        control.on_data(0, 5, Instant::ZERO); // sent again
+        control.on_ack(0, 4, Instant::ZERO); // overtaken
+        control.on_data(2, 0, Instant::ZERO);
+        control.on_ack(1, 7, Instant::ZERO); // of segments that passed before anybody looked
         control.look(Instant::ZERO, |_| None);
         assert_eq!([0, 1, 2].map(|member| control.seen(member)), [3.0, 0.0, 1.0]);
     }
@@ -239,12 +348,12 @@ mod tests {
         control.members[0].sent = u32::MAX - 1;
         control.members[0].acked = u32::MAX - 2;
         for sequence in [u32::MAX - 1, u32::MAX, 0, 1] {
-            control.on_data(0, sequence);
+            control.on_data(0, sequence, Instant::ZERO);
         }
-        control.on_ack(0, u32::MAX);
+        control.on_ack(0, u32::MAX, Instant::ZERO);
         control.look(Instant::ZERO, |_| None);
         assert_eq!(control.seen(0), 3.0);
-        control.on_ack(0, 2);
+        control.on_ack(0, 2, Instant::ZERO);
         control.look(Instant::ZERO, |_| None);
         assert_eq!(control.seen(0), 0.0);
     }
@@ -252,10 +361,98 @@ mod tests {
     #[test]
     fn the_ingress_counts_what_passed() {
         let mut control = control("passed");
-        (0..8).for_each(|sequence| control.on_data(0, sequence));
+        (0..8).for_each(|sequence| control.on_data(0, sequence, Instant::ZERO));
         control.look(Instant::ZERO, |_| None);
         assert_eq!(control.seen(0), 8.0);
         control.look(Instant::ZERO, |_| None);
         assert_eq!(control.seen(0), 0.0);
+    }
+
+    fn ms(count: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(count)
+    }
+
+    fn measuring(round_trips: &str) -> Steering {
+        let spec = format!(r#"{{"interval": "measured"{round_trips}}}"#);
+        let members = [(10, None), (11, None)];
+        Steering::new(serde_json::from_str(&spec).unwrap(), 7, members, Rng::stream(1, "control"))
+    }
+
+    #[test]
+    fn the_interval_follows_the_measured_round_trip() {
+        let mut control = measuring("");
+        assert_eq!(control.next(), ms(100), "nothing is measured yet");
+        // One flow's first segment takes 48 ms, its second is not timed beside it; the other flow's takes 60 ms.
+        control.on_data(0, 0, ms(10));
+        control.on_data(0, 1, ms(11));
+        control.on_data(1, 0, ms(20));
+        control.on_ack(0, 1, ms(58));
+        control.on_ack(0, 2, ms(59));
+        control.on_ack(1, 1, ms(80));
+        control.look(ms(100), |_| None);
+        assert_eq!(control.round_trip(), Some(Duration::from_millis(54)), "(48 + 60) / 2");
+        assert_eq!(control.next(), ms(154));
+        // A sample of 40 ms alone; no sample keeps it.
+        control.on_data(0, 2, ms(105));
+        control.on_ack(0, 3, ms(145));
+        control.look(ms(154), |_| None);
+        assert_eq!(control.next(), ms(194));
+        control.look(ms(194), |_| None);
+        assert_eq!(control.next(), ms(234));
+    }
+
+    #[test]
+    fn no_round_trip_is_measured_from_a_segment_that_was_sent_twice() {
+        let mut control = measuring("");
+        control.on_data(0, 0, ms(0));
+        control.on_data(0, 0, ms(30)); // sent again
+        control.on_ack(0, 1, ms(40));
+        control.look(ms(100), |_| None);
+        assert_eq!((control.round_trip(), control.next()), (None, ms(200)));
+        // A later segment is timed; an acknowledgement that does not cover it ends nothing.
+        control.on_data(0, 1, ms(110));
+        control.on_ack(0, 1, ms(120));
+        control.on_ack(0, 2, ms(150));
+        control.look(ms(200), |_| None);
+        assert_eq!(control.next(), ms(240));
+    }
+
+    #[test]
+    fn alpha_round_trips_lie_between_looks() {
+        let mut control = measuring(r#", "round-trips": 3"#);
+        control.on_data(0, 0, ms(0));
+        control.on_ack(0, 1, ms(50));
+        control.look(ms(100), |_| None);
+        assert_eq!(control.next(), ms(250));
+        assert!(
+            serde_json::from_str::<WindowControl>(r#"{"interval": "measured", "round-trips": 0}"#).is_err()
+        );
+    }
+
+    #[test]
+    fn a_round_trip_of_almost_nothing_is_looked_at_every_millisecond() {
+        let mut control = measuring("");
+        control.on_data(0, 0, ms(99));
+        control.on_ack(0, 1, Instant::from_nanos(99_000_100));
+        control.look(ms(100), |_| None);
+        assert_eq!((control.round_trip(), control.next()), (Some(Duration::from_nanos(100)), ms(101)));
+    }
+
+    #[test]
+    fn an_interval_is_a_duration_or_measured() {
+        for text in ["40ms", "measured"] {
+            assert_eq!(text.parse::<LookInterval>().unwrap().to_string(), text);
+        }
+        let problem = "measure".parse::<LookInterval>().unwrap_err().to_string();
+        assert_eq!(problem, "`measure` has no number; write a duration such as 48ms, or `measured`");
+    }
+
+    #[test]
+    fn a_fixed_interval_measures_nothing() {
+        let mut control = control("in-flight");
+        control.on_data(0, 0, ms(0));
+        control.on_ack(0, 1, ms(25));
+        control.look(ms(40), |_| None);
+        assert_eq!((control.round_trip(), control.next()), (None, ms(80)));
     }
 }
