@@ -6,8 +6,8 @@
 //!
 //! ## Deviations
 //! The paper gives one set and does not say for which color; with one for both, marking would mean nothing. Here it is that
-//! of yellow and red packets, and green ones are dropped on overflow only, or by a set above it (`green = "above"`).
-//! `in_profile_packets_are_spared` shows both.
+//! of yellow and red packets, and green ones are dropped on overflow only, by a set above it (`green = "above"`), or by the
+//! same thresholds with a lower `max_p` (`green = "same-thresholds"`). `in_profile_packets_are_spared` shows all three.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,6 +138,8 @@ pub enum GreenRule {
     Overflow,
     /// They have a set above that of the others: from `max_th` to twice `max_th`, with a `max_p` of 0.02.
     Above,
+    /// They have the thresholds of the others, with a `max_p` of 0.02, as in the examples of ns-2's DiffServ module.
+    SameThresholds,
 }
 
 red_params! {
@@ -169,9 +171,11 @@ pub struct Dwred {
     queue: OneAverage,
     out: EarlyTest,
     green: Option<EarlyTest>,
+    rule: GreenRule,
     share: f64,
     least: f64,
-    /// `max_th`.
+    /// `min_th` and `max_th`.
+    min: f64,
     max: f64,
     /// The newest message of each path, in the order in which they were first heard of.
     heard: Vec<Heard>,
@@ -202,31 +206,36 @@ impl Block for Dwred {
 
     fn new(params: DwredParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
-        let above = Thresholds::new(0, 0, Unit::Packets, Probability::new(0.02).expect("a probability"));
+        let seldom = Thresholds::new(0, 0, Unit::Packets, Probability::new(0.02).expect("a probability"));
         let mut dwred = Self {
             queue: OneAverage::new(params.limit, params.weight, Unit::Packets, idle),
             out: EarlyTest::new(params.out, params.knobs()),
             green: match params.green {
                 GreenRule::Overflow => None,
-                GreenRule::Above => {
-                    Some(EarlyTest::new(above.expect("min is not above max"), params.knobs()))
+                GreenRule::Above | GreenRule::SameThresholds => {
+                    Some(EarlyTest::new(seldom.expect("min is not above max"), params.knobs()))
                 }
             },
+            rule: params.green,
             share: params.share.get(),
             least: params.least.get(),
+            min: params.out.min(),
             max: params.out.max(),
             heard: Vec::new(),
         };
-        dwred.spread_above();
+        dwred.retune_green();
         dwred
     }
 }
 
 impl Dwred {
-    /// Green's set lies above the other one.
-    fn spread_above(&mut self) {
-        if let Some(green) = &mut self.green {
-            green.retune(self.max, 2.0 * self.max);
+    /// Green's set follows the other one.
+    fn retune_green(&mut self) {
+        let Some(green) = &mut self.green else { return };
+        match self.rule {
+            GreenRule::Overflow => {}
+            GreenRule::Above => green.retune(self.max, 2.0 * self.max),
+            GreenRule::SameThresholds => green.retune(self.min, self.max),
         }
     }
 }
@@ -250,8 +259,9 @@ impl Aqm for Dwred {
             None => self.heard.push(Heard { path, number, packets }),
         }
         self.max = self.heard.iter().map(|heard| heard.packets).sum::<f64>().max(self.least);
-        self.out.retune(self.share * self.max, self.max);
-        self.spread_above();
+        self.min = self.share * self.max;
+        self.out.retune(self.min, self.max);
+        self.retune_green();
     }
 
     fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
@@ -356,5 +366,12 @@ mod tests {
         assert_eq!(share(&mut above, Color::Green, 100), 0.0);
         assert!((share(&mut above, Color::Green, 150) - of(0.01)).abs() < 0.002);
         assert_eq!(share(&mut above, Color::Green, 200), 1.0);
+        // Before the first message from 40 to 160, then from 15 to 100: 0.02 * 35 / 85 at 50.
+        let mut same = dwred(r#", "green": "same-thresholds""#);
+        assert!((share(&mut same, Color::Green, 100) - of(0.01)).abs() < 0.002);
+        same.on_message(&windows);
+        assert_eq!(share(&mut same, Color::Green, 14), 0.0);
+        assert!((share(&mut same, Color::Green, 50) - of(0.02 * 35.0 / 85.0)).abs() < 0.002);
+        assert_eq!(share(&mut same, Color::Green, 100), 1.0);
     }
 }
