@@ -91,6 +91,9 @@ class Red(Table):
 
     Attributes:
         thresholds: `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`).
+        spare_short_queue: Drop only where more than one packet waits, whatever the average, as ns-2's
+            `Queue/RED` does (`qlen > 1`); the spacing of drops then starts anew, as below min. A full
+            queue drops all the same. `false` is Floyd & Jacobson's rule. Default: False.
         limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
@@ -107,6 +110,7 @@ class Red(Table):
 
     thresholds: str
     limit: str
+    spare_short_queue: bool | None = None
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
@@ -197,9 +201,13 @@ class RioThree(Table):
 
     Attributes:
         in_: `min/max/max_p` for IN (green) packets, against the average of IN packets.
-        out_in: `min/max/max_p` for OUT-IN (yellow) packets, against the average of all packets.
+        out_in: `min/max/max_p` for OUT-IN (yellow) packets, against the average that `out-in-average`
+            names.
         out_out: `min/max/max_p` for OUT-OUT (red) packets, against the average of all packets.
-        averages: Which arrivals update which average. Default: "every-arrival".
+        averages: Which arrivals update which average. For the average of IN and OUT-IN packets, OUT-IN
+            arrivals are of its own class. Default: "every-arrival".
+        out_in_average: Which packets the average counts that OUT-IN packets are tested on. Default:
+            "all".
         limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
@@ -219,6 +227,7 @@ class RioThree(Table):
     out_out: str
     limit: str
     averages: Literal["every-arrival", "own-class", "in-arrivals"] | None = None
+    out_in_average: Literal["all", "in-and-out-in"] | None = None
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
@@ -284,6 +293,10 @@ class Abe(Table):
         target: The ratio of green to blue losses to aim at (`alpha_t`, of the order of the square of
             the throughput ratio beta). Default: 9.0.
         alpha: Alpha at the start; `target` unless given.
+        alpha_on: Which of RED's two probabilities alpha multiplies: the one by which packets are
+            dropped, or the one before drops are spread evenly. Default: "final".
+        spread: Spread drops evenly, as RED does; otherwise drop each packet with the initial
+            probability, independently of others (requires `wait = false`). Default: True.
         law: How alpha is moved. Default: "published".
         interval: How often alpha is moved. Default: "1s".
         gain: The newest interval's weight in the two measured loss ratios; 1 takes each interval by
@@ -312,6 +325,8 @@ class Abe(Table):
     green_limit: str | None = None
     target: float | None = None
     alpha: float | None = None
+    alpha_on: Literal["final", "initial"] | None = None
+    spread: bool | None = None
     law: Literal["published", "integral", "fixed"] | None = None
     interval: str | None = None
     gain: float | None = None
@@ -392,7 +407,7 @@ class Dwred(Table):
     limit: str
     share: float | None = None
     least: float | None = None
-    green: Literal["overflow", "above"] | None = None
+    green: Literal["overflow", "above", "same-thresholds"] | None = None
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
@@ -634,7 +649,11 @@ class WindowControl(Table):
     """How a path's flows are controlled by their windows.
 
     Attributes:
-        interval: How often the windows are looked at: a small number of the path's round-trip times.
+        interval: How often the windows are looked at: a small number of the path's round-trip times, or
+            `measured`, which follows the round trip that the ingress measures from each segment to its
+            acknowledgement.
+        round_trips: With a measured interval: so many measured round trips between two looks (`alpha`);
+            1 unless given.
         window: Where the windows are known from. Default: "sender".
         reading: How the denominator of the marking rule is read. Default: "own-window".
         loss: The probability that a message to a queue is lost on its way; the queue then goes on with
@@ -642,6 +661,7 @@ class WindowControl(Table):
     """
 
     interval: str
+    round_trips: int | None = None
     window: Literal["sender", "in-flight", "passed"] | None = None
     reading: Literal["own-window", "all-windows"] | None = None
     loss: float | None = None
@@ -726,7 +746,7 @@ class ThreePrecedence(Table):
     rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
     initial: Literal["profile", "zero"] | None = None
     long_window: str | None = None
-    split: Literal["threshold", "proportional"] | None = None
+    split: Literal["threshold", "proportional", "probabilistic", "four-thirds", "same-rule"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -763,13 +783,13 @@ class Access(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Tcp(Table):
-    """A TCP connection. Defaults are those of the papers' period; `tcp = "linux"` has others.
+    """A TCP connection. `tcp = "linux"` and `tcp = "ns-1998"` have other defaults than those listed here.
 
     Attributes:
         tcp: How losses are recovered.
         packet: Size of a full segment on the wire, headers included. Default: "1kB".
         ack: Size of an acknowledgement (and of a SYN) on the wire. Default: "40B".
-        window: The receiver's window. The period's ns-2 had 20 packets; the papers' rates need more, so
+        window: The receiver's window. An agent of ns-2 has 20 packets; the papers' rates need more, so
             the default is open. Default: "1000p".
         initial_window: The congestion window at the start. Default: "1p".
         initial_ssthresh: The slow-start threshold at the start; the receiver's window unless given.
@@ -782,6 +802,10 @@ class Tcp(Table):
             `0s` acknowledges each at once. Default: "0s".
         quick_acks: With `delayed-ack`: this many segments are acknowledged at once before the first one
             waits, as by Linux's quick mode, which has 16. Default: "0p".
+        newreno_timer: Which partial acknowledgements restart NewReno's timer. Refused with `tcp` =
+            `"reno"` or `"two-windows"` and with `sack`, which have none. Default: "impatient".
+        partial_window_deflation: What a partial acknowledgement takes out of NewReno's window. Refused
+            like `newreno-timer`. Default: "by-acknowledged".
         handshake: Exchange a SYN before the first data. Default: False.
         limited_transmit: Send a new segment on each of the first two duplicate acknowledgements (RFC
             3042). Default: False.
@@ -800,7 +824,7 @@ class Tcp(Table):
             against phase effects. Default: "0s".
     """
 
-    tcp: Literal["reno", "newreno", "two-windows", "linux"]
+    tcp: Literal["reno", "newreno", "two-windows", "linux", "ns-1998"]
     packet: str | None = None
     ack: str | None = None
     window: str | None = None
@@ -813,6 +837,8 @@ class Tcp(Table):
     max_rto: str | None = None
     delayed_ack: str | None = None
     quick_acks: str | None = None
+    newreno_timer: Literal["impatient", "slow-but-steady"] | None = None
+    partial_window_deflation: Literal["by-acknowledged", "to-ssthresh"] | None = None
     handshake: bool | None = None
     limited_transmit: bool | None = None
     sack: bool | None = None
@@ -856,6 +882,8 @@ class Rap(Table):
         ack: Size of an acknowledgement on the wire. Default: "40B".
         initial_rtt: The round-trip time believed before one is measured; it is also the first gap
             (ns-2's `srtt_` and `ipg_`). Default: "2s".
+        gain: The newest sample's weight in the smoothed round-trip time and in its variation (ns-2's
+            `delta_`). Default: 0.5.
         min_rto: The shortest timeout after which a packet counts as lost. Default: "200ms".
         max_rate: The highest rate of the application; unlimited unless given.
         jitter: Each gap is drawn uniformly from within this fraction of the nominal gap, against phase
@@ -866,6 +894,7 @@ class Rap(Table):
     packet: str | None = None
     ack: str | None = None
     initial_rtt: str | None = None
+    gain: float | None = None
     min_rto: str | None = None
     max_rate: str | None = None
     jitter: float | None = None
