@@ -107,7 +107,10 @@ class Ns2Setting:
         max_rto_s: maxrto_.
         send_jitter_s: overhead_, a random delay before sending.
         impatient: newreno_changes1_ of NewReno: only the first partial acknowledgment restarts the timer.
-        deflates: partial_window_deflation_ of NewReno: what a partial acknowledgment takes out of the window.
+        deflates: partial_window_deflation_ of NewReno: a partial acknowledgment takes what it acknowledges out of
+            the window; otherwise the window goes back to ssthresh.
+        old_rttvar: Not updated_rttvar_: the variance in the integers of before 2006. Only with `tick_s` = 0.1 has
+            this a counterpart.
         delayed_ack_s: 0 acknowledges every packet; otherwise the delay of Agent/TCPSink/DelAck.
         tcp_options: Further options by ns-2's own names.
         duration_s: Simulated time.
@@ -147,6 +150,7 @@ class Ns2Setting:
     send_jitter_s: float = 0.0
     impatient: bool = True
     deflates: bool = True
+    old_rttvar: bool = False
     delayed_ack_s: float = 0.0
     tcp_options: Mapping[str, str] = field(default_factory=dict)
     duration_s: float = 100.0
@@ -205,6 +209,7 @@ class Ns2Setting:
             "maxrto_": self.max_rto_s,
             "overhead_": self.send_jitter_s,
             **self.newreno_options(),
+            **({"updated_rttvar_": 0} if self.old_rttvar else {}),
             **self.tcp_options,
         }
         if self.starts_s is not None:
@@ -395,6 +400,19 @@ def parse(text: str, setting: Ns2Setting, seed: int, user_seconds: float) -> Ns2
 
 
 TABLE_1 = Ns2Setting()
+
+# NewReno of 1998 with its clock, as far as ns-2.35 still has the flags.
+NS_1998 = Ns2Setting(
+    handshake=False,
+    delay_growth=False,
+    initial_window=1,
+    limited_transmit=False,
+    tick_s=0.1,
+    initial_rto_s=6.0,
+    impatient=False,
+    deflates=False,
+    old_rttvar=True,
+)
 
 YEOM = Ns2Setting(
     groups=tuple(Group(2, rate) for rate in (0.0, 0.1e6, 0.5e6, 1e6, 2e6)),

@@ -95,6 +95,8 @@ def _flow(setting: Ns2Setting, group: Group, *, name: str, count: int, start: st
     }
     if not setting.impatient:
         entry["transport"]["newreno-timer"] = "slow-but-steady"
+    if setting.old_rttvar:
+        entry["transport"]["rtt-arithmetic"] = "fixed-point"
     if not setting.deflates:
         entry["transport"]["partial-window-deflation"] = "to-ssthresh"
     if setting.delayed_ack_s > 0:

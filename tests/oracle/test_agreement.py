@@ -76,6 +76,23 @@ SETTINGS = {
         limit_packets=100,
         delayed_ack_s=0.1,
     ),
+    "NewReno of 1998": ns2.NS_1998,
+    "NewReno of 1998, window 100": replace(ns2.NS_1998, window_packets=100),
+    "NewReno of 1998, window 100, tight thresholds": replace(
+        ns2.NS_1998, window_packets=100, total_thresholds=ns2.Thresholds(10, 30, 0.01)
+    ),
+    "slow-but-steady, tight thresholds": replace(
+        ns2.Ns2Setting(), impatient=False, total_thresholds=ns2.Thresholds(10, 30, 0.01)
+    ),
+    "deflation to ssthresh, one flow, drop-tail": replace(
+        ns2.Ns2Setting(),
+        groups=(ns2.Group(1, 0.0),),
+        rate_bps=10e6,
+        total_thresholds=ns2.Thresholds(1000, 1001, 0.01),
+        limit_packets=100,
+        impatient=False,
+        deflates=False,
+    ),
     "Yeom and Reddy, 60 %": ns2.YEOM,
     "Yeom and Reddy, 90 %": replace(ns2.YEOM, rate_bps=8e6),
 }

@@ -110,9 +110,12 @@ class Draw:
                     congestion=["reno", "cubic"],
                     byte_counting=[True],
                     quick_acks=["3p"],
+                    rtt_arithmetic=["fixed-point"],
+                    newreno_timer=["slow-but-steady"],
+                    partial_window_deflation=["to-ssthresh"],
                 )
                 recovery = self.one([{}, {}, {"sack": True}, {"sack": True, "prr": True}])
-                variant = self.one(["reno", "newreno", "two-windows", "linux"])
+                variant = self.one(["reno", "newreno", "two-windows", "linux", "ns-1998"])
                 return {"tcp": variant, **size, **more, **recovery}
 
     def profile(self, name: str, *, controlled: bool) -> dict[str, Any] | str:

@@ -15,7 +15,7 @@ mod sender;
 
 pub use answers::Answers;
 pub use congestion::Congestion;
-pub use params::{MinRtoBounds, NewRenoTimer, PartialWindowDeflation, TcpParams, Variant};
+pub use params::{MinRtoBounds, NewRenoTimer, PartialWindowDeflation, RttArithmetic, TcpParams, Variant};
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;
 pub use sack_receiver::SackReceiver;

@@ -39,15 +39,15 @@ pub enum Variant {
     Linux,
     /// The NewReno agent of ns-2 in 1998 and 1999 (versions 2.1b3 to 2.1b5), with which the papers of the time simulated: a
     /// preset for the keys that are not given. It stands for `newreno-timer = "slow-but-steady"`,
-    /// `partial-window-deflation = "to-ssthresh"`, `tick = "100ms"`, `initial-rto = "6s"`, `min-rto = "200ms"`,
+    /// `partial-window-deflation = "to-ssthresh"`, `tick = "100ms"`, `rtt-arithmetic = "fixed-point"`, `initial-rto = "6s"`, `min-rto = "200ms"`,
     /// `initial-window = "1p"`, and `handshake` and `limited-transmit` = false. Sources: ns-2's `tcp.cc` of April 1998
-    /// (`rtt_timeout` has a floor of two ticks, `reset` starts with `ssthresh_` = `window_`), `tcp-newreno.cc` of May 1997 and
+    /// (`rtt_update` counts in shifted integers, `rtt_timeout` has a floor of two ticks, `reset` starts with `ssthresh_` = `window_`), `tcp-newreno.cc` of May 1997 and
     /// of May 2001 (a partial acknowledgement restarts the timer and sets `dupwnd_` to 0; options for both, off by default,
     /// came on 29 August 1998 and in 2001 at the latest, and became the default in May 2003) and `ns-default.tcl` of
     /// December 1997 (`tcpTick_` 0.1, `rtxcur_init_` 6.0, `windowInit_` 1). Not part of it, since scripts set them: `window`
     /// (ns's own was 20 packets), `packet`, `delayed-ack` and `send-jitter`. `initial-ssthresh` is the window: `Simulator run`
     /// resets every agent, also in 1998, after the script has set `window_`. Not known: what a script did that set `window_`
-    /// later than that, in which case ssthresh stays 20. Not modelled: the timeout is a whole number of ticks, backoff ends at
+    /// later than that, in which case ssthresh stays 20. Not modelled: backoff ends at
     /// a factor of 64, no more than two new segments leave for each acknowledgement in a recovery, and before the middle of
     /// 1998 at the latest acknowledgements after a timeout counted as partial.
     #[serde(rename = "ns-1998")]
@@ -78,6 +78,19 @@ pub enum PartialWindowDeflation {
     /// All inflation: the window goes back to ssthresh, and the next duplicates inflate it anew. ns-2's
     /// `partial_window_deflation_` = 0, its only behaviour in 1998 and its default until May 2003.
     ToSsthresh,
+}
+
+/// In what numbers the smoothed round trip and its variation are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RttArithmetic {
+    /// Real numbers (RFC 6298, section 2).
+    #[default]
+    Real,
+    /// Whole eighths of a tick for the round trip and quarters for its variation (Jacobson & Karels 1988, appendix A), as BSD
+    /// and ns-2 keep them. The variation does not fall below three quarters of a tick once it has been there, and the timeout
+    /// is a whole number of ticks: on a clock of 100 ms it is at least 300 ms longer than the round trip.
+    FixedPoint,
 }
 
 /// What the shortest retransmission timeout bounds.
@@ -116,6 +129,9 @@ pub struct TcpParams {
     /// The granularity of the clock that measures round trips.
     #[serde(default = "tick")]
     pub tick: Duration,
+    /// In what numbers the smoothed round trip and its variation are kept.
+    #[serde(default)]
+    pub rtt_arithmetic: RttArithmetic,
     /// The shortest retransmission timeout.
     #[serde(default = "min_rto")]
     pub min_rto: Duration,
@@ -211,6 +227,7 @@ impl TcpParams {
             initial_window: initial_window(),
             initial_ssthresh: None,
             tick: tick(),
+            rtt_arithmetic: RttArithmetic::Real,
             min_rto: min_rto(),
             min_rto_bounds: MinRtoBounds::Timeout,
             initial_rto: initial_rto(),
@@ -249,6 +266,7 @@ impl TcpParams {
             Variant::Ns1998 => Self {
                 initial_window: Packets::new(1),
                 tick: Duration::from_millis(100),
+                rtt_arithmetic: RttArithmetic::FixedPoint,
                 min_rto: Duration::from_millis(200),
                 initial_rto: Duration::from_secs(6),
                 newreno_timer: NewRenoTimer::SlowButSteady,
@@ -374,7 +392,7 @@ mod tests {
     fn ns_1998_stands_for_what_its_documentation_says() {
         let by_hand = read(
             r#"{"tcp": "newreno", "newreno-timer": "slow-but-steady", "partial-window-deflation": "to-ssthresh",
-                "tick": "100ms", "initial-rto": "6s", "min-rto": "200ms", "initial-window": "1p", "handshake": false,
+                "tick": "100ms", "rtt-arithmetic": "fixed-point", "initial-rto": "6s", "min-rto": "200ms", "initial-window": "1p", "handshake": false,
                 "limited-transmit": false}"#,
         );
         let preset = read(r#"{"tcp": "ns-1998"}"#);

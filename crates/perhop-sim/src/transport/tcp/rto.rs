@@ -2,7 +2,7 @@
 
 use perhop_core::{Duration, Instant};
 
-use super::{MinRtoBounds, TcpParams};
+use super::{MinRtoBounds, RttArithmetic, TcpParams};
 
 /// Smoothed round-trip time, its variation, and the timeout they give.
 #[derive(Clone, Debug)]
@@ -12,7 +12,8 @@ pub struct RtoEstimator {
     max: u64,
     /// The least that is added to the smoothed round trip, in ticks: one, the clock's grain G of RFC 6298, or more.
     margin: f64,
-    /// In ticks.
+    arithmetic: RttArithmetic,
+    /// Round trip and variation in ticks.
     smoothed: Option<(f64, f64)>,
     /// Before backoff, in nanoseconds.
     base: u64,
@@ -27,7 +28,8 @@ impl RtoEstimator {
             MinRtoBounds::Timeout => 1.0,
             MinRtoBounds::Variation => (params.min_rto.as_nanos() as f64 / tick as f64).max(1.0),
         };
-        Self { tick, margin, ..Self::exact(params.initial_rto, params.min_rto, params.max_rto) }
+        let arithmetic = params.rtt_arithmetic;
+        Self { tick, margin, arithmetic, ..Self::exact(params.initial_rto, params.min_rto, params.max_rto) }
     }
 
     /// An estimator without a sample, on a clock as fine as there is.
@@ -37,6 +39,7 @@ impl RtoEstimator {
             min: min.as_nanos(),
             max: max.min(Duration::AGES).as_nanos(),
             margin: 1.0,
+            arithmetic: RttArithmetic::Real,
             smoothed: None,
             base: initial.as_nanos(),
             backoff: 0,
@@ -45,7 +48,12 @@ impl RtoEstimator {
 
     /// A segment sent once was acknowledged: RFC 6298, (2.2) and (2.3). It also ends the backoff, (5.7).
     pub fn sample(&mut self, sent: Instant, now: Instant) {
-        let ticks = (now.as_nanos() / self.tick - sent.as_nanos() / self.tick).max(1) as f64;
+        let ticks = (now.as_nanos() / self.tick - sent.as_nanos() / self.tick).max(1);
+        self.backoff = 0;
+        if self.arithmetic == RttArithmetic::FixedPoint {
+            return self.sample_in_fixed_point(ticks);
+        }
+        let ticks = ticks as f64;
         let (smoothed, variation) = match self.smoothed {
             None => (ticks, ticks / 2.0),
             Some((smoothed, variation)) => (
@@ -55,7 +63,22 @@ impl RtoEstimator {
         };
         self.smoothed = Some((smoothed, variation));
         self.base = ((smoothed + (4.0 * variation).max(self.margin)) * self.tick as f64) as u64;
-        self.backoff = 0;
+    }
+
+    /// Jacobson & Karels 1988, appendix A: the round trip in eighths of a tick, its variation in quarters.
+    fn sample_in_fixed_point(&mut self, ticks: u64) {
+        let ticks = i64::try_from(ticks).unwrap_or(i64::MAX / 8);
+        let (eighths, quarters) = match self.smoothed {
+            None => (ticks * 8, ticks * 2),
+            Some((smoothed, variation)) => {
+                let (eighths, quarters) = ((smoothed * 8.0) as i64, (variation * 4.0) as i64);
+                let error = ticks - eighths / 8;
+                ((eighths + error).max(1), (quarters + error.abs() - quarters / 4).max(1))
+            }
+        };
+        self.smoothed = Some((eighths as f64 / 8.0, quarters as f64 / 4.0));
+        let whole = quarters.max(self.margin as i64) + eighths / 8;
+        self.base = u64::try_from(whole).unwrap_or(1).saturating_mul(self.tick);
     }
 
     /// The timer expired: double the timeout, (5.5).
@@ -122,6 +145,25 @@ mod tests {
         assert_eq!(rto.timeout(), Duration::from_millis(300));
         rto.sample(millis(0), millis(140));
         assert_eq!(rto.timeout(), Duration::from_millis(305));
+    }
+
+    #[test]
+    fn fixed_point_by_hand() {
+        let params = r#"{"tcp": "reno", "tick": "100ms", "rtt-arithmetic": "fixed-point"}"#;
+        let mut rto = RtoEstimator::new(&serde_json::from_str(params).unwrap());
+        // Two ticks: 16 eighths and 4 quarters; 4 + 16/8 = 6 ticks.
+        rto.sample(millis(0), millis(200));
+        assert_eq!(rto.timeout(), Duration::from_millis(600));
+        // Five: error 5 - 16/8 = 3, 19 eighths and 4 + 3 - 4/4 = 6 quarters; 6 + 19/8, whole: 8 ticks.
+        rto.sample(millis(0), millis(500));
+        assert_eq!(rto.timeout(), Duration::from_millis(800));
+        // One: error 1 - 19/8 = -1, 18 eighths and 6 + 1 - 6/4 = 6 quarters; 8 ticks again.
+        rto.sample(millis(0), millis(100));
+        assert_eq!(rto.timeout(), Duration::from_millis(800));
+        // However long nothing varies: quarters fall to 3, whose fourth is 0. With 15 eighths and less the error is 0.
+        (0..50).for_each(|_| rto.sample(millis(0), millis(100)));
+        assert_eq!(rto.timeout(), Duration::from_millis(400));
+        assert_eq!(rto.smoothed(), Some(0.1875));
     }
 
     #[test]
