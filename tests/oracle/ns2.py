@@ -107,10 +107,9 @@ class Ns2Setting:
         max_rto_s: maxrto_.
         send_jitter_s: overhead_, a random delay before sending.
         impatient: newreno_changes1_ of NewReno: only the first partial acknowledgment restarts the timer.
-        deflates: partial_window_deflation_ of NewReno: a partial acknowledgment takes what it acknowledges out of
-            the window; otherwise the window goes back to ssthresh.
-        old_rttvar: Not updated_rttvar_: the variance in the integers of before 2006. Only with `tick_s` = 0.1 has
-            this a counterpart.
+        deflates: partial_window_deflation_ of NewReno: a partial acknowledgment takes what it acknowledges
+            out of the window; otherwise the window goes back to ssthresh.
+        old_rttvar: Not updated_rttvar_: the variance in the integers of before 2006.
         delayed_ack_s: 0 acknowledges every packet; otherwise the delay of Agent/TCPSink/DelAck.
         tcp_options: Further options by ns-2's own names.
         duration_s: Simulated time.

@@ -1,7 +1,8 @@
-"""What Figures 2 and 3 share: assured flows of one profile against best effort, at a 200-packet queue."""
+"""What Figures 2 and 3 share: assured flows of one profile against best effort, at either of two queues."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,23 +18,36 @@ if TYPE_CHECKING:
     from perhop.study import Factors
 
 
+BUCKET = "20kB"
+"""160 kbit, the bucket of section 3's text; 320 kbit is said for Table 1 only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """One of the paper's two queues, with the packets that fit it."""
+
+    keys: Mapping[str, str]
+    out: str
+    packet: int
+
+
+SMALL = Queue({"limit": "200p", "in": "60/180/0.02", "total": "30/90/0.05"}, "10/30/0.1", 1000)
+"""The queue of the paragraph on Figure 2."""
+LARGE = Queue({"limit": "868p", "in": "390/694/0.02", "total": "347/694/0.05"}, "10/30/0.01", 576)
+"""The queue of section 3's general setting, Table 1's."""
+
+
 def network(
-    title: str, scheme: str, assured: int, profile_mbps: float, best_effort: int
+    title: str, scheme: str, assured: int, profile_mbps: float, best_effort: int, queue: Queue
 ) -> Mapping[str, Any]:
     """`assured` flows of one profile and `best_effort` flows without one, through RIO or RI+O."""
-    queue = {
-        "aqm": scheme,
-        "limit": "200p",
-        "in": "60/180/0.02",
-        "total": "30/90/0.05",
-        "mean-packet": "1000B",
-    }
+    keys = {"aqm": scheme, **queue.keys, "mean-packet": f"{queue.packet}B"}
     if scheme == "rio-plus-out":
-        queue["out"] = "10/30/0.1"
-    entries = [flows(ASSURED, assured, profile_mbps, packet="1000B", burst="20kB")]
+        keys["out"] = queue.out
+    entries = [flows(ASSURED, assured, profile_mbps, packet=queue.packet, burst=BUCKET)]
     if best_effort:
-        entries.append(flows(BEST_EFFORT, best_effort, 0, packet="1000B", burst="20kB"))
-    return scenario(title, queue, entries)
+        entries.append(flows(BEST_EFFORT, best_effort, 0, packet=queue.packet, burst=BUCKET))
+    return scenario(title, keys, entries)
 
 
 def samples(cell: Factors, run: Run) -> Iterator[Sample]:

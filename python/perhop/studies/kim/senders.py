@@ -1,0 +1,270 @@
+"""Table 1 under every TCP that the paper may have had, and under later ones.
+
+The paper says "TCP NewReno" and "ns 2.1a4"; window, clock and acknowledgements it does not say. Each setting is
+held against the 35 rates that Table 1 prints, the misprint of best effort under Best RIO apart.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from perhop.judging import above, all_of, at_most, fact, judge
+from perhop.studies.kim import table1
+from perhop.studies.kim.common import MBPS, PAPER, stated
+from perhop.studies.paper import claims
+from perhop.study import Axis, Evidence, Row, Study, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from perhop.judging import Judgement
+    from perhop.runs import Run
+    from perhop.study import Factors, Sample
+
+JUDGED = "judged"
+STEADY = {"newreno-timer": "slow-but-steady"}
+RFC_6582 = {"tcp": "newreno"}
+SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    JUDGED: ("ns-1998, window 122: judged", {}),
+    "window-64": ("window 64", {"window": "64p"}),
+    "window-100": ("window 100", {"window": "100p"}),
+    "window-1000": ("window 1000: never limits", {"window": "1000p"}),
+    "ssthresh-20": ("first ssthresh 20", {"initial-ssthresh": "20p"}),
+    "window-1000-ssthresh-20": (
+        "window 1000, first ssthresh 20",
+        {"window": "1000p", "initial-ssthresh": "20p"},
+    ),
+    "delayed-ack": ("delayed ACKs, 100 ms", {"delayed-ack": "100ms"}),
+    "deflation": ("deflation of RFC 2582", {"partial-window-deflation": "by-acknowledged"}),
+    "impatient": ("impatient timer (an option since August 1998)", {"newreno-timer": "impatient"}),
+    "real": ("round trip in real numbers", {"rtt-arithmetic": "real"}),
+    "tick-10": ("tick 10 ms", {"tick": "10ms"}),
+    "newreno-1000": ("newreno of RFC 6582, window 1000", {**RFC_6582, "window": "1000p"}),
+    "newreno": ("newreno of RFC 6582", RFC_6582),
+    "steady-ssthresh-20": (
+        "newreno, slow-but-steady, window 1000, first ssthresh 20",
+        {**RFC_6582, **STEADY, "window": "1000p", "initial-ssthresh": "20p"},
+    ),
+    "reno": ("Reno, tick 100 ms", {"tcp": "reno", "tick": "100ms", "rtt-arithmetic": "fixed-point"}),
+    "sack": ("SACK", {**RFC_6582, "sack": True}),
+    "linux": ("Linux", {"tcp": "linux"}),
+}
+PERIOD = (
+    JUDGED,
+    "window-64",
+    "window-100",
+    "window-1000",
+    "ssthresh-20",
+    "window-1000-ssthresh-20",
+    "delayed-ack",
+    "deflation",
+    "impatient",
+)
+"""What ns of 1998 and 1999 could have done by its options."""
+ROWS: Sequence[Factors] = table1.CELLS
+STATEMENT = stated("senders")
+BEST, STATED = "best", "stated"
+MISPRINT = (*table1.RIO.items(), ("profile_mbps", 0.0))
+
+
+def cell(setting: str, row: Factors) -> dict[str, Any]:
+    """One row of Table 1 under one setting."""
+    return {"tcp": setting, **row}
+
+
+def build(found: Factors) -> Mapping[str, Any]:
+    """The row's scenario with other senders."""
+    row = {key: value for key, value in found.items() if key != "tcp"}
+    scenario = table1.build(row)
+    changes = SETTINGS[str(found["tcp"])][1]
+    preset = changes.get("tcp")
+    flows = []
+    for entry in scenario["flows"]:
+        kept = entry["transport"]
+        transport = {**kept, **changes} if preset is None else {**_sizes(kept), **changes}
+        flows.append({**entry, "transport": transport})
+    return {**scenario, "flows": flows}
+
+
+def _sizes(transport: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: transport[key] for key in ("packet", "window")}
+
+
+def samples(found: Factors, run: Run) -> Iterator[Sample]:
+    """Those of Table 1."""
+    return table1.samples(found, run)
+
+
+def printed() -> dict[tuple[tuple[str, Any], ...], float]:
+    """The 35 rates, by the row's factors and the class."""
+    return {
+        tuple(value.factors.items()): value.value
+        for value in table1.STATEMENT.values
+        if value.metric == "throughput" and set(value.factors.items()) != set(MISPRINT)
+    }
+
+
+def distance(evidence: Evidence, setting: str, best: Factors) -> float:
+    """Root-mean-square difference from the printed rates, with this row in the place of Best RIO."""
+    squares = []
+    for key, rate in printed().items():
+        factors = dict(key)
+        row = {name: factors[name] for name in ("scheme", "out")}
+        row = dict(best) if row == dict(table1.RIO) else row
+        measured = evidence.mean(
+            "throughput", {**cell(setting, row), "profile_mbps": factors["profile_mbps"]}
+        )
+        squares.append((measured - rate) ** 2)
+    return math.sqrt(math.fsum(squares) / len(squares))
+
+
+def distances(evidence: Evidence) -> Iterator[Row]:
+    """The distance of every setting, with either row of RIO."""
+    for setting in SETTINGS:
+        for name, row in ((BEST, table1.RIO), (STATED, table1.STATED)):
+            yield Row(
+                {"tcp": setting, "best_rio": name},
+                "distance",
+                MBPS,
+                None,
+                distance(evidence, setting, row),
+                None,
+                evidence.runs,
+            )
+        for out in table1.TIGHTEST:
+            for name, row in ((BEST, table1.RIO), (STATED, table1.STATED)):
+                found = evidence.difference(
+                    "throughput",
+                    {**cell(setting, table1.ri_plus_o(out)), "profile_mbps": 2.0},
+                    {**cell(setting, row), "profile_mbps": 2.0},
+                )
+                yield Row(
+                    {"tcp": setting, "best_rio": name, "out": out},
+                    "gain",
+                    MBPS,
+                    None,
+                    found.mean,
+                    found.ci95,
+                    found.runs,
+                )
+
+
+def judged_is_near(evidence: Evidence) -> Judgement:
+    """The judged setting differs from the printed rates by .045 Mbit/s at most."""
+    found = {
+        name: distance(evidence, JUDGED, row) for name, row in ((BEST, table1.RIO), (STATED, table1.STATED))
+    }
+    return judge(
+        fact(holds=max(found.values()) <= NEAR),
+        f"{found[BEST]:.4f} Mbit/s with {table1.BEST_SET} as Best RIO, {found[STATED]:.4f} with "
+        f"{table1.STATED_SET}.",
+    )
+
+
+def judged_is_not_the_nearest(evidence: Evidence) -> Judgement:
+    """Some other setting is nearer to the printed rates than the judged one."""
+    found = {setting: distance(evidence, setting, table1.RIO) for setting in SETTINGS}
+    order = sorted(found, key=lambda setting: found[setting])
+    text = "; ".join(f"{SETTINGS[setting][0]} {found[setting]:.4f}" for setting in order[:5])
+    return judge(fact(holds=order[0] != JUDGED), f"Nearest first, Mbit/s: {text}.")
+
+
+def gains(settings: Sequence[str], base: Factors, out: str) -> Callable[[Evidence], Judgement]:
+    """A finding that RI+O with this set beats a row of RIO for the 2.0 class under each of the settings."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            setting: evidence.difference(
+                "throughput",
+                {**cell(setting, table1.ri_plus_o(out)), "profile_mbps": 2.0},
+                {**cell(setting, base), "profile_mbps": 2.0},
+            )
+            for setting in settings
+        }
+        text = "; ".join(f"{SETTINGS[s][0]}: {e.text(sign=True)}" for s, e in found.items())
+        return judge(all_of(*(above(e) for e in found.values())), f"RI+O {out}, Mbit/s, {text}.")
+
+    return judged
+
+
+def rfc_6582_gains_nothing(evidence: Evidence) -> Judgement:
+    """With NewReno of RFC 6582 neither of the tightest sets beats the stated RIO."""
+    found = {
+        (setting, out): evidence.difference(
+            "throughput",
+            {**cell(setting, table1.ri_plus_o(out)), "profile_mbps": 2.0},
+            {**cell(setting, table1.STATED), "profile_mbps": 2.0},
+        )
+        for setting in ("newreno", "newreno-1000")
+        for out in table1.TIGHTEST
+    }
+    text = "; ".join(
+        f"{SETTINGS[setting][0]}, {out}: {e.text(sign=True)}" for (setting, out), e in found.items()
+    )
+    return judge(
+        all_of(*(at_most(e, SMALL_GAIN) for e in found.values())),
+        f"RI+O − RIO {table1.STATED_SET}, Mbit/s, {text}.",
+    )
+
+
+NEAR = 0.045
+SMALL_GAIN = 0.03
+"""A gain below this, about one and a half times the published one over Best RIO, counts as none."""
+
+NAMES = Axis("tcp", "Senders", {name: text for name, (text, _) in SETTINGS.items()})
+BASES = Axis("best_rio", "RIO", {BEST: f"Best RIO {table1.BEST_SET}", STATED: table1.STATED_SET})
+
+SENDERS = Study(
+    id="kim-senders",
+    title="Table 1 under the TCPs that the paper may have had, and later ones",
+    source=f"{PAPER}, Table 1: the TCP's options, which it does not state",
+    summary="seventeen settings of the senders, each with the table's seven queues",
+    cells=[cell(setting, row) for setting in SETTINGS for row in ROWS],
+    scenario=build,
+    samples=samples,
+    published=(),
+    claims=claims(
+        STATEMENT.claims,
+        {
+            "judged-is-near": judged_is_near,
+            "judged-is-not-the-nearest": judged_is_not_the_nearest,
+            "gain-10-30-judged": gains((JUDGED,), table1.STATED, "10/30/0.01"),
+            "gain-with-ssthresh-20": gains(
+                ("ssthresh-20", "window-1000-ssthresh-20"), table1.STATED, "5/15/0.01"
+            ),
+            "gain-with-sack": gains(("sack",), table1.STATED, "5/15/0.01"),
+            "gain-with-linux": gains(("linux",), table1.STATED, "5/15/0.01"),
+            "none-with-rfc-6582": rfc_6582_gains_nothing,
+        },
+    ),
+    tables=(
+        Table(
+            "Root-mean-square difference from the 35 printed rates, Mbit/s, by the row taken for Best RIO",
+            {"distance": ""},
+            NAMES,
+            (BASES,),
+            digits=4,
+        ),
+        Table(
+            "RI+O − RIO for the 2 Mbit/s class, Mbit/s, by OUT set and by RIO's set",
+            {"gain": ""},
+            NAMES,
+            (Axis("out", "OUT set", {out: out for out in table1.TIGHTEST}), BASES),
+        ),
+        Table(
+            "Throughput of a 2 Mbit/s flow, Mbit/s",
+            {"throughput": ""},
+            NAMES,
+            (table1.ROWS,),
+            where={"profile_mbps": 2.0},
+        ),
+    ),
+    plots=(),
+    notes=STATEMENT.notes,
+    method=STATEMENT.method,
+    assumptions=STATEMENT.assumptions,
+    summaries=distances,
+    extra=True,
+    default_runs=6,
+)
