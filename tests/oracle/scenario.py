@@ -1,8 +1,8 @@
 """The setting that ns-2 simulates, as a perhop scenario: same network, same TCP, same queue.
 
 `perhop_scenario` returns the scenario as a JSON-ready dictionary. Where ns-2 leaves no choice, perhop is set
-to what ns-2 does: no `wait`, no `gentle`, and `averages = "own-class"` (an OUT arrival leaves the average of
-IN alone). `README.md` lists what no parameter can make equal.
+to what ns-2 does: for dsRED no `wait`, no `gentle`, and `averages = "own-class"` (an OUT arrival leaves the
+average of IN alone), for `Queue/RED` `spare-short-queue`. `README.md` lists what no parameter can make equal.
 """
 
 from __future__ import annotations
@@ -34,21 +34,36 @@ def perhop_scenario(setting: Ns2Setting) -> dict[str, Any]:
                 "to": "core",
                 "rate": _bps(setting.rate_bps),
                 "delay": _seconds(setting.delay_s),
-                "queue": {
-                    "aqm": "rio",
-                    "coupling": "coupled" if setting.coupled else "decoupled",
-                    "in": str(setting.in_thresholds),
-                    "total": str(setting.total_thresholds),
-                    "limit": f"{setting.limit_packets}p",
-                    "weight": setting.weight,
-                    "mean-packet": f"{setting.packet_bytes}B",
-                    "wait": False,
-                    "gentle": False,
-                    "averages": "own-class",
-                },
+                "queue": _queue(setting),
             }
         },
         "flows": _flows(setting),
+    }
+
+
+def _queue(setting: Ns2Setting) -> dict[str, Any]:
+    common = {
+        "limit": f"{setting.limit_packets}p",
+        "weight": setting.weight,
+        "mean-packet": f"{setting.packet_bytes}B",
+        "gentle": False,
+    }
+    if setting.aqm == "RED":
+        return {
+            "aqm": "red",
+            "thresholds": str(setting.total_thresholds),
+            "wait": setting.red_wait,
+            "spare-short-queue": True,
+            **common,
+        }
+    return {
+        "aqm": "rio",
+        "coupling": "coupled" if setting.coupled else "decoupled",
+        "in": str(setting.in_thresholds),
+        "total": str(setting.total_thresholds),
+        "wait": False,
+        "averages": "own-class",
+        **common,
     }
 
 

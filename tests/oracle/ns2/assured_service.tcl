@@ -31,6 +31,8 @@ array set setting {
     total         347/694/0.05
     weight        0.002
     limit         1000
+    aqm           dsRED
+    wait          1
     mode          RIO-C
     packet        576
     tcp           Newreno
@@ -47,6 +49,7 @@ array set setting {
 # access_delay: one value, or one for each group of `profiles`, separated by commas.
 # profiles: groups COUNT*RATE; rate 0 is best effort (every packet OUT).
 # policer: TokenBucket (uses bucket) or TSW2CM (uses tsw_window).
+# aqm: dsRED, or RED for ns-2's Queue/RED, blind to color: `total` is its one set, wait its wait_, gentle_ is off.
 # in, total: min/max/max_p; whole packets for min and max, since dsRED reads integers.
 # mode: RIO-C (coupled) or RIO-D.
 # delayed_ack: 0 acknowledges every packet; otherwise the sink's delay in seconds.
@@ -124,6 +127,10 @@ proc start_times {count} {
         return $times
     }
     foreach {from to} [split $setting(start) /] break
+    # From a small seed the generator's first draw is 0.0003 times the seed: flow 0 would always start first.
+    for {set i 0} {$i < 20} {incr i} {
+        $defaultRNG uniform 0 1
+    }
     set times {}
     for {set i 0} {$i < $count} {incr i} {
         lappend times [$defaultRNG uniform $from $to]
@@ -145,6 +152,16 @@ proc set_tcp_options {class} {
         if {!$known} {
             refuse "ns-2 has no TCP option `$name` for $class"
         }
+    }
+}
+
+proc configure_red {queue} {
+    global setting
+    foreach {min max max_p} [thresholds $setting(total)] break
+    foreach {name value} [list limit_ $setting(limit) thresh_ $min maxthresh_ $max linterm_ [expr {1.0 / $max_p}] \
+            q_weight_ $setting(weight) mean_pktsize_ $setting(packet) wait_ $setting(wait) gentle_ false \
+            adaptive_ 0 bytes_ false queue_in_bytes_ false setbit_ false] {
+        $queue set $name $value
     }
 }
 
@@ -235,11 +252,18 @@ proc report_flow {i profile start tcp sink} {
 }
 
 proc report {} {
-    global setting bottleneck tcps sinks plan starts samples in_code_point out_code_point
+    global setting bottleneck monitor tcps sinks plan starts samples in_code_point out_code_point
     set i 0
     foreach flow $plan start $starts {
         report_flow $i [lindex $flow 0] $start $tcps($i) $sinks($i)
         incr i
+    }
+    if {$setting(aqm) eq "RED"} {
+        # Queue/RED counts nothing itself, and a queue monitor does not tell early drops from forced ones.
+        puts "queue code_point=in arrived=0 early=0 forced=0"
+        puts [format "queue code_point=out arrived=%.0f early=%.0f forced=0" \
+            [$monitor set parrivals_] [$monitor set pdrops_]]
+        exit 0
     }
     # dsRED counts a drop by average above max and one by a full queue in the same counter ("ldrops").
     foreach {name code_point} [list in $in_code_point out $out_code_point] {
@@ -258,6 +282,12 @@ proc report {} {
 }
 
 read_arguments $argv
+if {$setting(aqm) ni {dsRED RED}} {
+    refuse "aqm is dsRED or RED, not `$setting(aqm)`"
+}
+if {$setting(aqm) eq "RED" && $setting(sample)} {
+    refuse "sample reads the averages of dsRED"
+}
 if {$setting(headers) eq "lean"} {
     remove-all-packet-headers
     add-packet-header IP TCP Flags
@@ -284,10 +314,15 @@ array set samples {count 0 avg_in 0.0 avg_total 0.0 waiting 0.0 max_waiting 0.0}
 
 set edge [$ns node]
 set core [$ns node]
-$ns simplex-link $edge $core $setting(rate) $setting(delay) dsRED/core
+$ns simplex-link $edge $core $setting(rate) $setting(delay) [expr {$setting(aqm) eq "RED" ? "RED" : "dsRED/core"}]
 $ns simplex-link $core $edge $setting(rate) $setting(delay) DropTail
 set bottleneck [[$ns link $edge $core] queue]
-configure_bottleneck $bottleneck
+if {$setting(aqm) eq "RED"} {
+    configure_red $bottleneck
+    set monitor [$ns monitor-queue $edge $core 0]
+} else {
+    configure_bottleneck $bottleneck
+}
 
 set i 0
 foreach flow $plan start $starts {
