@@ -229,7 +229,7 @@ def test_statement_refuses_a_row_that_does_not_fit_its_head() -> None:
 def test_study_ids_and_claims_are_unique_and_named_like_the_paper() -> None:
     kim = ["table1", "fig2", "fig3", "variants"]
     yeom = ["fig3", "table1", "fig9", "fig10", "table2", "table3", "fig11", "fig12", "setting", "sensitivity"]
-    hurley = ["fig2", "fig3", "fig4", "fig5", "alpha", "sweep"]
+    hurley = ["fig2", "fig3", "fig4", "fig5", "service", "rtt", "alpha", "sweep"]
     bouras = ["fig2", "fig3", "fig4", "fig5", "ablation"]
     items = {"kim": kim, "yeom": yeom, "hurley": hurley, "bouras": bouras}
     assert list(STUDIES) == [f"{paper}-{item}" for paper, names in items.items() for item in names]

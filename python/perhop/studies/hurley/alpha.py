@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import Judgement, by_interval
+from perhop.judging import above, all_of, below, judge, near
 from perhop.studies.hurley.common import (
     ABE,
     BETA,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from perhop.judging import Judgement
     from perhop.runs import Run
     from perhop.study import Evidence, Factors
 
@@ -62,8 +63,10 @@ LAWS = {
     INTEGRAL: Law("integral", "integral", 0.1),
 }
 AXIS = Axis("law", "Law", {key: law.name for key, law in LAWS.items()})
-PLACES = {5.0: "5 Mbit/s", 1.0: "1 Mbit/s"}
-"""The paper's setting; and a link on which alpha p comes to 1, so that alpha_m no longer follows alpha."""
+SLOW_MBPS = 1.0
+SLOW_RTT_MS = 44.0
+PLACES = {5.0: "5 Mbit/s, 200 ms", SLOW_MBPS: "1 Mbit/s, 44 ms"}
+"""The paper's setting; and a path on which alpha p comes to 1, so that alpha_m no longer follows alpha."""
 PLACE_AXIS = Axis("rate_mbps", "Link", PLACES)
 
 STATEMENT = THIS.item("alpha")
@@ -73,6 +76,8 @@ def build(factors: Factors) -> Mapping[str, Any]:
     """Figure 2's setting under one law."""
     law = LAWS[str(factors["law"])]
     setting = replace(SETTING, law=law.law, gain=law.gain, rate_mbps=float(factors["rate_mbps"]))
+    if setting.rate_mbps == SLOW_MBPS:
+        setting = replace(setting, rtt_ms=SLOW_RTT_MS)
     return setting.scenario("Hurley and Le Boudec, the law of alpha", ABE, FLOWS, FLOWS, RAP)
 
 
@@ -130,31 +135,30 @@ def alternates(evidence: Evidence) -> Judgement:
     """The direct iteration swings from one interval to the next, the smoothed one does not."""
     found = {law: evidence.estimate("swing", cell(law)) for law in LAWS}
     text = ", ".join(f"{LAWS[law].name} {e.text(2)}" for law, e in found.items())
-    return by_interval(
-        found.values(),
+    return judge(
+        all_of(below(found[DIRECT], -0.25), above(found[SMOOTHED]), above(found[INTEGRAL])),
         f"Correlation of log alpha with the next second's: {text}.",
-        holds=found[DIRECT].high < -0.25 and found[SMOOTHED].low > 0 and found[INTEGRAL].low > 0,
     )
 
 
 def rests_at_root(evidence: Evidence) -> Judgement:
     """The smoothed law comes to rest at alpha_t sqrt(c), c being what alpha_m is to alpha, at both places."""
-    parts, near = [], []
+    parts, checks = [], []
     for rate, name in PLACES.items():
         seen = evidence.estimate("alpha_m_seen", cell(SMOOTHED, rate))
         gain = seen.mean / evidence.mean("alpha", cell(SMOOTHED, rate))
         predicted = TARGET * math.sqrt(gain)
         parts.append(f"{name}: alpha_m {seen.text(2)}, c = {gain:.2f}, alpha_t sqrt(c) = {predicted:.2f}")
-        near.append(abs(seen.mean / predicted - 1) <= 0.03)
-    return Judgement(all(near), f"{'; '.join(parts)}.")
+        checks.append(near(seen, predicted, 0.03 * predicted))
+    return judge(all_of(*checks), f"{'; '.join(parts)}.")
 
 
 def integral_converges(evidence: Evidence) -> Judgement:
     """The integral law's alpha_m is at alpha_t on the paper's link."""
     found = {law: evidence.estimate("alpha_m_seen", cell(law)) for law in (SMOOTHED, INTEGRAL)}
     text = ", ".join(f"{LAWS[law].name} {e.text(2)}" for law, e in found.items())
-    return Judgement(
-        abs(found[INTEGRAL].mean / TARGET - 1) <= 0.02,
+    return judge(
+        near(found[INTEGRAL], TARGET, 0.02 * TARGET),
         f"alpha_m from {SETTLED_S:g} s on (alpha_t {TARGET:g}): {text}.",
     )
 
@@ -163,11 +167,7 @@ def integral_winds_up(evidence: Evidence) -> Judgement:
     """Where green is cut off, the integral law drives alpha up without end, the published one does not."""
     found = {law: evidence.estimate("alpha", cell(law, 1.0)) for law in (SMOOTHED, INTEGRAL)}
     text = ", ".join(f"{LAWS[law].name} {e.text(1)}" for law, e in found.items())
-    return by_interval(
-        found.values(),
-        f"alpha on 1 Mbit/s: {text}.",
-        holds=found[INTEGRAL].low > 2 * found[SMOOTHED].high,
-    )
+    return judge(above(found[INTEGRAL], 2 * found[SMOOTHED].high), f"alpha on 1 Mbit/s: {text}.")
 
 
 def _plot(metric: str, title: str, name: str, y_label: str) -> Plot:

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.judging import near
 from perhop.measures import histogram_cdf, histogram_quantile
 from perhop.studies.paper import Paper
 from perhop.study import Axis, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from perhop.judging import Check
     from perhop.runs import Run
+    from perhop.statistics import Estimate
     from perhop.study import Factors
 
 THIS = Paper(__package__)
 TITLE = 'Hurley and Le Boudec, "A proposal for an Asymmetric Best-Effort service"'
 MBPS = "Mbit/s"
-RUNS = 20
+RUNS = 10
 PAPER_RUNS = 4
 
 ABE = "abe"
@@ -45,28 +48,36 @@ LINK = "r1"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is the same in every figure; hurley-sweep changes one of these at a time.
+    """What is the same in every figure; the sweeps change one or two of these at a time.
 
     Attributes:
         rate_mbps: Rate of the bottleneck.
-        delay_ms: Its propagation delay.
-        access_ms: Propagation delay of each access link.
+        rtt_ms: Propagation round trip, half of it on the bottleneck, a quarter on each access link.
         deadline: How long after its arrival a blue packet is due (D).
-        green_limit: The most packets that a green one may find before it (N_g).
-        beta: How much more throughput blue is to get; alpha_t is its square.
+        green_limit: The most packets that a green one may find before it (N_g); None sets no such limit.
+        beta: How much more throughput blue is to get.
+        target: alpha_t; the square of beta unless given.
         law: How alpha is moved.
         gain: The newest interval's weight in the measured loss ratios.
+        alpha_on: Which of RED's probabilities alpha multiplies.
+        spread: RED spreads its drops evenly.
+        thresholds: RED's `min/max/max_p`.
+        weight: RED's w_q.
         green_extra_ms: One-way delay that green flows have beyond blue ones.
     """
 
     rate_mbps: float = 5.0
-    delay_ms: float = 20.0
-    access_ms: float = 1.0
+    rtt_ms: float = 200.0
     deadline: str = "100ms"
-    green_limit: int = 10
+    green_limit: int | None = 10
     beta: float = BETA
+    target: float | None = None
     law: str = "published"
     gain: float = 0.1
+    alpha_on: str = "final"
+    spread: bool = True
+    thresholds: str = "0/40/0.2"
+    weight: float = 0.02
     green_extra_ms: float = 0.0
 
     @property
@@ -77,14 +88,16 @@ class Setting:
     @property
     def green_bound_ms(self) -> float:
         """The longest wait of a green packet: N_g packets, and what is left of the one in transmission."""
+        if self.green_limit is None:
+            return math.inf
         return (self.green_limit + 1) * self.packet_ms
 
     def queue(self, scheme: str) -> dict[str, Any]:
         """The bottleneck's queue."""
         red = {
-            "thresholds": "0/40/0.2",
+            "thresholds": self.thresholds,
             "limit": "60p",
-            "weight": 0.02,
+            "weight": self.weight,
             "wait": False,
             "mean-packet": "1000B",
         }
@@ -93,27 +106,35 @@ class Setting:
             return {"scheduler": "edf", "blue": "0s", "green": "0s", "rule": {"aqm": "red", **red}}
         if scheme == DSD:
             bound = f"{self.green_bound_ms:g}ms"
-            base_rtt = f"{2 * (self.delay_ms + 2 * self.access_ms):g}ms"
+            base_rtt = f"{self.rtt_ms:g}ms"
             control = {"control": "1s", "base-rtt": base_rtt}
             return {"scheduler": "dsd", "bound": bound, **control, "rule": {"aqm": "red", **red}}
         rule = {
             "aqm": "abe",
             **red,
-            "green-limit": f"{self.green_limit}p",
-            "target": self.beta**2,
+            "target": self.beta**2 if self.target is None else self.target,
             "law": self.law,
             "gain": self.gain,
         }
+        if self.spread:
+            rule["alpha-on"] = self.alpha_on
+        else:
+            rule["spread"] = False
+        if self.green_limit is not None:
+            rule["green-limit"] = f"{self.green_limit}p"
         return {"scheduler": "edf", "blue": self.deadline, "rule": rule}
 
     def scenario(self, title: str, scheme: str, blue: int, green: int, form: str) -> dict[str, Any]:
         """The dumbbell with this many flows of each service, for 200 s, of which 10 are not counted."""
         entries = []
         if blue:
-            entries.append(self._entry(BLUE, blue, {"tcp": "reno", "packet": "1000B"}, 0.0))
+            entries.append(self.entry(BLUE, blue, BLUE_TRANSPORT))
         if green:
-            transport = {RAP: {"rap": "aimd"}, TFRC: {"tfrc": "rfc5348"}}[form]
-            entries.append(self._entry(GREEN, green, {**transport, "packet": "1000B"}, self.green_extra_ms))
+            entries.append(self.entry(GREEN, green, GREEN_TRANSPORTS[form], extra_ms=self.green_extra_ms))
+        return self.network(title, scheme, entries)
+
+    def network(self, title: str, scheme: str, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The dumbbell with these flows, for 200 s, of which 10 are not counted."""
         return {
             "title": title,
             "duration": "200s",
@@ -123,32 +144,59 @@ class Setting:
                     "from": "r1",
                     "to": "r2",
                     "rate": f"{self.rate_mbps:g}Mbps",
-                    "delay": f"{self.delay_ms:g}ms",
+                    "delay": f"{self.rtt_ms / 4:g}ms",
                     "queue": self.queue(scheme),
                 }
             },
-            "flows": entries,
+            "flows": list(entries),
             "probes": {"interval": "1s"},
         }
 
-    def _entry(
-        self, service: str, count: int, transport: Mapping[str, Any], extra_ms: float
+    def entry(
+        self,
+        service: str,
+        count: int,
+        transport: Mapping[str, Any],
+        *,
+        name: str | None = None,
+        extra_ms: float = 0.0,
     ) -> dict[str, Any]:
+        """So many flows of one service."""
+        access = self.rtt_ms / 8
         return {
-            "name": service,
+            "name": name or service,
             "count": count,
             "from": "r1",
             "to": "r2",
-            "access": {"rate": "100Mbps", "delay": f"{self.access_ms:g}ms"},
-            "egress": {"rate": "100Mbps", "delay": f"{self.access_ms + extra_ms:.3f}ms"},
+            "access": {"rate": "100Mbps", "delay": f"{access:g}ms"},
+            "egress": {"rate": "100Mbps", "delay": f"{access + extra_ms:.4f}ms"},
             "transport": dict(transport),
             "service": service,
             "start": "0s..1s",
         }
 
 
+BLUE_TRANSPORT = {"tcp": "reno", "packet": "1000B"}
+GREEN_TRANSPORTS = {
+    RAP: {"rap": "aimd", "packet": "1000B"},
+    TFRC: {"tfrc": "rfc5348", "packet": "1000B"},
+}
+
 SETTING = Setting()
 """One set of parameters for the whole paper."""
+
+BETA_TOLERANCE = 0.25
+"""A ratio of throughputs is "approximately beta" within this share of it."""
+
+
+def ratio_within(found: Estimate, beta: float = BETA) -> Check:
+    """The ratio of blue to green throughput is approximately beta."""
+    return near(found, beta, BETA_TOLERANCE * beta)
+
+
+def each(found: Mapping[str, Estimate], digits: int, *, sign: bool = False) -> str:
+    """`RAP 2.41 ± 0.02, TFRC …`: an estimate for each green source."""
+    return ", ".join(f"{FORM_NAMES[form]} {e.text(digits, sign=sign)}" for form, e in found.items())
 
 
 def services(run: Run) -> list[str]:
@@ -234,6 +282,26 @@ def cdf(factors: Factors, run: Run, service: str, grid_ms: tuple[float, ...]) ->
         share = histogram_cdf(edges, counts, at / 1e3)
         if share is not None:
             yield Sample({**factors, "service": service, "wait_ms": at}, "cdf", "fraction", share)
+
+
+def transfer_s(run: Run, service: str, packets: float) -> float | None:
+    """How long a flow takes for its first packets, mean over a service's flows; None if one never does."""
+    series = run.raw["series"]
+    times = np.concatenate(([0.0], np.asarray(series["time_s"])))
+    interval = float(times[1])
+    received = np.cumsum(np.asarray(series["throughput_bps"]), axis=0) * interval / 8000.0
+    groups = [group.name for group in run.groups]
+    flows = run.flows("group") == groups.index(service)
+    started = run.flows("started_s")[flows]
+    taken = []
+    for column, start in zip(received[:, flows].T, started, strict=True):
+        if column[-1] < packets:
+            return None
+        whole = np.concatenate(([0.0], column))
+        row = int(np.searchsorted(whole, packets))
+        share = (packets - whole[row - 1]) / (whole[row] - whole[row - 1])
+        taken.append(times[row - 1] + share * interval - start)
+    return float(np.mean(taken))
 
 
 def cumulative(factors: Factors, run: Run, times_s: tuple[float, ...]) -> Iterator[Sample]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Judgement, by_interval
+from perhop.judging import above, all_of, below, fact, judge
 from perhop.studies.hurley.common import (
     ABE,
     BLUE,
@@ -14,12 +15,11 @@ from perhop.studies.hurley.common import (
     GREEN,
     RAP,
     RUNS,
-    SCHEME_NAMES,
-    SCHEMES,
     SETTING,
     THIS,
     TITLE,
     cdf,
+    each,
     traffic,
     waits,
 )
@@ -29,10 +29,15 @@ from perhop.study import Axis, Plot, Study, Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from perhop.judging import Judgement
     from perhop.runs import Run
     from perhop.study import Evidence, Factors, Sample
 
 FLOWS = 10
+UNLIMITED = "unlimited"
+"""ABE without N_g."""
+ROUTERS = Axis("scheme", "Router", {ABE: "ABE", UNLIMITED: "ABE without N_g", FLAT: "flat"})
+QUANTILE_METRICS = ("wait_p50", "wait_p95", "wait_p99")
 GRID_MS = tuple(float(t) for t in range(0, 101, 2))
 BOUND_MS = SETTING.green_bound_ms
 
@@ -47,12 +52,14 @@ def key(scheme: str, form: str, service: str = GREEN) -> Factors:
     return {**cell(scheme, form), "service": service}
 
 
-def build(blue: int, figure: int) -> Callable[[Factors], Mapping[str, Any]]:
-    """Scenarios of one figure."""
+def build(blue: int) -> Callable[[Factors], Mapping[str, Any]]:
+    """Scenarios with so many blue flows and ten green ones."""
 
     def scenario(factors: Factors) -> Mapping[str, Any]:
-        title = f"Hurley and Le Boudec, Figure {figure}"
-        return SETTING.scenario(title, str(factors["scheme"]), blue, FLOWS, str(factors["form"]))
+        setting, scheme = SETTING, str(factors["scheme"])
+        if scheme == UNLIMITED:
+            setting, scheme = replace(SETTING, green_limit=None), ABE
+        return setting.scenario("Hurley and Le Boudec", scheme, blue, FLOWS, str(factors["form"]))
 
     return scenario
 
@@ -64,72 +71,81 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     yield from cdf(factors, run, GREEN, GRID_MS)
 
 
-def tighter(evidence: Evidence, metric: str, words: str) -> Judgement:
-    """Whether a measure of green's wait is less than half of flat best effort's, by its interval."""
-    ours = {f: evidence.estimate(metric, key(ABE, f)) for f in FORM_NAMES}
-    flat = {f: evidence.estimate(metric, key(FLAT, f)) for f in FORM_NAMES}
-    text = "; ".join(f"{FORM_NAMES[f]} {ours[f].text(1)} against {flat[f].text(1)}" for f in FORM_NAMES)
-    return by_interval(
-        [*ours.values(), *flat.values()],
-        f"{words}, ms, ABE against flat: {text}.",
-        holds=all(ours[f].high < 0.5 * flat[f].low for f in FORM_NAMES),
-    )
-
-
 def shorter(evidence: Evidence) -> Judgement:
     """Every quantile of green's wait is below flat best effort's, paired."""
-    metrics = ("wait_p50", "wait_p95", "wait_p99")
-    found = {(f, m): evidence.difference(m, key(ABE, f), key(FLAT, f)) for f in FORM_NAMES for m in metrics}
+    found = {
+        f: {m: evidence.difference(m, key(ABE, f), key(FLAT, f)) for m in QUANTILE_METRICS}
+        for f in FORM_NAMES
+    }
     text = "; ".join(
         f"{FORM_NAMES[f]} "
-        + ", ".join(f"{m.removeprefix('wait_')} {found[f, m].text(1, sign=True)}" for m in metrics)
-        for f in FORM_NAMES
+        + ", ".join(f"{m.removeprefix('wait_')} {e.text(1, sign=True)}" for m, e in by_metric.items())
+        for f, by_metric in found.items()
     )
-    return by_interval(
-        found.values(),
+    return judge(
+        all_of(*(below(e) for by_metric in found.values() for e in by_metric.values())),
         f"Green's wait, ABE − flat, ms: {text}.",
-        holds=all(e.high < 0 for e in found.values()),
     )
+
+
+def less(evidence: Evidence, metric: str, a: tuple[str, str], b: tuple[str, str], words: str) -> Judgement:
+    """One (router, service) has less of something than another, with both green sources."""
+    found = {f: evidence.difference(metric, key(a[0], f, a[1]), key(b[0], f, b[1])) for f in FORM_NAMES}
+    return judge(all_of(*map(below, found.values())), f"{words}, ms: {each(found, 1, sign=True)}.")
 
 
 def bounded(evidence: Evidence) -> Judgement:
     """No green packet of any run waited longer than N_g + 1 packet times."""
     longest = {f: max(evidence.by_seed("wait_max", key(ABE, f)).values()) for f in FORM_NAMES}
     text = ", ".join(f"{FORM_NAMES[f]} {value:.1f}" for f, value in longest.items())
-    return Judgement(
-        max(longest.values()) <= BOUND_MS,
+    return judge(
+        fact(holds=max(longest.values()) <= BOUND_MS),
         f"Longest wait of a green packet in {evidence.runs} runs, ms (bound {BOUND_MS:.1f}): {text}.",
     )
 
 
 def both_gain(evidence: Evidence) -> Judgement:
-    """Blue receives more and green waits less than under flat best effort."""
+    """Blue receives more and green's jitter is less than under flat best effort."""
     rates = {f: evidence.difference("throughput", key(ABE, f, BLUE), key(FLAT, f, BLUE)) for f in FORM_NAMES}
-    waiting = {f: evidence.difference("jitter", key(ABE, f), key(FLAT, f)) for f in FORM_NAMES}
-    text = "; ".join(
-        f"with {FORM_NAMES[f]} blue {rates[f].text(sign=True)} Mbit/s, green's jitter "
-        f"{waiting[f].text(1, sign=True)} ms"
-        for f in FORM_NAMES
-    )
-    return by_interval(
-        [*rates.values(), *waiting.values()],
-        f"ABE − flat: {text}.",
-        holds=all(rates[f].low > 0 and waiting[f].high < 0 for f in FORM_NAMES),
+    jitter = {f: evidence.difference("jitter", key(ABE, f), key(FLAT, f)) for f in FORM_NAMES}
+    return judge(
+        all_of(*map(above, rates.values()), *map(below, jitter.values())),
+        f"ABE − flat: blue's rate, Mbit/s, {each(rates, 3, sign=True)}; green's jitter p99 − p50, ms, "
+        f"{each(jitter, 1, sign=True)}.",
     )
 
 
-def green_pays(evidence: Evidence) -> Judgement:
-    """Green loses more and receives less than under flat best effort."""
-    lost = {f: evidence.difference("loss", key(ABE, f), key(FLAT, f)) for f in FORM_NAMES}
-    rates = {f: evidence.difference("throughput", key(ABE, f), key(FLAT, f)) for f in FORM_NAMES}
-    text = "; ".join(
-        f"{FORM_NAMES[f]} losses {lost[f].text(sign=True)}, rate {rates[f].text(sign=True)} Mbit/s"
-        for f in FORM_NAMES
+def neither_better(evidence: Evidence) -> Judgement:
+    """Under ABE green loses a larger share, and blue waits longer with more jitter."""
+    lost = {f: evidence.difference("loss", key(ABE, f), key(ABE, f, BLUE)) for f in FORM_NAMES}
+    jitter = {f: evidence.difference("jitter", key(ABE, f, BLUE), key(ABE, f)) for f in FORM_NAMES}
+    return judge(
+        all_of(*map(above, lost.values()), *map(above, jitter.values())),
+        f"Green's losses − blue's: {each(lost, 3, sign=True)}; blue's jitter − green's, ms: "
+        f"{each(jitter, 1, sign=True)}.",
     )
-    return by_interval(
-        [*lost.values(), *rates.values()],
-        f"Green, ABE − flat: {text}.",
-        holds=all(lost[f].low > 0 and rates[f].high < 0 for f in FORM_NAMES),
+
+
+def limit_makes_it(evidence: Evidence) -> Judgement:
+    """Without N_g green waits longer, with both green sources."""
+    found = {f: evidence.difference("wait_p99", key(UNLIMITED, f), key(ABE, f)) for f in FORM_NAMES}
+    gain = {f: evidence.difference("wait_p99", key(FLAT, f), key(ABE, f)) for f in FORM_NAMES}
+    most = {f: max(evidence.by_seed("wait_max", key(UNLIMITED, f)).values()) for f in FORM_NAMES}
+    return judge(
+        all_of(*map(above, found.values())),
+        f"99 % of green packets wait less than, ms: flat − ABE {each(gain, 1, sign=True)}; ABE without N_g − "
+        f"ABE {each(found, 2, sign=True)}; longest wait without N_g "
+        + ", ".join(f"{FORM_NAMES[f]} {value:.1f}" for f, value in most.items())
+        + f" (N_g allows {BOUND_MS:.1f}).",
+    )
+
+
+def green_leaves_capacity(evidence: Evidence) -> Judgement:
+    """Green alone uses less of the link than under flat best effort."""
+    found = {f: evidence.difference("utilization", cell(ABE, f), cell(FLAT, f)) for f in FORM_NAMES}
+    return judge(
+        all_of(*map(below, found.values())),
+        f"Share of the link used, ABE − flat: {each(found, 3, sign=True)}.",
     )
 
 
@@ -139,7 +155,7 @@ def _tables(services: tuple[str, ...]) -> tuple[Table, ...]:
         Table(
             "Green packets' wait at the bottleneck, ms, by green source",
             {"wait_p50": "p50", "wait_p95": "p95", "wait_p99": "p99", "wait_max": "max"},
-            SCHEMES,
+            ROUTERS,
             (FORMS,),
             where={"service": GREEN},
             digits=1,
@@ -147,15 +163,16 @@ def _tables(services: tuple[str, ...]) -> tuple[Table, ...]:
         Table(
             "Green packets' jitter, ms: p99 − p50, and RFC 3550's from end to end",
             {"jitter": "p99−p50", "jitter_rfc3550": "RFC 3550"},
-            SCHEMES,
+            ROUTERS,
             (FORMS,),
             where={"service": GREEN},
             digits=1,
         ),
+        Table("Share of the link used", {"utilization": ""}, ROUTERS, (FORMS,)),
         Table(
             "Rate of a flow, Mbit/s, and losses, by service, with RAP",
             {"throughput": "rate", "loss": "lost"},
-            SCHEMES,
+            ROUTERS,
             (which,),
             where={"form": RAP},
         ),
@@ -169,7 +186,7 @@ def _plot() -> Plot:
         kind="lines",
         metric="cdf",
         x=Axis("wait_ms", "Wait at the bottleneck, ms"),
-        series=SCHEMES,
+        series=ROUTERS,
         y_label="share of green packets",
         facet=FORMS,
         where={"service": GREEN},
@@ -181,19 +198,21 @@ FIG3 = Study(
     id="hurley-fig3",
     title="How long green packets wait, ten blue and ten green flows",
     source=f"{TITLE}, Figure 3",
-    summary="10 blue and 10 green flows, under ABE, duplicate scheduling (DSD) and flat best effort",
-    cells=[cell(scheme, form) for form in FORM_NAMES for scheme in SCHEME_NAMES],
-    scenario=build(FLOWS, 3),
+    summary="10 blue and 10 green flows, under ABE and flat best effort",
+    cells=[cell(scheme, form) for form in FORM_NAMES for scheme in (ABE, FLAT)],
+    scenario=build(FLOWS),
     samples=samples,
     published=FIG3_STATEMENT.values,
     claims=claims(
         FIG3_STATEMENT.claims,
         {
-            "far-shorter": lambda e: tighter(e, "wait_p99", "99 % of green packets wait less than"),
-            "far-less-jitter": lambda e: tighter(e, "jitter", "Green's jitter p99 − p50"),
+            "better-delays": shorter,
+            "less-jitter": lambda e: less(
+                e, "jitter", (ABE, GREEN), (ABE, BLUE), "Jitter p99 − p50, green − blue"
+            ),
             "bounded": bounded,
             "both-gain": both_gain,
-            "green-pays": green_pays,
+            "neither-better": neither_better,
         },
     ),
     tables=_tables((BLUE, GREEN)),
@@ -209,12 +228,20 @@ FIG5 = Study(
     id="hurley-fig5",
     title="All green: the wait is still shorter",
     source=f"{TITLE}, Figure 5",
-    summary="10 green flows and no blue one, under ABE and flat best effort",
-    cells=[cell(scheme, form) for form in FORM_NAMES for scheme in (ABE, FLAT)],
-    scenario=build(0, 5),
+    summary="10 green flows and no blue one, under ABE with and without N_g, and flat best effort",
+    cells=[cell(scheme, form) for form in FORM_NAMES for scheme in (ABE, UNLIMITED, FLAT)],
+    scenario=build(0),
     samples=samples,
     published=FIG5_STATEMENT.values,
-    claims=claims(FIG5_STATEMENT.claims, {"still-shorter": shorter, "bounded": bounded}),
+    claims=claims(
+        FIG5_STATEMENT.claims,
+        {
+            "still-better": shorter,
+            "due-to-control": limit_makes_it,
+            "few-in-queue": bounded,
+            "leaves-capacity": green_leaves_capacity,
+        },
+    ),
     tables=_tables((GREEN,)),
     plots=(_plot(),),
     notes=FIG5_STATEMENT.notes,
