@@ -6,17 +6,17 @@ What decides a comparison, besides the senders:
   each time it halves, so with a slow average this alone gives it 3 to 20 % more: 7.24 in place of 6.33 Mbit/s
   for one flow with 10/50/0.1, weight 0.002. With that rule built into perhop for one measurement, RAP agreed
   within 0.2 % on six of seven settings. dsRED has no such rule.
-- dsRED's spreading pb / (1 - count pb) turns negative instead of reaching 1. Beside RAP that costs TCP up to a
-  tenth; with that fault built in, TCP agreed within 4 %.
+- dsRED's spreading pb / (1 - count pb) turns negative instead of reaching 1. Beside RAP that costs TCP up to
+  a tenth; with that fault built in, TCP agreed within 4 %.
 - One RAP flow on drop-tail is a clockwork. Where the packet that was due before the reaction still finds the
   queue full, its loss is an event of its own, and the rate is halved twice, in ns-2 as in perhop. Both do it
-  at some round trips and queue limits and not at others (over 24 of them the means agree within 0.4 %), so one
-  flow is compared with jitter in both (`overhead_`).
+  at some round trips and queue limits and not at others (over 24 of them the means agree within 0.4 %), so
+  one flow is compared with jitter in both (`overhead_`).
 - ns-2's estimator forgets half with each sample (`delta_ 0.5`, perhop's `gain`). With 1/8 five flows get 3 %
   less, in both.
 - The first sample replaces the believed round trip of 2 s in the first agent of a run only (a static
   variable); the others come down by half with each sample. The measured time leaves the start out.
-- The second packet leaves 2 s after the first in both (`ipg_` 2 s, and `dpthresh_` keeps the first step back).
+- The second packet leaves 2 s after the first in both (`ipg_` 2 s; `dpthresh_` keeps the first step back).
 - On ABE's bottleneck, where ten NewReno flows beside ten of RAP live by timeouts, RAP agrees within 3 %.
   NewReno does not: it gets 14 % more than in ns-2 at 244 ms, 6 to 13 % less at 44 ms, and on drop-tail the
   same (1 %). Alone on ns-2's `Queue/RED` it agrees within 2 %. Why is not known; see `RAP_ONLY`.

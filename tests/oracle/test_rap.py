@@ -1,7 +1,8 @@
 """perhop's RAP against ns-2's own agent, alone and beside NewReno, over drop-tail and RED.
 
 Each mean over the seeds must differ by no more than 5 %, or the two 95 % intervals must overlap: RAP's
-always, NewReno's where it shares the link, but for `rap.RAP_ONLY`. `rap.py` lists what ns-2's queues and agents do differently.
+always, NewReno's where it shares the link, but for `rap.RAP_ONLY`. `rap.py` lists what ns-2's queues and
+agents do differently.
 """
 
 from __future__ import annotations

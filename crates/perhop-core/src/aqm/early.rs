@@ -129,6 +129,7 @@ pub enum Severity {
 
 /// What all tests of one queue share.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct RedKnobs {
     /// Spread drops evenly (method 2 of Floyd & Jacobson's section 7, uniform gaps between drops); otherwise each packet is
     /// dropped with `p_b`, whatever became of those before it (method 1, geometric gaps).

@@ -200,8 +200,12 @@ def typical_controls_less(evidence: Evidence) -> Judgement:
     difference = evidence.difference("alpha_m", cell(TYPICAL), cell(PAPERS_RED))
     ratios = {c: evidence.estimate("ratio", cell(c)) for c in found}
     text = ", ".join(f"{c} {e.text(2)} (blue/green {ratios[c].text(2)})" for c, e in found.items())
-    gap = abs(found[PAPERS_RED].mean - target)
-    check = below(difference, -2 * gap) if found[TYPICAL].mean < target else above(difference, 2 * gap)
+    # Farther on the same side, or farther on the other: then it passes the target by more than twice the miss.
+    miss = found[PAPERS_RED].mean - target
+    if found[TYPICAL].mean < target:
+        check = below(difference, -2 * max(miss, 0.0))
+    else:
+        check = above(difference, 2 * max(-miss, 0.0))
     return judge(check, f"alpha_m (alpha_t {target:g}): {text}.")
 
 
