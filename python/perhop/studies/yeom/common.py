@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import Judgement, by_interval
+from perhop.judging import Check, Judgement, above, all_of, below, judge
 from perhop.measures import targets
+from perhop.statistics import Estimate, estimate
 from perhop.studies.paper import Paper
 from perhop.study import Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from perhop.runs import Run
-    from perhop.statistics import Estimate
+    from perhop.study import Evidence, Factors
 
 PAPER = 'Yeom and Reddy, "Realizing throughput guarantees in a differentiated services network"'
 stated = Paper(__package__).item
 """What the paper says about one item ("table1", …)."""
 MBPS = "Mbit/s"
-RUNS = 20
+RUNS = 40
+DURATION_S = 30.0
 
 RIO = "rio"
 INVERSE = "inverse-rate"
@@ -59,32 +61,43 @@ class Setting:
     """What is the same in every experiment; yeom-sensitivity changes one of these at a time.
 
     Attributes:
-        packet: Packet size of every flow, in bytes.
+        packet: Packet size of a TCP flow, in bytes.
+        udp_packet: Packet size of a UDP flow, in bytes.
         receiver_window: TCP's receiver window, in packets.
         tick: Granularity of TCP's clock.
         min_rto: TCP's shortest timeout.
+        initial_rto: TCP's timeout before the first round trip is known.
         window: The markers' window.
         rule: When a flow above its profile sends OUT packets.
+        sender_window, sender_rule: The same of the marker in a two-windows sender.
         split: How the three-precedence marker splits OUT packets.
+        out_in_average: Which packets the average counts that OUT-IN packets are tested on.
         weight: RED's averaging weight.
         wait: RED's wait rule.
         averages: Which arrivals update which average.
         reading: How equation 9 meets RED.
         bottleneck_ms: Propagation delay of the bottleneck.
+        start: When flows start.
     """
 
     packet: int = 1000
-    receiver_window: int = 20
-    tick: str = "10ms"
+    udp_packet: int = 1000
+    receiver_window: int = 23
+    tick: str = "100ms"
     min_rto: str = "200ms"
+    initial_rto: str = "6s"
     window: str = "1s"
     rule: str = "probabilistic"
+    sender_window: str = "600ms"
+    sender_rule: str = "four-thirds"
     split: str = "threshold"
+    out_in_average: str = "all"
     weight: float = 0.002
     wait: bool = True
     averages: str = "every-arrival"
     reading: str = "max-p"
     bottleneck_ms: float = BOTTLENECK_MS
+    start: str = "0s..100ms"
 
     def ceiling_mbps(self, rtt_ms: float) -> float:
         """The most that a receiver window for each round trip allows."""
@@ -101,14 +114,18 @@ class Setting:
             "mean-packet": f"{self.packet}B",
         }
         if scheme == THREE_DROP:
-            return {"aqm": "rio-three", **common, "out-in": "30/50/0.5", "out-out": "20/40/0.5"}
+            three = {"out-in": "30/50/0.5", "out-out": "20/40/0.5", "out-in-average": self.out_in_average}
+            return {"aqm": "rio-three", **common, **three}
         if scheme == INVERSE:
             return {"aqm": "inverse-rate", **common, "total": "20/40/0.5", "reading": self.reading}
         return {"aqm": "rio", **common, "total": "20/40/0.5"}
 
-    def profile(self, scheme: str, rate_mbps: float) -> dict[str, Any]:
-        """The meter of a reservation."""
-        meter = {"rate": f"{rate_mbps:g}Mbps", "window": self.window, "rule": self.rule}
+    def profile(self, scheme: str, rate_mbps: float, *, in_sender: bool = True) -> dict[str, Any]:
+        """The meter of a reservation; `in_sender` says whether a TCP sender of two-windows has it."""
+        rate = f"{rate_mbps:g}Mbps"
+        if scheme == TWO_WINDOWS and in_sender:
+            return {"marker": "tsw", "rate": rate, "window": self.sender_window, "rule": self.sender_rule}
+        meter = {"rate": rate, "window": self.window, "rule": self.rule}
         if scheme == THREE_DROP:
             return {"marker": "three-precedence", **meter, "long-window": "10s", "split": self.split}
         return {"marker": "tsw", **meter}
@@ -130,6 +147,7 @@ class Setting:
             "window": f"{self.receiver_window}p",
             "tick": self.tick,
             "min-rto": self.min_rto,
+            "initial-rto": self.initial_rto,
         }
         entry = self._entry(scheme, name, profile, transport, count=count, rtt_ms=rtt_ms)
         if scheme == NO_OUT and "profile" in entry:
@@ -137,9 +155,9 @@ class Setting:
         return entry
 
     def udp(self, scheme: str, name: str, profile_mbps: float, sending_mbps: float) -> dict[str, Any]:
-        """One source that sends at a constant rate, whatever is lost."""
-        transport = {"udp": "cbr", "rate": f"{sending_mbps:g}Mbps", "packet": f"{self.packet}B"}
-        return self._entry(scheme, name, profile_mbps, transport)
+        """One source that sends at a constant rate, whatever is lost; it has no TCP sender to mark in."""
+        transport = {"udp": "cbr", "rate": f"{sending_mbps:g}Mbps", "packet": f"{self.udp_packet}B"}
+        return self._entry(RIO if scheme == TWO_WINDOWS else scheme, name, profile_mbps, transport)
 
     def scenario(
         self,
@@ -152,7 +170,7 @@ class Setting:
         """The dumbbell with these flows, for 30 s."""
         return {
             "title": title,
-            "duration": "30s",
+            "duration": f"{DURATION_S:g}s",
             "links": {
                 "bottleneck": {
                     "from": "edge",
@@ -184,7 +202,7 @@ class Setting:
             "to": "core",
             "access": {"rate": "100Mbps", "delay": f"{access_ms:g}ms"},
             "transport": dict(transport),
-            "start": "0s..1s",
+            "start": self.start,
         }
         if profile:
             entry["profile"] = profile if isinstance(profile, str) else self.profile(scheme, profile)
@@ -197,8 +215,9 @@ SETTING = Setting()
 """One set of parameters for the whole paper; yeom-setting says why this one."""
 
 LIMIT = 0.12
-"""Mbit/s: the distance to Table 1's rates that was asked for, of four schemes."""
-ASKED = (RIO, INVERSE, NO_OUT, THREE_DROP)
+"""Mbit/s: how near to Table 1's rates each of the five schemes shall come."""
+FAIRLY_CLOSE = 0.25
+"""Mbit/s: an error that the paper calls fairly close to the targets; its largest are 0.19 and 0.22."""
 
 
 def mean_mbps(run: Run, name: str) -> float:
@@ -232,14 +251,31 @@ def by_scheme(found: Mapping[str, Estimate], digits: int = 3, *, sign: bool = Fa
     return ", ".join(f"{SCHEME_NAMES[s]} {e.text(digits, sign=sign)}" for s, e in found.items())
 
 
-def all_above(found: Mapping[Any, Estimate], evidence: str) -> Judgement:
-    """Whether every difference lies above 0 with its whole interval."""
-    return by_interval(found.values(), evidence, holds=all(e.low > 0 for e in found.values()))
+def each_above(found: Mapping[Any, Estimate], evidence: str) -> Judgement:
+    """Whether every difference lies above 0."""
+    return judge(all_of(*(above(e) for e in found.values())), evidence)
 
 
-def all_below(found: Mapping[Any, Estimate], evidence: str) -> Judgement:
-    """Whether every difference lies below 0 with its whole interval."""
-    return by_interval(found.values(), evidence, holds=all(e.high < 0 for e in found.values()))
+def each_below(found: Mapping[Any, Estimate], evidence: str) -> Judgement:
+    """Whether every difference lies below 0."""
+    return judge(all_of(*(below(e) for e in found.values())), evidence)
+
+
+def combined(evidence: Evidence, how: Callable[..., float], *named: tuple[str, Factors]) -> Estimate:
+    """The estimate of what `how` makes of several numbers of the same run, each named by metric and factors.
+
+    Runs that lack one of them are left out.
+    """
+    values = [evidence.by_seed(metric, factors) for metric, factors in named]
+    seeds = sorted(set.intersection(*(set(found) for found in values)))
+    return estimate([how(*(found[seed] for found in values)) for seed in seeds])
+
+
+def failing(checks: Mapping[str, Check]) -> str:
+    """The names of the statements that fail, then of those that the runs leave open."""
+    wrong = [name for name, check in checks.items() if check.holds is False]
+    unsettled = [name for name, check in checks.items() if check.holds is None]
+    return f"against: {', '.join(wrong) or 'none'}; open: {', '.join(unsettled) or 'none'}"
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -6,7 +6,9 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Judgement, by_interval
+import numpy as np
+
+from perhop.judging import Judgement, above, all_of, any_of, at_least, below, judge, near, opposite
 from perhop.measures import (
     differentiation,
     differentiation_by_rtt,
@@ -17,7 +19,6 @@ from perhop.measures import (
     rmse,
     utilization,
 )
-from perhop.statistics import overlap
 from perhop.studies.paper import claims
 from perhop.studies.yeom.common import (
     COMPARED,
@@ -32,10 +33,13 @@ from perhop.studies.yeom.common import (
     THREE_DROP,
     TWO_WINDOWS,
     Setting,
-    all_above,
     by_scheme,
     cell,
     class_targets,
+    combined,
+    each_above,
+    each_below,
+    failing,
     mean_mbps,
     stated,
 )
@@ -54,6 +58,10 @@ RTTS = (20, 40, 60, 80, 100)
 CAPACITY = {75: 10.0, 25: 30.0}
 """Rate of the bottleneck in Mbit/s by subscription in percent."""
 TARGETS = {percent: class_targets(PROFILES, len(RTTS), c) for percent, c in CAPACITY.items()}
+ALIKE = 0.05
+"""Rates that differ by less than this share count as the same."""
+REACHED = 0.99
+"""The share of a reservation that counts as all of it."""
 BOTTLENECK_MS = 8.0
 """So that a round trip of 20 ms is possible."""
 
@@ -70,11 +78,13 @@ def entry(scheme: str, percent: int, profile: float, rtt: int) -> dict[str, Any]
 
 def network(setting: Setting, scheme: str, percent: int) -> dict[str, Any]:
     """Fifteen flows."""
-    near = replace(setting, bottleneck_ms=BOTTLENECK_MS)
+    short = replace(setting, bottleneck_ms=BOTTLENECK_MS)
     entries = [
-        near.tcp(scheme, flow_name(profile, rtt), profile, rtt_ms=rtt) for profile in PROFILES for rtt in RTTS
+        short.tcp(scheme, flow_name(profile, rtt), profile, rtt_ms=rtt)
+        for profile in PROFILES
+        for rtt in RTTS
     ]
-    return near.scenario("Yeom and Reddy, Table 2", scheme, CAPACITY[percent], entries)
+    return short.scenario("Yeom and Reddy, Table 2", scheme, CAPACITY[percent], entries)
 
 
 def build(factors: Factors) -> Mapping[str, Any]:
@@ -97,6 +107,11 @@ def table2_samples(factors: Factors, run: Run) -> Iterator[Sample]:
     for profile, values in rates(run).items():
         for rtt, value in zip(RTTS, values, strict=True):
             yield Sample({**factors, "profile_mbps": profile, "rtt_ms": rtt}, "throughput", MBPS, value)
+    if factors["scheme"] == THREE_DROP:
+        names = [flow_name(profile, rtt) for profile in PROFILES[1:] for rtt in RTTS]
+        _, out_in, out_out = np.sum([run.of_group(name, "marked")[0] for name in names], axis=0)
+        if out_in + out_out > 0:
+            yield Sample(factors, "out_out_share", "fraction", float(out_out / (out_in + out_out)))
 
 
 def table3_samples(factors: Factors, run: Run) -> Iterator[Sample]:
@@ -139,97 +154,105 @@ def shorter_wins(evidence: Evidence) -> Judgement:
         key: evidence.difference("throughput", entry(*key, RTTS[0]), entry(*key, RTTS[-1]))
         for key in itertools.product(COMPARED, CAPACITY, PROFILES)
     }
-    against = [_name(*key) for key, e in found.items() if e.low <= 0]
+    checks = {_name(*key): above(e) for key, e in found.items()}
     least = min(found, key=lambda key: found[key].low)
-    return by_interval(
-        found.values(),
-        f"{len(found) - len(against)} of {len(found)}; the least sure is {_name(*least)} with "
-        f"{found[least].text(sign=True)} Mbit/s. Without: {', '.join(against) or 'none'}.",
-        holds=not against,
+    return judge(
+        all_of(*checks.values()),
+        f"{len(found)} pairs ({failing(checks)}); the least sure is {_name(*least)} with "
+        f"{found[least].text(sign=True)} Mbit/s.",
     )
 
 
 def rtt_order(evidence: Evidence) -> Judgement:
     """Every step to the next longer round trip."""
     found = {
-        (*key, after): evidence.difference("throughput", entry(*key, after), entry(*key, before))
+        f"{_name(*key)} to {after} ms": below(
+            evidence.difference("throughput", entry(*key, after), entry(*key, before))
+        )
         for key in itertools.product(COMPARED, CAPACITY, PROFILES)
         for before, after in itertools.pairwise(RTTS)
     }
-    against = [
-        f"{_name(scheme, percent, profile)} to {rtt} ms {e.text(sign=True)}"
-        for (scheme, percent, profile, rtt), e in found.items()
-        if e.low > 0
-    ]
-    return by_interval(
-        found.values(),
-        f"{len(against)} of {len(found)} steps are upwards: {', '.join(against) or 'none'}.",
-        holds=not against,
-    )
+    return judge(all_of(*found.values()), f"{len(found)} steps down ({failing(found)}).")
 
 
 def three_drop_is_rio(evidence: Evidence) -> Judgement:
-    """Fifteen pairs of intervals."""
-    keys = list(itertools.product(PROFILES, RTTS))
-    differences = {
-        key: evidence.difference("throughput", entry(THREE_DROP, 25, *key), entry(RIO, 25, *key))
-        for key in keys
-    }
-    apart = [
-        f"{profile:g} Mbit/s at {rtt} ms"
-        for profile, rtt in keys
-        if not overlap(
-            evidence.estimate("throughput", entry(THREE_DROP, 25, profile, rtt)),
-            evidence.estimate("throughput", entry(RIO, 25, profile, rtt)),
-        )
-    ]
-    largest = max(differences, key=lambda key: abs(differences[key].mean))
-    return by_interval(
-        differences.values(),
-        f"Apart: {', '.join(apart) or 'none'}. The largest difference, three-drop − RIO, is "
-        f"{differences[largest].text(sign=True)} Mbit/s ({largest[0]:g} Mbit/s at {largest[1]} ms).",
-        holds=not apart,
-    )
-
-
-def differentiates_best(evidence: Evidence) -> Judgement:
-    """Smallest over largest mean, by scheme."""
+    """Fifteen differences."""
     found = {
-        (percent, higher, s): differentiation(
-            means(evidence, s, percent, higher), means(evidence, s, percent, lower)
-        )
-        or 0.0
-        for percent in CAPACITY
-        for lower, higher in itertools.pairwise(PROFILES)
-        for s in COMPARED
+        key: evidence.difference("throughput", entry(THREE_DROP, 25, *key), entry(RIO, 25, *key))
+        for key in itertools.product(PROFILES, RTTS)
     }
-    holds = all(
-        found[p, r, INVERSE] > max(found[p, r, s] for s in COMPARED if s != INVERSE)
-        for p in CAPACITY
-        for r in PROFILES[1:]
+    checks = {
+        f"{profile:g} Mbit/s at {rtt} ms": near(
+            e, 0.0, ALIKE * evidence.mean("throughput", entry(RIO, 25, profile, rtt))
+        )
+        for (profile, rtt), e in found.items()
+    }
+    largest = max(found, key=lambda key: abs(found[key].mean))
+    return judge(
+        all_of(*checks.values()),
+        f"The largest difference, three-drop − RIO, is {found[largest].text(sign=True)} Mbit/s "
+        f"({largest[0]:g} Mbit/s at {largest[1]} ms; {failing(checks)}).",
     )
-    text = "; ".join(
-        f"{p} %, {r:g} Mbit/s class over the next: "
-        + ", ".join(f"{SCHEME_NAMES[s]} {found[p, r, s]:.2f}" for s in COMPARED)
-        for p in CAPACITY
-        for r in PROFILES[1:]
+
+
+def mostly_out_out(evidence: Evidence) -> Judgement:
+    """Three-drop's reserved flows at 25 %."""
+    found = evidence.estimate("out_out_share", cell(THREE_DROP, 25))
+    return judge(
+        above(found, 0.5), f"25 %, share of OUT-OUT among the OUT packets of reserved flows: {found.text()}."
     )
-    return Judgement(holds, f"{text}.")
+
+
+def leads(
+    metric: str, best: Sequence[str], others: Sequence[str], levels: Sequence[int], words: str
+) -> Callable[[Evidence], Judgement]:
+    """A claim that schemes have a larger ratio than others, class by class and run by run."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            (p, profile, s, o): combined(
+                evidence,
+                lambda a, b: a - b,
+                (metric, {**cell(s, p), "profile_mbps": profile}),
+                (metric, {**cell(o, p), "profile_mbps": profile}),
+            )
+            for p in levels
+            for profile in PROFILES[1:]
+            for s in best
+            for o in others
+            if s != o
+        }
+        checks = {
+            f"{p} %, {profile:g} Mbit/s, {SCHEME_NAMES[s]} over {SCHEME_NAMES[o]}": above(e)
+            for (p, profile, s, o), e in found.items()
+        }
+        text = "; ".join(
+            f"{p} %, {profile:g} Mbit/s class over the next: "
+            + ", ".join(
+                f"{SCHEME_NAMES[s]} {evidence.mean(metric, {**cell(s, p), 'profile_mbps': profile}):.2f}"
+                for s in COMPARED
+            )
+            for p in levels
+            for profile in PROFILES[1:]
+        )
+        return judge(all_of(*checks.values()), f"{words}: {text} ({failing(checks)}).")
+
+    return judged
 
 
 def succeed(evidence: Evidence) -> Judgement:
-    """The mean of every reserved flow under three-drop and inverse-rate."""
-    short = [
-        f"{_name(s, percent, profile)} at {rtt} ms {mean:.3f}"
-        for s in (THREE_DROP, INVERSE)
-        for percent in CAPACITY
-        for profile in PROFILES[1:]
-        for rtt, mean in zip(RTTS, means(evidence, s, percent, profile), strict=True)
-        if mean < profile
-    ]
-    return Judgement(
-        not short,
-        f"Below, Mbit/s: {', '.join(short) or 'none'}. {_each(evidence, 'reservation_success', 75)}",
+    """Every reserved flow under three-drop and inverse-rate."""
+    checks, short = {}, []
+    for s, percent, profile, rtt in itertools.product((THREE_DROP, INVERSE), CAPACITY, PROFILES[1:], RTTS):
+        found = evidence.estimate("throughput", entry(s, percent, profile, rtt))
+        name = f"{_name(s, percent, profile)} at {rtt} ms"
+        checks[name] = at_least(found, REACHED * profile)
+        if not checks[name].holds:
+            short.append(f"{name} {found.text()}")
+    return judge(
+        all_of(*checks.values()),
+        f"Not at its rate, Mbit/s: {', '.join(short) or 'none'}. "
+        f"{_each(evidence, 'reservation_success', 75)}",
     )
 
 
@@ -240,46 +263,80 @@ def more_succeed(evidence: Evidence) -> Judgement:
         for s in COMPARED
         if s != RIO
     }
-    return by_interval(
-        found.values(),
+    return judge(
+        all_of(*(above(found[s]) for s in (INVERSE, THREE_DROP))),
         f"Share that reaches its rate, scheme − RIO: {by_scheme(found, sign=True)}.",
-        holds=all(found[s].low > 0 for s in (INVERSE, THREE_DROP)),
     )
 
 
 def larger_at_25(evidence: Evidence) -> Judgement:
     """25 % − 75 % in the error."""
     found = {s: evidence.difference("rmse", cell(s, 25), cell(s, 75)) for s in COMPARED}
-    return all_above(found, f"Error, 25 % − 75 %, Mbit/s: {by_scheme(found, sign=True)}.")
+    return each_above(found, f"Error, 25 % − 75 %, Mbit/s: {by_scheme(found, sign=True)}.")
 
 
 def least(metric: str, best: str, *levels: int) -> Callable[[Evidence], Judgement]:
-    """A claim that a scheme has the smallest mean of a measure."""
+    """A claim that a scheme has the smallest value of a measure."""
 
-    def judge(evidence: Evidence) -> Judgement:
-        holds = all(
-            evidence.mean(metric, cell(best, p)) < evidence.mean(metric, cell(s, p))
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            (s, p): evidence.difference(metric, cell(best, p), cell(s, p))
             for p in levels
             for s in COMPARED
             if s != best
+        }
+        return each_below(found, " ".join(_each(evidence, metric, p) for p in levels))
+
+    return judged
+
+
+def unfairness(scheme: str, percent: int) -> list[tuple[str, Factors]]:
+    """The largest over the smallest rate of each class, by name."""
+    return [("fairness", {**cell(scheme, percent), "profile_mbps": profile}) for profile in PROFILES]
+
+
+def fairer(best: str, percent: int) -> Callable[[Evidence], Judgement]:
+    """A claim that a scheme is fairer, in the mean over the classes, than RIO and inverse-rate."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            other: combined(
+                evidence,
+                lambda *ratios: (sum(ratios[:3]) - sum(ratios[3:])) / 3,
+                *unfairness(best, percent),
+                *unfairness(other, percent),
+            )
+            for other in (RIO, INVERSE)
+        }
+        text = "; ".join(
+            f"{SCHEME_NAMES[s]} " + "/".join(f"{evidence.mean(*of):.2f}" for of in unfairness(s, percent))
+            for s in COMPARED
         )
-        return Judgement(holds, " ".join(_each(evidence, metric, p) for p in levels))
+        return each_below(
+            found,
+            f"{percent} %, largest over smallest rate, BE/0.5/1 Mbit/s: {text}; average, "
+            f"{SCHEME_NAMES[best]} − scheme: {by_scheme(found, sign=True)}.",
+        )
 
-    return judge
+    return judged
 
 
-def fairer(evidence: Evidence) -> Judgement:
-    """Largest over smallest mean at 75 %, averaged over the classes."""
-    found = {
-        s: [fairness(means(evidence, s, 75, profile)) or float("inf") for profile in PROFILES]
-        for s in COMPARED
-    }
-    average = {s: sum(values) / len(values) for s, values in found.items()}
-    text = "; ".join(
-        f"{SCHEME_NAMES[s]} " + "/".join(f"{v:.2f}" for v in values) for s, values in found.items()
-    )
-    return Judgement(
-        all(average[THREE_DROP] < average[s] for s in (RIO, INVERSE)), f"75 %, BE/0.5/1 Mbit/s: {text}."
+def no_advantage(evidence: Evidence) -> Judgement:
+    """Whether a scheme is better than all others in error and in use of the link, at both levels."""
+    checks = {}
+    for s in COMPARED:
+        others = [o for o in COMPARED if o != s]
+        better = [
+            below(evidence.difference("rmse", cell(s, p), cell(o, p))) for p in CAPACITY for o in others
+        ] + [
+            above(evidence.difference("utilization", cell(s, p), cell(o, p)))
+            for p in CAPACITY
+            for o in others
+        ]
+        checks[SCHEME_NAMES[s]] = all_of(*better)
+    return judge(
+        opposite(any_of(*checks.values())),
+        " ".join(_each(evidence, metric, p) for p in CAPACITY for metric in ("rmse", "utilization")),
     )
 
 
@@ -331,8 +388,9 @@ TABLE2 = Study(
         TABLE2_STATEMENT.claims,
         {
             "shorter-rtt-wins": shorter_wins,
-            "rtt-order": rtt_order,
             "three-drop-is-rio-at-25": three_drop_is_rio,
+            "three-drop-mostly-out-out": mostly_out_out,
+            "rtt-order": rtt_order,
         },
     ),
     tables=tuple(
@@ -367,13 +425,20 @@ TABLE3 = Study(
     claims=claims(
         TABLE3_STATEMENT.claims,
         {
-            "inverse-differentiates-best": differentiates_best,
-            "three-drop-and-inverse-succeed": succeed,
+            "no-clear-advantage": no_advantage,
             "more-succeed-than-rio": more_succeed,
+            "better-differentiation-than-rio": leads(
+                "differentiation", (INVERSE, THREE_DROP), (RIO,), (75,), "Differentiation"
+            ),
             "error-larger-at-25": larger_at_25,
             "three-drop-least-error-at-75": least("rmse", THREE_DROP, 75),
             "two-windows-least-error-at-25": least("rmse", TWO_WINDOWS, 25),
-            "three-drop-fairer": fairer,
+            "three-drop-fairer-at-75": fairer(THREE_DROP, 75),
+            "two-windows-fairer-at-25": fairer(TWO_WINDOWS, 25),
+            "three-drop-and-inverse-succeed": succeed,
+            "inverse-differentiates-best": leads(
+                "differentiation", (INVERSE,), COMPARED, tuple(CAPACITY), "Differentiation"
+            ),
             "two-windows-loses-utilization": least("utilization", TWO_WINDOWS, 75, 25),
         },
     ),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Judgement, by_interval
+from perhop.judging import Judgement, above, all_of, any_of, at_least, below, judge, within
 from perhop.measures import targets, utilization
 from perhop.studies.paper import claims
 from perhop.studies.yeom.common import (
@@ -22,9 +21,11 @@ from perhop.studies.yeom.common import (
     THREE_DROP,
     TWO_WINDOWS,
     Setting,
-    all_above,
-    all_below,
     by_scheme,
+    combined,
+    each_above,
+    each_below,
+    failing,
     mean_mbps,
     stated,
     sum_mbps,
@@ -33,7 +34,7 @@ from perhop.studies.yeom.common import (
 from perhop.study import Axis, Evidence, Plot, Reference, Sample, Study, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from perhop.runs import Run
     from perhop.study import Factors
@@ -42,12 +43,20 @@ RESERVED, BEST_EFFORT, UDP = "reserved", "best-effort", "udp"
 FLOWS = 10
 """TCP flows of a class."""
 PROFILE = 1.0
-SENDING = tuple(range(0, 21, 2))
+FIG9_RUNS = 10
+SENDING = (0, 4, 8, 12, 16, 20)
 """Sending rates of Figure 9's source, Mbit/s."""
+CONTAINED = 10.0
+"""Mbit/s: what the source gets in the end, by the paper."""
+PROTECTED = 0.95
+"""The share of a reservation that counts as protected."""
 FIG9_CAPACITY, FIG10_CAPACITY = 20.0, 12.0
 FIG10_SENDING = 6.0
-FIG10_TARGET = targets([PROFILE] * (FLOWS + 1), FIG10_CAPACITY)[0]
-PROPORTIONAL = "three-drop-proportional"
+FIG10_TARGETS = {
+    profile: targets([PROFILE] * FLOWS + [profile], FIG10_CAPACITY) for profile in (PROFILE, 0.0)
+}
+"""By the reservation of Figure 10's source: the targets of the TCP flows, then its own."""
+FIG10_TARGET = FIG10_TARGETS[PROFILE][0]
 
 FIG9_STATEMENT = stated("fig9")
 FIG10_STATEMENT = stated("fig10")
@@ -83,71 +92,64 @@ def at(scheme: str, sending: int, name: str) -> dict[str, Any]:
 
 
 def udp_rises(evidence: Evidence) -> Judgement:
-    """Every step of the sending rate."""
-    steps = {
-        (s, after): evidence.difference("throughput", at(s, after, UDP), at(s, before, UDP))
-        for s in COMPARED
-        for before, after in itertools.pairwise(SENDING[1:])
-    }
-    against = [
-        f"{SCHEME_NAMES[s]} to {after}"
-        for (s, after), step in steps.items()
-        if step.low <= 0 and evidence.mean("throughput", at(s, after, UDP)) < 10
-    ]
+    """Every step of the sending rate, as long as the source gets less than 10 Mbit/s."""
+    checks = {}
+    for s in COMPARED:
+        for before, after in itertools.pairwise(SENDING[1:]):
+            step = evidence.difference("throughput", at(s, after, UDP), at(s, before, UDP))
+            there = evidence.estimate("throughput", at(s, before, UDP))
+            checks[f"{SCHEME_NAMES[s]} to {after}"] = any_of(above(step), at_least(there, CONTAINED))
     text = "; ".join(
         f"{SCHEME_NAMES[s]} "
         + ", ".join(f"{evidence.mean('throughput', at(s, r, UDP)):.1f}" for r in SENDING[1:])
         for s in COMPARED
     )
-    return by_interval(steps.values(), f"Sending 2, 4, … 20 it gets, Mbit/s: {text}.", holds=not against)
-
-
-def gets_what_it_sends(evidence: Evidence) -> Judgement:
-    """Up to 8 Mbit/s in all schemes."""
-    found = {
-        (s, sending): evidence.mean("throughput", at(s, sending, UDP)) / sending
-        for s in COMPARED
-        for sending in SENDING
-        if sending
-    }
-    text = "; ".join(
-        f"{SCHEME_NAMES[s]} " + ", ".join(f"{found[s, sending]:.2f}" for sending in (4, 8, 10, 12))
-        for s in COMPARED
-    )
-    holds = all(share >= 0.9 for (_, sending), share in found.items() if sending <= 8)
-    return Judgement(holds, f"Received over sent at 4, 8, 10, 12 Mbit/s: {text}.")
+    listed = ", ".join(f"{r}" for r in SENDING[1:])
+    return judge(all_of(*checks.values()), f"Sending {listed} it gets, Mbit/s: {text} ({failing(checks)}).")
 
 
 def contained(evidence: Evidence) -> Judgement:
     """At 20 Mbit/s."""
     found = {s: evidence.estimate("throughput", at(s, SENDING[-1], UDP)) for s in COMPARED}
-    return Judgement(
-        all(8 <= e.mean <= 12 for e in found.values()), f"Sending 20 Mbit/s it gets {by_scheme(found, 2)}."
-    )
+    checks = [within(e, 0.8 * CONTAINED, 1.2 * CONTAINED) for e in found.values()]
+    return judge(all_of(*checks), f"Sending {SENDING[-1]} Mbit/s it gets {by_scheme(found, 2)}.")
 
 
-def lose(evidence: Evidence) -> Judgement:
-    """RIO and two-windows at 20 Mbit/s."""
-    found = {s: evidence.estimate("throughput", at(s, SENDING[-1], RESERVED)) for s in COMPARED}
-    return by_interval(
-        found.values(),
-        f"Reserved TCP flow, Mbit/s: {by_scheme(found)}.",
-        holds=all(found[s].high < PROFILE for s in (RIO, TWO_WINDOWS)),
-    )
+def loses(*schemes: str) -> Callable[[Evidence], Judgement]:
+    """A claim that reserved flows get less than their reservation at 20 Mbit/s, and less than undisturbed."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {s: evidence.estimate("throughput", at(s, SENDING[-1], RESERVED)) for s in schemes}
+        changes = {
+            s: evidence.difference("throughput", at(s, SENDING[-1], RESERVED), at(s, SENDING[0], RESERVED))
+            for s in schemes
+        }
+        checks = [below(e, PROFILE) for e in found.values()] + [below(e) for e in changes.values()]
+        return judge(
+            all_of(*checks),
+            f"Reserved TCP flow at {SENDING[-1]} Mbit/s, Mbit/s: {by_scheme(found)}; against no such source: "
+            f"{by_scheme(changes, sign=True)}.",
+        )
+
+    return judged
 
 
 def protect(evidence: Evidence) -> Judgement:
     """Inverse-rate and three-drop at every sending rate."""
-    lowest = {
-        s: min((evidence.mean("throughput", at(s, sending, RESERVED)), sending) for sending in SENDING)
+    found = {
+        (s, sending): evidence.estimate("throughput", at(s, sending, RESERVED))
         for s in (INVERSE, THREE_DROP)
+        for sending in SENDING
     }
     text = "; ".join(
-        f"{SCHEME_NAMES[s]} {mean:.3f} (sending {sending})" for s, (mean, sending) in lowest.items()
+        f"{SCHEME_NAMES[s]} " + min((found[s, sending] for sending in SENDING), key=lambda e: e.mean).text()
+        for s in (INVERSE, THREE_DROP)
     )
-    return Judgement(
-        all(mean >= PROFILE for mean, _ in lowest.values()),
-        f"Lowest mean of a reserved TCP flow, Mbit/s: {text}.",
+    checks = [at_least(e, PROTECTED * PROFILE) for e in found.values()]
+    others = {s: evidence.estimate("throughput", at(s, SENDING[-1], RESERVED)) for s in (RIO, TWO_WINDOWS)}
+    return judge(
+        all_of(*checks),
+        f"Lowest rate of a reserved TCP flow, Mbit/s: {text} (at {SENDING[-1]} Mbit/s {by_scheme(others)}).",
     )
 
 
@@ -158,38 +160,50 @@ def protect_better(evidence: Evidence) -> Judgement:
         for s in COMPARED
         if s != RIO
     }
-    return all_above(found, f"Reserved TCP flow, scheme − RIO, Mbit/s: {by_scheme(found, sign=True)}.")
+    return each_above(found, f"Reserved TCP flow, scheme − RIO, Mbit/s: {by_scheme(found, sign=True)}.")
 
 
 def squeezed(evidence: Evidence) -> Judgement:
-    """Best effort under inverse-rate and three-drop, step by step."""
+    """Best effort under inverse-rate and three-drop, from one sending rate to the next up to 12 Mbit/s."""
     steps = {
         (s, after): evidence.difference("throughput", at(s, after, BEST_EFFORT), at(s, before, BEST_EFFORT))
         for s in (INVERSE, THREE_DROP)
         for before, after in itertools.pairwise(SENDING)
-        if after <= 10
+        if after <= 12
     }
     text = "; ".join(
         f"{SCHEME_NAMES[s]} "
-        + ", ".join(
-            f"{evidence.mean('throughput', at(s, sending, BEST_EFFORT)):.3f}" for sending in SENDING[:6]
-        )
+        + ", ".join(f"{evidence.mean('throughput', at(s, sending, BEST_EFFORT)):.3f}" for sending in SENDING)
         for s in (INVERSE, THREE_DROP)
     )
-    return all_below(steps, f"Best-effort flow at 0, 2, … 10 Mbit/s: {text} Mbit/s.")
+    listed = ", ".join(f"{r}" for r in SENDING)
+    return each_below(steps, f"Best-effort flow at {listed} Mbit/s: {text} Mbit/s.")
 
 
 def differentiate(evidence: Evidence) -> Judgement:
-    """Reserved − best effort at 20 Mbit/s."""
+    """The lead of reserved over best-effort flows, at 20 Mbit/s, against RIO's and two-windows'."""
     last = SENDING[-1]
-    found = {
+    leads = {
         s: evidence.difference("throughput", at(s, last, RESERVED), at(s, last, BEST_EFFORT))
         for s in COMPARED
     }
-    best = max(found[s].mean for s in (RIO, TWO_WINDOWS))
-    return Judgement(
-        all(found[s].mean > best for s in (INVERSE, THREE_DROP)),
-        f"Reserved − best-effort flow, Mbit/s: {by_scheme(found, sign=True)}.",
+    found = {
+        (s, other): combined(
+            evidence,
+            lambda a, b, c, d: (a - b) - (c - d),
+            ("throughput", at(s, last, RESERVED)),
+            ("throughput", at(s, last, BEST_EFFORT)),
+            ("throughput", at(other, last, RESERVED)),
+            ("throughput", at(other, last, BEST_EFFORT)),
+        )
+        for s in (INVERSE, THREE_DROP)
+        for other in (RIO, TWO_WINDOWS)
+    }
+    text = "; ".join(
+        f"{SCHEME_NAMES[s]} over {SCHEME_NAMES[o]} {e.text(sign=True)}" for (s, o), e in found.items()
+    )
+    return each_above(
+        found, f"Reserved − best-effort flow, Mbit/s: {by_scheme(leads, sign=True)}; larger by: {text}."
     )
 
 
@@ -209,9 +223,9 @@ FIG9 = Study(
         FIG9_STATEMENT.claims,
         {
             "udp-rises": udp_rises,
-            "udp-gets-what-it-sends": gets_what_it_sends,
             "udp-contained": contained,
-            "rio-and-two-windows-lose": lose,
+            "rio-loses": loses(RIO),
+            "rio-and-two-windows-affected": loses(RIO, TWO_WINDOWS),
             "inverse-and-three-drop-protect": protect,
             "better-than-rio": protect_better,
             "best-effort-squeezed": squeezed,
@@ -242,7 +256,7 @@ FIG9 = Study(
     notes=FIG9_STATEMENT.notes,
     method=FIG9_STATEMENT.method,
     assumptions=FIG9_STATEMENT.assumptions,
-    default_runs=RUNS,
+    default_runs=FIG9_RUNS,
 )
 
 
@@ -250,18 +264,15 @@ FIG9 = Study(
 
 
 def fig10_build(cell: Factors) -> Mapping[str, Any]:
-    """One scheme, or three-drop's other split."""
-    scheme = str(cell["scheme"])
-    if scheme == PROPORTIONAL:
-        return fig10_network(replace(SETTING, split="proportional"), THREE_DROP)
-    return fig10_network(SETTING, scheme)
+    """One scheme, the source with a reservation or without."""
+    return fig10_network(SETTING, str(cell["scheme"]), float(cell["udp_profile_mbps"]))
 
 
-def fig10_network(setting: Setting, scheme: str) -> dict[str, Any]:
-    """Ten TCP flows and the UDP source, all with the same reservation."""
+def fig10_network(setting: Setting, scheme: str, profile: float = PROFILE) -> dict[str, Any]:
+    """Ten TCP flows with a reservation, and the UDP source."""
     entries = [
         setting.tcp(scheme, RESERVED, PROFILE, count=FLOWS),
-        setting.udp(scheme, UDP, PROFILE, FIG10_SENDING),
+        setting.udp(scheme, UDP, profile, FIG10_SENDING),
     ]
     return setting.scenario("Yeom and Reddy, Figure 10", scheme, FIG10_CAPACITY, entries)
 
@@ -273,48 +284,87 @@ def fig10_samples(cell: Factors, run: Run) -> Iterator[Sample]:
     yield Sample(cell, "utilization", "fraction", utilization([total_mbps(run)], FIG10_CAPACITY))
 
 
-def of(scheme: str, name: str = UDP) -> dict[str, Any]:
+def of(scheme: str, name: str = UDP, profile: float = PROFILE) -> dict[str, Any]:
     """The factors of a class in Figure 10."""
-    return {"scheme": scheme, "class": name}
+    return {"scheme": scheme, "class": name, "udp_profile_mbps": profile}
 
 
 def udp_gains(evidence: Evidence) -> Judgement:
     """UDP − TCP."""
     found = {s: evidence.difference("throughput", of(s), of(s, RESERVED)) for s in COMPARED}
-    return all_above(found, f"UDP − TCP flow, Mbit/s: {by_scheme(found, sign=True)}.")
+    return each_above(found, f"UDP − TCP flow, Mbit/s: {by_scheme(found, sign=True)}.")
+
+
+def tcp_loses(evidence: Evidence) -> Judgement:
+    """TCP flows against their target."""
+    found = {s: evidence.estimate("throughput", of(s, RESERVED)) for s in COMPARED}
+    checks = [below(e, FIG10_TARGET) for e in found.values()]
+    return judge(all_of(*checks), f"TCP flow, Mbit/s, of {FIG10_TARGET:.2f}: {by_scheme(found)}.")
 
 
 def contained_better(evidence: Evidence) -> Judgement:
     """Scheme − RIO."""
     found = {s: evidence.difference("throughput", of(s), of(RIO)) for s in COMPARED if s != RIO}
     base = evidence.estimate("throughput", of(RIO)).text()
-    return all_below(found, f"UDP, RIO {base} Mbit/s; scheme − RIO: {by_scheme(found, sign=True)}.")
+    return each_below(found, f"UDP, RIO {base} Mbit/s; scheme − RIO: {by_scheme(found, sign=True)}.")
+
+
+def much_better(evidence: Evidence) -> Judgement:
+    """Three-drop is further below the next scheme than the others are from each other."""
+    others = [s for s in COMPARED if s != THREE_DROP]
+
+    def lead(ours: float, *theirs: float) -> float:
+        return min(theirs) - ours - (max(theirs) - min(theirs))
+
+    found = combined(evidence, lead, *(("throughput", of(s)) for s in (THREE_DROP, *others)))
+    rates = {s: evidence.estimate("throughput", of(s)) for s in COMPARED}
+    return judge(
+        above(found),
+        f"UDP, Mbit/s: {by_scheme(rates)}; three-drop's lead less the others' spread: "
+        f"{found.text(sign=True)}.",
+    )
+
+
+def worse_with_reservation(evidence: Evidence) -> Judgement:
+    """What a TCP flow gets, with and without a reservation of the source."""
+    rates = {s: evidence.difference("throughput", of(s, RESERVED), of(s, RESERVED, 0.0)) for s in COMPARED}
+    wanted = {profile: FIG10_TARGETS[profile][0] for profile in (PROFILE, 0.0)}
+    found = {
+        s: combined(
+            evidence,
+            lambda with_it, without: (
+                (wanted[PROFILE] - with_it) / wanted[PROFILE] - (wanted[0.0] - without) / wanted[0.0]
+            ),
+            ("throughput", of(s, RESERVED)),
+            ("throughput", of(s, RESERVED, 0.0)),
+        )
+        for s in COMPARED
+    }
+    return each_below(
+        rates,
+        f"TCP flow, with − without, Mbit/s: {by_scheme(rates, sign=True)}; share of its target that it "
+        f"misses, with − without: {by_scheme(found, sign=True)}.",
+    )
 
 
 def order(evidence: Evidence) -> Judgement:
     """Three-drop below two-windows below RIO."""
+    steps = [
+        evidence.difference("throughput", of(lower), of(higher))
+        for lower, higher in ((THREE_DROP, TWO_WINDOWS), (TWO_WINDOWS, RIO))
+    ]
     found = {s: evidence.estimate("throughput", of(s)) for s in (THREE_DROP, TWO_WINDOWS, RIO)}
-    means = [e.mean for e in found.values()]
-    return Judgement(means == sorted(means), f"UDP, Mbit/s: {by_scheme(found)}.")
+    return judge(all_of(*(below(e) for e in steps)), f"UDP, Mbit/s: {by_scheme(found)}.")
 
-
-def much_better(evidence: Evidence) -> Judgement:
-    """Gain over the target."""
-    gains = {s: evidence.mean("throughput", of(s)) - FIG10_TARGET for s in (*COMPARED, PROPORTIONAL)}
-    text = ", ".join(f"{FIG10_NAMES[s]} {gain:.3f}" for s, gain in gains.items())
-    holds = all(gains[THREE_DROP] <= gains[s] / 2 for s in COMPARED if s != THREE_DROP)
-    return Judgement(holds, f"UDP, gain over {FIG10_TARGET:.2f} Mbit/s: {text}.")
-
-
-FIG10_NAMES = {**{s: SCHEME_NAMES[s] for s in COMPARED}, PROPORTIONAL: "three-drop, proportional"}
-FIG10_SCHEMES = Axis("scheme", "Scheme", FIG10_NAMES)
 
 FIG10 = Study(
     id="yeom-fig10",
     title="A non-responsive source with a reservation",
     source=f"{PAPER}, Figure 10",
     summary="10 TCP flows and a UDP source of 6 Mbit/s, each with 1 Mbit/s reserved, on 12 Mbit/s",
-    cells=[{"scheme": scheme} for scheme in FIG10_NAMES],
+    cells=[
+        {"scheme": scheme, "udp_profile_mbps": profile} for profile in FIG10_TARGETS for scheme in COMPARED
+    ],
     scenario=fig10_build,
     samples=fig10_samples,
     published=FIG10_STATEMENT.values,
@@ -322,17 +372,28 @@ FIG10 = Study(
         FIG10_STATEMENT.claims,
         {
             "udp-gains": udp_gains,
+            "tcp-loses": tcp_loses,
             "contained-better-than-rio": contained_better,
-            "order": order,
             "three-drop-much-better": much_better,
+            "worse-with-reservation": worse_with_reservation,
+            "order": order,
         },
     ),
     tables=(
         Table(
             f"Rate of the UDP source and of a TCP flow, Mbit/s (target of each {FIG10_TARGET:.2f})",
             {"throughput": ""},
-            FIG10_SCHEMES,
+            SCHEMES,
             (Axis("class", "Class", {UDP: "UDP", RESERVED: "TCP"}),),
+            where={"udp_profile_mbps": PROFILE},
+        ),
+        Table(
+            "The same without a reservation of the UDP source (targets "
+            f"{FIG10_TARGETS[0.0][-1]:.2f} and {FIG10_TARGETS[0.0][0]:.2f})",
+            {"throughput": ""},
+            SCHEMES,
+            (Axis("class", "Class", {UDP: "UDP", RESERVED: "TCP"}),),
+            where={"udp_profile_mbps": 0.0},
         ),
     ),
     plots=(
@@ -341,17 +402,11 @@ FIG10 = Study(
             title="UDP of 6 Mbit/s among TCP flows",
             kind="bars",
             metric="throughput",
-            x=Axis(
-                "scheme",
-                "",
-                {
-                    **{s: n.replace("-", "-\n") for s, n in FIG10_NAMES.items()},
-                    PROPORTIONAL: "three-drop,\nproport.",
-                },
-            ),
+            x=Axis("scheme", "", {s: SCHEME_NAMES[s].replace("-", "-\n") for s in COMPARED}),
             series=Axis("class", "", {UDP: "UDP", RESERVED: "a TCP flow"}),
             y_label="Mbit/s",
-            references=(Reference("target", "scheme", dict.fromkeys(FIG10_NAMES, FIG10_TARGET)),),
+            where={"udp_profile_mbps": PROFILE},
+            references=(Reference("target", "scheme", dict.fromkeys(COMPARED, FIG10_TARGET)),),
         ),
     ),
     notes=FIG10_STATEMENT.notes,
