@@ -10,6 +10,6 @@ from perhop.studies.yeom.setting import SETTINGS
 from perhop.studies.yeom.table1 import FIG3, TABLE1
 from perhop.studies.yeom.udp import FIG9, FIG10
 
-STUDIES = (FIG3, TABLE1, FIG9, FIG10, TABLE2, TABLE3, FIG11, FIG12, SETTINGS, SENSITIVITY)
+STUDIES = (TABLE1, FIG3, FIG9, FIG10, TABLE2, TABLE3, FIG11, FIG12, SETTINGS, SENSITIVITY)
 
 __all__ = ["STUDIES"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,6 +98,20 @@ class Setting:
     reading: str = "max-p"
     bottleneck_ms: float = BOTTLENECK_MS
     start: str = "0s..100ms"
+
+    def as_seen_by(self, scheme: str, *, udp: bool = False) -> Setting:
+        """This setting without what a scheme's runs do not depend on; `udp`: they have a UDP source."""
+        plain = Setting()
+        changes: dict[str, Any] = {}
+        if scheme != TWO_WINDOWS:
+            changes |= {"sender_window": plain.sender_window, "sender_rule": plain.sender_rule}
+        elif not udp:
+            changes |= {"window": plain.window, "rule": plain.rule}
+        if scheme != THREE_DROP:
+            changes |= {"split": plain.split, "out_in_average": plain.out_in_average}
+        if not udp:
+            changes |= {"udp_packet": plain.udp_packet}
+        return replace(self, **changes)
 
     def ceiling_mbps(self, rtt_ms: float) -> float:
         """The most that a receiver window for each round trip allows."""

@@ -6,6 +6,7 @@ The paper leaves these choices open, so a reader can see here what each of them 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from perhop.judging import Check, Judgement, above, all_of, below, fact, judge, opposite
@@ -78,6 +79,25 @@ CHANGES: Mapping[str, Setting] = {
 STATEMENT = stated("sensitivity")
 
 
+def representative(change: str, scheme: str) -> str:
+    """The first change under which a scheme's runs are the same as under the named one."""
+    return _first(scheme)[CHANGES[change].as_seen_by(scheme)]
+
+
+@cache
+def _first(scheme: str) -> Mapping[Setting, str]:
+    """The first change of all that a scheme cannot tell apart."""
+    named: dict[Setting, str] = {}
+    for change, setting in CHANGES.items():
+        named.setdefault(setting.as_seen_by(scheme), change)
+    return named
+
+
+def at(change: str, of: Factors) -> dict[str, Any]:
+    """The factors of a number under a change."""
+    return {"change": representative(change, str(of["scheme"])), **of}
+
+
 def build(factors: Factors) -> Mapping[str, Any]:
     """Table 1's own scenario under the change."""
     setting = CHANGES[str(factors["change"])]
@@ -96,12 +116,13 @@ def published() -> list[Published]:
         Published({"change": change, **value.factors}, value.metric, value.value)
         for change in CHANGES
         for value in table1.STATEMENT.values
+        if representative(change, str(value.factors["scheme"])) == change
     ]
 
 
 def gap(evidence: Evidence, change: str, scheme: str) -> float:
     """Distance of a scheme's fifteen rates to the published ones, Mbit/s."""
-    return table1.gap(evidence, scheme, {"change": change})
+    return table1.gap(evidence, scheme, {"change": representative(change, scheme)})
 
 
 def gaps(evidence: Evidence) -> Iterator[Row]:
@@ -118,9 +139,7 @@ def gaps(evidence: Evidence) -> Iterator[Row]:
 def moved(evidence: Evidence, change: str, scheme: str) -> float:
     """By how much a change moves a scheme's fifteen rates: the root of the mean square, Mbit/s."""
     keys = [table1.entry(scheme, percent, rate) for percent in table1.CAPACITY for rate in PROFILES]
-    after, before = (
-        [evidence.mean("throughput", {"change": name, **key}) for key in keys] for name in (change, BASE)
-    )
+    after, before = ([evidence.mean("throughput", at(name, key)) for key in keys] for name in (change, BASE))
     return rmse(after, before)
 
 
@@ -165,31 +184,25 @@ def small_exceed(evidence: Evidence) -> Judgement:
     checks = {}
     for change in CHANGES:
         found = {
-            rate: evidence.estimate("throughput", {"change": change, **table1.entry(RIO, 60, rate)})
+            rate: evidence.estimate("throughput", at(change, table1.entry(RIO, 60, rate)))
             for rate in PROFILES
         }
         over = [above(found[rate], wanted[rate]) for rate in (0.1, 0.0)]
         under = [below(found[rate], wanted[rate]) for rate in (2.0, 1.0)]
         checks[change] = all_of(*over, *under)
-    return judge(
-        all_of(opposite(checks[UNLIMITED]), opposite(checks[NO_WAIT])), f"Of the changes, {failing(checks)}."
-    )
+    return judge(all_of(checks[BASE], opposite(checks[NO_WAIT])), f"Of the changes, {failing(checks)}.")
 
 
 def inverse_nearer_targets(evidence: Evidence) -> Judgement:
     """Inverse-rate − RIO in the error at 60 %, under every change."""
     found = {
-        change: evidence.difference(
-            "rmse",
-            {"change": change, **cell(INVERSE, 60)},
-            {"change": change, **cell(RIO, 60)},
-        )
+        change: evidence.difference("rmse", at(change, cell(INVERSE, 60)), at(change, cell(RIO, 60)))
         for change in CHANGES
     }
     text = ", ".join(f"{change} {e.text(sign=True)}" for change, e in found.items())
-    nearer = (DETERMINISTIC, FOUR_THIRDS, NO_WAIT)
+    nearer = (DETERMINISTIC, NO_WAIT)
     return judge(
-        all_of(*(below(found[change]) for change in nearer)),
+        all_of(above(found[BASE]), *(below(found[change]) for change in nearer)),
         f"Error at 60 %, inverse-rate − RIO, Mbit/s: {text}.",
     )
 
@@ -206,6 +219,7 @@ SENSITIVITY = Study(
         for change in CHANGES
         for percent in table1.CAPACITY
         for scheme in ALL_SCHEMES
+        if representative(change, scheme) == change
     ],
     scenario=build,
     samples=samples,

