@@ -153,6 +153,20 @@ def test_one_change_at_a_time() -> None:
         assert len(changed) == (name != sensitivity.BASE), name
 
 
+@pytest.mark.parametrize("scheme", ALL_SCHEMES)
+def test_what_a_scheme_cannot_tell_apart_runs_once(scheme: str) -> None:
+    for change, changed in sensitivity.CHANGES.items():
+        same = sensitivity.CHANGES[sensitivity.representative(change, scheme)]
+        assert table1.network(changed, scheme, 90) == table1.network(same, scheme, 90), change
+    for name, item in itertools.product(setting.READINGS, setting.ITEMS):
+        factors = next(f for f in setting.ITEMS[item].cells if scheme in (f["scheme"], NO_OUT))
+        networks = [
+            setting.ITEMS[item].network(setting.CANDIDATES[of], factors)
+            for of in (name, setting.representative(name, item, str(factors["scheme"])))
+        ]
+        assert networks[0] == networks[1], (name, item)
+
+
 def test_settings_are_compared_by_every_printed_rate() -> None:
     assert setting.SEARCHED[setting.IN_USE] == SETTING
     assert len(setting.SEARCHED) == 60

@@ -18,7 +18,6 @@ from perhop.studies.yeom.common import (
     NAMES,
     PAPER,
     PROFILES,
-    RUNS,
     SCHEME_NAMES,
     SCHEMES,
     SETTING,
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from perhop.statistics import Estimate
     from perhop.study import Factors
 
+RUNS = 20
 CAPACITY = 9.0
 MEMBERS = 3
 """Flows of an aggregate; of each rate there is one aggregate and one single source."""

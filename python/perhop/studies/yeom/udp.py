@@ -14,7 +14,6 @@ from perhop.studies.yeom.common import (
     MBPS,
     PAPER,
     RIO,
-    RUNS,
     SCHEME_NAMES,
     SCHEMES,
     SETTING,
@@ -43,7 +42,8 @@ RESERVED, BEST_EFFORT, UDP = "reserved", "best-effort", "udp"
 FLOWS = 10
 """TCP flows of a class."""
 PROFILE = 1.0
-FIG9_RUNS = 10
+RUNS = {9: 10, 10: 20}
+"""By figure."""
 SENDING = (0, 4, 8, 12, 16, 20)
 """Sending rates of Figure 9's source, Mbit/s."""
 CONTAINED = 10.0
@@ -256,7 +256,7 @@ FIG9 = Study(
     notes=FIG9_STATEMENT.notes,
     method=FIG9_STATEMENT.method,
     assumptions=FIG9_STATEMENT.assumptions,
-    default_runs=FIG9_RUNS,
+    default_runs=RUNS[9],
 )
 
 
@@ -413,5 +413,5 @@ FIG10 = Study(
     method=FIG10_STATEMENT.method,
     assumptions=FIG10_STATEMENT.assumptions,
     single_run=True,
-    default_runs=RUNS,
+    default_runs=RUNS[10],
 )
