@@ -232,6 +232,7 @@ def test_study_ids_and_claims_are_unique_and_named_like_the_paper() -> None:
             assert study.id.startswith(f"{paper.id}-")
             claims = [claim.id for claim in study.claims]
             assert len(claims) == len(set(claims))
+            assert len({json.dumps(dict(cell)) for cell in study.cells}) == len(study.cells)
     assert len(STUDIES) == sum(len(paper.studies) for paper in PAPERS)
     assert {"kim-table1", "yeom-table1", "hurley-fig2", "bouras-fig3"} <= STUDIES.keys()
 

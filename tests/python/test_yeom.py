@@ -14,7 +14,7 @@ import perhop
 from perhop.measures import rmse
 from perhop.reproduction import Counts, execute, plan, to_json
 from perhop.studies import STUDIES
-from perhop.studies.yeom import aggregates, rtt, sensitivity, setting, table1, udp
+from perhop.studies.yeom import aggregates, other_rates, rtt, sensitivity, setting, table1, udp
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     COMPARED,
@@ -116,6 +116,12 @@ def test_an_in_packet_dropped_where_reservations_fit_refutes() -> None:
     assert judged({60: 0, 90: 0, 120: 4})
     assert judged({60: 0, 90: 1, 120: 4}) is False
     assert judged({60: 1, 90: 0, 120: 0}) is False
+
+
+def test_other_sets_of_rates_have_table_1s_sum() -> None:
+    table = sum(PROFILES)
+    assert all(sum(rates) == pytest.approx(table) for rates in other_rates.SETS.values())
+    assert all(rates[0] == max(rates) and rates != PROFILES for rates in other_rates.SETS.values())
 
 
 def test_a_marker_and_a_queue_for_each_scheme() -> None:
@@ -228,7 +234,8 @@ JUDGED_FROM_ONE_RUN = {"fig3": {"no-in-drops"}}
 
 
 @pytest.mark.parametrize(
-    "item", ["fig3", "table1", "fig9", "fig10", "table2", "table3", "fig11", "fig12", "sensitivity"]
+    "item",
+    ["fig3", "table1", "fig9", "fig10", "table2", "table3", "fig11", "fig12", "sensitivity", "other-rates"],
 )
 def test_one_run_judges_nothing_by_its_interval(item: str) -> None:
     (outcome,) = execute(plan([STUDIES[f"yeom-{item}"]], runs=1, seed=1), jobs=2, store=None, counts=Counts())
@@ -239,7 +246,11 @@ def test_one_run_judges_nothing_by_its_interval(item: str) -> None:
 def test_printed_items_are_no_extras_and_table_1_comes_first() -> None:
     own = [study for name, study in STUDIES.items() if name.startswith("yeom-")]
     assert own[0].id == "yeom-table1"
-    assert {study.id for study in own if study.extra} == {"yeom-setting", "yeom-sensitivity"}
+    assert {study.id for study in own if study.extra} == {
+        "yeom-setting",
+        "yeom-sensitivity",
+        "yeom-other-rates",
+    }
 
 
 def test_studies_of_one_item_share_their_runs() -> None:
