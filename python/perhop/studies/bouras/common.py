@@ -1,8 +1,7 @@
-"""What the paper's scenarios share: a path of three hops, ten flows, two ways to mark and two to drop."""
+"""What the paper's scenarios share: three hops, ten flows, ways to mark and to drop, what is measured."""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,94 +16,165 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perhop.runs import Run
-    from perhop.study import Evidence, Factors
 
 THIS = Paper(__package__)
 TITLE = (
     'Bouras and Sevasti, "Performance enhancement of an AF service using TCP-aware marking and dynamic WRED"'
 )
 MBPS = "Mbit/s"
-RUNS = 10
+FLOWS = 10
 
-SETS = {
-    "A": (1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 5.0, 5.0, 5.0),
-    "C": (2.0, 2.0, 2.0, 2.0, 4.0, 4.0, 4.0, 6.0, 6.0, 6.0),
-}
-"""Contracted rates of flows 1 to 10, Mbit/s: two ways to fill in what the paper's lost Figure 1 says."""
-SET_AXIS = Axis("set", "Contracts", {name: f"set {name}" for name in SETS})
+Rates = tuple[float, ...]
+
+
+def contracts(small: float, middle: float, large: float) -> Rates:
+    """Flows 1 to 4, 5 to 7 and 8 to 10 with a common rate each."""
+    return (small,) * 4 + (middle,) * 3 + (large,) * 3
+
+
+def admissible_sets() -> dict[str, Rates]:
+    """Every set of contracts in whole Mbit/s, in three groups, that agrees with the paper's text.
+
+    The sum lies from 30 to 40: 50 Mbit/s is "higher than" it and over-provisioned where 30 is not, and the
+    40 Mbit/s that scenario 4 leaves are to suffice. Flows 8, 9 and 10 have the largest rate, which is above
+    5: with an equal share of 50 Mbit/s they fail to obtain it.
+    """
+    found = {}
+    for small in range(1, 11):
+        for middle in range(small + 1, 11):
+            for large in range(max(middle + 1, 6), 11):
+                rates = contracts(small, middle, large)
+                if 30 <= sum(rates) <= 40:
+                    found[f"{small}/{middle}/{large}"] = rates
+    return found
+
+
+SETS: dict[str, Rates] = {**admissible_sets(), "1/3/5": (1.0,) * 3 + (3.0,) * 4 + (5.0,) * 3}
+"""Contracted rates of flows 1 to 10, Mbit/s; `1/3/5` fills 30 Mbit/s exactly and has three small flows."""
+SET_AXIS = Axis("set", "Contracts, Mbit/s", {name: name for name in SETS})
+JUDGED_SET = "1/2/8"
+
+ROUND_TRIPS = (40, 100, 150, 200)
+JUDGED_ROUND_TRIP = 150
+"""Of `ROUND_TRIPS` the one at which DWRED's queue is nearest to what the paper says of it, in ms."""
+ROUND_TRIP_AXIS = Axis("round_trip", "Round trip", {ms: f"{ms} ms" for ms in ROUND_TRIPS})
+
 FLOW_AXIS = Axis("flow", "Flow")
 LARGE = (8, 9, 10)
 
-TSW, TWAM, WRED, DWRED = "tsw", "twam", "wred", "dwred"
+TSW = "tsw"
 BASELINE = "tsw+wred"
-PROPOSED = "twam+dwred"
-EDGE = "twam+dwred, in flight"
+BASELINE_IN = "tsw+wred, IN 0.02"
 ALIKE = "tsw+wred, alike"
+PROPOSED = "twam+dwred"
+PROPOSED_IN = "twam+dwred, IN 0.02"
+EDGE = "twam+dwred, in flight"
 SCHEME_NAMES = {
     BASELINE: "TSW2CM + WRED",
+    BASELINE_IN: "TSW2CM + WRED, IN 0.02",
     ALIKE: "TSW2CM + WRED, colors alike",
     PROPOSED: "TWAM + DWRED",
+    PROPOSED_IN: "TWAM + DWRED, IN 0.02",
     EDGE: "TWAM + DWRED, window seen at edge",
     "twam+wred": "TWAM + WRED",
     "tsw+dwred": "TSW2CM + DWRED",
 }
 SCHEMES = Axis("scheme", "Scheme", SCHEME_NAMES)
-COMPARED = (BASELINE, ALIKE, PROPOSED, EDGE)
-"""Baseline and proposal, each in two readings: of thresholds, and of where the window is seen."""
 
-RTT_MS = 40.0
 PACKET = 1000
+ACCESS_MS = 2.5
+HOPS = 3
+CAPACITY = {1: 30.0, 2: 50.0, 3: 50.0, 4: 50.0}
+"""Rate of the links by scenario, Mbit/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When things happen in the scenarios, s.
+
+    Attributes:
+        steady: Length of scenarios 1 and 2.
+        late: When the late flows of scenario 3 begin.
+        window: From when to when scenario 3 is measured.
+        burst: Scenario 4's bursts are on for so long, from this time on, and then off for as long.
+        phases: How often, on and off counted apart.
+        settle: So much is left out after each change of scenario 4.
+    """
+
+    steady: float = 200
+    late: float = 200
+    window: tuple[float, float] = (400, 600)
+    burst: float = 50
+    phases: int = 4
+    settle: float = 10
+
+    def measured(self, scenario: int) -> tuple[float, float]:
+        """From when to when."""
+        return {
+            1: (20.0, self.steady),
+            2: (20.0, self.steady),
+            3: self.window,
+            4: (self.burst, self.burst * (1 + self.phases)),
+        }[scenario]
+
+
+TIMES = Times()
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is the same in every scenario.
+    """One network and set of contracts.
 
     Attributes:
-        hop_ms: Propagation delay of each of the three links.
-        access_ms: That of each host's link.
-        interval: How often windows are looked at: once a propagation round trip.
-        reading: How equation 3's denominator is read.
-        weight: RED's averaging weight.
-        wait: RED's wait rule.
+        round_trip: Propagation round trip of the path, ms.
+        rates: Contracted rates of flows 1 to 10, Mbit/s.
+        interval: How often windows are looked at.
+        round_trips: The paper's alpha, where the interval is measured.
+        thresholds: Of static WRED.
     """
 
-    hop_ms: float = 5.0
-    access_ms: float = 2.5
-    interval: str = "40ms"
-    reading: str = "own-window"
-    weight: float = 0.002
-    wait: bool = True
+    round_trip: float = JUDGED_ROUND_TRIP
+    rates: Rates = SETS[JUDGED_SET]
+    interval: str = "measured"
+    round_trips: int = 1
+    thresholds: str = "40/160"
+
+    @property
+    def hop_ms(self) -> float:
+        """Propagation delay of each of the three links."""
+        return (self.round_trip / 2 - 2 * ACCESS_MS) / HOPS
+
+    def bdp_packets(self, rate_mbps: float) -> float:
+        """Bandwidth-delay product of the path, in packets."""
+        return rate_mbps * self.round_trip / (8e-3 * PACKET)
+
+    def theoretical_windows(self, capacity_mbps: float) -> NDArray[np.float64]:
+        """The bandwidth-delay product in proportion to the contracts, packets."""
+        return np.array([self.bdp_packets(share) for share in proportional(self.rates, capacity_mbps)])
 
     def rule(self, scheme: str, rate_mbps: float) -> dict[str, Any]:
         """The drop rule of the Relative service's queue."""
-        room = max(400, round(2 * bdp_packets(rate_mbps)))
-        common = {"limit": f"{room}p", "weight": self.weight, "wait": self.wait, "mean-packet": f"{PACKET}B"}
-        if aqm(scheme) == DWRED:
-            return {"aqm": "dwred", "out": "40/160/0.1", **common}
-        thresholds = "40/160/0.1"
-        in_profile = {"green": thresholds} if scheme == ALIKE else {}
-        return {"aqm": "wred", "yellow": thresholds, **in_profile, **common}
+        room = max(400, round(2 * self.bdp_packets(rate_mbps)))
+        common = {"limit": f"{room}p", "weight": 0.002, "wait": True, "mean-packet": f"{PACKET}B"}
+        if aqm(scheme) == "dwred":
+            in_profile = {"green": "same-thresholds"} if scheme == PROPOSED_IN else {}
+            return {"aqm": "dwred", "out": "40/160/0.1", **in_profile, **common}
+        most = {BASELINE_IN: "0.02", ALIKE: "0.1"}.get(scheme)
+        in_profile = {} if most is None else {"green": f"{self.thresholds}/{most}"}
+        return {"aqm": "wred", "yellow": f"{self.thresholds}/0.1", **in_profile, **common}
 
-    def scenario(
-        self,
-        title: str,
-        scheme: str,
-        rates: tuple[float, ...],
-        rate_mbps: float,
-        *,
-        seconds: float = 200,
-        warmup: float = 20,
-        late: tuple[int, ...] = (),
-        bursts: bool = False,
-    ) -> dict[str, Any]:
-        """Ten TCP flows from R1 to R4, some of which may begin late; EF bursts from R2 to R3 if asked for."""
+    def scenario(self, number: int, scheme: str, times: Times = TIMES) -> dict[str, Any]:
+        """Ten TCP flows from R1 to R4: in scenario 3 some begin late, in scenario 4 there are EF bursts."""
+        rate_mbps = CAPACITY[number]
         rule = self.rule(scheme, rate_mbps)
+        begin, end = times.measured(number)
+        late = last_of_groups(self.rates) if number == 3 else ()
         entries = [
-            self._tcp(scheme, number, rate, late=number in late) for number, rate in enumerate(rates, start=1)
+            self._tcp(scheme, flow, rate, times.late if flow in late else 0)
+            for flow, rate in enumerate(self.rates, start=1)
         ]
         links = {f"R{n}-R{n + 1}": self._link(n, rate_mbps, rule) for n in (1, 2, 3)}
-        if bursts:
+        if number == 4:
             ef = {
                 "name": "ef",
                 "match": {"dscp": 46},
@@ -112,28 +182,17 @@ class Setting:
                 "rule": {"aqm": "drop-tail", "limit": "50p"},
             }
             links["R2-R3"]["queue"] = {"scheduler": "priority", "queues": [ef, {"name": "af", "rule": rule}]}
-            entries.append(
-                {
-                    "name": "bursts",
-                    "from": "R2",
-                    "to": "R3",
-                    "dscp": 46,
-                    "start": "100s",
-                    "transport": {
-                        "udp": "on-off",
-                        "rate": "11Mbps",
-                        "on": "100s",
-                        "off": "100s",
-                        "periods": "constant",
-                    },
-                }
-            )
-        window = "in-flight" if scheme == EDGE else "sender"
-        control = {"interval": self.interval, "window": window, "reading": self.reading}
+            entries.append(bursts(times.burst))
+        control: dict[str, Any] = {
+            "interval": self.interval,
+            "window": "in-flight" if scheme == EDGE else "sender",
+        }
+        if self.round_trips > 1:
+            control["round-trips"] = self.round_trips
         return {
-            "title": title,
-            "duration": f"{seconds:g}s",
-            "warmup": f"{warmup:g}s",
+            "title": f"Bouras and Sevasti, scenario {number}",
+            "duration": f"{end:g}s",
+            "warmup": f"{begin:g}s",
             "paths": {"lsp": {"via": ["R1", "R2", "R3", "R4"], "control": control}},
             "links": links,
             "flows": entries,
@@ -145,26 +204,44 @@ class Setting:
             "from": f"R{number}",
             "to": f"R{number + 1}",
             "rate": f"{rate_mbps:g}Mbps",
-            "delay": f"{self.hop_ms:g}ms",
+            "delay": f"{round(self.hop_ms * 1e3)}us",
             "queue": dict(rule),
         }
 
-    def _tcp(self, scheme: str, number: int, rate: float, *, late: bool) -> dict[str, Any]:
+    def _tcp(self, scheme: str, number: int, rate: float, start: float) -> dict[str, Any]:
         profile: dict[str, Any] = {"marker": "twam", "rate": f"{rate:g}Mbps"}
         if marker(scheme) == TSW:
             profile = {"marker": "tsw", "rate": f"{rate:g}Mbps", "window": "1s"}
         return {
             "name": f"flow {number}",
             "path": "lsp",
-            "access": {"rate": "100Mbps", "delay": f"{self.access_ms:g}ms"},
+            "access": {"rate": "100Mbps", "delay": f"{ACCESS_MS:g}ms"},
             "transport": {"tcp": "newreno", "packet": f"{PACKET}B"},
             "profile": profile,
-            "start": "200s..201s" if late else "0s..1s",
+            "start": f"{start:g}s..{start + 1:g}s",
         }
 
 
 SETTING = Setting()
-"""One set of parameters for the whole paper."""
+"""The one that the paper's claims are judged on."""
+
+
+def bursts(seconds: float) -> dict[str, Any]:
+    """UDP of 11 Mbit/s from R2 to R3 as EF, on and off for so long in turn."""
+    return {
+        "name": "bursts",
+        "from": "R2",
+        "to": "R3",
+        "dscp": 46,
+        "start": f"{seconds:g}s",
+        "transport": {
+            "udp": "on-off",
+            "rate": "11Mbps",
+            "on": f"{seconds:g}s",
+            "off": f"{seconds:g}s",
+            "periods": "constant",
+        },
+    }
 
 
 def marker(scheme: str) -> str:
@@ -177,89 +254,98 @@ def aqm(scheme: str) -> str:
     return scheme.partition("+")[2].partition(",")[0]
 
 
-def bdp_packets(rate_mbps: float) -> float:
-    """Bandwidth-delay product of the path, in packets."""
-    return rate_mbps * RTT_MS / (8e-3 * PACKET)
+def groups(rates: Rates) -> dict[float, list[int]]:
+    """The flows of each contracted rate, the smallest rate first."""
+    found: dict[float, list[int]] = {}
+    for number, rate in enumerate(rates, start=1):
+        found.setdefault(rate, []).append(number)
+    return dict(sorted(found.items()))
 
 
-def proportional(rates: tuple[float, ...], capacity_mbps: float) -> list[float]:
+def last_of_groups(rates: Rates) -> tuple[int, ...]:
+    """The last flow of each group."""
+    return tuple(max(numbers) for numbers in groups(rates).values())
+
+
+def proportional(rates: Rates, capacity_mbps: float) -> list[float]:
     """The capacity shared in proportion to the contracts, Mbit/s: the paper's theoretical values."""
     return [rate * capacity_mbps / sum(rates) for rate in rates]
 
 
-def theoretical_windows(rates: tuple[float, ...], capacity_mbps: float) -> NDArray[np.float64]:
-    """The same of the bandwidth-delay product, packets."""
-    return np.array([bdp_packets(share) for share in proportional(rates, capacity_mbps)])
+def spread(values: NDArray[np.float64], rates: Rates) -> float:
+    """Standard deviation of value over contract, as a share of the mean; 0 is in proportion."""
+    over = values / np.asarray(rates)
+    return float(np.std(over) / np.mean(over))
 
 
-def throughputs(run: Run, flows: int = 10) -> NDArray[np.float64]:
+def spread_of_equals(rates: Rates) -> float:
+    """The spread where every flow has the same, whatever its contract."""
+    return spread(np.ones(len(rates)), rates)
+
+
+def group_shares(values: NDArray[np.float64], rates: Rates) -> dict[float, float]:
+    """For each contract, the mean value over the contract's part of the sum; 1 is in proportion."""
+    part = float(np.sum(values)) / sum(rates)
+    return {
+        rate: float(np.mean([values[number - 1] for number in numbers])) / (rate * part)
+        for rate, numbers in groups(rates).items()
+    }
+
+
+def throughputs(run: Run) -> NDArray[np.float64]:
     """Of flows 1 to 10 after the warm-up, Mbit/s."""
-    return np.asarray(run.flows("throughput_bps")[:flows]) / 1e6
+    return np.asarray(run.flows("throughput_bps")[:FLOWS]) / 1e6
 
 
-def windows(run: Run, since_s: float) -> NDArray[np.float64]:
+def windows(run: Run, since_s: float, column: str = "cwnd_packets") -> NDArray[np.float64]:
     """Congestion windows in packets from then on: one row a second, one column a flow."""
     series = run.raw["series"]
     rows = np.asarray(series["time_s"]) > since_s
-    return np.asarray(series["cwnd_packets"])[rows][:, :10]
+    return np.asarray(series[column])[rows][:, :FLOWS]
 
 
-def queue_share(run: Run, link: str, rate_mbps: float) -> float:
-    """Mean queue of a link over the path's bandwidth-delay product."""
-    return float(run.link(link)["mean_queue_packets"]) / bdp_packets(rate_mbps)
-
-
-def basics(
-    factors: Factors, run: Run, rates: tuple[float, ...], rate_mbps: float, since_s: float
-) -> Iterator[Sample]:
-    """Rates against contracts, windows against theory, timeouts, use of the path, queues."""
-    got = throughputs(run)
-    seen = windows(run, since_s)
-    wanted = np.asarray(proportional(rates, rate_mbps))
-    theory = theoretical_windows(rates, rate_mbps)
-    for number, rate in enumerate(rates, start=1):
-        key = {**factors, "flow": number}
-        yield Sample(key, "throughput", MBPS, float(got[number - 1]))
-        yield Sample(key, "over_contract", "fraction", float(got[number - 1]) / rate)
-        window = seen[:, number - 1]
-        window = window[np.isfinite(window)]
-        if len(window):
-            yield Sample(key, "window", "packets", float(np.mean(window)))
-            yield Sample(
-                key, "window_over_theory", "fraction", float(np.mean(window)) / float(theory[number - 1])
-            )
-    yield Sample(factors, "contracts_met", "of 10", float(np.sum(got >= np.asarray(rates))))
-    yield Sample(factors, "spread", "fraction", float(np.std(got / wanted) / np.mean(got / wanted)))
-    yield Sample(factors, "timeouts", "per flow", float(np.mean(run.flows("timeouts")[:10])))
-    yield Sample(factors, "utilization", "fraction", float(np.sum(got)) / rate_mbps)
-    yield Sample(factors, "mean_window", "packets", float(np.nanmean(seen)))
+def basics(factors: dict[str, Any], run: Run, setting: Setting, times: Times = TIMES) -> Iterator[Sample]:
+    """Rates and windows against contracts, timeouts, round trips, use of the path, queues."""
+    number, rates = int(factors["scenario"]), setting.rates
+    capacity, (since, until) = CAPACITY[number], times.measured(number)
+    got, seen = throughputs(run), windows(run, since)
+    means = np.nanmean(seen, axis=0)
+    theory = setting.theoretical_windows(capacity)
+    for flow, rate in enumerate(rates, start=1):
+        key = {**factors, "flow": flow}
+        yield Sample(key, "throughput", MBPS, float(got[flow - 1]))
+        yield Sample(key, "over_contract", "fraction", float(got[flow - 1]) / rate)
+        yield Sample(key, "window", "packets", float(means[flow - 1]))
+    yield from by_group(factors, "window_share", means, rates)
+    yield from by_group(factors, "rate_share", got, rates)
+    trips, timeouts = run.flows("mean_rtt_s")[:FLOWS], run.flows("timeouts")[:FLOWS]
+    packets = float(np.sum(run.flows("marked")[:FLOWS]))
+    looks = (until - since) / (float(np.mean(trips)) * setting.round_trips)
+    single = {
+        "contracts_met": ("of 10", np.sum(got >= np.asarray(rates))),
+        "spread": ("fraction", spread(got, rates)),
+        "window_spread": ("fraction", spread(means, rates)),
+        "window_error": ("packets", np.sqrt(np.mean((means - theory) ** 2))),
+        "window_variation": ("fraction", np.mean(np.nanstd(seen, axis=0) / means)),
+        "mean_window": ("packets", np.mean(means)),
+        "timeouts": ("per flow", np.mean(timeouts)),
+        "without_timeouts": ("of runs", np.sum(timeouts) == 0),
+        "trip_ratio": ("ratio", np.max(trips) / np.min(trips)),
+        "computations": ("per packet", FLOWS * looks / packets if marker(factors["scheme"]) != TSW else 1),
+        "utilization": ("fraction", np.sum(got) / capacity),
+    }
+    for metric, (unit, value) in single.items():
+        yield Sample(factors, metric, unit, float(value))
     for link in ("R1-R2", "R2-R3"):
-        yield Sample({**factors, "link": link}, "queue", "of the BDP", queue_share(run, link, rate_mbps))
+        waiting = float(run.link(link)["mean_queue_packets"])
+        yield Sample(
+            {**factors, "link": link}, "queue", "of the BDP", waiting / setting.bdp_packets(capacity)
+        )
 
 
-def groups(rates: tuple[float, ...]) -> dict[float, list[int]]:
-    """The flows of each contracted rate."""
-    found: dict[float, list[int]] = {}
-    for number, rate in enumerate(rates, start=1):
-        found.setdefault(rate, []).append(number)
-    return found
-
-
-def in_order(evidence: Evidence, metric: str, factors: Factors, rates: tuple[float, ...]) -> bool:
-    """Whether every flow of a group has more than every flow of the group below, by the means."""
-    by_group = [
-        [evidence.mean(metric, {**factors, "flow": number}) for number in numbers]
-        for _, numbers in sorted(groups(rates).items())
-    ]
-    return all(max(low) < min(high) for low, high in itertools.pairwise(by_group))
-
-
-def group_text(
-    evidence: Evidence, metric: str, factors: Factors, rates: tuple[float, ...], digits: int = 2
-) -> str:
-    """The mean of each group: `1: 1.52, 3: 4.61, 5: 7.60`."""
-    parts = []
-    for rate, numbers in sorted(groups(rates).items()):
-        values = [evidence.mean(metric, {**factors, "flow": number}) for number in numbers]
-        parts.append(f"{rate:g}: {sum(values) / len(values):.{digits}f}")
-    return ", ".join(parts)
+def by_group(
+    factors: dict[str, Any], metric: str, values: NDArray[np.float64], rates: Rates
+) -> Iterator[Sample]:
+    """A sample for each contract: its flows' part of the sum, over that of their contracts."""
+    for rate, share in group_shares(values, rates).items():
+        yield Sample({**factors, "contract": rate}, metric, "fraction", share)
