@@ -41,7 +41,7 @@ INTERVALS = {"40ms": "40 ms", "1": "1 round trip", "2": "2", "4": "4", "8": "8"}
 FEW = ("1", "2", "4")
 """One or a few round trips."""
 THRESHOLDS = {"10/40": "10/40", "40/160": "40/160", "160/640": "160/640", "320/1280": "320/1280"}
-LOW, STATED, HIGH = "10/40", "40/160", "320/1280"
+STATED, HIGHER, HIGH = "40/160", "160/640", "320/1280"
 ONE, TWO = "one queue", "two queues"
 QUEUES = Axis("queues", "At R2", {ONE: "one queue", TWO: "a queue for each, WFQ"})
 PATHS = Axis("path", "Path", {"near": "near, 40 ms", "far": "far, 160 ms"})
@@ -216,9 +216,9 @@ def rule_spares_timeouts(evidence: Evidence) -> Judgement:
 
 
 def low_thresholds(evidence: Evidence) -> Judgement:
-    """Static thresholds of a quarter drop more and leave smaller windows."""
-    drops = evidence.difference("lost", static(LOW), static(STATED))
-    sizes = evidence.difference("mean_window", static(LOW), static(STATED))
+    """The stated thresholds drop more than four times as high ones, and leave smaller windows."""
+    drops = evidence.difference("lost", static(STATED), static(HIGHER))
+    sizes = evidence.difference("mean_window", static(STATED), static(HIGHER))
     text = "; ".join(
         f"{name}: {100 * evidence.mean('lost', static(t)):.3f} % lost, mean window "
         f"{evidence.estimate('mean_window', static(t)).text(1)}, "

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from perhop.judging import Judgement, above, all_of, below, fact, judge
 from perhop.studies.bouras import judges
 from perhop.studies.bouras.common import (
+    ADMISSIBLE,
     ALIKE,
     BASELINE,
     BASELINE_IN,
     JUDGED_ROUND_TRIP,
     JUDGED_SET,
+    LARGE,
     PROPOSED,
     PROPOSED_IN,
     ROUND_TRIP_AXIS,
@@ -54,6 +56,10 @@ CROSSED = ("1/3/5", "1/2/7", "1/2/8", "2/4/6")
 VERDICTS = {True: 1.0, False: 0.0, None: 0.5}
 QUOTED = (0.20, 0.25)
 """Mean queue over BW*D that section 4 quotes from the authors' earlier work."""
+ABOUT = 0.03
+"""How far "approximately" goes."""
+ALIKE_TRIPS = (150, 200)
+"""The round trips at which the queue is about that; all sets are run there."""
 
 STATEMENT = THIS.item("settings")
 
@@ -71,8 +77,9 @@ def cases() -> dict[str, Case]:
         for round_trip in ROUND_TRIPS:
             for contracts in CROSSED:
                 add(contracts, round_trip, reading)
-    for contracts in SETS:
-        add(contracts, JUDGED_ROUND_TRIP, "OUT only")
+    for round_trip in ALIKE_TRIPS:
+        for contracts in SETS:
+            add(contracts, round_trip, "OUT only")
     return found
 
 
@@ -124,19 +131,40 @@ def verdicts(evidence: Evidence) -> Iterator[Row]:
 
 
 def round_trip_of_the_queue(evidence: Evidence) -> Judgement:
-    """Of the round trips, the judged one brings DWRED's queue nearest to what the paper quotes."""
+    """At two of the round trips DWRED's queue is about what the paper quotes, at the others not."""
     found = {
         ms: [evidence.mean("queue", {**cell(n, PROPOSED, JUDGED_SET, ms), "link": "R1-R2"}) for n in (1, 2)]
         for ms in ROUND_TRIPS
     }
     low, high = QUOTED
-    distance = {
-        ms: max(max(low - share, share - high, 0.0) for share in shares) for ms, shares in found.items()
-    }
+    fits = tuple(
+        ms for ms, shares in found.items() if all(low - ABOUT <= share <= high + ABOUT for share in shares)
+    )
     text = "; ".join(f"{ms} ms: {a:.2f} and {b:.2f}" for ms, (a, b) in found.items())
+    return judge(fact(holds=fits == ALIKE_TRIPS), f"Mean queue over BW*D on 30 and on 50 Mbit/s: {text}.")
+
+
+def sets_that_fail(evidence: Evidence) -> Judgement:
+    """At the judged round trip flows 8, 9 and 10 miss their contracts with most sets, by the means."""
+
+    def miss(ms: int) -> list[str]:
+        return [
+            name
+            for name in ADMISSIBLE
+            if all(
+                evidence.mean("over_contract", {**cell(2, BASELINE, name, ms), "flow": n}) < judges.KEPT
+                for n in LARGE
+            )
+        ]
+
+    found = {ms: miss(ms) for ms in ALIKE_TRIPS}
+    short, judged = (len(names) for names in found.values())
+    text = "; ".join(
+        f"{ms} ms: {len(names)} of {len(ADMISSIBLE)} ({', '.join(names)})" for ms, names in found.items()
+    )
     return judge(
-        fact(holds=min(distance, key=lambda ms: distance[ms]) == JUDGED_ROUND_TRIP),
-        f"Mean queue over BW*D on 30 and on 50 Mbit/s: {text}.",
+        fact(holds=judged > len(ADMISSIBLE) / 2 and judged > short),
+        f"Sets with which flows 8, 9 and 10 miss their contracts on 50 Mbit/s under the baseline, {text}.",
     )
 
 
@@ -145,7 +173,7 @@ def low_thresholds_at_long_trips(evidence: Evidence) -> Judgement:
 
     def large(ms: int) -> dict[int, Any]:
         key = cell(2, BASELINE, JUDGED_SET, ms)
-        return {n: evidence.estimate("over_contract", {**key, "flow": n}) for n in judges.LARGE}
+        return {n: evidence.estimate("over_contract", {**key, "flow": n}) for n in LARGE}
 
     short, long = large(ROUND_TRIPS[0]), large(ROUND_TRIPS[-1])
     return judge(
@@ -161,7 +189,7 @@ def low_thresholds_at_long_trips(evidence: Evidence) -> Judgement:
 def in_profile_must_be_spared(evidence: Evidence) -> Judgement:
     """Where dynamic WRED drops IN packets as well, flows 8, 9 and 10 miss their contracts under it."""
     key = cell(2, PROPOSED_IN)
-    found = {n: evidence.estimate("over_contract", {**key, "flow": n}) for n in judges.LARGE}
+    found = {n: evidence.estimate("over_contract", {**key, "flow": n}) for n in LARGE}
     return judge(
         all_of(*(below(estimate, judges.KEPT) for estimate in found.values())),
         f"Rate over contract on 50 Mbit/s, by flow: {judges.listed(found)}.",
@@ -182,6 +210,7 @@ SETTINGS_STUDY = Study(
         STATEMENT.claims,
         {
             "round-trip-of-the-queue": round_trip_of_the_queue,
+            "sets-that-fail": sets_that_fail,
             "low-thresholds-at-long-trips": low_thresholds_at_long_trips,
             "in-profile-must-be-spared": in_profile_must_be_spared,
         },
