@@ -794,6 +794,8 @@ class Tcp(Table):
         initial_window: The congestion window at the start. Default: "1p".
         initial_ssthresh: The slow-start threshold at the start; the receiver's window unless given.
         tick: The granularity of the clock that measures round trips. Default: "10ms".
+        rtt_arithmetic: In what numbers the smoothed round trip and its variation are kept. Default:
+            "real".
         min_rto: The shortest retransmission timeout. Default: "200ms".
         min_rto_bounds: What `min-rto` bounds. Default: "timeout".
         initial_rto: The retransmission timeout before the first round trip is known. Default: "3s".
@@ -831,6 +833,7 @@ class Tcp(Table):
     initial_window: str | None = None
     initial_ssthresh: str | None = None
     tick: str | None = None
+    rtt_arithmetic: Literal["real", "fixed-point"] | None = None
     min_rto: str | None = None
     min_rto_bounds: Literal["timeout", "variation"] | None = None
     initial_rto: str | None = None
