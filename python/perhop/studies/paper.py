@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
@@ -82,8 +83,13 @@ class Paper:
         return statement({**own, "method": method, "assumptions": assumptions})
 
     def _data(self) -> dict[str, Any]:
-        text = files(self.package).joinpath("published.toml").read_text(encoding="utf-8")
-        return tomllib.loads(text)
+        return _published(self.package)
+
+
+@functools.cache
+def _published(package: str) -> dict[str, Any]:
+    """The content of a paper's file; nobody changes it."""
+    return tomllib.loads(files(package).joinpath("published.toml").read_text(encoding="utf-8"))
 
 
 def claims(
