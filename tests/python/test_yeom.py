@@ -25,6 +25,7 @@ from perhop.studies.yeom.common import (
     THREE_DROP,
     TWO_WINDOWS,
     cell,
+    distance,
 )
 from perhop.study import Evidence, Sample
 
@@ -157,6 +158,24 @@ def test_one_change_at_a_time() -> None:
     for name, change in sensitivity.CHANGES.items():
         changed = [field for field in names if getattr(change, field) != getattr(base, field)]
         assert len(changed) == (name != sensitivity.BASE), name
+
+
+def test_a_distance_has_a_jackknife_interval_worked_out_by_hand() -> None:
+    """Two rates printed as 0, in two runs (3, 4) and (5, 4): the root of (16 + 16) / 2 is 4.
+
+    Without the second run it is the root of (9 + 16) / 2, without the first that of (25 + 16) / 2: the
+    pseudo-values are 8 less each.
+    """
+    rates = {("a", 1): 3.0, ("b", 1): 4.0, ("a", 2): 5.0, ("b", 2): 4.0}
+    samples = [(seed, Sample({"rate": r}, "throughput", "", v)) for (r, seed), v in rates.items()]
+    pairs = [({"rate": "a"}, 0.0), ({"rate": "b"}, 0.0)]
+    found = distance(Evidence(samples, []), pairs)
+    assert found.mean == pytest.approx(8 - (12.5**0.5 + 20.5**0.5) / 2)
+    assert found.half_width == pytest.approx(12.706205 * (20.5**0.5 - 12.5**0.5) / 2)
+    same = distance(Evidence(samples, []), pairs, [of for of, _ in pairs])
+    assert (same.mean, same.half_width) == (0, 0)
+    one = distance(Evidence(samples[:2], []), pairs)
+    assert (one.mean, one.half_width) == (pytest.approx(12.5**0.5), None)
 
 
 @pytest.mark.parametrize("scheme", ALL_SCHEMES)

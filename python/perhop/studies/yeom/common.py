@@ -16,6 +16,8 @@ from perhop.study import Axis
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from perhop.runs import Run
     from perhop.study import Evidence, Factors
 
@@ -283,6 +285,37 @@ def combined(evidence: Evidence, how: Callable[..., float], *named: tuple[str, F
     values = [evidence.by_seed(metric, factors) for metric, factors in named]
     seeds = sorted(set.intersection(*(set(found) for found in values)))
     return estimate([how(*(found[seed] for found in values)) for seed in seeds])
+
+
+def distance(
+    evidence: Evidence, pairs: Sequence[tuple[Factors, float]], less: Sequence[Factors] = ()
+) -> Estimate:
+    """The root-mean-square difference between mean and printed rates, Mbit/s, with an interval over runs.
+
+    A root of squares of means is no mean over runs: its interval is a jackknife's (Efron & Stein 1981), which
+    leaves out one run at a time.
+
+    Args:
+        evidence: All samples.
+        pairs: The factors of each rate, and what is printed.
+        less: The factors of rates of another setting, in the same order: the difference of the two distances.
+    """
+    named = [evidence.by_seed("throughput", factors) for factors in (*(of for of, _ in pairs), *less)]
+    seeds = sorted(set.intersection(*(set(found) for found in named)))
+    table = np.array([[found[seed] for found in named] for seed in seeds])
+    printed = np.array([value for _, value in pairs])
+
+    def statistic(means: NDArray[np.float64]) -> float:
+        first, second = means[: len(printed)], means[len(printed) :]
+        roots = [float(np.sqrt(np.mean((rates - printed) ** 2))) for rates in (first, second) if len(rates)]
+        return roots[0] - (roots[1] if less else 0.0)
+
+    runs = len(seeds)
+    whole = statistic(table.mean(axis=0))
+    if runs == 1:
+        return estimate([whole])
+    without = [statistic(np.delete(table, index, axis=0).mean(axis=0)) for index in range(runs)]
+    return estimate([runs * whole - (runs - 1) * part for part in without])
 
 
 def failing(checks: Mapping[str, Check]) -> str:

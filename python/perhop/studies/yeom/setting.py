@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Check, Judgement, fact, judge
+from perhop.judging import Judgement, above, all_of, at_most, below, fact, judge
 from perhop.measures import rmse
 from perhop.studies.paper import claims
 from perhop.studies.yeom import rtt, table1, udp
@@ -30,7 +30,10 @@ from perhop.studies.yeom.common import (
     THREE_DROP,
     TWO_WINDOWS,
     Setting,
+    by_scheme,
     cell,
+    distance,
+    failing,
     stated,
 )
 from perhop.study import Axis, Published, Row, Sample, Study, Table
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from perhop.runs import Run
+    from perhop.statistics import Estimate
     from perhop.study import Evidence, Factors
 
 RUNS = 6
@@ -172,10 +176,14 @@ CELLS: Sequence[dict[str, Any]] = [
 ]
 
 
+def measured(setting: str, item: str, factors: Factors) -> dict[str, Any]:
+    """All factors of a rate, under the setting whose runs stand for the named one."""
+    return {"setting": representative(setting, item, str(factors["scheme"])), "item": item, **factors}
+
+
 def rate(evidence: Evidence, setting: str, item: str, factors: Factors) -> float:
     """A measured rate, Mbit/s."""
-    of = representative(setting, item, str(factors["scheme"]))
-    return evidence.mean("throughput", {"setting": of, "item": item, **factors})
+    return evidence.mean("throughput", measured(setting, item, factors))
 
 
 def _own(factors: Factors) -> dict[str, Any]:
@@ -258,59 +266,68 @@ def within(evidence: Evidence, setting: str) -> bool:
     return all(gap(evidence, setting, "table1", scheme) <= LIMIT for scheme in ALL_SCHEMES)
 
 
-def by_means(evidence: Evidence, holds: bool, text: str) -> Judgement:
-    """A finding on means over runs, which a single run leaves open."""
-    return judge(fact(holds=holds) if evidence.runs > 1 else Check(None, 2), text)
+def gap_estimate(
+    evidence: Evidence, setting: str, item: str, scheme: str | None = None, less: str | None = None
+) -> Estimate:
+    """The distance with an interval; `less` names a setting whose distance is subtracted."""
+    values = [
+        (name, value)
+        for name in (ITEMS if item == ALL else (item,))
+        for value in ITEMS[name].values
+        if scheme in (None, value.factors["scheme"])
+    ]
+    others = [measured(less, name, value.factors) for name, value in values] if less else []
+    return distance(evidence, [(measured(setting, n, v.factors), v.value) for n, v in values], others)
 
 
 def in_use(evidence: Evidence) -> Judgement:
-    """The setting in use among those that keep all conditions."""
-    near = [name for name in SEARCHED if within(evidence, name)]
-    allows = [name for name in near if SEARCHED[name].ceiling_mbps(40) >= INVERSE_AT_40_MS]
-    contained = [
-        name for name in allows if udp_mbps(evidence, name, TWO_WINDOWS) < udp_mbps(evidence, name, RIO)
+    """The setting in use, and by how many others Table 1 is met, too."""
+    found = {scheme: gap_estimate(evidence, IN_USE, "table1", scheme) for scheme in ALL_SCHEMES}
+    contained = evidence.difference(
+        "throughput",
+        measured(IN_USE, "fig10", udp.of(TWO_WINDOWS)),
+        measured(IN_USE, "fig10", udp.of(RIO)),
+    )
+    checks = [
+        *(at_most(e, LIMIT) for e in found.values()),
+        fact(holds=SETTING.ceiling_mbps(RTT_MS) >= INVERSE_AT_40_MS),
+        below(contained),
     ]
-
-    def remark(name: str) -> str:
-        if name not in allows:
-            return " (window too small)"
-        return "" if name in contained else " (two-windows contains the UDP source less than RIO)"
-
-    text = "; ".join(f"{name} {gap(evidence, name):.3f}{remark(name)}" for name in near)
-    best = min(contained, key=lambda name: gap(evidence, name), default="")
-    return by_means(
-        evidence,
-        best == IN_USE,
-        f"{len(near)} of {len(SEARCHED)} settings are within {LIMIT} Mbit/s in all five schemes, with the "
-        f"difference to all printed rates, Mbit/s: {text or 'none'}.",
+    others = "; ".join(f"{n} {gap(evidence, n):.3f}" for n in SEARCHED if within(evidence, n))
+    return judge(
+        all_of(*checks),
+        f"Difference to Table 1's rates, Mbit/s: {by_scheme(found)}; Figure 10's source under two-windows "
+        f"− RIO: {contained.text(sign=True)}. Of {len(SEARCHED)} settings these are within {LIMIT} in all "
+        f"five schemes by the means, with the difference to all printed rates: {others or 'none'}.",
     )
 
 
 def costs(evidence: Evidence) -> Judgement:
     """The setting in use against the one with ns-2's window of 20, a fine clock and the shared marker."""
     before = _name(20, "10ms", *SHARED)
-    found = {item: (gap(evidence, IN_USE, item), gap(evidence, before, item)) for item in (*ITEMS, ALL)}
+    found = {item: gap_estimate(evidence, IN_USE, item, less=before) for item in (*ITEMS, ALL)}
     names = {**{key: item.name for key, item in ITEMS.items()}, ALL: "all"}
-    text = ", ".join(f"{names[item]} {now:.3f} ({then:.3f})" for item, (now, then) in found.items())
-    return by_means(
-        evidence,
-        found["table1"][0] < found["table1"][1] and all(now <= then + COST for now, then in found.values()),
-        f"Difference to the printed rates, Mbit/s, in brackets with {before}: {text}.",
+    text = ", ".join(
+        f"{names[item]} {e.text(sign=True)} (to {gap(evidence, IN_USE, item):.3f})"
+        for item, e in found.items()
+    )
+    checks = {names[item]: at_most(e, COST) for item, e in found.items()}
+    return judge(
+        all_of(below(found["table1"]), *checks.values()),
+        f"Difference to the printed rates, Mbit/s, change from {before}: {text} ({failing(checks)}).",
     )
 
 
 def splits(evidence: Evidence) -> Judgement:
     """Three-drop under each reading: Table 1 and Figure 10."""
-    base = (gap(evidence, IN_USE, "table1", THREE_DROP), udp_mbps(evidence, IN_USE, THREE_DROP))
-    found = {
-        name: (gap(evidence, name, "table1", THREE_DROP), udp_mbps(evidence, name, THREE_DROP))
-        for name in READINGS
-    }
-    text = "; ".join(f"{name} {a:.3f} and {b:.2f}" for name, (a, b) in {"in use": base, **found}.items())
-    others = [a for name, (a, _) in found.items() if READINGS[name].split != SETTING.split]
-    return by_means(
-        evidence,
-        min(others) > LIMIT,
+    readings = (IN_USE, *READINGS)
+    found = {name: gap_estimate(evidence, name, "table1", THREE_DROP) for name in readings}
+    text = "; ".join(
+        f"{name} {e.text()} and {udp_mbps(evidence, name, THREE_DROP):.2f}" for name, e in found.items()
+    )
+    others = [above(e, LIMIT) for n, e in found.items() if CANDIDATES[n].split != SETTING.split]
+    return judge(
+        all_of(*others),
         f"Difference to Table 1's rates, and what Figure 10's source gets (printed 1.50), Mbit/s: {text}.",
     )
 
