@@ -200,7 +200,7 @@ def typical_controls_less(evidence: Evidence) -> Judgement:
     difference = evidence.difference("alpha_m", cell(TYPICAL), cell(PAPERS_RED))
     ratios = {c: evidence.estimate("ratio", cell(c)) for c in found}
     text = ", ".join(f"{c} {e.text(2)} (blue/green {ratios[c].text(2)})" for c, e in found.items())
-    # Farther on the same side, or farther on the other: then it passes the target by more than twice the miss.
+    # Farther on the same side, or on the other: then it passes the target by more than twice the miss.
     miss = found[PAPERS_RED].mean - target
     if found[TYPICAL].mean < target:
         check = below(difference, -2 * max(miss, 0.0))

@@ -199,6 +199,13 @@ def short_rtt_raises_green(evidence: Evidence) -> Judgement:
     )
 
 
+def takes_more(evidence: Evidence) -> Judgement:
+    """Under flat best effort green receives more than blue."""
+    ratios = {form: evidence.estimate("ratio", cell(FLAT, form)) for form in FORM_NAMES}
+    found = more(evidence, "throughput", (FLAT, GREEN), (FLAT, BLUE), "Mbit/s")
+    return replace(found, evidence=f"{found.evidence} Blue over green: {each(ratios, 2)}.")
+
+
 FIG2 = Study(
     id="hurley-fig2",
     title="What blue and green flows receive, ten of each",
@@ -222,6 +229,7 @@ FIG2 = Study(
             "beta": beta_met,
             "alpha-driven": alpha_driven,
             "short-rtt-raises-green": short_rtt_raises_green,
+            "green-takes-more-when-flat": takes_more,
         },
     ),
     tables=(
