@@ -18,8 +18,8 @@ What decides a comparison, besides the senders:
   variable); the others come down by half with each sample. The measured time leaves the start out.
 - The second packet leaves 2 s after the first in both (`ipg_` 2 s; `dpthresh_` keeps the first step back).
 - `Queue/RED` takes a min of 0 as "choose one" and sets 5 packets or more. On ABE's bottleneck, where it is 0,
-  NewReno beside RAP then gets 10 % less than in perhop; with a min just above 0 it agrees within 2 % at 204 ms.
-  dsRED takes 0 as it is, but there its spreading costs NewReno 12 to 14 %.
+  NewReno beside RAP then gets 10 % less than in perhop; with a min just above 0 it agrees within 2 % at
+  204 ms. dsRED takes 0 as it is, but there its spreading costs NewReno 12 to 14 %.
 """
 
 from __future__ import annotations

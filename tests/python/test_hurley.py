@@ -225,6 +225,21 @@ def test_control_is_less_where_the_ratio_misses_by_more(typical: list[float], ho
     assert beyond.typical_controls_less(found).holds is holds
 
 
+@pytest.mark.parametrize(
+    ("typical", "holds"), [([0.6, 0.62, 0.61], True), ([0.1, 0.12, 0.11], False), ([0.2, 0.3, 0.25], None)]
+)
+def test_many_forced_losses_are_a_quarter(typical: list[float], holds: bool | None) -> None:
+    found = evidence(
+        {
+            (case, metric): values
+            for case, values in ((beyond.PAPERS_RED, [0.0, 0.0, 0.0]), (beyond.TYPICAL, typical))
+            for metric in ("forced", "forced_blue")
+        },
+        beyond.cell,
+    )
+    assert beyond.typical_forces(found).holds is holds
+
+
 def test_what_delay_control_adds_is_what_is_missing_without_it() -> None:
     def judged(without: list[float]) -> bool | None:
         waits = {ABE: [5.0, 5.1, 5.0], delay.UNLIMITED: without, FLAT: [11.0, 12.0, 11.5]}

@@ -40,6 +40,8 @@ WHOLE = 0.99
 """A share of the link that counts as the whole of it."""
 STARVED = 0.05
 """A share of what EDF gives below which blue counts as starved."""
+MANY = 0.25
+"""A share of blue's losses that counts as many."""
 
 GREEN_CHOICE = "one source chooses green"
 BLUE_CHOICE = "one source chooses blue"
@@ -185,12 +187,12 @@ def whole_link(evidence: Evidence) -> Judgement:
 
 
 def typical_forces(evidence: Evidence) -> Judgement:
-    """With typical parameters a larger share of the losses is forced than with the paper's."""
+    """With typical parameters many of blue's losses are forced, and more than with the paper's."""
     found = {c: evidence.estimate("forced_blue", cell(c)) for c in (PAPERS_RED, TYPICAL)}
     total = {c: evidence.estimate("forced", cell(c)) for c in (PAPERS_RED, TYPICAL)}
     text = "; ".join(f"{c}: {found[c].text(3)} of blue's losses, {total[c].text(3)} of all" for c in found)
     difference = evidence.difference("forced_blue", cell(TYPICAL), cell(PAPERS_RED))
-    return judge(above(difference), f"Forced: {text}.")
+    return judge(all_of(above(difference), above(found[TYPICAL], MANY)), f"Forced: {text}.")
 
 
 def typical_controls_less(evidence: Evidence) -> Judgement:
