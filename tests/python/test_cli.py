@@ -396,7 +396,7 @@ def test_reproduce_leaves_everything(perhop: Perhop, tmp_path: Path) -> None:
     out = tmp_path / "results"
     assert "report: results/report.html" in done.out
     assert "Cannot be right" in done.out
-    assert "12 runs simulated" in done.out
+    assert "14 runs simulated" in done.out
     found = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     plots = {
         f"plots/kim-table1-{name}.{kind}"
@@ -405,14 +405,14 @@ def test_reproduce_leaves_everything(perhop: Perhop, tmp_path: Path) -> None:
     }
     kept = {name for name in found if name.startswith("runs/")}
     assert found - kept == {"report.html", "manifest.json", "samples.parquet"} | plots
-    assert len(kept) == 12
+    assert len(kept) == 14
     frame = pl.read_parquet(out / "samples.parquet")
     assert frame.columns == ["study", "seed", "out", "profile_mbps", "scheme", "metric", "unit", "value"]
     throughput = frame.filter(pl.col("metric") == "throughput")
-    assert throughput.height == 6 * 6 * 2
+    assert throughput.height == 7 * 6 * 2
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["perhop"] == _engine.version
-    assert [entry["seeds"] for entry in manifest["scenarios"]] == [[1, 2]] * 6
+    assert [entry["seeds"] for entry in manifest["scenarios"]] == [[1, 2]] * 7
     content = json.loads((tmp_path / "t.json").read_text())
     rows = content["studies"][0]["rows"]
     gold = [
@@ -483,7 +483,7 @@ def test_a_readable_file_that_is_no_run_is_computed_again(perhop: Perhop, tmp_pa
     second = perhop(*REPRODUCE, "--json", "-")
     assert second.out == first.out
     assert f"warning: results/runs/{kept[0].name} was not readable" in second.err
-    assert "1 runs simulated, 5 found finished" in second.err
+    assert "1 runs simulated, 6 found finished" in second.err
 
 
 def test_plots_of_an_earlier_report_go_and_nothing_else(perhop: Perhop, tmp_path: Path, small: Path) -> None:

@@ -8,12 +8,10 @@ from dataclasses import replace
 import pytest
 
 from perhop import _engine
-from perhop.judging import STATES, Judgement
-from perhop.measures import rmse
+from perhop.judging import Judgement
 from perhop.output.table import as_text, pivot, records
 from perhop.reproduction import Cell, judge, sample_frame, to_json
 from perhop.studies import PAPERS, STUDIES
-from perhop.studies.kim import fig3, table1
 from perhop.study import (
     Axis,
     Claim,
@@ -244,92 +242,3 @@ def test_every_cell_is_a_valid_scenario(name: str) -> None:
         _engine.scenario_from_json(json.dumps(entry.scenario(cell)), f"study {name}") for cell in entry.cells
     }
     assert len(scenarios) == len(entry.cells)
-
-
-def test_kim_table1_derived_values() -> None:
-    printed = {
-        (p.metric, str(p.factors["out"])): p.value
-        for p in table1.TABLE1.published
-        if "profile_mbps" not in p.factors
-    }
-    sums = [printed["total_throughput", out] for out in ("none", *table1.OUT_SETS)]
-    errors = [printed["rmse", out] for out in ("none", *table1.OUT_SETS)]
-    assert sums == pytest.approx([20.864, 19.824, 19.892, 19.864, 19.772, 19.648], abs=1e-9)
-    assert errors == pytest.approx([0.153, 0.194, 0.174, 0.135, 0.123, 0.118], abs=5e-4)
-    assert all(p.derived == ("profile_mbps" not in p.factors) for p in table1.TABLE1.published)
-
-
-def test_kim_table1_says_which_row_cannot_be_right() -> None:
-    impossible = [note.text for note in table1.TABLE1.notes if note.impossible]
-    assert len(impossible) == 1
-    assert "20.864" in impossible[0]
-    assert "104 %" in impossible[0]
-    # What the note says about the other rows, and about the likeliest misprint.
-    sums = [p.value for p in table1.TABLE1.published if p.metric == "total_throughput"]
-    assert all(0.98 <= total / 20 <= 0.995 for total in sums[1:])
-    assert pytest.approx(0.993, abs=5e-4) == (20.864 - 20 * (0.253 - 0.203)) / 20
-
-
-def test_kim_table1_printed_rows_judged_by_the_same_functions() -> None:
-    """Fed with the printed rates, the claims say what the paper's own table says."""
-    one = [Sample(p.factors, p.metric, "Mbit/s", p.value) for p in table1.TABLE1.published]
-    samples = [(seed, entry) for seed in (1, 2) for entry in one]
-    evidence = Evidence(samples, table1.TABLE1.published)
-    verdicts = {claim.id: claim.judge(evidence).holds for claim in table1.TABLE1.claims}
-    assert verdicts == {
-        "large-profiles-fall-short": True,
-        "no-scheme-reaches-2": True,
-        "tighter-out-raises-2": True,
-        "tighter-out-raises-1": True,
-        "tighter-out-lowers-best-effort": True,
-        "gain-2-best": True,
-        "lower-error": True,
-        "always-improves-best": False,
-        "always-improves-every-row": False,
-    }
-
-
-def test_one_run_judges_nothing_by_its_interval() -> None:
-    samples = [(1, Sample(p.factors, p.metric, "Mbit/s", p.value)) for p in table1.TABLE1.published]
-    evidence = Evidence(samples, table1.TABLE1.published)
-    verdicts = {claim.id: claim.judge(evidence).holds for claim in table1.TABLE1.claims}
-    assert verdicts["gain-2-best"] is None
-    assert verdicts["large-profiles-fall-short"] is None
-    assert verdicts["no-scheme-reaches-2"] is True
-    assert STATES[None] == "cannot tell"
-
-
-def curve_samples(scheme: str, profile: float, values: list[float]) -> list[tuple[int, Sample]]:
-    curve = fig3.CURVES[scheme, profile]
-    return [
-        (seed, Sample(curve.at(level), "throughput", "Mbit/s", value + seed / 1e4))
-        for level, value in zip(fig3.LEVELS, values, strict=True)
-        for seed in (1, 2)
-    ]
-
-
-def test_a_limit_is_judged_by_the_means_alone() -> None:
-    curve = fig3.CURVES["rio", 0.5]  # published: 90 %
-    until_90 = Evidence(curve_samples("rio", 0.5, [0.5] * 9 + [0.4]), fig3.STATEMENT.values)
-    assert curve.judge(until_90).holds is True
-    assert "not even at the first level by the lower end" in curve.judge(until_90).evidence
-    until_80 = Evidence(curve_samples("rio", 0.5, [0.6] * 8 + [0.4] * 2), fig3.STATEMENT.values)
-    assert curve.judge(until_80).holds is False
-    rows = {row.factors["reading"]: row for row in curve.rows(until_90, never=0.0)}
-    assert rows["mean"].published == 90
-    assert rows["interval"].published is None
-
-
-def test_gains_and_losses_do_not_cancel_to_alike() -> None:
-    flat = curve_samples("rio", 0.5, [0.5] * 10)
-    swings = curve_samples("rio-plus-out", 0.5, [0.55] * 5 + [0.45] * 5)
-    assert fig3.alike(Evidence([*flat, *swings], [])).holds is False
-    near = curve_samples("rio-plus-out", 0.5, [0.51] * 10)
-    assert fig3.alike(Evidence([*flat, *near], [])).holds is True
-
-
-def test_fair_shares() -> None:
-    assert [table1.FAIR[rate] for rate in table1.COUNTS] == pytest.approx(
-        [2.12, 1.12, 0.62, 0.32, 0.22, 0.12]
-    )
-    assert rmse(list(table1.FAIR.values()), list(table1.FAIR.values())) == 0
