@@ -473,7 +473,7 @@ def test_a_broken_run_file_is_computed_again(perhop: Perhop, tmp_path: Path) -> 
     second = perhop(*REPRODUCE, "--json", "-")
     assert second.out == first.out
     assert f"warning: results/runs/{kept[0].name} was not readable" in second.err
-    assert "1 runs simulated, 5 found" in second.err
+    assert "1 runs simulated, 6 found" in second.err
 
 
 def test_a_readable_file_that_is_no_run_is_computed_again(perhop: Perhop, tmp_path: Path) -> None:

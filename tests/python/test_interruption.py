@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.python.conftest import Finished
 
 REPRODUCE = ("reproduce", "kim-table1", "--runs", "8", "--jobs", "2")
-ALL = 48
+ALL = 56
 
 
 def start(directory: Path, *arguments: str) -> subprocess.Popen[bytes]:

@@ -241,7 +241,7 @@ def test_colored_parts_add_up_and_ri_plus_o_changes_who_sends_out() -> None:
             )
             for metric in ("throughput", "in_throughput", "out_throughput", "out_loss")
         }
-        # Retransmissions of what had arrived, and what is still under way, are in the parts but not in the rate.
+        # Packets sent twice in vain, and those still under way, are in the parts but not in the rate.
         assert mean["in_throughput"] + mean["out_throughput"] == pytest.approx(mean["throughput"], rel=0.01)
         found[str(cell["scheme"])] = mean
     rio, ours = found["stated-rio"], found["rio-plus-out"]

@@ -229,7 +229,6 @@ SENDERS = Study(
         {
             "judged-is-near": judged_is_near,
             "judged-is-not-the-nearest": judged_is_not_the_nearest,
-            "gain-10-30-judged": gains((JUDGED,), table1.STATED, "10/30/0.01"),
             "gain-with-ssthresh-20": gains(
                 ("ssthresh-20", "window-1000-ssthresh-20"), table1.STATED, "5/15/0.01"
             ),
