@@ -145,6 +145,16 @@ fn packets_are_as_large_as_the_scenario_says() {
 }
 
 #[test]
+fn a_recovery_that_is_not_the_kernels_is_reported() {
+    let notes = |transport: &str| setting(("tcp = \"newreno\"", transport)).unwrap().notes;
+    let says = |transport| notes(transport).iter().any(|note| note.contains("`newreno-timer`"));
+    assert!(says("tcp = \"ns-1998\""));
+    assert!(says("tcp = \"newreno\", newreno-timer = \"slow-but-steady\""));
+    assert!(!says("tcp = \"newreno\""));
+    assert!(!says("tcp = \"linux\""));
+}
+
+#[test]
 fn what_no_kernel_can_do_is_refused() {
     for (change, message) in [
         (
