@@ -87,6 +87,8 @@ ACCESS_MS = 2.5
 HOPS = 3
 CAPACITY = {1: 30.0, 2: 50.0, 3: 50.0, 4: 50.0}
 """Rate of the links by scenario, Mbit/s."""
+EF_CAP = 10.0
+"""What EF traffic can take of it in scenario 4, Mbit/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ class Setting:
             ef = {
                 "name": "ef",
                 "match": {"dscp": 46},
-                "cap": "10Mbps",
+                "cap": f"{EF_CAP:g}Mbps",
                 "rule": {"aqm": "drop-tail", "limit": "50p"},
             }
             links["R2-R3"]["queue"] = {"scheduler": "priority", "queues": [ef, {"name": "af", "rule": rule}]}

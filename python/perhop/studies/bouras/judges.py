@@ -33,6 +33,8 @@ PROPORTION = 0.25
 """What is in proportion to the contracts differs from its part of the whole by at most this."""
 MUCH = 0.05
 """A "much higher" use of the path is higher by this part of its capacity."""
+FULL = 0.98
+"""Resources are used where this part of them is."""
 FEWER = 0.1
 """A "much lower" number of computations is at most this part."""
 EQUAL_TRIPS = 1.05
@@ -283,6 +285,19 @@ def order_in_bursts(evidence: Evidence, case: Case) -> Judgement:
     )
 
 
+def uses_what_is_free(evidence: Evidence, case: Case) -> Judgement:
+    """The flows use what EF traffic leaves, with bursts on and off."""
+    key = case.key(4, case.proposed)
+    found = {name: evidence.estimate("burst_utilization", {**key, "bursts": name}) for name in PHASES}
+    text = "; ".join(
+        f"{name} {case.both(evidence, 'burst_utilization', 4, 3, bursts=name)}" for name in PHASES
+    )
+    return judge(
+        all_of(*(at_least(value, FULL) for value in found.values())),
+        f"Use of what EF traffic leaves, with bursts {text}.",
+    )
+
+
 def kept_in_bursts(evidence: Evidence, case: Case) -> Judgement:
     """Every flow has its contract under the proposed scheme while bursts are on."""
     key = {**case.key(4, case.proposed), "bursts": "on"}
@@ -344,6 +359,7 @@ FIG5: dict[str, Judge] = {
     "proportion-through-bursts": proportion_in_bursts,
     "advantages-through-bursts": advantages_in_bursts,
     "order-through-bursts": order_in_bursts,
+    "uses-what-is-free": uses_what_is_free,
     "contracts-kept": kept_in_bursts,
     "baseline-cannot": baseline_cannot,
     "baseline-poor": baseline_poor,

@@ -11,6 +11,7 @@ from perhop.studies.bouras import judges
 from perhop.studies.bouras.common import (
     BASELINE,
     CAPACITY,
+    EF_CAP,
     FLOW_AXIS,
     PROPOSED,
     SCHEMES,
@@ -80,6 +81,8 @@ def burst_samples(factors: Factors, run: Run, rates: Rates, times: Times = TIMES
         met = float(np.sum(got >= np.asarray(rates)))
         yield Sample(key, "burst_contracts_met", "of 10", met)
         yield Sample(key, "burst_spread", "fraction", spread(got, rates))
+        free = CAPACITY[4] - EF_CAP * odd
+        yield Sample(key, "burst_utilization", "fraction", float(np.sum(got)) / free)
         yield from by_group(key, "burst_share", got, rates)
         for flow, rate in enumerate(rates, start=1):
             mine = float(got[flow - 1])
@@ -301,8 +304,8 @@ FIG5 = _study(
     judged=judges.FIG5,
     tables=(
         Table(
-            "Flows of ten that have their contract; spread of rate over contract",
-            {"burst_contracts_met": "have it", "burst_spread": "spread"},
+            "Flows of ten that have their contract; spread of rate over contract; use of what EF leaves",
+            {"burst_contracts_met": "have it", "burst_spread": "spread", "burst_utilization": "use"},
             SCHEMES,
             (BURSTS,),
             digits=2,
