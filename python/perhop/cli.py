@@ -420,14 +420,17 @@ def _conclude(
     ]
     for line in records(lines):
         say(line)
-    unsettled = [
-        f"{verdict.claim.id} ({outcome.study.id}): {STATES[verdict.holds]}"
-        for outcome in outcomes
-        for verdict in outcome.claims
-        if not verdict.holds
-    ]
-    if unsettled:
-        say("\n" + textwrap.fill("; ".join(unsettled), 88))
+    for holds in (False, None):
+        found = {
+            outcome.study.id: [verdict.claim.id for verdict in outcome.claims if verdict.holds is holds]
+            for outcome in outcomes
+        }
+        if any(found.values()):
+            say(f"\n{STATES[holds]}")
+        for study, claims in found.items():
+            if claims:
+                text = f"  {study}: {', '.join(claims)}"
+                say(textwrap.fill(text, 88, subsequent_indent="    ", break_on_hyphens=False))
     left = [study.id for study in STUDIES.values() if study.extra and study.id not in _ids(outcomes)]
     if left and len(outcomes) > 1:
         say(
