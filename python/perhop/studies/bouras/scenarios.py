@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 COMPARED = (PROPOSED, BASELINE)
 RUNS = 6
-LATE_RUNS, BURST_RUNS = 6, 4
+FEWER_RUNS = 4
 STEP_S = 5
 """Figure 5's rates in time are means over so many seconds."""
 SHOWN = tuple(float(at) for at in range(101, 201))
@@ -288,7 +288,7 @@ FIG4 = _study(
     "Late flows: rates after they have come",
     "scenario 3: one flow of each group begins late, 50 Mbit/s; all times a quarter of the paper's",
     scenarios=(3,),
-    runs=LATE_RUNS,
+    runs=FEWER_RUNS,
     judged=judges.FIG4,
     tables=(_by_flow("throughput", "Rate of each flow, Mbit/s", 3),),
     plots=(_plot(3, "throughput", "Rate from 100 s on", "Mbit/s"),),
@@ -300,7 +300,7 @@ FIG5 = _study(
     f"scenario 4: EF traffic of 11 Mbit/s, capped at 10, on and off every {TIMES.burst:g} s between R2 "
     "and R3; 50 Mbit/s",
     scenarios=(4,),
-    runs=BURST_RUNS,
+    runs=FEWER_RUNS,
     judged=judges.FIG5,
     tables=(
         Table(
