@@ -143,20 +143,19 @@ def round_trip_of_the_queue(evidence: Evidence) -> Judgement:
     return judge(fact(holds=fits == ALL_SETS_AT), f"Mean queue over BW*D on 30 and on 50 Mbit/s: {text}.")
 
 
-def sets_that_fail(evidence: Evidence) -> Judgement:
-    """The longer the round trip, the more sets with which flows 8, 9 and 10 miss their contracts."""
+def set_decides(evidence: Evidence) -> Judgement:
+    """With some sets flows 8, 9 and 10 miss their contracts under the baseline, with others not."""
 
     def miss(ms: int) -> list[str]:
         cases = {name: Case(contracts=name, round_trip=ms) for name in ADMISSIBLE}
         return [n for n, case in cases.items() if judges.of_large(evidence, case, 2).mean < judges.KEPT]
 
     found = {ms: miss(ms) for ms in ALL_SETS_AT}
-    shorter, longer = (len(names) for names in found.values())
     text = "; ".join(
         f"{ms} ms: {len(names)} of {len(ADMISSIBLE)} ({', '.join(names)})" for ms, names in found.items()
     )
     return judge(
-        fact(holds=longer > shorter),
+        fact(holds=all(0 < len(names) < len(ADMISSIBLE) for names in found.values())),
         f"Sets with which flows 8, 9 and 10 miss their contracts on 50 Mbit/s under the baseline, {text}.",
     )
 
@@ -192,7 +191,7 @@ SETTINGS_STUDY = Study(
         STATEMENT.claims,
         {
             "round-trip-of-the-queue": round_trip_of_the_queue,
-            "sets-that-fail": sets_that_fail,
+            "set-decides": set_decides,
             "low-thresholds-at-long-trips": low_thresholds_at_long_trips,
             "in-profile-must-be-spared": in_profile_must_be_spared,
         },
