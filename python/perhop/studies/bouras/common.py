@@ -57,7 +57,7 @@ JUDGED_SET = "1/2/8"
 
 ROUND_TRIPS = (40, 100, 150, 200)
 JUDGED_ROUND_TRIP = 200
-"""In ms. At 150 and 200 DWRED's queue is about what the paper says of it; at 200 BW*D is farther above 160."""
+"""In ms. At 150 and 200 DWRED's queue is about as the paper says; at 200 BW*D is farther above 160."""
 ROUND_TRIP_AXIS = Axis("round_trip", "Round trip", {ms: f"{ms} ms" for ms in ROUND_TRIPS})
 
 FLOW_AXIS = Axis("flow", "Flow")
