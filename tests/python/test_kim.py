@@ -200,7 +200,7 @@ def test_gains_and_losses_do_not_cancel_to_similar() -> None:
 
 
 def test_figure_3_has_two_queues_and_otherwise_the_same_cells() -> None:
-    cell = {"scheme": "rio-plus-out", "profile_mbps": 2.0, "subscription_percent": 50}
+    cell: Factors = {"scheme": "rio-plus-out", "profile_mbps": 2.0, "subscription_percent": 50}
     large, small = (study.scenario(cell) for study in (fig3.FIG3, fig3.FIG3_QUEUE))
     assert large["links"]["bottleneck"]["queue"]["total"] == table1.STATED_SET
     assert small["links"]["bottleneck"]["queue"]["limit"] == "200p"

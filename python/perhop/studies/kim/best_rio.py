@@ -1,7 +1,8 @@
-"""The search behind Table 1's row "Best RIO": RIO under 35 IN+OUT sets on the table's setting.
+"""The search behind Table 1's row "Best RIO": RIO under 42 IN+OUT sets on the table's setting.
 
 The paper does not say which set was best, nor by what measure. Here it is the smallest root-mean-square error
-against the fair share, by the means over the runs.
+against the fair share, by the means over the runs, among the 28 sets of thresholds and max_p that the paper
+names somewhere. Fourteen more go beyond its largest max_p.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
 THRESHOLDS = ("347/694", "200/600", "100/300", "60/180", "30/90", "10/30", "5/15")
 """min/max in packets: the text's, and those of the table's OUT sets and of Figure 2's queue."""
-MAX_P = (0.01, 0.02, 0.05, 0.1, 0.2)
+NAMED_MAX_P = (0.01, 0.02, 0.05, 0.1)
+"""Every max_p of the paper, of whatever set."""
+MAX_P = (*NAMED_MAX_P, 0.2, 0.5)
 SETS = tuple(itertools.product(THRESHOLDS, MAX_P))
+NAMED = tuple(itertools.product(THRESHOLDS, NAMED_MAX_P))
 STATEMENT = stated("best-rio")
 
 
@@ -44,27 +48,38 @@ def samples(found: Factors, run: Run) -> Iterator[Sample]:
     return table1.samples(found, run)
 
 
-def errors(evidence: Evidence) -> dict[tuple[str, float], float]:
-    """The mean error of every set, smallest first."""
-    found = {key: evidence.mean("rmse", cell(*key)) for key in SETS}
-    return dict(sorted(found.items(), key=lambda entry: entry[1]))
+def first_four(evidence: Evidence, sets: tuple[tuple[str, float], ...]) -> list[tuple[str, float]]:
+    """The sets of the smallest mean errors, smallest first."""
+    return sorted(sets, key=lambda key: evidence.mean("rmse", cell(*key)))[:4]
+
+
+def said(evidence: Evidence, sets: list[tuple[str, float]]) -> str:
+    """Their errors, as text."""
+    return ", ".join(f"{_name(key)} {evidence.estimate('rmse', cell(*key)).text()}" for key in sets)
+
+
+def mine() -> tuple[str, float]:
+    """The set that Table 1 uses."""
+    return next(key for key in SETS if _name(key) == table1.BEST_SET)
 
 
 def best_set(evidence: Evidence) -> Judgement:
-    """The set that Table 1 uses has the smallest error, or none with an error surely smaller."""
-    mine = next(key for key in SETS if f"{key[0]}/{key[1]:g}" == table1.BEST_SET)
-    apart = {
-        key: evidence.difference("rmse", cell(*key), cell(*mine))
-        for key in list(errors(evidence))[:4]
-        if key != mine
-    }
-    first = ", ".join(
-        f"{'/'.join((thresholds, f'{max_p:g}'))} {evidence.estimate('rmse', cell(thresholds, max_p)).text()}"
-        for thresholds, max_p in list(errors(evidence))[:4]
-    )
+    """The set that Table 1 uses has the smallest mean error of those that the paper's values make."""
+    first = first_four(evidence, NAMED)
     return judge(
-        fact(holds=not any(below(e).holds for e in apart.values())),
-        f"Error against the fair share, Mbit/s, the smallest four of {len(SETS)}: {first}.",
+        fact(holds=first[0] == mine()),
+        f"Error against the fair share, Mbit/s, the smallest four of {len(NAMED)}: {said(evidence, first)}.",
+    )
+
+
+def beyond(evidence: Evidence) -> Judgement:
+    """A larger max_p than any of the paper's has a smaller error still."""
+    first = first_four(evidence, SETS)
+    apart = evidence.difference("rmse", cell(*first[0]), cell(*mine()))
+    return judge(
+        below(apart),
+        f"The smallest four of {len(SETS)}: {said(evidence, first)}; the first − {table1.BEST_SET}: "
+        f"{apart.text(sign=True)}.",
     )
 
 
@@ -80,7 +95,8 @@ def no_control(evidence: Evidence) -> Judgement:
     most = max(found, key=lambda key: found[key].mean)
     return judge(
         all_of(*(above(e) for e in found.values())),
-        f"OUT traffic of a best-effort flow − that of a 2 Mbit/s flow, Mbit/s: {found[least].text(sign=True)} "
+        "OUT traffic of a best-effort flow − that of a 2 Mbit/s flow, Mbit/s: "
+        f"{found[least].text(sign=True)} "
         f"with {_name(least)} to {found[most].text(sign=True)} with {_name(most)}.",
     )
 
@@ -105,16 +121,21 @@ COLUMNS = Axis("max_p", "max_p", {p: f"{p:g}" for p in MAX_P})
 
 BEST_RIO = Study(
     id="kim-best-rio",
-    title="The best RIO: 35 IN+OUT sets",
+    title="The best RIO: 42 IN+OUT sets",
     source=f"{PAPER}, Table 1: the set of its row Best RIO, which it does not state",
-    summary="Table 1's flows under RIO, seven pairs of thresholds by five values of max_p",
+    summary="Table 1's flows under RIO, seven pairs of thresholds by six values of max_p",
     cells=[cell(*key) for key in SETS],
     scenario=build,
     samples=samples,
     published=(),
     claims=claims(
         STATEMENT.claims,
-        {"no-matter-how": no_control, "best-set": best_set, "never-reaches-2": never_reaches},
+        {
+            "no-matter-how": no_control,
+            "best-set": best_set,
+            "larger-max-p": beyond,
+            "never-reaches-2": never_reaches,
+        },
     ),
     tables=(
         Table("Error against the fair share, Mbit/s, by max_p", {"rmse": ""}, ROWS, (COLUMNS,)),
@@ -136,12 +157,13 @@ BEST_RIO = Study(
     plots=(
         Plot(
             id="error",
-            title="Error against the fair share by IN+OUT set",
-            kind="points",
+            title="Error by IN+OUT set",
+            kind="lines",
             metric="rmse",
-            x=ROWS,
-            series=COLUMNS,
-            y_label="Mbit/s",
+            x=COLUMNS,
+            series=ROWS,
+            y_label="error against the fair share, Mbit/s",
+            ordinal=True,
             from_zero=False,
         ),
     ),

@@ -1,7 +1,7 @@
 """What the paper's settings share: a 20 Mbit/s dumbbell with an RTT of 100 ms, greedy NewReno, 100 s.
 
-The NewReno is that of ns-2 in 1998 (`tcp = "ns-1998"`), with the largest window that TCP can advertise without
-the window scale option.
+The NewReno is that of ns-2 in 1998 (`tcp = "ns-1998"`), with the largest window that TCP can advertise
+without the window scale option.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ SCHEMES = Axis("scheme", "Scheme", {"rio": "RIO", "rio-plus-out": "RI+O"})
 TCP = "ns-1998"
 """The NewReno of the paper's time."""
 LARGEST_WINDOW = 65_535
-"""Bytes that the 16 bits of TCP's window field can advertise (RFC 793), without the scale option of RFC 1323."""
+"""Bytes that TCP's window field can advertise (RFC 793), without the scale option of RFC 1323."""
 HEADERS = 40
-KEEPS = 0.99
-"""A profile counts as kept from this fraction of it on: the figures from which the paper reads its limits show
-no thousandths."""
+KEEPS = 0.98
+"""A profile counts as kept from this fraction of it on: the paper reads its limits off figures, whose
+lines are some hundredths wide."""
 
 
 def window(packet: int) -> str:

@@ -47,10 +47,10 @@ def build(cell: Factors) -> Mapping[str, Any]:
     return network(
         "Kim et al., Figure 2",
         str(cell["scheme"]),
-        ASSURED_FLOWS,
-        PROFILES[int(cell["subscription_percent"])],
-        int(cell["best_effort_flows"]),
         SMALL,
+        assured=ASSURED_FLOWS,
+        profile_mbps=PROFILES[int(cell["subscription_percent"])],
+        best_effort=int(cell["best_effort_flows"]),
     )
 
 
@@ -202,5 +202,5 @@ FIG2 = Study(
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,
     summaries=limits,
-    default_runs=10,
+    default_runs=16,
 )

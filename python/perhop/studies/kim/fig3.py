@@ -63,7 +63,14 @@ def build_small(cell: Factors) -> Mapping[str, Any]:
 def _setting(cell: Factors, queue: Queue) -> Mapping[str, Any]:
     profile = float(cell["profile_mbps"])
     assured = round(float(cell["subscription_percent"]) / 100 * CAPACITY_MBPS / profile)
-    return network("Kim et al., Figure 3", str(cell["scheme"]), assured, profile, BEST_EFFORT_FLOWS, queue)
+    return network(
+        "Kim et al., Figure 3",
+        str(cell["scheme"]),
+        queue,
+        assured=assured,
+        profile_mbps=profile,
+        best_effort=BEST_EFFORT_FLOWS,
+    )
 
 
 def limits(evidence: Evidence) -> Iterator[Row]:
@@ -212,7 +219,7 @@ FIG3 = Study(
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,
     summaries=limits,
-    default_runs=10,
+    default_runs=16,
 )
 
 SMALL_STATEMENT = stated("fig3-queue")
@@ -222,7 +229,7 @@ FIG3_QUEUE = replace(
     id="kim-fig3-queue",
     title="Figure 3 at the queue of Figure 2",
     source=f"{PAPER}, Figure 3: its queue, which it does not state",
-    summary="the cells of kim-fig3 with 200 packets, 60/180/0.02, 30/90/0.05, 10/30/0.1 and packets of 1000 bytes",
+    summary="the cells of kim-fig3 at Figure 2's queue of 200 packets, with packets of 1000 bytes",
     scenario=build_small,
     claims=claims(
         SMALL_STATEMENT.claims,

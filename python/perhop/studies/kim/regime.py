@@ -38,7 +38,7 @@ LARGE = Queue({"limit": "868p", "in": "390/694/0.02", "total": "347/694/0.05"}, 
 
 
 def network(
-    title: str, scheme: str, assured: int, profile_mbps: float, best_effort: int, queue: Queue
+    title: str, scheme: str, queue: Queue, *, assured: int, profile_mbps: float, best_effort: int
 ) -> Mapping[str, Any]:
     """`assured` flows of one profile and `best_effort` flows without one, through RIO or RI+O."""
     keys = {"aqm": scheme, **queue.keys, "mean-packet": f"{queue.packet}B"}

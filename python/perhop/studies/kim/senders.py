@@ -1,7 +1,7 @@
 """Table 1 under every TCP that the paper may have had, and under later ones.
 
-The paper says "TCP NewReno" and "ns 2.1a4"; window, clock and acknowledgements it does not say. Each setting is
-held against the 35 rates that Table 1 prints, the misprint of best effort under Best RIO apart.
+The paper says "TCP NewReno" and "ns 2.1a4"; window, clock and acknowledgements it does not say. Each setting
+is held against the 35 rates that Table 1 prints, the misprint of best effort under Best RIO apart.
 """
 
 from __future__ import annotations

@@ -383,6 +383,7 @@ LABELS = {
     "stated": f"RIO {STATED_SET}",
     **{out: f"RI+O {out.rsplit('/', 1)[0]}" for out in OUT_SETS},
 }
+SHORT = {"none": "Best RIO", "stated": "RIO"}
 RIOS = {LABELS[str(cell["out"])]: cell for cell in (RIO, STATED)}
 ROWS = Axis("out", "OUT set", LABELS)
 CLASSES = Axis("profile_mbps", "Profile, Mbit/s", {**{r: f"{r:g}" for r in COUNTS if r}, 0.0: "BE"})
@@ -424,8 +425,11 @@ TABLE1 = Study(
     tables=(
         Table("Throughput of a flow, Mbit/s, by profile", {"throughput": ""}, ROWS, (CLASSES,)),
         Table(
-            "IN and OUT traffic of a flow that passes the queue, Mbit/s, by profile",
-            {"in_throughput": "IN", "out_throughput": "OUT"},
+            "IN traffic of a flow past the queue, Mbit/s, by profile", {"in_throughput": ""}, ROWS, (CLASSES,)
+        ),
+        Table(
+            "OUT traffic of a flow past the queue, Mbit/s, by profile",
+            {"out_throughput": ""},
             ROWS,
             (CLASSES,),
         ),
@@ -449,9 +453,9 @@ TABLE1 = Study(
             kind="bars",
             metric="throughput",
             x=CLASSES,
-            series=Axis("out", "Queue", {k: LABELS[k] for k in ("none", "5/15/0.01")}),
+            series=Axis("out", "Queue", {**SHORT, "5/15/0.01": LABELS["5/15/0.01"]}),
             y_label="Mbit/s per flow",
-            where={"out": ("none", "5/15/0.01")},
+            where={"out": ("none", "stated", "5/15/0.01")},
             references=(
                 Reference("profile", "profile_mbps", {rate: rate for rate in COUNTS if rate}),
                 Reference("fair share", "profile_mbps", FAIR),
@@ -462,7 +466,7 @@ TABLE1 = Study(
             title="Each class under each queue",
             kind="points",
             metric="throughput",
-            x=Axis("out", "Queue", {k: v.replace("RI+O ", "") for k, v in LABELS.items()}),
+            x=Axis("out", "Queue", {**SHORT, **{out: out.rsplit("/", 1)[0] for out in OUT_SETS}}),
             series=Axis("scheme", "Scheme", {"rio": "Best RIO", "stated-rio": "RIO", "rio-plus-out": "RI+O"}),
             y_label="Mbit/s per flow",
             facet=Axis("profile_mbps", "Class", NAMES),
