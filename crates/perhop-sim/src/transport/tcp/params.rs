@@ -37,19 +37,18 @@ pub enum Variant {
     /// that was in vain, pacing, segments in bunches (TSO, GRO), HyStart, windows that tune themselves, and delayed
     /// acknowledgements that adapt their wait.
     Linux,
-    /// The NewReno agent of ns-2 in 1998 and 1999 (versions 2.1b3 to 2.1b5), with which the papers of the time simulated: a
+    /// The NewReno agent of ns-2 in 1998 and 1999 (versions 2.1b2 to 2.1b5), with which the papers of the time simulated: a
     /// preset for the keys that are not given. It stands for `newreno-timer = "slow-but-steady"`,
-    /// `partial-window-deflation = "to-ssthresh"`, `tick = "100ms"`, `rtt-arithmetic = "fixed-point"`, `initial-rto = "6s"`, `min-rto = "200ms"`,
-    /// `initial-window = "1p"`, and `handshake` and `limited-transmit` = false. Sources: ns-2's `tcp.cc` of April 1998
-    /// (`rtt_update` counts in shifted integers, `rtt_timeout` has a floor of two ticks, `reset` starts with `ssthresh_` = `window_`), `tcp-newreno.cc` of May 1997 and
-    /// of May 2001 (a partial acknowledgement restarts the timer and sets `dupwnd_` to 0; options for both, off by default,
-    /// came on 29 August 1998 and in 2001 at the latest, and became the default in May 2003) and `ns-default.tcl` of
+    /// `partial-window-deflation = "to-ssthresh"`, `tick = "100ms"`, `rtt-arithmetic = "fixed-point"`, `initial-rto = "6s"`,
+    /// `min-rto = "200ms"`, `initial-window = "1p"`, and `handshake` and `limited-transmit` = false. Sources: ns-2's `tcp.cc`
+    /// of April 1998 (`rtt_update` counts in shifted integers, `rtt_timeout` has a floor of two ticks), its `tcp-newreno.cc`
+    /// of May 1997 and of May 2001 (a partial acknowledgement restarts the timer and sets `dupwnd_` to 0; options for both,
+    /// off by default, came on 29 August 1998 and by 2001, and became the default in May 2003) and its `ns-default.tcl` of
     /// December 1997 (`tcpTick_` 0.1, `rtxcur_init_` 6.0, `windowInit_` 1). Not part of it, since scripts set them: `window`
     /// (ns's own was 20 packets), `packet`, `delayed-ack` and `send-jitter`. `initial-ssthresh` is the window: `Simulator run`
-    /// resets every agent, also in 1998, after the script has set `window_`. Not known: what a script did that set `window_`
-    /// later than that, in which case ssthresh stays 20. Not modelled: backoff ends at
-    /// a factor of 64, no more than two new segments leave for each acknowledgement in a recovery, and before the middle of
-    /// 1998 at the latest acknowledgements after a timeout counted as partial.
+    /// reset every agent, in 1998 as today, after the script had set `window_`; only a script that set it later than that kept
+    /// 20. Not modelled: backoff ends at a factor of 64; no more than two new segments leave for each acknowledgement in a
+    /// recovery; and in 1997, until when is not known, acknowledgements after a timeout counted as partial.
     #[serde(rename = "ns-1998")]
     Ns1998,
 }
