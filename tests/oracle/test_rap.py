@@ -63,7 +63,7 @@ def test_rap_itself_agrees_within_five_per_cent_everywhere() -> None:
 
 
 def test_the_comparison_can_fail() -> None:
-    """ns-2's `Queue/RED`, which spares a queue of one packet, gives RAP over a tenth more."""
-    ours = rates("perhop", rap.SETTINGS["five flows, RED"])["rap"]
-    spared = replace(rap.SETTINGS["five flows, RED"], queue="red")
-    assert apart(ours, rates("ns-2", spared)["rap"])
+    """ns-2's `Queue/RED` spares a queue of one packet; without that rule RAP gets over a tenth less."""
+    setting = rap.SETTINGS["five flows, Queue/RED"]
+    ours = rates("perhop", replace(setting, spare=False))["rap"]
+    assert apart(ours, rates("ns-2", setting)["rap"])
