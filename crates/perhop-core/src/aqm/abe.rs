@@ -48,7 +48,7 @@ pub enum Law {
     Fixed,
 }
 
-/// Which of RED's two probabilities alpha multiplies; without spreading they are one.
+/// Which of RED's two probabilities alpha multiplies; without spreading the two are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AlphaOn {
@@ -81,17 +81,17 @@ red_params! {
         #[serde(default = "nine")] target: Positive,
         /// alpha at the start; `target` unless given.
         #[serde(default, skip_serializing_if = "Option::is_none")] alpha: Option<Positive>,
-        /// Which of RED's two probabilities alpha multiplies: the one by which packets are dropped, or the one before drops are
-        /// spread evenly.
+        /// Which of RED's two probabilities alpha multiplies: the final one, after drops are spread evenly, or the initial one,
+        /// before.
         #[serde(default)] alpha_on: AlphaOn,
-        /// Spread drops evenly, as RED does; otherwise drop each packet with the initial probability, independently of others
-        /// (requires `wait = false`).
+        /// Spread drops evenly, as RED does; otherwise each packet is dropped with the initial probability, independently of the
+        /// others (requires `wait = false`).
         #[serde(default = "yes")] spread: bool,
         /// How alpha is moved.
         #[serde(default)] law: Law,
         /// How often alpha is moved.
         #[serde(default = "one_second")] interval: Duration,
-        /// The newest interval's weight in the two measured loss ratios; 1 takes each interval by itself.
+        /// Weight of the newest interval in the moving averages of the two loss ratios; with 1 each interval counts by itself.
         #[serde(default = "tenth")] gain: Weight,
         /// The highest probability with which RED drops a green packet below max. As published it is 1, and green is cut off
         /// while alpha p is near 1.
