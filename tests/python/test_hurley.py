@@ -185,17 +185,84 @@ def evidence(values: dict[tuple[str, str], list[float]], key: Callable[[str], Fa
 @pytest.mark.parametrize(
     ("ratios", "holds"),
     [
-        ([2.4, 2.42, 2.41], True),
-        ([1.8, 1.82, 1.79], False),
-        ([2.2, 2.3, 2.25], None),
-        ([3.8, 3.81, 3.8], False),
+        ([2.6, 2.62, 2.61], True),
+        ([2.4, 2.42, 2.41], False),
+        ([2.4, 2.6, 2.5], None),
+        ([3.4, 3.41, 3.4], True),
+        ([3.6, 3.61, 3.6], False),
     ],
 )
-def test_beta_is_met_within_a_quarter(ratios: list[float], holds: bool | None) -> None:
+def test_beta_is_met_where_the_ratio_rounds_to_it(ratios: list[float], holds: bool | None) -> None:
     found = evidence(
         {(form, "ratio"): ratios for form in (RAP, TFRC)}, lambda form: throughput.cell(ABE, form)
     )
     assert throughput.beta_met(found).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("blue", "holds"),
+    [([0.31, 0.32, 0.31], True), ([0.21, 0.212, 0.21], False), ([0.2, 0.24, 0.22], None)],
+)
+def test_clearly_higher_is_a_tenth_more(blue: list[float], holds: bool | None) -> None:
+    rates = {ABE: blue, FLAT: [0.2, 0.2, 0.2]}
+    samples = [
+        (seed, Sample({**throughput.cell(scheme, form), "service": BLUE}, "throughput", "", value))
+        for form in (RAP, TFRC)
+        for scheme, values in rates.items()
+        for seed, value in enumerate(values, 1)
+    ]
+    assert throughput.clearly_higher(Evidence(samples, [])).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("tfrc", "holds"),
+    [([0.9, 0.91, 0.9], True), ([0.4, 0.41, 0.4], False), ([2.1, 2.11, 2.1], False), ([0.4, 0.6, 0.5], None)],
+)
+def test_friendly_is_within_a_factor_of_two(tfrc: list[float], holds: bool | None) -> None:
+    ratios = {RAP: [0.66, 0.67, 0.66], TFRC: tfrc}
+    found = evidence(
+        {(form, "ratio"): values for form, values in ratios.items()},
+        lambda form: throughput.cell(FLAT, form),
+    )
+    assert throughput.friendly(found).holds is holds
+
+
+@pytest.mark.parametrize(("last", "holds"), [(0.1, True), (-0.1, False)])
+@pytest.mark.parametrize("metric", ["source_rate", "source_jitter"])
+def test_one_source_without_benefit_decides(metric: str, last: float, holds: bool) -> None:
+    samples = []
+    for name, service, sign in (("source_rate", BLUE, 1), ("source_jitter", GREEN, -1)):
+        for form in (RAP, TFRC):
+            for source in range(1, delay.FLOWS + 1):
+                gain = last if (name, form, source) == (metric, TFRC, delay.FLOWS) else 0.1
+                for seed in (1, 2, 3):
+                    for scheme, value in ((ABE, 1 + sign * gain), (FLAT, 1.0)):
+                        factors = {**delay.key(scheme, form, service), "source": source}
+                        samples.append((seed, Sample(factors, name, "", value + seed / 100)))
+    assert delay.both_gain(Evidence(samples, [])).holds is holds
+
+
+@pytest.mark.parametrize(("p99", "holds"), [(4.0, True), (6.0, False)])
+def test_shorter_than_blue_takes_all_quantiles(p99: float, holds: bool) -> None:
+    green = {"wait_p50": 1.0, "wait_p95": 2.0, "wait_p99": p99}
+    samples = [
+        (seed, Sample(delay.key(ABE, form, service), metric, "ms", value + seed / 100))
+        for form in (RAP, TFRC)
+        for metric, low in green.items()
+        for service, value in ((GREEN, low), (BLUE, 5.0))
+        for seed in (1, 2, 3)
+    ]
+    assert delay.shorter_than_blue(Evidence(samples, [])).holds is holds
+
+
+def test_each_source_is_measured_by_what_it_wants(run: Run) -> None:
+    found = list(common.each_source({}, run))
+    rates = [s.value for s in found if s.metric == "source_rate"]
+    jitter = [s.value for s in found if s.metric == "source_jitter"]
+    assert {s.factors["service"] for s in found if s.metric == "source_rate"} == {BLUE}
+    assert [len(rates), len(jitter)] == [10, 10]
+    assert np.mean(rates) == pytest.approx(common.throughput(run, BLUE))
+    assert np.mean(jitter) == pytest.approx(common.mean_ms(run, GREEN, "jitter_s"))
 
 
 @pytest.mark.parametrize(

@@ -185,13 +185,20 @@ GREEN_TRANSPORTS = {
 SETTING = Setting()
 """One set of parameters for the whole paper."""
 
-BETA_TOLERANCE = 0.25
-"""A ratio of throughputs is "approximately beta" within this share of it."""
+BETA_TOLERANCE = 0.5
+"""A ratio of throughputs is "approximately beta" where beta is the nearest whole number."""
+QUARTER = 0.25
+"""The share of beta within which the findings on other settings call a ratio close to it."""
 
 
-def ratio_within(found: Estimate, beta: float = BETA) -> Check:
-    """The ratio of blue to green throughput is approximately beta."""
-    return near(found, beta, BETA_TOLERANCE * beta)
+def approximately_beta(found: Estimate) -> Check:
+    """The ratio of blue to green throughput, rounded to a whole number, is beta."""
+    return near(found, BETA, BETA_TOLERANCE)
+
+
+def within_a_quarter(found: Estimate, beta: float = BETA) -> Check:
+    """The ratio of blue to green throughput differs from beta by at most a quarter of it."""
+    return near(found, beta, QUARTER * beta)
 
 
 def each(found: Mapping[str, Estimate], digits: int, *, sign: bool = False) -> str:
@@ -272,6 +279,20 @@ def waits(factors: Factors, run: Run) -> Iterator[Sample]:
 
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def each_source(factors: Factors, run: Run) -> Iterator[Sample]:
+    """What each source gets of what its service is chosen for: rate for blue, jitter (RFC 3550) for green."""
+    wants = {
+        BLUE: ("source_rate", MBPS, "throughput_bps", 1e-6),
+        GREEN: ("source_jitter", "ms", "jitter_s", 1e3),
+    }
+    for service in services(run):
+        metric, unit, column, scale = wants[service]
+        for source, value in enumerate(run.of_group(service, column), 1):
+            yield Sample(
+                {**factors, "service": service, "source": source}, metric, unit, scale * float(value)
+            )
 
 
 def cdf(factors: Factors, run: Run, service: str, grid_ms: tuple[float, ...]) -> Iterator[Sample]:

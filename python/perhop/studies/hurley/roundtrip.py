@@ -10,15 +10,15 @@ from perhop.judging import above, all_of, any_of, below, judge, near
 from perhop.studies.hurley.common import (
     ABE,
     BETA,
-    BETA_TOLERANCE,
     FORM_NAMES,
     FORMS,
+    QUARTER,
     RAP,
     SETTING,
     THIS,
     TITLE,
-    ratio_within,
     traffic,
+    within_a_quarter,
 )
 from perhop.studies.paper import claims
 from perhop.study import Axis, Plot, Reference, Study, Table
@@ -101,10 +101,10 @@ def listed(found: Mapping[float, Estimate]) -> str:
 
 
 def met_from(evidence: Evidence) -> Judgement:
-    """Approximately beta from 160 ms on, and not below 120 ms, at the setting's rate."""
+    """Within a quarter of beta from 160 ms on, and not below 120 ms, at the setting's rate."""
     found = ratios(evidence)
-    long = [ratio_within(e) for rtt, e in found.items() if rtt >= 160]
-    least = BETA * (1 - BETA_TOLERANCE)
+    long = [within_a_quarter(e) for rtt, e in found.items() if rtt >= 160]
+    least = BETA * (1 - QUARTER)
     short = [below(e, least) for rtt, e in found.items() if rtt < 120]
     return judge(all_of(*long, *short), f"Blue over green on {BASE[0]:g} Mbit/s: {listed(found)}.")
 

@@ -150,13 +150,13 @@ def chooses_blue(evidence: Evidence) -> Judgement:
     )
 
 
-def chooses_green(evidence: Evidence) -> Judgement:
-    """The same source has less jitter as green than as blue."""
-    found = evidence.difference("chooser_jitter", cell(GREEN_CHOICE), cell(BLUE_CHOICE))
-    jitter = [evidence.estimate("chooser_jitter", cell(c)).text(2) for c in (GREEN_CHOICE, BLUE_CHOICE)]
+def chooses_jitter(evidence: Evidence) -> Judgement:
+    """The same source has more jitter as blue than as green."""
+    found = evidence.difference("chooser_jitter", cell(BLUE_CHOICE), cell(GREEN_CHOICE))
+    jitter = [evidence.estimate("chooser_jitter", cell(c)).text(2) for c in (BLUE_CHOICE, GREEN_CHOICE)]
     return judge(
-        below(found),
-        f"Its jitter by RFC 3550, ms: {jitter[0]} as green, {jitter[1]} as blue, difference "
+        above(found),
+        f"Its jitter by RFC 3550, ms: {jitter[0]} as blue, {jitter[1]} as green, difference "
         f"{found.text(2, sign=True)}.",
     )
 
@@ -234,7 +234,7 @@ SERVICE = Study(
         STATEMENT.claims,
         {
             "blue-choice-gets-more": chooses_blue,
-            "green-choice-less-jitter": chooses_green,
+            "blue-choice-more-jitter": chooses_jitter,
             "no-starvation": no_starvation,
             "whole-link": whole_link,
             "typical-red-forces": typical_forces,

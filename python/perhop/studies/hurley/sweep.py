@@ -19,9 +19,9 @@ from perhop.studies.hurley.common import (
     THIS,
     TITLE,
     Setting,
-    ratio_within,
     traffic,
     waits,
+    within_a_quarter,
 )
 from perhop.studies.paper import claims
 from perhop.study import Axis, Plot, Row, Study, Table
@@ -253,7 +253,7 @@ def beta_buys(evidence: Evidence) -> Judgement:
     lost = evidence.mean("loss", {**key[5.0], "service": GREEN})
     text = ", ".join(f"beta {beta:g}: {e.text(2)}" for beta, e in found.items())
     return judge(
-        all_of(*rising, ratio_within(found[5.0], 5.0)),
+        all_of(*rising, within_a_quarter(found[5.0], 5.0)),
         f"Blue over green throughput, {text}; at beta 5 green loses {lost:.3f}.",
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import above, all_of, below, fact, judge, near
-from perhop.statistics import half_width_of
+from perhop.judging import above, all_of, below, fact, judge, near, within
+from perhop.statistics import estimate, half_width_of
 from perhop.studies.hurley.common import (
     ABE,
     BETA,
@@ -26,9 +26,9 @@ from perhop.studies.hurley.common import (
     TFRC,
     THIS,
     TITLE,
+    approximately_beta,
     cumulative,
     each,
-    ratio_within,
     traffic,
     transfer_s,
 )
@@ -48,6 +48,11 @@ FILE_PACKETS = 2000
 """A file of 2 MB: what a blue flow receives in about a minute."""
 ALPHA_M_TOLERANCE = 0.1
 """alpha_m counts as driven to alpha_t within this share of it."""
+
+CLEARLY = 1.1
+"""Blue is "clearly" ahead with at least this many times what it gets under flat best effort."""
+FRIENDLY = (0.5, 2.0)
+"""A flow's rate over TCP's under the same conditions, where it is TCP-friendly (RFC 5348, section 1)."""
 
 OWN = "own"
 EQUAL = "equal"
@@ -149,10 +154,34 @@ def more(evidence: Evidence, metric: str, a: tuple[str, str], b: tuple[str, str]
     )
 
 
+def clearly_higher(evidence: Evidence) -> Judgement:
+    """Blue gets a tenth more than under flat best effort, at least, with both green sources."""
+    found = {}
+    for form in FORM_NAMES:
+        abe, flat = (
+            evidence.by_seed("throughput", {**cell(scheme, form), "service": BLUE}) for scheme in (ABE, FLAT)
+        )
+        found[form] = estimate([abe[seed] / flat[seed] for seed in abe])
+    return judge(
+        all_of(*(above(e, CLEARLY) for e in found.values())),
+        f"Blue's rate under ABE over that under flat best effort: {each(found, 2)}.",
+    )
+
+
+def friendly(evidence: Evidence) -> Judgement:
+    """Under flat best effort a green flow gets from half to twice what TCP gets, for both green sources."""
+    found = {form: evidence.estimate("ratio", cell(FLAT, form)) for form in FORM_NAMES}
+    low, high = FRIENDLY
+    return judge(
+        all_of(*(within(e, 1 / high, 1 / low) for e in found.values())),
+        f"Rate of TCP Reno over that of a green flow, flat best effort: {each(found, 2)}.",
+    )
+
+
 def beta_met(evidence: Evidence) -> Judgement:
     """The ratio with the default green source, near beta."""
     found = {form: evidence.estimate("ratio", cell(ABE, form)) for form in FORM_NAMES}
-    return judge(ratio_within(found[RAP]), f"Blue over green (beta {BETA:g}): {each(found, 2)}.")
+    return judge(approximately_beta(found[RAP]), f"Blue over green (beta {BETA:g}): {each(found, 2)}.")
 
 
 def alpha_driven(evidence: Evidence) -> Judgement:
@@ -221,7 +250,7 @@ FIG2 = Study(
     claims=claims(
         FIG2_STATEMENT.claims,
         {
-            "blue-above-flat": lambda e: more(e, "throughput", (ABE, BLUE), (FLAT, BLUE), "Mbit/s"),
+            "blue-above-flat": clearly_higher,
             "blue-above-green": lambda e: more(e, "throughput", (ABE, BLUE), (ABE, GREEN), "Mbit/s"),
             "green-pays": lambda e: more(e, "throughput", (FLAT, GREEN), (ABE, GREEN), "Mbit/s"),
             "green-loses-more": lambda e: more(e, "loss", (ABE, GREEN), (ABE, BLUE), "share lost"),
@@ -229,6 +258,7 @@ FIG2 = Study(
             "beta": beta_met,
             "alpha-driven": alpha_driven,
             "short-rtt-raises-green": short_rtt_raises_green,
+            "green-friendly": friendly,
             "green-takes-more-when-flat": takes_more,
         },
     ),
