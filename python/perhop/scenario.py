@@ -293,14 +293,14 @@ class Abe(Table):
         target: The ratio of green to blue losses to aim at (`alpha_t`, of the order of the square of
             the throughput ratio beta). Default: 9.0.
         alpha: Alpha at the start; `target` unless given.
-        alpha_on: Which of RED's two probabilities alpha multiplies: the one by which packets are
-            dropped, or the one before drops are spread evenly. Default: "final".
-        spread: Spread drops evenly, as RED does; otherwise drop each packet with the initial
-            probability, independently of others (requires `wait = false`). Default: True.
+        alpha_on: Which of RED's two probabilities alpha multiplies: the final one, after drops are
+            spread evenly, or the initial one, before. Default: "final".
+        spread: Spread drops evenly, as RED does; otherwise each packet is dropped with the initial
+            probability, independently of the others (requires `wait = false`). Default: True.
         law: How alpha is moved. Default: "published".
         interval: How often alpha is moved. Default: "1s".
-        gain: The newest interval's weight in the two measured loss ratios; 1 takes each interval by
-            itself. Default: 0.1.
+        gain: Weight of the newest interval in the moving averages of the two loss ratios; with 1 each
+            interval counts by itself. Default: 0.1.
         green_most: The highest probability with which RED drops a green packet below max. As published
             it is 1, and green is cut off while alpha p is near 1. Default: 1.0.
         losses: Which losses are measured. Default: "all".
