@@ -3,7 +3,7 @@
 //! Floyd & Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993, figure 2.
 //!
 //! ## Deviations
-//! In figure 2 an arrival that is dropped at an empty queue leaves q_time, the start of the idle period, as it was, so that the
+//! In figure 2 an arrival that is dropped at an empty queue leaves `q_time`, the start of the idle period, as it was, so that the
 //! next arrival applies the same decay once more (so does ns-2's DiffServ module). Here the idle period starts anew with the
 //! dropped arrival, and each stretch of idle time counts once (`idle_time_decays_the_average_once`).
 
