@@ -42,9 +42,9 @@ TCP = "ns-1998"
 LARGEST_WINDOW = 65_535
 """Bytes that TCP's window field can advertise (RFC 793), without the scale option of RFC 1323."""
 HEADERS = 40
-KEEPS = 0.98
-"""A profile counts as kept from this fraction of it on: the paper reads its limits off figures, whose
-lines are some hundredths wide."""
+KEEPS = 0.99
+"""A profile counts as kept from this fraction of it on: the paper reads its limits off figures, which show
+no thousandths."""
 
 
 def window(packet: int) -> str:
@@ -168,7 +168,13 @@ class Curve:
     def judge(self, evidence: Evidence) -> Judgement:
         """Whether the promise is kept up to the paper's limit, and no more at the next level."""
         published = self.published(evidence)
-        after = [level for level in self.levels if level > published][:1]
+        return self._judge(evidence, published, [level for level in self.levels if level > published][:1])
+
+    def judge_kept(self, evidence: Evidence) -> Judgement:
+        """Whether the promise is kept up to the paper's limit, of which the paper says no more."""
+        return self._judge(evidence, self.published(evidence), [])
+
+    def _judge(self, evidence: Evidence, published: int, after: Sequence[int]) -> Judgement:
         check = all_of(
             self.keeps_to(evidence, published),
             *(below(evidence.estimate("throughput", self.at(level)), self.wanted) for level in after),

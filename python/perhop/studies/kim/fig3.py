@@ -171,12 +171,12 @@ FIG3 = Study(
     claims=claims(
         STATEMENT.claims,
         {
-            "rio-half": CURVES["rio", 0.5].judge,
-            "rio-plus-out-half": CURVES["rio-plus-out", 0.5].judge,
+            "rio-half": CURVES["rio", 0.5].judge_kept,
+            "rio-plus-out-half": CURVES["rio-plus-out", 0.5].judge_kept,
             "rio-one": CURVES["rio", 1.0].judge,
             "rio-plus-out-one": CURVES["rio-plus-out", 1.0].judge,
             "rio-two": always_fails,
-            "rio-plus-out-two": CURVES["rio-plus-out", 2.0].judge,
+            "rio-plus-out-two": CURVES["rio-plus-out", 2.0].judge_kept,
             "similar-at-low-profile": alike,
             "gap-grows-with-profile": grows,
             "guaranteed-to-50": to_fifty,
