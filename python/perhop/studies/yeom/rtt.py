@@ -62,6 +62,8 @@ ALIKE = 0.05
 """Rates that differ by less than this share count as the same."""
 REACHED = 0.99
 """The share of a reservation that counts as all of it."""
+PROPORTIONAL = 1.8
+"""A ratio of two rates, one of twice the reservation of the other, up to which they are not proportional."""
 BOTTLENECK_MS = 8.0
 """So that a round trip of 20 ms is possible."""
 
@@ -256,16 +258,40 @@ def succeed(evidence: Evidence) -> Judgement:
     )
 
 
-def more_succeed(evidence: Evidence) -> Judgement:
-    """Scheme − RIO at 75 %."""
+def more_succeed(schemes: Sequence[str], levels: Sequence[int]) -> Callable[[Evidence], Judgement]:
+    """A claim on scheme − RIO: more flows reach their rate at 75 %, and no fewer at 25 %."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            p: {
+                s: evidence.difference("reservation_success", cell(s, p), cell(RIO, p))
+                for s in COMPARED
+                if s != RIO
+            }
+            for p in levels
+        }
+        checks = [(above if p == 75 else at_least)(found[p][s], 0.0) for p in levels for s in schemes]
+        text = "; ".join(f"{p} %, {by_scheme(found[p], sign=True)}" for p in levels)
+        return judge(all_of(*checks), f"Share that reaches its rate, scheme − RIO: {text}.")
+
+    return judged
+
+
+def not_proportional(evidence: Evidence) -> Judgement:
+    """RIO at 25 %: twice the reservation, less than twice the rate, at each round trip."""
     found = {
-        s: evidence.difference("reservation_success", cell(s, 75), cell(RIO, 75))
-        for s in COMPARED
-        if s != RIO
+        rtt: combined(
+            evidence,
+            lambda one, half: one / half,
+            ("throughput", entry(RIO, 25, 1.0, rtt)),
+            ("throughput", entry(RIO, 25, 0.5, rtt)),
+        )
+        for rtt in RTTS
     }
+    text = ", ".join(f"{rtt} ms {e.text(2)}" for rtt, e in found.items())
     return judge(
-        all_of(*(above(found[s]) for s in (INVERSE, THREE_DROP))),
-        f"Share that reaches its rate, scheme − RIO: {by_scheme(found, sign=True)}.",
+        all_of(*(below(e, PROPORTIONAL) for e in found.values())),
+        f"RIO at 25 %, rate of the 1 over that of the 0.5 Mbit/s flow: {text}.",
     )
 
 
@@ -390,6 +416,7 @@ TABLE2 = Study(
             "shorter-rtt-wins": shorter_wins,
             "three-drop-is-rio-at-25": three_drop_is_rio,
             "three-drop-mostly-out-out": mostly_out_out,
+            "not-proportional": not_proportional,
             "rtt-order": rtt_order,
         },
     ),
@@ -426,8 +453,16 @@ TABLE3 = Study(
         TABLE3_STATEMENT.claims,
         {
             "no-clear-advantage": no_advantage,
-            "more-succeed-than-rio": more_succeed,
+            "more-succeed-than-rio": more_succeed((INVERSE, THREE_DROP, TWO_WINDOWS), tuple(CAPACITY)),
             "better-differentiation-than-rio": leads(
+                "differentiation",
+                (INVERSE, THREE_DROP, TWO_WINDOWS),
+                (RIO,),
+                tuple(CAPACITY),
+                "Differentiation",
+            ),
+            "more-succeed-75": more_succeed((INVERSE, THREE_DROP), (75,)),
+            "better-differentiation-75": leads(
                 "differentiation", (INVERSE, THREE_DROP), (RIO,), (75,), "Differentiation"
             ),
             "error-larger-at-25": larger_at_25,
