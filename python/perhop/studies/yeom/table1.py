@@ -306,7 +306,9 @@ def most_keep_reservations(scheme: str) -> Callable[[Evidence], Judgement]:
 
     def judged(evidence: Evidence) -> Judgement:
         found = {
-            f"{p} %, {NAMES[r]}": evidence.difference("class_shortfall", entry(scheme, p, r), entry(RIO, p, r))
+            f"{p} %, {NAMES[r]}": evidence.difference(
+                "class_shortfall", entry(scheme, p, r), entry(RIO, p, r)
+            )
             for p, r in SHORT_UNDER_RIO
         }
         checks = [below(e) for e in found.values()]
