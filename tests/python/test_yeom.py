@@ -14,7 +14,17 @@ import perhop
 from perhop.measures import rmse
 from perhop.reproduction import Counts, execute, plan, to_json
 from perhop.studies import STUDIES
-from perhop.studies.yeom import aggregates, other_rates, rtt, sensitivity, setting, table1, udp
+from perhop.studies.yeom import (
+    aggregates,
+    other_rates,
+    rtt,
+    sensitivity,
+    setting,
+    table1,
+    table1_claims,
+    ten_flows,
+    udp,
+)
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     COMPARED,
@@ -39,9 +49,9 @@ def printed(study: Study) -> Evidence:
 
 
 def test_targets() -> None:
-    assert list(table1.TARGETS[60].values()) == pytest.approx([2.48, 1.48, 0.98, 0.58, 0.48])
-    assert list(table1.TARGETS[90].values()) == pytest.approx([2.08, 1.08, 0.58, 0.18, 0.08])
-    assert list(table1.TARGETS[120].values()) == pytest.approx([1.67, 0.83, 0.42, 0.08, 0.0], abs=0.005)
+    assert list(ten_flows.TARGETS[60].values()) == pytest.approx([2.48, 1.48, 0.98, 0.58, 0.48])
+    assert list(ten_flows.TARGETS[90].values()) == pytest.approx([2.08, 1.08, 0.58, 0.18, 0.08])
+    assert list(ten_flows.TARGETS[120].values()) == pytest.approx([1.67, 0.83, 0.42, 0.08, 0.0], abs=0.005)
     assert list(rtt.TARGETS[75].values()) == pytest.approx([0.17, 0.67, 1.17], abs=0.005)
     assert list(rtt.TARGETS[25].values()) == pytest.approx([1.5, 2.0, 2.5])
     assert round(udp.FIG10_TARGET, 2) == 1.09
@@ -49,13 +59,13 @@ def test_targets() -> None:
 
 def test_table1_is_printed_in_full_and_its_error_is_a_root() -> None:
     evidence = printed(table1.TABLE1)
-    for percent, scheme in itertools.product(table1.CAPACITY, ALL_SCHEMES):
-        rates = [evidence.mean("throughput", table1.entry(scheme, percent, r)) for r in PROFILES]
-        wanted = list(table1.TARGETS[percent].values())
+    for percent, scheme in itertools.product(ten_flows.CAPACITY, ALL_SCHEMES):
+        rates = [evidence.mean("throughput", ten_flows.entry(scheme, percent, r)) for r in PROFILES]
+        wanted = list(ten_flows.TARGETS[percent].values())
         assert rmse(rates, wanted) == pytest.approx(evidence.mean("rmse", cell(scheme, percent)), abs=0.011)
-        used = 2 * sum(rates) / table1.CAPACITY[percent]
+        used = 2 * sum(rates) / ten_flows.CAPACITY[percent]
         assert used == pytest.approx(evidence.mean("utilization", cell(scheme, percent)), abs=0.015)
-        assert table1.gap(evidence, scheme) == 0
+        assert ten_flows.gap(evidence, scheme) == 0
 
 
 def test_tables_2_and_3_are_printed_in_full() -> None:
@@ -100,7 +110,7 @@ def test_the_notes_name_every_ratio_of_table_3_that_table_2_does_not_give() -> N
 
 def test_two_windows_reads_as_its_note_says() -> None:
     """The 2 Mbit/s flows are bounded by the receiver's window, and hardly lose an OUT packet."""
-    runs = perhop.run(table1.build(cell(TWO_WINDOWS, 120)), runs=10).runs
+    runs = perhop.run(ten_flows.build(cell(TWO_WINDOWS, 120)), runs=10).runs
     dropped = np.concatenate([run.of_group("profile-2", "dropped") for run in runs])
     rates = np.concatenate([run.of_group("profile-2", "throughput_bps") for run in runs]) / 1e6
     rtts = np.concatenate([run.of_group("profile-2", "mean_rtt_s") for run in runs])
@@ -112,7 +122,7 @@ def test_two_windows_reads_as_its_note_says() -> None:
 def test_an_in_packet_dropped_where_reservations_fit_refutes() -> None:
     def judged(dropped: dict[int, float], levels: tuple[int, ...]) -> bool | None:
         samples = [(1, Sample(cell(RIO, p), "in_drops", "packets", n)) for p, n in dropped.items()]
-        return table1.in_drops(levels)(Evidence(samples, [])).holds
+        return table1_claims.in_drops(levels)(Evidence(samples, [])).holds
 
     assert judged({60: 0, 90: 0, 120: 4}, (60, 90))
     assert judged({60: 0, 90: 1, 120: 4}, (60, 90)) is False
@@ -184,7 +194,7 @@ def test_a_distance_has_a_jackknife_interval_worked_out_by_hand() -> None:
 def test_what_a_scheme_cannot_tell_apart_runs_once(scheme: str) -> None:
     for change, changed in sensitivity.CHANGES.items():
         same = sensitivity.CHANGES[sensitivity.representative(change, scheme)]
-        assert table1.network(changed, scheme, 90) == table1.network(same, scheme, 90), change
+        assert ten_flows.network(changed, scheme, 90) == ten_flows.network(same, scheme, 90), change
     for name, item in itertools.product(setting.READINGS, setting.ITEMS):
         factors = next(f for f in setting.ITEMS[item].cells if scheme in (f["scheme"], NO_OUT))
         networks = [
@@ -224,7 +234,7 @@ def test_an_error_that_does_not_exist_at_60_percent_is_no_fault() -> None:
             for key, value in lacks.items()
             for seed in (1, 2)
         ]
-        return table1.keeps_reservations((THREE_DROP,), (60, 90))(Evidence(samples, [])).holds
+        return table1_claims.keeps_reservations((THREE_DROP,), (60, 90))(Evidence(samples, [])).holds
 
     assert judged(0.0, 0.05)
     assert judged(0.01, 0.05) is False
@@ -254,12 +264,14 @@ def in_print(study: Study) -> Evidence:
     """The printed numbers as two runs without chance, and the shortfalls that follow from Table 1's rates."""
     samples = [Sample(p.factors, p.metric, "", p.value) for p in study.published]
     if study is table1.TABLE1:
-        for scheme, percent in itertools.product(ALL_SCHEMES, table1.CAPACITY):
-            rates = {r: printed(study).mean("throughput", table1.entry(scheme, percent, r)) for r in PROFILES}
+        for scheme, percent in itertools.product(ALL_SCHEMES, ten_flows.CAPACITY):
+            rates = {
+                r: printed(study).mean("throughput", ten_flows.entry(scheme, percent, r)) for r in PROFILES
+            }
             lacks = {r: max(0.0, r - rate) for r, rate in rates.items() if r}
             samples.append(Sample(cell(scheme, percent), "shortfall", "", sum(lacks.values()) / len(lacks)))
             samples += [
-                Sample(table1.entry(scheme, percent, r), "class_shortfall", "", value)
+                Sample(ten_flows.entry(scheme, percent, r), "class_shortfall", "", value)
                 for r, value in lacks.items()
             ]
     return Evidence([(seed, sample) for seed in (1, 2) for sample in samples], study.published)
@@ -296,12 +308,12 @@ def test_as_many_sentences_as_a_reader_is_told_fail_in_print_too() -> None:
 def test_better_kept_reservations_are_counted_where_rio_falls_short() -> None:
     def judged(*better: float) -> bool | None:
         samples = [
-            (seed, Sample(table1.entry(scheme, p, r), "class_shortfall", "", 0.1 + 0.001 * seed - gain))
-            for (p, r), by in zip(table1.SHORT_UNDER_RIO, better, strict=True)
+            (seed, Sample(ten_flows.entry(scheme, p, r), "class_shortfall", "", 0.1 + 0.001 * seed - gain))
+            for (p, r), by in zip(table1_claims.SHORT_UNDER_RIO, better, strict=True)
             for scheme, gain in ((RIO, 0.0), (THREE_DROP, by))
             for seed in (1, 2)
         ]
-        return table1.most_keep_reservations(THREE_DROP)(Evidence(samples, [])).holds
+        return table1_claims.most_keep_reservations(THREE_DROP)(Evidence(samples, [])).holds
 
     assert judged(0.05, 0.05, 0.05, 0, -0.05)
     assert judged(0.05, 0.05, 0, 0, -0.05) is False
@@ -321,7 +333,7 @@ def test_equation_3_by_hand() -> None:
             }
             return np.array(values[metric])
 
-    found = {s.metric: s.value for s in table1.losses(cell(RIO, 60), Stub())}  # type: ignore[arg-type]
+    found = {s.metric: s.value for s in ten_flows.losses(cell(RIO, 60), Stub())}  # type: ignore[arg-type]
     assert found["over_bound"] == pytest.approx(0.5)
     assert (found["drops"], found["sent_out"], found["out_loss"]) == (1, 40, 1 / 40)
 

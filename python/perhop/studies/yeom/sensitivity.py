@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perhop.judging import Judgement, above, all_of, at_most, below, judge, opposite
 from perhop.measures import rmse
 from perhop.studies.paper import claims
-from perhop.studies.yeom import table1
+from perhop.studies.yeom import ten_flows
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     CLASSES,
@@ -107,13 +107,13 @@ def at(change: str, of: Factors) -> dict[str, Any]:
 def build(factors: Factors) -> Mapping[str, Any]:
     """Table 1's own scenario under the change."""
     setting = CHANGES[str(factors["change"])]
-    return table1.network(setting, str(factors["scheme"]), int(factors["subscription_percent"]))
+    return ten_flows.network(setting, str(factors["scheme"]), int(factors["subscription_percent"]))
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """Table 1's rates, errors and use of the link."""
     kept = ("throughput", "rmse", "utilization")
-    return (sample for sample in table1.samples(factors, run) if sample.metric in kept)
+    return (sample for sample in ten_flows.samples(factors, run) if sample.metric in kept)
 
 
 def published() -> list[Published]:
@@ -121,14 +121,14 @@ def published() -> list[Published]:
     return [
         Published({"change": change, **value.factors}, value.metric, value.value)
         for change in CHANGES
-        for value in table1.STATEMENT.values
+        for value in ten_flows.STATEMENT.values
         if representative(change, str(value.factors["scheme"])) == change
     ]
 
 
 def gap(evidence: Evidence, change: str, scheme: str) -> float:
     """Distance of a scheme's fifteen rates to the published ones, Mbit/s."""
-    return table1.gap(evidence, scheme, {"change": representative(change, scheme)})
+    return ten_flows.gap(evidence, scheme, {"change": representative(change, scheme)})
 
 
 def gaps(evidence: Evidence) -> Iterator[Row]:
@@ -144,14 +144,14 @@ def gaps(evidence: Evidence) -> Iterator[Row]:
 
 def moved(evidence: Evidence, change: str, scheme: str) -> float:
     """By how much a change moves a scheme's fifteen rates: the root of the mean square, Mbit/s."""
-    keys = [table1.entry(scheme, percent, rate) for percent in table1.CAPACITY for rate in PROFILES]
+    keys = [ten_flows.entry(scheme, percent, rate) for percent in ten_flows.CAPACITY for rate in PROFILES]
     after, before = ([evidence.mean("throughput", at(name, key)) for key in keys] for name in (change, BASE))
     return rmse(after, before)
 
 
 def gap_estimate(evidence: Evidence, change: str, scheme: str) -> Estimate:
     """The distance with an interval."""
-    return table1.gap_estimate(evidence, scheme, {"change": representative(change, scheme)})
+    return ten_flows.gap_estimate(evidence, scheme, {"change": representative(change, scheme)})
 
 
 def two_windows_needs_its_marker(evidence: Evidence) -> Judgement:
@@ -181,11 +181,11 @@ def _distances(scheme: str, found: Mapping[str, Estimate]) -> str:
 
 def small_exceed(evidence: Evidence) -> Judgement:
     """RIO's classes at 60 % against their targets, under every change."""
-    wanted = table1.TARGETS[60]
+    wanted = ten_flows.TARGETS[60]
     checks = {}
     for change in CHANGES:
         found = {
-            rate: evidence.estimate("throughput", at(change, table1.entry(RIO, 60, rate)))
+            rate: evidence.estimate("throughput", at(change, ten_flows.entry(RIO, 60, rate)))
             for rate in PROFILES
         }
         over = [above(found[rate], wanted[rate]) for rate in (0.1, 0.0)]
@@ -218,7 +218,7 @@ SENSITIVITY = Study(
     cells=[
         {"change": change, **cell(scheme, percent)}
         for change in CHANGES
-        for percent in table1.CAPACITY
+        for percent in ten_flows.CAPACITY
         for scheme in ALL_SCHEMES
         if representative(change, scheme) == change
     ],

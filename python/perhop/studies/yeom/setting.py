@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from perhop.judging import Judgement, above, all_of, at_most, below, fact, judge
 from perhop.measures import rmse
 from perhop.studies.paper import claims
-from perhop.studies.yeom import rtt, table1, udp
+from perhop.studies.yeom import rtt, ten_flows, udp
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     COMPARED,
@@ -121,10 +121,10 @@ def _rates(values: Sequence[Published], where: Factors) -> Sequence[Published]:
 ITEMS: Mapping[str, Item] = {
     "table1": Item(
         "Table 1",
-        [cell(scheme, percent) for percent in table1.CAPACITY for scheme in ALL_SCHEMES],
-        lambda setting, of: table1.network(setting, str(of["scheme"]), int(of["subscription_percent"])),
-        table1.samples,
-        _rates(table1.STATEMENT.values, {}),
+        [cell(scheme, percent) for percent in ten_flows.CAPACITY for scheme in ALL_SCHEMES],
+        lambda setting, of: ten_flows.network(setting, str(of["scheme"]), int(of["subscription_percent"])),
+        ten_flows.samples,
+        _rates(ten_flows.STATEMENT.values, {}),
     ),
     **{
         f"table2-{percent}": Item(
