@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 INK = "#1c1d1f"
 MUTED = "#66696e"
 GRID = "#dcdee0"
-SERIES = ("#c2500a", "#0a6eb0", "#00805e", "#a34f86", "#8a6d00", "#3b8fb5")
+SERIES = ("#c2500a", "#0a6eb0", "#00805e", "#a34f86", "#8a6d00", "#3b8fb5", "#55585e")
 """Distinct to readers with any of the common colour blindnesses, in light and in print."""
 
 NAMED = {"blue": SERIES[1], "green": SERIES[2]}
