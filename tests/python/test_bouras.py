@@ -314,21 +314,20 @@ def test_large_flows_fail_below_their_contract(large: Sequence[float], holds: bo
     assert judges.FIG3["large-fail-at-50"](found, CASE).holds is holds
 
 
-def test_no_slow_start_needs_most_runs_without_a_timeout() -> None:
-    def runs(clean: Sequence[float]) -> bool | None:
-        none = (0.0,) * len(clean)
+def test_one_timeout_refutes_that_there_is_no_slow_start() -> None:
+    def runs(*timeouts: float) -> bool | None:
         found = evidence(
             {
-                ("without_timeouts", PROPOSED, ()): clean,
-                ("timeouts", PROPOSED, ()): none,
-                ("timeouts", BASELINE, ()): none,
+                ("without_timeouts", PROPOSED, ()): tuple(float(n == 0) for n in timeouts),
+                ("timeouts", PROPOSED, ()): timeouts,
+                ("timeouts", BASELINE, ()): (0.0,) * len(timeouts),
             }
         )
         return judges.no_slow_start(found, CASE).holds
 
-    assert runs((1.0, 1.0, 1.0, 1.0)) is True
-    assert runs((1.0, 1.0, 0.0, 1.0)) is None
-    assert runs((0.0, 0.0, 0.0, 0.0)) is False
+    assert runs(0.0, 0.0, 0.0, 0.0) is True
+    assert runs(0.0, 0.0, 0.1, 0.0) is False
+    assert runs(0.0) is None
 
 
 def test_every_claim_is_judged_at_every_setting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -462,7 +462,7 @@ def test_json_is_the_same_bytes_for_any_number_of_threads(perhop: Perhop, tmp_pa
     assert texts[0] == texts[1] == texts[2]
     again = perhop(*REPRODUCE, "--out", "a", "--json", "-")
     assert again.out.encode() == texts[0]
-    assert "6 found finished" in again.err
+    assert "7 found finished" in again.err
     assert b"NaN" not in texts[0]
 
 
