@@ -149,6 +149,8 @@ def reproduce(
         kept = f"{done} of {len(planned.tasks)} runs are kept in {store.directory}"
         terminal.note(f"interrupted: {kept}; the same command resumes")
         raise typer.Exit(130) from None
+    except BrokenPipeError:
+        raise  # the reader of standard output has left, which is no fault of the store
     except OSError as error:
         raise PerhopError(f"{store.directory}: a run could not be kept: {error.strerror or error}") from None
     for path in store.broken:
@@ -290,11 +292,11 @@ def list_studies(*, as_json: AsJson = False) -> None:
         for text in (study.source, study.summary):
             terminal.say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
         claims = sum(not claim.finding for claim in study.claims)
-        parts = [f"{len(study.cells)} cells", f"{study.default_runs} runs of each", f"{claims} claims"]
+        parts = [f"{len(study.cells)} cells", f"{study.default_runs} runs of each", f"claims: {claims}"]
         if claims < len(study.claims):
-            parts.append(f"{len(study.claims) - claims} findings of ours")
+            parts.append(f"findings of ours: {len(study.claims) - claims}")
         terminal.say(f"    {', '.join(parts)}{'; only with --all or by name' if study.extra else ''}\n")
-    terminal.say("perhop reproduce reruns the papers' printed items, with --all all, or the STUDY... named.")
+    terminal.say("perhop reproduce reruns the papers' printed items, with --all every study.")
 
 
 @listing.command("blocks", short_help="Queue rules, meters, schedulers.")
@@ -415,7 +417,11 @@ def _conclude(
     """One line for each paper, what was left out, and where everything is."""
     say("")
     lines = [
-        {"": group.title, **{state: str(group.count(holds)) for holds, state in STATES.items()}}
+        {
+            "": group.title,
+            **{state: str(group.count(holds)) for holds, state in STATES.items()},
+            "not run": str(group.not_run),
+        }
         for group in by_paper(outcomes)
     ]
     for line in records(lines):

@@ -89,6 +89,15 @@ class PaperOutcome:
         """The paper's authors."""
         return self.paper.about.authors if self.paper else "Other studies"
 
+    @property
+    def not_run(self) -> int:
+        """How many claims of the paper belong to studies that were not run."""
+        if self.paper is None:
+            return 0
+        done = {outcome.study.id for outcome in self.outcomes}
+        left = (study for study in self.paper.studies if study.id not in done)
+        return sum(not claim.finding for study in left for claim in study.claims)
+
     def count(self, holds: bool | None) -> int:
         """How many claims of the paper are in this state."""
         return sum(verdict.holds is holds for outcome in self.outcomes for verdict in outcome.claims)

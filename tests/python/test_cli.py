@@ -450,6 +450,21 @@ def test_studies_appear_one_after_the_other(perhop: Perhop, tmp_path: Path) -> N
     assert "not finished" not in page
 
 
+def test_a_reader_who_leaves_is_no_fault_of_the_store(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "perhop", *REPRODUCE]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        error = process.stderr.read()
+        assert process.wait(60) == 1
+    assert "could not be kept" not in error
+    assert "Traceback" not in error
+
+
 def test_all_has_no_effect_beside_names(perhop: Perhop) -> None:
     assert "--all has no effect beside named studies" in refused(perhop("reproduce", "--all", "kim-table1"))
 

@@ -15,7 +15,7 @@ from perhop.judging import Judgement
 from perhop.output.plot import caption, inline_panels, pictures, uncover
 from perhop.output.report import StudyPart, reproduction_page
 from perhop.output.writer import ReproductionReport
-from perhop.reproduction import Cell, Outcome
+from perhop.reproduction import Cell, Outcome, by_paper
 from perhop.studies import PAPERS, STUDIES
 from perhop.study import Axis, Claim, Note, Plot, Reference, Row, Sentence, Study, Table, Verdict
 
@@ -201,6 +201,8 @@ def test_the_page_shows_each_paper_with_all_its_sentences() -> None:
     for quote in [*quotes, *(entry.sentence.quote for entry in paper.about.unjudged)]:
         assert " ".join(quote.split()) in text
     assert f"Every testable sentence of this paper ({len(quotes) + len(paper.about.unjudged)})" in text
+    (group,) = by_paper([made])
+    assert group.count(holds=True) + group.not_run == len(quotes)
 
 
 def test_the_report_is_there_after_the_first_study(tmp_path: Path) -> None:

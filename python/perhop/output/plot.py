@@ -42,6 +42,8 @@ DOTS_INCHES = (6.4, 1.2, 0.24)
 COLUMNS = 3
 DENSE = 30
 """Lines of more points than this are drawn without marks."""
+MOST_LABEL_SIGNS = 36
+"""Labels of more signs in all do not fit below a panel side by side."""
 HEADROOM_STEPS = 20
 """How often a panel may grow by a twentieth to keep its legend off the marks."""
 MARKS = "osD^vP"
@@ -177,7 +179,9 @@ def _figure(plot: Plot, rows: Sequence[Row], panels: Sequence[Factor | None], *,
             continue
         _panel(place, plot, rows, panels[index])
         if plot.kind == "points":
-            place.tick_params(axis="x", labelrotation=0 if alone else 28, labelsize=8)
+            labels = [label.get_text() for label in place.get_xticklabels()]
+            crowded = not alone or sum(map(len, labels)) > MOST_LABEL_SIGNS
+            place.tick_params(axis="x", labelrotation=28 if crowded else 0, labelsize=8)
         if index % columns:
             place.set_ylabel("")
     return figure

@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop.judging import Judgement, above, all_of, at_least, at_most, below, fact, judge, near
+from perhop.judging import (
+    Judgement,
+    above,
+    all_of,
+    any_of,
+    at_least,
+    at_most,
+    below,
+    fact,
+    judge,
+    near,
+    opposite,
+)
 from perhop.statistics import estimate, paired_difference
 from perhop.studies.bouras.common import (
     BASELINE,
@@ -39,8 +51,8 @@ FEWER = 0.1
 """A "much lower" number of computations is at most this part."""
 EQUAL_TRIPS = 1.05
 """The same round trip: the longest is at most this multiple of the shortest."""
-SHORT_OF = 8
-"""Flows that cannot keep their contracts, in the plural: at most so many of ten keep them."""
+FEW = 4
+"""Where "the TCP flows" cannot keep their contracts, fewer than half of the ten keep them."""
 PHASES = ("on", "off")
 
 
@@ -164,18 +176,33 @@ def in_proportion(metric: str, scenario: int, words: str) -> Judge:
     """A judge of whether each group has its part of the whole under the proposed scheme."""
 
     def judged(evidence: Evidence, case: Case) -> Judgement:
-        def shares(scheme: str) -> dict[float, Estimate]:
-            key = case.key(scenario, scheme)
-            return {rate: evidence.estimate(metric, {**key, "contract": rate}) for rate in groups(case.rates)}
-
-        found = shares(case.proposed)
+        found = parts(evidence, metric, case.key(scenario, case.proposed), case.rates)
+        baseline = parts(evidence, metric, case.key(scenario, case.baseline), case.rates)
         return judge(
             all_of(*(near(value, 1, PROPORTION) for value in found.values())),
             f"{words} over the part in proportion, by contract: {listed(found)}; "
-            f"under the baseline: {listed(shares(case.baseline))}.",
+            f"under the baseline: {listed(baseline)}.",
         )
 
     return judged
+
+
+def out_of_proportion(metric: str, scenario: int, words: str) -> Judge:
+    """A judge of whether some group has not its part of the whole under the baseline."""
+
+    def judged(evidence: Evidence, case: Case) -> Judgement:
+        found = parts(evidence, metric, case.key(scenario, case.baseline), case.rates)
+        return judge(
+            any_of(*(opposite(near(value, 1, PROPORTION)) for value in found.values())),
+            f"{words} over the part in proportion under the baseline, by contract: {listed(found)}.",
+        )
+
+    return judged
+
+
+def parts(evidence: Evidence, metric: str, key: Mapping[str, Any], rates: Rates) -> dict[float, Estimate]:
+    """What each group has, over its contract's part of the whole."""
+    return {rate: evidence.estimate(metric, {**key, "contract": rate}) for rate in groups(rates)}
 
 
 def no_slow_start(evidence: Evidence, case: Case) -> Judgement:
@@ -310,10 +337,16 @@ def kept_in_bursts(evidence: Evidence, case: Case) -> Judgement:
 
 
 def baseline_cannot(evidence: Evidence, case: Case) -> Judgement:
-    """Several flows miss their contracts under the baseline while bursts are on."""
-    found = evidence.estimate("burst_contracts_met", {**case.key(4, case.baseline), "bursts": "on"})
-    both = case.both(evidence, "burst_contracts_met", 4, 1, bursts="on")
-    return judge(at_most(found, SHORT_OF), f"Flows of ten with their contract while bursts are on: {both}.")
+    """Most flows miss their contracts under the baseline while bursts are on."""
+    baseline, proposed = (
+        evidence.estimate("burst_contracts_met", {**case.key(4, scheme), "bursts": "on"})
+        for scheme in (case.baseline, case.proposed)
+    )
+    return judge(
+        at_most(baseline, FEW),
+        f"Flows of ten with their contract while bursts are on: {baseline.text(1)} under the baseline, "
+        f"{proposed.text(1)} under the proposal.",
+    )
 
 
 def baseline_poor(evidence: Evidence, case: Case) -> Judgement:
@@ -354,6 +387,7 @@ FIG4: dict[str, Judge] = {
     "differentiation-kept": ordered("throughput", 3, "Rate, Mbit/s,"),
     "large-fail": large_fail(3),
     "contracts-met": contracts_met(3),
+    "baseline-unfair": out_of_proportion("rate_share", 3, "Rate"),
     "nearer-to-proportion": compared("spread", 3, "Spread of rate over contract", below),
 }
 FIG5: dict[str, Judge] = {

@@ -308,7 +308,7 @@ def trend(rate: float, sign: int, more: Factors = MappingProxyType({})) -> Calla
         return judge(
             all_of(onward, fact(holds=not backward)),
             f"{NAMES[rate]}, loosest to tightest set: {means} Mbit/s; last − first {whole.text(sign=True)}, "
-            f"{backward or 'no'} step against it beyond its interval.",
+            f"{backward or 'no'} steps against it beyond their intervals.",
         )
 
     return judged

@@ -282,10 +282,10 @@ def no_out_far_from_targets(evidence: Evidence) -> Judgement:
 
 
 def no_out_beats_reserved(evidence: Evidence) -> Judgement:
-    """Best effort − each reserved class but the largest."""
+    """Best effort − each reserved class."""
     found = {
         rate: evidence.difference("throughput", entry(NO_OUT, 60, 0.0), entry(NO_OUT, 60, rate))
-        for rate in (1.0, 0.5, 0.1)
+        for rate in RESERVED
     }
     text = ", ".join(f"{NAMES[rate]} {e.text(sign=True)}" for rate, e in found.items())
     return each_above(found, f"60 %, best effort − class, Mbit/s: {text}.")
