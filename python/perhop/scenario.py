@@ -804,8 +804,9 @@ class Tcp(Table):
             `0s` acknowledges each at once. Default: "0s".
         quick_acks: With `delayed-ack`: this many segments are acknowledged at once before the first one
             waits, as by Linux's quick mode, which has 16. Default: "0p".
-        newreno_timer: Which partial acknowledgements restart NewReno's timer. Refused with `tcp` =
-            `"reno"` or `"two-windows"` and with `sack`, which have none. Default: "impatient".
+        newreno_timer: Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or
+            `"two-windows"` and with `sack`, which have none, any value but the default is refused.
+            Default: "impatient".
         partial_window_deflation: What a partial acknowledgement takes out of NewReno's window. Refused
             like `newreno-timer`. Default: "by-acknowledged".
         handshake: Exchange a SYN before the first data. Default: False.

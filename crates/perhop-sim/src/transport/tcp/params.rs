@@ -150,8 +150,8 @@ pub struct TcpParams {
     /// which has 16.
     #[serde(default = "none")]
     pub quick_acks: Packets,
-    /// Which partial acknowledgements restart NewReno's timer. Refused with `tcp` = `"reno"` or `"two-windows"` and with
-    /// `sack`, which have none.
+    /// Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or `"two-windows"` and with `sack`, which have
+    /// none, any value but the default is refused.
     #[serde(default)]
     pub newreno_timer: NewRenoTimer,
     /// What a partial acknowledgement takes out of NewReno's window. Refused like `newreno-timer`.
