@@ -57,12 +57,6 @@ def judge(check: Check, evidence: str) -> Judgement:
     return Judgement(check.holds, evidence, check.runs_needed)
 
 
-def by_interval(estimates: Iterable[Estimate], evidence: str, *, holds: bool) -> Judgement:
-    """Replaced by checks; goes when the last study uses them."""
-    judged = all(found.ci95 is not None for found in estimates)
-    return Judgement(holds if judged else None, evidence)
-
-
 def fact(*, holds: bool) -> Check:
     """A statement without chance in it, such as one about the text or about a parameter."""
     return Check(holds)
