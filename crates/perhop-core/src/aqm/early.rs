@@ -244,7 +244,7 @@ impl EarlyTest {
         if self.knobs.ecn { Severity::Notify } else { Severity::Early }
     }
 
-    /// Told that a packet passes untested, as below min: the spacing starts anew with the next test.
+    /// A packet passes untested, as below min: the spacing starts anew with the next test.
     #[inline]
     pub fn rest(&mut self) {
         self.count = -1;
