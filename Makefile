@@ -40,6 +40,10 @@ papers: $(ENGINE) ## Rerun everything and write docs/papers, a page for each pap
 	@$(BIN)/perhop reproduce --all
 	@$(BIN)/python tools/paper_pages.py results
 
+.PHONY: validity
+validity: $(ENGINE) $(DEV) ## Measure perhop beside theory, ns-2, ns-3 and the kernel, and write docs/validity.md (20 minutes)
+	$(BIN)/python -m tools.validity $(ARGS)
+
 .PHONY: build
 build: $(ENGINE) ## Set up .venv with perhop in it, built for speed
 

@@ -1,0 +1,334 @@
+"""Settings whose result is known on paper: queueing formulas, shares, bounds, and laws of TCP.
+
+Poisson arrivals are flows of a single packet that start at uniform times: given their number, the arrivals
+of a Poisson process are just that.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from tests.oracle.agreement import Agreement, bounded, compared, simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Part: TypeAlias = "Callable[[Sequence[int]], Iterator[Agreement]]"
+
+SERVICE_S = 1e-3
+"""Of a packet of 1000 bytes on a link of 8 Mbit/s."""
+PROPAGATION_S = 1e-3
+PACKETS = 50_000
+EXACT = 0.02
+"""Margin where the formula is exact."""
+APPROXIMATE = 0.1
+"""Margin where the formula is an approximation, such as the square-root law of TCP."""
+
+
+def all_of_theory(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """Every comparison with theory."""
+    for part in PARTS:
+        yield from part(seeds)
+
+
+def m_d_1(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """One FIFO queue with Poisson arrivals: Pollaczek and Khinchine's mean, Erlang's distribution (1909)."""
+    for load in (0.5, 0.8, 0.9):
+        setting = f"M/D/1, load {load:g}"
+        waits = [all_[np.isfinite(all_)] for all_ in map(_waits, simulate(_poisson({"x": load}), seeds))]
+        yield _exact(setting, "mean wait, ms", [w.mean() * 1e3 for w in waits], 1e3 * _md1_mean(load))
+        for within in (0.0, 2.0):
+            shares = [float((w <= within * SERVICE_S + 1e-9).mean()) for w in waits]
+            label = "share that does not wait" if within == 0 else f"share that waits at most {within:g} ms"
+            yield _exact(setting, label, shares, _md1_within(load, within))
+
+
+def m_d_1_k(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """The same with room for few packets: the embedded Markov chain of M/D/1/K gives the loss."""
+    for load, room in ((0.9, 3), (1.2, 5)):
+        runs = simulate(_poisson({"x": load}, limit=room), seeds)
+        losses = [1 - run["flows"]["delivered_packets"].sum() / PACKETS for run in runs]
+        yield compared(
+            "theory",
+            f"M/D/1 with room for {room} waiting packets, load {load:g}",
+            "loss, %",
+            ours=[100 * loss for loss in losses],
+            theirs=[100 * _md1k_loss(load, room)],
+            margin=0.03,
+        )
+
+
+def priorities(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """Two classes under strict priority without preemption: Cobham (1954)."""
+    high, low = 0.3, 0.5
+    queues = [
+        {"name": "high", "match": {"dscp": 46}, "rule": {"aqm": "drop-tail", "limit": "100000p"}},
+        {"name": "low", "rule": {"aqm": "drop-tail", "limit": "100000p"}},
+    ]
+    described = _poisson({"high": high, "low": low}, queue={"scheduler": "priority", "queues": queues})
+    runs = simulate(described, seeds)
+    residual = (high + low) * SERVICE_S / 2
+    expected = (residual / (1 - high), residual / ((1 - high) * (1 - high - low)))
+    for index, (name, wait) in enumerate(zip(("high", "low"), expected, strict=True)):
+        waits = [1e3 * float(np.nanmean(_waits(run)[run["flows"]["group"] == index])) for run in runs]
+        yield _exact(
+            "two priorities, loads 0.3 and 0.5", f"mean wait of the {name} one, ms", waits, 1e3 * wait
+        )
+
+
+def shares(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """Queues that always have packets get the link by their weights."""
+    weights = {"one": 1, "two": 2, "five": 5}
+    for scheduler in ("drr", "wfq"):
+        queues = [
+            {
+                "name": name,
+                "weight": weight,
+                "rule": {"aqm": "drop-tail", "limit": "50p"},
+                **({} if name == "five" else {"match": {"dscp": weight}}),
+            }
+            for name, weight in weights.items()
+        ]
+        groups = [
+            {**_cbr(name, "8Mbps", packet), "dscp": weights[name]}
+            for name, packet in zip(weights, ("1500B", "300B", "1000B"), strict=True)
+        ]
+        described = _link({"scheduler": scheduler, "queues": queues}, groups, 20, warmup_s=2)
+        runs = simulate(described, seeds)
+        for index, (name, weight) in enumerate(weights.items()):
+            rates = [float(run["flows"]["throughput_bps"][index]) / 1e6 for run in runs]
+            yield _exact(
+                f"{scheduler}, weights 1, 2, 5, all overloaded", f"rate of {name}, Mbit/s", rates, weight
+            )
+
+
+def wfq_bound(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """Start-time fair queueing keeps a reserved flow's wait short (Goyal, Vin & Cheng 1997)."""
+    queues = [
+        {
+            "name": "reserved",
+            "rate": "2Mbps",
+            "match": {"dscp": 46},
+            "rule": {"aqm": "drop-tail", "limit": "50p"},
+        },
+        {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "50p"}},
+    ]
+    reserved = _cbr("reserved", "1.9Mbps", "500B")
+    reserved["transport"]["jitter"] = 0
+    groups = [{**reserved, "dscp": 46}, _cbr("rest", "12Mbps", "1500B")]
+    runs = simulate(_link({"scheduler": "wfq", "queues": queues}, groups, 20, warmup_s=2), seeds)
+    most = 1500 * 8 / 8e6  # the longest packet of each other queue, of which there is one
+    waits = [float(run["links"][0]["classes"][0]["delay_s"]["max"].max()) for run in runs]
+    yield bounded(
+        "wfq, a flow within its reserved rate",
+        "longest wait, ms",
+        ours=[w * 1e3 for w in waits],
+        most=1e3 * most,
+    )
+
+
+def meters(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """A source at twice its profile rate has half of its packets marked IN (RFC 2697, RFC 2859)."""
+    for marker, extra in (("token-bucket", {"burst": "10kB"}), ("tsw", {"window": "1s"})):
+        group = {**_cbr("x", "2Mbps", "1000B"), "profile": {"rate": "1Mbps", "marker": marker, **extra}}
+        runs = simulate(_link({"aqm": "drop-tail", "limit": "100p"}, [group], 200), seeds)
+        parts = [run["flows"]["marked"][0] / run["flows"]["marked"][0].sum() for run in runs]
+        expected = 0.5 + (10e3 / (2e6 / 8 * 200) if marker == "token-bucket" else 0)
+        yield _exact(
+            f"{marker}, source at twice the profile rate", "share IN", [float(p[0]) for p in parts], expected
+        )
+
+
+def red_equilibrium(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """An overload that does not react: the average settles where RED drops just what is too much.
+
+    Without `wait` the packets from one drop to the next are uniform on 1 … 1/p_b (Floyd & Jacobson 1993,
+    section 7), so that 2 p_b / (1 + p_b) of all are dropped.
+    """
+    low, high, max_p = 20, 80, 0.1
+    red = {"aqm": "red", "thresholds": f"{low}/{high}/{max_p}", "wait": False, "limit": "500p"}
+    for overload in (0.03, 0.08):
+        group = _cbr("x", f"{round(8000 * (1 + overload))}kbps", "1000B")
+        runs = simulate(_link(red, [group], 200, warmup_s=20), seeds)
+        dropped = overload / (1 + overload)
+        average = low + (high - low) * dropped / (2 - dropped) / max_p
+        queues = [float(run["links"][0]["mean_queue_packets"]) for run in runs]
+        yield _exact(f"RED, an overload of {overload:.0%}", "mean queue, packets", queues, average)
+
+
+def sawtooth(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """One TCP flow without a buffer worth speaking of: three quarters of the link, and the square-root law.
+
+    The window rises by one a round trip from W/2 to W, so the link is used to 3/4, and of 3/8 W² packets one
+    is lost: rate = sqrt(3/2 / p) / RTT (Mathis, Semke, Mahdavi & Ott 1997, equation 3).
+    """
+    described = _link({"aqm": "drop-tail", "limit": "3p"}, [_TCP], 1000, warmup_s=100, delay="48ms")
+    runs = simulate(described, seeds)
+    rates = [float(run["flows"]["throughput_bps"][0]) for run in runs]
+    yield _approximate("one TCP flow, hardly a buffer", "link used, %", [rate / 8e4 for rate in rates], 75.0)
+    yield _square_root("one TCP flow, hardly a buffer", runs, rates, math.sqrt(3 / 2))
+
+
+def response(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """TCP flows over RED: the square-root law where losses are rare, with timeouts where they are not.
+
+    The second is equation 30 of Padhye, Firoiu, Towsley & Kurose (1998) without delayed ACKs, and with a
+    timeout of four round trips (RFC 5348, section 3.1).
+    """
+    red = {"aqm": "red", "thresholds": "20/300/0.1", "wait": False, "limit": "900p"}
+    for count in (3, 10):
+        setting = f"{count} TCP flows over RED"
+        group = {**_TCP, "count": count, "transport": {**_TCP["transport"], "send-jitter": "1ms"}}
+        runs = simulate(_link(red, [group], 400, warmup_s=50, delay="48ms"), seeds)
+        rates = [float(run["flows"]["throughput_bps"].mean()) for run in runs]
+        if count == 3:
+            yield _square_root(setting, runs, rates, math.sqrt(3 / 2))
+        else:
+            parts = [rate / _padhye(run) for run, rate in zip(runs, rates, strict=True)]
+            yield _approximate(setting, "rate, in that of Padhye's equation", parts, 1.0)
+
+
+PARTS: tuple[Part, ...] = (
+    m_d_1,
+    m_d_1_k,
+    priorities,
+    shares,
+    wfq_bound,
+    meters,
+    red_equilibrium,
+    sawtooth,
+    response,
+)
+
+
+_TCP: dict[str, Any] = {
+    "name": "x",
+    "from": "a",
+    "to": "b",
+    "access": {"rate": "100Mbps", "delay": "1ms"},
+    "transport": {
+        "tcp": "newreno",
+        "sack": True,
+        "packet": "1kB",
+        "window": "1000p",
+        "limited-transmit": True,
+    },
+}
+
+
+def _md1_mean(load: float) -> float:
+    return load * SERVICE_S / (2 * (1 - load))
+
+
+def _md1_within(load: float, services: float) -> float:
+    """The probability to wait no longer than so many service times."""
+    terms = (
+        (load * (k - services)) ** k / math.factorial(k) * math.exp(-load * (k - services))
+        for k in range(int(services) + 1)
+    )
+    return (1 - load) * sum(terms)
+
+
+def _md1k_loss(load: float, room: int) -> float:
+    """The loss of M/D/1 with `room` waiting places: 1 - 1 / (pi_0 + load), pi the chain at departures."""
+    comes = [math.exp(-load) * load**j / math.factorial(j) for j in range(room + 2)]
+    chain = np.zeros((room + 1, room + 1))
+    for left in range(room + 1):
+        first = max(left - 1, 0)
+        for after in range(first, room):
+            chain[left, after] = comes[after - first]
+        chain[left, room] = 1 - chain[left].sum()
+    system = np.vstack([chain.T - np.eye(room + 1), np.ones(room + 1)])
+    stationary = np.linalg.lstsq(system, np.append(np.zeros(room + 1), 1.0), rcond=None)[0]
+    return float(1 - 1 / (stationary[0] + load))
+
+
+def _square_root(
+    setting: str, runs: Sequence[dict[str, Any]], rates: Sequence[float], constant: float
+) -> Agreement:
+    """C of rate = C · packet / (RTT sqrt(p)), from the measured round trip and loss."""
+    constants = [
+        rate * _mean_rtt(run) * math.sqrt(_loss_events(run)) / 8e3
+        for run, rate in zip(runs, rates, strict=True)
+    ]
+    return _approximate(setting, "C of the square-root law", constants, constant)
+
+
+def _padhye(run: dict[str, Any]) -> float:
+    """bit/s of a flow with packets of 1000 bytes."""
+    loss, rtt = _loss_events(run), _mean_rtt(run)
+    timeouts = 4 * rtt * min(1, 3 * math.sqrt(3 * loss / 8)) * loss * (1 + 32 * loss**2)
+    return 8e3 / (rtt * math.sqrt(2 * loss / 3) + timeouts)
+
+
+def _loss_events(run: dict[str, Any]) -> float:
+    flows = run["flows"]
+    return float((flows["fast_retransmits"] + flows["timeouts"]).sum() / flows["sent_packets"].sum())
+
+
+def _mean_rtt(run: dict[str, Any]) -> float:
+    return float(run["flows"]["mean_rtt_s"].mean())
+
+
+def _exact(setting: str, quantity: str, ours: Sequence[float], theirs: float) -> Agreement:
+    return compared("theory", setting, quantity, ours=[float(x) for x in ours], theirs=[theirs], margin=EXACT)
+
+
+def _approximate(setting: str, quantity: str, ours: Sequence[float], theirs: float) -> Agreement:
+    return compared("theory", setting, quantity, ours=ours, theirs=[theirs], margin=APPROXIMATE)
+
+
+def _waits(run: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """What each packet waited, in seconds: one-way delay less service and propagation; nan at the start."""
+    flows = run["flows"]
+    return np.where(flows["started_s"] < 1, np.nan, flows["mean_transit_s"] - SERVICE_S - PROPAGATION_S)
+
+
+def _poisson(
+    loads: dict[str, float], *, limit: int = 100_000, queue: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    total = sum(loads.values())
+    span = PACKETS * SERVICE_S / total
+    groups = [
+        {
+            "name": name,
+            "count": round(PACKETS * load / total),
+            "from": "a",
+            "to": "b",
+            "transport": {"udp": "cbr", "rate": "8Mbps", "packet": "1kB"},
+            "volume": "1kB",
+            "start": f"0s..{round(span * 1e6)}us",
+            **({"dscp": 46} if name == "high" else {}),
+        }
+        for name, load in loads.items()
+    ]
+    tail = {"aqm": "drop-tail", "limit": f"{limit}p"}
+    return _link(tail if queue is None else queue, groups, math.ceil(span) + 5)
+
+
+def _cbr(name: str, rate: str, packet: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "from": "a",
+        "to": "b",
+        "transport": {"udp": "cbr", "rate": rate, "packet": packet},
+    }
+
+
+def _link(
+    queue: dict[str, Any],
+    groups: list[dict[str, Any]],
+    duration_s: int,
+    *,
+    warmup_s: int = 0,
+    delay: str = "1ms",
+) -> dict[str, Any]:
+    return {
+        "title": "a setting of theory",
+        "duration": f"{duration_s}s",
+        "warmup": f"{warmup_s}s",
+        "links": {"link": {"from": "a", "to": "b", "rate": "8Mbps", "delay": delay, "queue": queue}},
+        "flows": groups,
+    }

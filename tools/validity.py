@@ -1,0 +1,201 @@
+"""Write docs/validity.md: perhop beside theory, ns-2, ns-3 and the Linux kernel, number by number.
+
+    python -m tools.validity                     everything that this machine can run (20 minutes)
+    python -m tools.validity --only theory       one peer anew; the others stay as they were measured
+    python -m tools.validity --render            the page from docs/validity.json, without measuring
+
+The measurements are kept in docs/validity.json. ns-2 and ns-3 need Debian's packages `ns2` and `libns3-dev`;
+the kernel needs what `perhop live` needs (docs/live.md). A missing peer is left as it was, and said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from tests.oracle import ns2, peers, process, theory
+from tests.oracle.agreement import STATES
+
+from perhop import _engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tests.oracle.agreement import Agreement
+
+HERE = Path(__file__).parent
+DATA = HERE.parent / "docs" / "validity.json"
+PAGE = HERE.parent / "docs" / "validity.md"
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What perhop is held against.
+
+    Attributes:
+        title: As the page shows it.
+        about: What is compared, and by which margin.
+        measure: All comparisons.
+        by_class: The rows are rates by class, shown as a matrix.
+    """
+
+    title: str
+    about: str
+    measure: Callable[[], Iterator[Agreement]]
+    by_class: bool = False
+
+
+PEERS: Mapping[str, Peer] = {
+    "theory": Peer(
+        "Theory",
+        "Formulas and bounds, 30 runs. Margin 2 % where the formula is exact, 3 % for the loss of a finite "
+        "queue, 10 % for the laws of TCP, which are approximations.",
+        lambda: theory.all_of_theory(range(1, 31)),
+    ),
+    "ns-2": Peer(
+        "ns-2",
+        "ns-2.35 with its own DiffServ module, TCP and RAP ([what differs, and why]"
+        "(../tests/oracle/README.md)). Rate of a flow of each class in Mbit/s, 12 runs of each program. "
+        "Margin 5 % of ns-2's mean.",
+        lambda: peers.all_of_ns2(range(1, 13)),
+        by_class=True,
+    ),
+    "ns-3": Peer(
+        "ns-3",
+        "ns-3.37: NewReno with SACK over RED and drop-tail; all flows together, 8 runs of each program. "
+        "Margin 10 % of ns-3's mean, since its TCP differs in more.",
+        lambda: peers.all_of_ns3(range(1, 9)),
+    ),
+    "kernel": Peer(
+        "Linux kernel",
+        "The kernel's TCP through the same queues on real packets (`perhop compare`): 4 live and 20 "
+        "simulated runs. Margins are [those of the command](live.md#comparing-with-the-simulation).",
+        lambda: peers.all_of_the_kernel(4),
+    ),
+}
+
+
+def main() -> None:
+    """Measure what is asked for, and write both files."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", choices=list(PEERS), action="append", help="measure this peer alone")
+    parser.add_argument("--render", action="store_true", help="measure nothing")
+    given = parser.parse_args()
+    data: Entry = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
+    for name in [] if given.render else given.only or PEERS:
+        began = time.monotonic()
+        try:
+            rows = [found.to_json() for found in PEERS[name].measure()]
+        except (process.RunError, ns2.Ns2Error) as error:
+            print(f"{name}: left as it was measured before: {error}")
+            continue
+        data[name] = {"of": _of(), "rows": rows}
+        DATA.write_text(to_json(data), encoding="utf-8")
+        counted = ", ".join(f"{state} {count}" for state, count in zip(STATES, _counts(rows), strict=True))
+        print(f"{name}: {len(rows)} comparisons: {counted} ({time.monotonic() - began:.0f} s)")
+    PAGE.write_text(page(data), encoding="utf-8")
+
+
+def to_json(data: Entry) -> str:
+    """The measurements, one comparison on each line."""
+    parts = []
+    for name in PEERS:
+        if name in data:
+            rows = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in data[name]["rows"])
+            parts.append(f'"{name}": {{"of": {json.dumps(data[name]["of"])}, "rows": [\n{rows}\n]}}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def page(data: Entry) -> str:
+    """The page as Markdown."""
+    parts = [_part(peer, data[name]) for name, peer in PEERS.items() if name in data]
+    differ = [row for part in parts for row in part["rows"] if row["state"] == "differs"]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=False,  # noqa: S701 - Markdown, of our own numbers
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("validity.md.j2").render(parts=parts, differ=differ)
+
+
+def _of() -> str:
+    return f"perhop {_engine.version}, {platform.system()} {platform.release().split('-')[0]}"
+
+
+def _part(peer: Peer, found: Entry) -> Entry:
+    rows = [_row(peer, row) for row in found["rows"]]
+    classes = list(dict.fromkeys(row["quantity"] for row in rows)) if peer.by_class else []
+    settings = dict.fromkeys(row["setting"] for row in rows)
+    return {
+        "title": peer.title,
+        "about": peer.about,
+        "of": found["of"],
+        "rows": rows,
+        "counts": _counts(rows),
+        "classes": classes,
+        "matrix": [
+            (
+                setting,
+                [
+                    _cell([row for row in rows if (row["setting"], row["quantity"]) == (setting, one)])
+                    for one in classes
+                ],
+            )
+            for setting in settings
+        ],
+    }
+
+
+def _row(peer: Peer, row: Entry) -> Entry:
+    ours, theirs = row["perhop"], row["theirs"]
+    by_amount = abs(theirs["mean"]) * 0.2 < row["margin"] or theirs["mean"] == 0
+    difference = (
+        f"{ours['mean'] - theirs['mean']:+.2f}"
+        if by_amount
+        else f"{100 * (ours['mean'] / theirs['mean'] - 1):+.1f} %"
+    )
+    return {
+        **row,
+        "peer": peer.title,
+        "ours": _number(ours),
+        "theirs": _number(theirs),
+        "short": f"{ours['mean']:.3f} / {theirs['mean']:.3f}",
+        "difference": difference.replace("-", "−"),
+        "verdict": f"**{row['state']}**" if row["state"] == "differs" else row["state"],
+    }
+
+
+def _cell(rows: Sequence[Entry]) -> str:
+    if not rows:
+        return ""
+    text = f"{rows[0]['short']}<br>{rows[0]['difference']}"
+    shown = {"agrees": text, "cannot tell": f"{text} ?", "differs": f"**{text}**"}
+    return shown[rows[0]["state"]]
+
+
+def _number(found: Entry) -> str:
+    half = found.get("half_width")
+    if not half:
+        return f"{found['mean']:.4g}"
+    # Two significant digits of the half width.
+    digits = max(0, 1 - int(f"{half:e}".split("e")[1]))
+    return f"{found['mean']:.{digits}f} ± {half:.{digits}f}"
+
+
+def _counts(rows: Sequence[Entry]) -> list[int]:
+    return [sum(row["state"] == state for row in rows) for state in STATES]
+
+
+if __name__ == "__main__":
+    main()
