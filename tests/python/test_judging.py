@@ -38,7 +38,11 @@ def test_a_bound_is_compared_with_the_whole_interval() -> None:
     assert [at_least(tight, bound).holds for bound in (1.9, 2.1, 2.11)] == [True, None, False]
     assert [at_most(tight, bound).holds for bound in (1.89, 1.9, 2.1)] == [False, None, True]
     assert [within(tight, 1.9, high).holds for high in (1.8, 2.0, 2.1)] == [False, None, True]
+    assert [within(tight, low, 2.1).holds for low in (1.9, 2.0, 2.11)] == [True, None, False]
     assert near(tight, 2.05, 0.2).holds is True
+    # Without a bound it is zero.
+    low = Estimate(0.5, (0.4, 0.6), 4)
+    assert (above(low).holds, below(low).holds) == (True, False)
 
 
 def test_a_mean_without_spread_that_equals_the_bound() -> None:
@@ -86,6 +90,10 @@ def test_checks_combine_as_in_three_valued_logic(checks: tuple[Check, Check]) ->
     assert at_least_of(1, checks).holds is any_of(*checks).holds
 
 
+def test_the_opposite_of_an_open_check_needs_the_same_runs() -> None:
+    assert [opposite(check) for check in (YES, NO, OPEN)] == [NO, YES, OPEN]
+
+
 def test_combined_checks_ask_for_the_runs_that_they_need() -> None:
     few, many, never = Check(None, 5), Check(None, 50), Check(None, None)
     assert all_of(few, many, YES) == Check(None, 50)
@@ -98,10 +106,11 @@ def test_combined_checks_ask_for_the_runs_that_they_need() -> None:
 
 def test_no_checks_are_no_verdict() -> None:
     for combine in (all_of, any_of):
-        with pytest.raises(ValueError, match="at least one"):
+        with pytest.raises(ValueError, match=r"^a verdict needs at least one check$"):
             combine()
 
 
 def test_a_judgement_carries_its_check() -> None:
     judgement = judge(any_of(OPEN, fact(holds=False)), "1 ~ 2")
     assert (judgement.holds, judgement.evidence, judgement.runs_needed) == (None, "1 ~ 2", 9)
+    assert [judge(fact(holds=holds), "").holds for holds in (True, False)] == [True, False]

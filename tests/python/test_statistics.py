@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from perhop.statistics import (
+    MOST_RUNS,
     Difference,
     Estimate,
     equivalence,
     estimate,
+    half_width_of,
     overlap,
     paired,
     paired_difference,
+    runs_for_half_width,
     welch,
 )
 
@@ -41,16 +44,56 @@ def test_interval(observations: list[float], mean: float, half_width: float) -> 
 
 def test_one_run_has_no_interval() -> None:
     found = estimate([1.5])
-    assert found.ci95 is None
+    assert found == Estimate(1.5, None, 1)
     assert found.half_width is None
     assert (found.low, found.high) == (1.5, 1.5)
     assert found.text() == "1.500"
 
 
-@pytest.mark.parametrize("observations", [[], [math.nan], [1.0, math.inf]])
-def test_refuses_what_has_no_mean(observations: list[float]) -> None:
-    with pytest.raises(ValueError, match="an estimate needs"):
+@pytest.mark.parametrize(
+    ("observations", "problem"),
+    [
+        ([], "an estimate needs at least one observation"),
+        ([math.nan], "an estimate needs finite observations"),
+        ([1.0, math.inf], "an estimate needs finite observations"),
+    ],
+)
+def test_refuses_what_has_no_mean(observations: list[float], problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^{problem}$"):
         estimate(observations)
+
+
+def test_the_half_width_of_another_number_of_runs() -> None:
+    # s = 1.2909944 of four observations; t(0.975, 5) = 2.570582 and t(0.975, 1) = 12.706205.
+    assert half_width_of([1.0, 2.0, 3.0, 4.0], 6) == pytest.approx(2.570582 * 1.2909944 / math.sqrt(6))
+    assert half_width_of([1.0, 3.0], 2) == pytest.approx(12.706205)
+
+
+@pytest.mark.parametrize(("observations", "runs"), [([1.0], 6), ([1.0, 2.0], 1)])
+def test_a_half_width_needs_a_spread_and_two_runs(observations: list[float], runs: int) -> None:
+    problem = r"^a spread needs at least two observations, and an interval at least two runs$"
+    with pytest.raises(ValueError, match=problem):
+        half_width_of(observations, runs)
+
+
+def forecast(runs: int) -> float:
+    """Half the interval of so many runs with a standard deviation of 1."""
+    return float(stats.t.ppf(0.975, runs - 1)) / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("runs", [5, 6, 9, 40, MOST_RUNS])
+def test_a_forecast_is_the_first_number_of_runs_whose_interval_fits(runs: int) -> None:
+    found = Estimate(2.0, (2 - forecast(4), 2 + forecast(4)), 4)
+    assert runs_for_half_width(found, (forecast(runs - 1) + forecast(runs)) / 2) == runs
+    # Four runs do already, but what is asked for is a number of more.
+    assert runs_for_half_width(found, 1.001 * forecast(4)) == 5
+    assert runs_for_half_width(found, (forecast(MOST_RUNS) + forecast(MOST_RUNS + 1)) / 2) is None
+
+
+def test_no_number_of_runs_fits_into_no_room() -> None:
+    assert runs_for_half_width(Estimate(2.0, (2.0, 2.0), 4), 0.0) is None
+    with pytest.raises(ValueError, match=r"^a forecast needs an interval$"):
+        runs_for_half_width(Estimate(2.0, None, 1), 1.0)
 
 
 def test_text() -> None:
@@ -67,12 +110,14 @@ def test_pairing_cancels_what_runs_share() -> None:
 
 
 def test_pairing_needs_a_common_seed() -> None:
-    with pytest.raises(ValueError, match="same seeds"):
+    with pytest.raises(ValueError, match=r"^a paired difference needs runs on the same seeds$"):
         paired_difference({1: 1.0}, {2: 1.0})
 
 
 def test_overlap() -> None:
-    assert overlap(Estimate(1, (0.5, 1.5), 6), Estimate(2, (1.5, 2.5), 6))
+    touching = Estimate(1, (0.5, 1.5), 6), Estimate(2, (1.5, 2.5), 6)
+    assert overlap(*touching)
+    assert overlap(*reversed(touching))
     assert not overlap(Estimate(1, (0.5, 1.4), 6), Estimate(2, (1.5, 2.5), 6))
     assert overlap(Estimate(1, None, 1), Estimate(2, (0.9, 3.1), 6))
 
@@ -113,6 +158,8 @@ def test_paired_differences_have_the_same_interval() -> None:
     assert paired(a, b).interval() == pytest.approx(paired_difference(a, b).ci95)
     assert paired(a, b).freedom == 2
     assert paired({1: 2.0}, {1: 0.5}) == Difference(1.5, None, None)
+    assert Difference(1.5, None, 2.0).interval() is None
+    assert Difference(1.5, 0.5, None).interval() is None
 
 
 def test_equal_samples_have_the_degrees_of_the_pooled_test() -> None:
@@ -138,6 +185,25 @@ def test_verdicts() -> None:
     assert equivalence(A, [x + 5 for x in B], 5.0).verdict == "cannot tell"
 
 
+@pytest.mark.parametrize("margin", [8.0, 4.1, 5.0])
+def test_a_verdict_carries_what_it_was_decided_by(margin: float) -> None:
+    shifted = [x + 5 for x in B]
+    found = equivalence(A, shifted, margin)
+    assert (found.difference, found.margin) == (welch(A, shifted), margin)
+    assert found.p == pytest.approx(
+        stats.ttest_ind([x - margin for x in shifted], A, equal_var=False, alternative="less").pvalue
+    )
+
+
+def test_an_interval_that_ends_at_the_margin_does_not_lie_beyond_it() -> None:
+    shifted = [x + 5 for x in B]
+    low, _ = welch(A, shifted).interval() or (0.0, 0.0)
+    assert equivalence(A, shifted, low).verdict == "cannot tell"
+    assert equivalence(shifted, A, low).verdict == "cannot tell"
+    assert equivalence(A, shifted, math.nextafter(low, 0)).verdict == "different"
+    assert equivalence(shifted, A, math.nextafter(low, 0)).verdict == "different"
+
+
 def test_the_number_of_runs_that_would_tell_does() -> None:
     # Spreads that keep as samples grow: pairs at the mean ± s.
     def sample(mean: float, runs: int) -> list[float]:
@@ -152,10 +218,35 @@ def test_the_number_of_runs_that_would_tell_does() -> None:
     assert equivalence(sample(0, 4), sample(1, 4), 1.0).runs_needed is None
 
 
+def test_the_number_of_runs_that_would_tell_by_hand() -> None:
+    # Four of each, 1 above and below their means: s² = 4/3. With n of each the error is sqrt(8/3n), of 2n - 2
+    # degrees. Within the margin, 0.5 away from it, by 90 %: t(0.95, 56) sqrt(8/87) = 1.6725 0.3032 = 0.507
+    # for 29, and 1.6716 sqrt(8/90) = 0.498 for 30. Beyond it, by 95 %: 1.9893 sqrt(8/126) = 0.501 for 42, and
+    # 1.9886 sqrt(8/129) = 0.495 for 43.
+    a, b = [-1.0, 1.0, -1.0, 1.0], [-0.5, 1.5, -0.5, 1.5]
+    assert equivalence(a, b, 1.0).runs_needed == 30
+    assert equivalence(b, a, 1.0).runs_needed == 30
+    assert equivalence(a, b, 0.0).runs_needed == 43
+    # The next run would tell: 1.8595 sqrt(8/15) = 1.358 for five.
+    assert equivalence(a, a, 1.37).runs_needed == 5
+
+
+@pytest.mark.parametrize("runs", [MOST_RUNS, MOST_RUNS + 1])
+def test_no_more_runs_are_proposed_than_anybody_makes(runs: int) -> None:
+    def room(runs: int) -> float:
+        return float(stats.t.ppf(0.95, 2 * runs - 2)) * math.sqrt(8 / (3 * runs))
+
+    a = [-1.0, 1.0, -1.0, 1.0]
+    found = equivalence(a, a, (room(runs - 1) + room(runs)) / 2)
+    assert found.runs_needed == (runs if runs <= MOST_RUNS else None)
+
+
 def test_what_has_no_spread_is_decided_by_its_difference() -> None:
     same = equivalence([0.0, 0.0], [0.0, 0.0, 0.0], 0.0)
     assert (same.verdict, same.p) == ("equivalent", 0.0)
-    assert equivalence([0.0, 0.0], [1.0, 1.0], 0.5).verdict == "different"
+    assert same.difference.freedom == 3.0
+    apart = equivalence([0.0, 0.0], [1.0, 1.0], 0.5)
+    assert (apart.verdict, apart.p) == ("different", 1.0)
     assert equivalence([0.0, 0.0], [1.0, 1.0], 2.0).verdict == "equivalent"
 
 
@@ -170,7 +261,7 @@ def test_one_run_decides_nothing() -> None:
     found = equivalence([1.0, 2.0, 3.0], [2.0], 10.0)
     assert found.difference == Difference(0.0, None, None)
     assert found.difference.interval() is None
-    assert (found.verdict, found.p, found.runs_needed) == ("cannot tell", None, 2)
+    assert (found.verdict, found.p, found.margin, found.runs_needed) == ("cannot tell", None, 10.0, 2)
 
 
 def test_a_margin_is_not_negative() -> None:
