@@ -13,6 +13,7 @@ mod ordinary;
 mod parameters;
 
 use perhop_core::aqm::{AqmParams, Reason};
+use perhop_core::control::Message;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
 use perhop_core::testing::{self, Bench, Observed, Operation, environment, fifo, meter_colors};
@@ -330,5 +331,184 @@ fn no_block_allocates_per_packet() {
             }
         };
         assert_eq!(allocations(work), 0, "{name} {table}");
+    }
+}
+
+/// Why parameters are refused when they are read, by any role's reader.
+fn refused(role: Role, name: &str, table: &str) -> String {
+    let mut read = serde_json::Deserializer::from_str(table);
+    let problem = match role {
+        Role::Aqm => AqmParams::deserialize_named(name, &mut read).map(|read| read.err()),
+        Role::Meter => MeterParams::deserialize_named(name, &mut read).map(|read| read.err()),
+        Role::Scheduler => SchedulerParams::deserialize_named(name, &mut read).map(|read| read.err()),
+    };
+    let problem = problem.expect("registered").unwrap_or_else(|| panic!("{name} {table} is accepted"));
+    problem.to_string()
+}
+
+#[test]
+fn parameters_that_do_not_fit_together_are_refused() {
+    let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
+    let queues = |first: &str| {
+        format!(
+            r#""queues": [{{"name": "a", "match": {{"dscp": 1}} {first}, {rule}}}, {{"name": "b", {rule}}}]"#
+        )
+    };
+    let both = queues(r#", "rate": "1Mbps", "weight": 2"#);
+    let alone = format!(r#""queues": [{{"name": "a", "match": {{"dscp": 1}}, {rule}}}]"#);
+    let plain = queues("");
+    let (aqm, meter, scheduler) = (Role::Aqm, Role::Meter, Role::Scheduler);
+    let rio = r#""in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p""#;
+    let three = r#""in": "4/7/0.02", "out-in": "2/5/0.5", "limit": "9p""#;
+    let red = r#""thresholds": "1/3/0.5", "limit": "9p""#;
+    for (role, name, table, problem) in [
+        (aqm, "red", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
+        (aqm, "rio", format!(r#"{rio}, "mean-packet": "0B""#), "above 0B"),
+        (aqm, "rio-plus-out", format!(r#"{rio}, "out": "1kB/2kB/0.1""#), "not in the unit of `in`"),
+        (aqm, "rio-three", format!(r#"{three}, "out-out": "1kB/3kB/0.5""#), "not in the unit of `in`"),
+        (aqm, "inverse-rate", format!(r#"{rio}, "mean-packet": "0B""#), "above 0B"),
+        (
+            aqm,
+            "wred",
+            r#""green": "1/3/0.5", "yellow": "1kB/3kB/0.5", "limit": "9p""#.into(),
+            "not in the unit",
+        ),
+        (aqm, "dwred", r#""out": "1kB/3kB/0.5", "limit": "9p""#.into(), "are in packets"),
+        (aqm, "dwred", r#""out": "1/3/0.5", "limit": "9p", "mean-packet": "0B""#.into(), "above 0B"),
+        (aqm, "abe", format!(r#"{red}, "interval": "0s""#), "interval is above 0s"),
+        (aqm, "abe", format!(r#"{red}, "target": 200"#), "target is at most `largest`, which is 100"),
+        (aqm, "abe", format!(r#"{red}, "alpha": 101"#), "alpha is at most `largest`, which is 100"),
+        (aqm, "abe", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
+        (meter, "tsw", r#""rate": "1Mbps", "window": "0s""#.into(), "longer than 0s"),
+        (meter, "three-precedence", r#""rate": "1Mbps", "long-window": "0s""#.into(), "longer than 0s"),
+        (scheduler, "edf", format!(r#""green": "2ms", "blue": "1ms", {rule}"#), "`green` is at most `blue`"),
+        (scheduler, "dsd", format!(r#""bound": "1ms", "control": "0s", {rule}"#), "control is above 0s"),
+        (scheduler, "priority", format!(r#"{plain}, "window": "0s""#), "longer than 0s"),
+        (scheduler, "priority", r#""queues": []"#.into(), "there are none"),
+        (scheduler, "drr", format!(r#"{plain}, "quantum": "0B""#), "above 0B"),
+        (scheduler, "drr", both.clone(), "leave one out"),
+        (scheduler, "drr", alone.clone(), "takes every packet that no other takes"),
+        (scheduler, "wfq", both, "leave one out"),
+        (scheduler, "wfq", alone, "takes every packet that no other takes"),
+    ] {
+        let found = refused(role, name, &format!("{{{table}}}"));
+        assert!(found.contains(problem), "{name} {table}: {found}");
+    }
+    // What is at an edge fits.
+    self::aqm("abe", &format!(r#"{{{red}, "target": 100, "alpha": 100}}"#));
+    self::scheduler("edf", &format!(r#"{{"green": "1ms", "blue": "1ms", {rule}}}"#));
+}
+
+#[test]
+fn a_link_that_is_too_slow_for_its_queues_is_refused() {
+    let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
+    for (name, key) in [("priority", "cap"), ("drr", "rate"), ("wfq", "rate")] {
+        let fits = |rate: &str| {
+            let table = format!(
+                r#"{{"scheduler": "{name}", "queues": [{{"name": "a", "match": {{"dscp": 1}}, "{key}": "{rate}", {rule}}}, {{"name": "b", {rule}}}]}}"#
+            );
+            serde_json::from_str::<SchedulerParams>(&table).unwrap().fits(environment())
+        };
+        // The harness's link has 8 Mbit/s.
+        assert!(fits("7.9Mbps").is_ok(), "{name}");
+        assert!(fits("8.1Mbps").is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_scheduler_tells_its_rules_and_its_paths() {
+    for (name, table) in SCHEDULERS {
+        let mut read = serde_json::Deserializer::from_str(table);
+        let mut params = SchedulerParams::deserialize_named(name, &mut read).unwrap().unwrap();
+        let table: serde_json::Value = serde_json::from_str(table).unwrap();
+        let queues = table["queues"].as_array().cloned().unwrap_or_default();
+        let expected: Vec<(String, String)> = match *name {
+            "fifo" => vec![(String::new(), table["rule"]["aqm"].to_string())],
+            "edf" | "dsd" => vec![("rule".into(), table["rule"]["aqm"].to_string())],
+            _ => (0..)
+                .zip(&queues)
+                .map(|(n, q): (usize, _)| (format!("queues[{n}].rule"), q["rule"]["aqm"].to_string()))
+                .collect(),
+        };
+        let rules = params.rules_for(None).into_iter().map(|(key, rule)| (key, format!("{:?}", rule.name())));
+        assert_eq!(rules.collect::<Vec<_>>(), expected, "{name}");
+        let named = |(n, queue): (usize, &serde_json::Value)| {
+            let path = queue["match"]["path"].as_str()?;
+            Some((format!("queues[{n}].match.path"), path.to_owned()))
+        };
+        let paths: Vec<_> = (0..).zip(&queues).filter_map(named).collect();
+        let found = params.paths().into_iter().map(|(key, path)| (key, path.name().to_owned()));
+        assert_eq!(found.collect::<Vec<_>>(), paths, "{name}");
+    }
+}
+
+/// Every scheduler over queues under one rule, which sees all packets.
+fn under_one_rule(rule: &str) -> [(&'static str, AnyScheduler<Header>, &'static str); 6] {
+    let one = format!(r#"{{"rule": {rule}}}"#);
+    let queues = format!(r#"{{"queues": [{{"name": "all", "rule": {rule}}}]}}"#);
+    let dsd = format!(r#"{{"bound": "5ms", "rule": {rule}}}"#);
+    [
+        ("fifo", scheduler("fifo", &one), ""),
+        ("edf", scheduler("edf", &one), ""),
+        ("dsd", scheduler("dsd", &dsd), ""),
+        ("priority", scheduler("priority", &queues), "all "),
+        ("drr", scheduler("drr", &queues), "all "),
+        ("wfq", scheduler("wfq", &queues), "all "),
+    ]
+}
+
+#[test]
+fn a_scheduler_shows_what_its_rule_keeps_track_of_and_passes_messages_on() {
+    for (name, mut port, prefix) in
+        under_one_rule(r#"{"aqm": "dwred", "out": "40/160/0.1", "limit": "400p", "weight": 0.5}"#)
+    {
+        let mut rng = Rng::stream(1, "gauges");
+        for _ in 0..3 {
+            let cx = &mut Context { now: Instant::from_nanos(1), rng: &mut rng };
+            port.enqueue(Header::new(FlowId(0), 1000), cx).unwrap();
+        }
+        port.on_message(7, &Message::Windows { path: 7, number: 1, packets: 99.0 });
+        let gauges = port.gauges();
+        let gauge = |key: &str| {
+            let found = gauges.iter().find(|(name, _)| *name == format!("{prefix}{key}"));
+            found.unwrap_or_else(|| panic!("{name} has no {key} among {gauges:?}")).1
+        };
+        // 0, 1 and 2 packets were found: 0, 0.5, 1.25. The duplicate of dsd's first packet does not wait.
+        assert_eq!(gauge("average total"), if name == "dsd" { 0.5 } else { 1.25 }, "{name}");
+        assert_eq!(gauge("max_th"), 99.0, "{name}");
+        if name == "dsd" {
+            assert_eq!(gauge("bias"), 1.0);
+        }
+    }
+}
+
+#[test]
+fn what_waits_is_shown_by_class() {
+    for (name, table) in SCHEDULERS {
+        let mut port = scheduler(name, table);
+        let mut rng = Rng::stream(1, "classes");
+        for n in 0..30_u32 {
+            let dscp = Dscp::new([0, 3, 46][n as usize % 3]).unwrap();
+            let color = Color::ALL[n as usize % 2];
+            let packet = Header { dscp, color, label: n % 4, ..Header::new(FlowId(n), 100) };
+            let mut cx = Context { now: Instant::from_nanos(u64::from(n) * 200_000), rng: &mut rng };
+            let _ = port.enqueue(packet, &mut cx);
+            if n % 4 == 3 {
+                port.dequeue(&mut cx);
+            }
+        }
+        let mut shown = vec![0; port.ledgers().len()];
+        port.inspect(&mut |packet| shown[port.class_of(packet)] += 1);
+        let waiting: Vec<u64> = port.ledgers().iter().map(|ledger| ledger.occupancy.packets()).collect();
+        assert_eq!(shown, waiting, "{name}");
+        assert_eq!(port.occupancy().packets(), waiting.iter().sum::<u64>(), "{name}");
+        let mut names: Vec<&str> = (0..waiting.len()).map(|class| port.class_name(class)).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert!(
+            names.len() == waiting.len() && names.iter().all(|name| name.len() > 2 || table.contains(*name))
+        );
+        let several = table.contains("queues");
+        assert_eq!(port.rules(), if several { waiting.len() } else { 1 }, "{name}");
     }
 }

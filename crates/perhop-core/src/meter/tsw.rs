@@ -278,6 +278,43 @@ mod tests {
         assert!(((rate - 1e6) / rate - 0.387).abs() < 5e-4);
     }
 
+    #[test]
+    fn an_estimate_falls_while_nothing_comes_as_worked_out_by_hand() {
+        // W = 2 s: R(t) = 3 W / (t + W) Mbit/s is 1 Mbit/s after 4 s, and 1.5 after 2.
+        let estimator = RateEstimator::new(Duration::from_secs(2), 3e6);
+        assert_eq!(estimator.falls_to(1e6), Instant::from_nanos(4_000_000_000));
+        assert_eq!(estimator.falls_to(1.5e6), Instant::from_nanos(2_000_000_000));
+        assert_eq!(estimator.falls_to(3.5e6), Instant::ZERO, "it is below that already");
+        assert_eq!(estimator.at(Instant::from_nanos(4_000_000_000)), 1e6);
+    }
+
+    #[test]
+    fn a_rate_at_a_threshold_is_not_above_it() {
+        // W = 1 s and 8000 bits: at once R = 8000 bit/s, and a second later (8000 + 8000) / 2.
+        for (rule, profile) in [("deterministic", 8000), ("four-thirds", 6000)] {
+            let table = format!(r#"{{"rate": "{profile}bps", "rule": "{rule}", "initial": "zero"}}"#);
+            let mut meter = Tsw::new(serde_json::from_str(&table).unwrap(), environment());
+            let mut rng = Rng::stream(1, "tsw");
+            let mut at = |nanos, size| {
+                let cx = &mut Context { now: Instant::from_nanos(nanos), rng: &mut rng };
+                meter.color(&Header::new(FlowId(0), size), cx)
+            };
+            assert_eq!([at(0, 1000), at(1_000_000_000, 1000)], [Color::Green; 2], "{rule}");
+            assert_eq!(at(2_000_000_000, 1001), Color::Yellow, "{rule}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_not_empty() {
+        let text = "a window is longer than 0s, such as 1s";
+        let tsw = serde_json::from_str(r#"{"rate": "1Mbps", "window": "0s"}"#).unwrap();
+        assert_eq!(Tsw::check(&tsw).unwrap_err().to_string(), text);
+        for key in ["window", "long-window"] {
+            let three = serde_json::from_str(&format!(r#"{{"rate": "1Mbps", "{key}": "0s"}}"#)).unwrap();
+            assert_eq!(ThreePrecedence::check(&three).unwrap_err().to_string(), text, "{key}");
+        }
+    }
+
     fn share_out(table: &str, gap_ns: u64) -> f64 {
         let params: TswParams = serde_json::from_str(table).unwrap();
         let mut meter = Tsw::new(params, environment());
