@@ -164,3 +164,99 @@ impl fmt::Display for Imbalance {
 }
 
 impl std::error::Error for Imbalance {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FlowId;
+
+    /// Books of one color in which 5 came: 1 sent, 1 dropped, 3 wait.
+    fn books(color: Color) -> Ledger {
+        let packet = Header { color, ..Header::new(FlowId(0), 100) };
+        let mut ledger = Ledger::default();
+        (0..5).for_each(|_| ledger.counters.arrive(color));
+        (0..4).for_each(|_| ledger.admit(&packet, None));
+        ledger.send(&packet);
+        ledger.counters.drop(color, Reason::Forced);
+        ledger
+    }
+
+    #[test]
+    fn a_packet_that_is_lost_or_invented_is_missed_whatever_its_color() {
+        for color in Color::ALL {
+            let Ledger { occupancy, counters } = books(color);
+            assert_eq!(counters.balance(&occupancy), Ok(()));
+            let broken = |change: fn(&mut Counters, &mut Occupancy, Color)| {
+                let (mut counters, mut occupancy) = (counters.clone(), occupancy.clone());
+                change(&mut counters, &mut occupancy, color);
+                counters.balance(&occupancy).unwrap_err().to_string()
+            };
+            let text = |arrived, sent, dropped, waiting| {
+                format!(
+                    "{} packets are not conserved: {arrived} arrived, but {sent} sent + {dropped} dropped + {waiting} waiting",
+                    color.name()
+                )
+            };
+            assert_eq!(broken(|counters, _, color| counters.arrive(color)), text(6, 1, 1, 3));
+            assert_eq!(broken(|counters, _, color| counters.send(color)), text(5, 2, 1, 3));
+            assert_eq!(broken(|counters, _, color| counters.drop(color, Reason::Late)), text(5, 1, 2, 3));
+            assert_eq!(broken(|_, occupancy, color| occupancy.add(color, 100)), text(5, 1, 1, 4));
+            assert_eq!(broken(|_, occupancy, color| occupancy.remove(color, 100)), text(5, 1, 1, 2));
+        }
+    }
+
+    #[test]
+    fn a_loss_of_one_color_is_not_made_good_by_another() {
+        let Ledger { occupancy, mut counters } = books(Color::Red);
+        counters.arrive(Color::Green);
+        counters.send(Color::Yellow);
+        let problem = counters.balance(&occupancy).unwrap_err().to_string();
+        assert!(problem.starts_with("green packets are not conserved: 1 arrived, but 0 sent"), "{problem}");
+    }
+
+    #[test]
+    fn a_packet_that_waited_may_be_dropped_after_all() {
+        let packet = Header { color: Color::Red, ..Header::new(FlowId(0), 100) };
+        let mut ledger = books(Color::Red);
+        ledger.expel(&packet, Reason::Late);
+        assert_eq!((ledger.occupancy.packets(), ledger.occupancy.bytes()), (2, 200));
+        assert_eq!(ledger.counters.dropped(Reason::Late), [0, 0, 1]);
+        assert_eq!(ledger.counters.balance(&ledger.occupancy), Ok(()));
+    }
+
+    #[test]
+    fn drops_and_notifications_are_told_by_reason_and_color() {
+        let mut counters = Counters::default();
+        for (color, reason) in
+            [(Color::Green, Reason::Early), (Color::Red, Reason::Early), (Color::Red, Reason::Overflow)]
+        {
+            counters.drop(color, reason);
+            counters.notify(color, reason);
+            counters.notify(color, reason);
+        }
+        let [overflow, early] = [(Reason::Overflow, [0, 0, 1]), (Reason::Early, [1, 0, 1])];
+        assert_eq!(counters.drops().collect::<Vec<_>>(), [overflow, early]);
+        assert_eq!(Color::ALL.map(|color| counters.dropped_of(color)), [1, 0, 2]);
+        let twice = |(reason, packets): (Reason, [u64; 3])| (reason, packets.map(|count| 2 * count));
+        assert_eq!(counters.notifications().collect::<Vec<_>>(), [overflow, early].map(twice));
+        assert_eq!(
+            (counters.dropped(Reason::Early), counters.notified(Reason::Early)),
+            ([1, 0, 1], [2, 0, 2])
+        );
+    }
+
+    #[test]
+    fn the_books_of_queues_are_added() {
+        let mut sum = books(Color::Green).counters;
+        sum.notify(Color::Green, Reason::Early);
+        let mut other = books(Color::Red).counters;
+        other.notify(Color::Red, Reason::Early);
+        other.send_if(true, Color::Red);
+        other.send_if(false, Color::Red);
+        sum.add(&other);
+        sum.add(&other);
+        assert_eq!((sum.arrived, sum.sent), ([5, 0, 10], [1, 0, 4]));
+        assert_eq!(sum.drops().collect::<Vec<_>>(), [(Reason::Forced, [1, 0, 2])]);
+        assert_eq!(sum.notifications().collect::<Vec<_>>(), [(Reason::Early, [1, 0, 2])]);
+    }
+}

@@ -103,3 +103,58 @@ impl Occupancy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FlowId;
+
+    /// 2 green packets of 100 bytes, 1 yellow of 40, 1 red of 1500.
+    fn queue() -> Occupancy {
+        let mut queue = Occupancy::EMPTY;
+        for (color, size) in
+            [(Color::Green, 100), (Color::Yellow, 40), (Color::Red, 1500), (Color::Green, 100)]
+        {
+            queue.add(color, size);
+        }
+        queue
+    }
+
+    fn counts(queue: &Occupancy) -> ([u64; 3], u64, [f64; 3], u64) {
+        let bytes = Color::ALL.map(|color| queue.of(color, Unit::Bytes));
+        (Color::ALL.map(|color| queue.packets_of(color)), queue.packets(), bytes, queue.bytes())
+    }
+
+    #[test]
+    fn packets_and_bytes_are_counted_by_color() {
+        let mut queue = queue();
+        assert_eq!(counts(&queue), ([2, 1, 1], 4, [200.0, 40.0, 1500.0], 1740));
+        assert_eq!((queue.total(Unit::Packets), queue.total(Unit::Bytes)), (4.0, 1740.0));
+        assert_eq!(queue.of(Color::Green, Unit::Packets), 2.0);
+        queue.remove_if(false, Color::Green, 100);
+        assert_eq!(counts(&queue).1, 4);
+        queue.remove_if(true, Color::Green, 100);
+        queue.remove(Color::Red, 1500);
+        assert_eq!(counts(&queue), ([1, 1, 0], 2, [100.0, 40.0, 0.0], 140));
+        assert!(!queue.is_empty());
+        queue.remove(Color::Green, 100);
+        queue.remove(Color::Yellow, 40);
+        assert!(queue.is_empty() && queue == Occupancy::EMPTY);
+    }
+
+    #[test]
+    fn what_is_overtaken_does_not_go_ahead() {
+        let mut queue = queue();
+        assert_eq!(queue.ahead(), 4);
+        queue.set_overtaken(3);
+        assert_eq!(queue.ahead(), 1);
+    }
+
+    #[test]
+    fn a_packet_that_just_fits_is_not_too_many() {
+        let queue = queue();
+        let full = |size, limit| queue.is_full_for(&Header::new(FlowId(0), size), limit);
+        assert!(!full(1, Depth::Packets(5)) && full(1, Depth::Packets(4)) && full(1, Depth::Packets(3)));
+        assert!(!full(60, Depth::Bytes(1800)) && full(61, Depth::Bytes(1800)));
+    }
+}

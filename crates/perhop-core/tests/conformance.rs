@@ -15,9 +15,13 @@ mod parameters;
 use perhop_core::aqm::{AqmParams, Reason};
 use perhop_core::control::Message;
 use perhop_core::meter::MeterParams;
-use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
+use perhop_core::scheduler::{
+    Admitted, AnyScheduler, Dequeued, Discipline, Fifo, ForeseenFifo, SchedulerParams,
+};
 use perhop_core::testing::{self, Bench, Observed, Operation, environment, fifo, meter_colors};
-use perhop_core::{Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Rng, Role, registry};
+use perhop_core::{
+    Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Ledger, Rng, Role, Serializer, registry,
+};
 use proptest::prelude::*;
 
 use allocations::allocations;
@@ -510,5 +514,91 @@ fn what_waits_is_shown_by_class() {
         );
         let several = table.contains("queues");
         assert_eq!(port.rules(), if several { waiting.len() } else { 1 }, "{name}");
+    }
+}
+
+/// A FIFO in front of a link of 8 Mbit/s, driven call by call.
+struct Driven {
+    fifo: Fifo<Header>,
+    link: Serializer,
+    rng: Rng,
+    /// When the service of each packet that has been sent started, by its flow.
+    started: Vec<(u32, Instant)>,
+}
+
+impl Driven {
+    fn new(rule: AqmParams) -> Self {
+        let rng = Rng::stream(1, "aqm");
+        Self { fifo: fifo(rule), link: Serializer::new(environment().rate), rng, started: Vec::new() }
+    }
+
+    /// Serves it as often as a transmission ends by now.
+    fn settle(&mut self, now: Instant, idle: &mut bool) {
+        while !*idle && self.link.busy_until() <= now {
+            let at = self.link.busy_until();
+            *idle = !self.serve(at);
+        }
+    }
+
+    fn serve(&mut self, now: Instant) -> bool {
+        match self.fifo.dequeue(&mut Context { now, rng: &mut self.rng }) {
+            Dequeued::Sent(packet) => {
+                self.started.push((packet.flow.0, now));
+                self.link.transmit(packet.size, now);
+                true
+            }
+            Dequeued::Dropped(..) => panic!("a FIFO drops at its tail"),
+            Dequeued::Wait(_) => false,
+        }
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.fifo.ledgers()[0]
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_fifo_that_is_worked_out_ahead_is_a_fifo(
+        arrivals in prop::collection::vec((0_u64..3_000_000, 0_usize..3, 1_u16..3000, any::<bool>()), 1..150),
+    ) {
+        for (name, table) in AQMS {
+            let mut driven = Driven::new(aqm(name, table));
+            let mut ahead = ForeseenFifo::new(aqm(name, table), environment());
+            let (mut link, mut rng) = (Serializer::new(environment().rate), Rng::stream(1, "aqm"));
+            let (mut now, mut idle, mut foreseen) = (Instant::ZERO, true, Vec::new());
+            for (flow, &(gap, color, size, capable)) in (0..).zip(&arrivals) {
+                // Many come at once.
+                now += Duration::from_nanos(gap.saturating_sub(1_500_000));
+                let ecn = if capable { Ecn::Capable0 } else { Ecn::NotCapable };
+                let packet = Header { color: Color::ALL[color], ecn, ..Header::new(FlowId(flow), size) };
+                driven.settle(now, &mut idle);
+                let taken = driven.fifo.enqueue(packet, &mut Context { now, rng: &mut driven.rng });
+                if taken.is_ok() && idle {
+                    idle = !driven.serve(now);
+                }
+                ahead.settle(now);
+                let (busy, mut header) = (link.busy_until(), packet);
+                match ahead.admit(&mut header, busy, &mut Context { now, rng: &mut rng }) {
+                    Ok(Admitted { service, notified }) => {
+                        prop_assert!(taken.is_ok(), "{name}");
+                        prop_assert_eq!(notified.is_some(), header.ecn == Ecn::Congested, "{}", name);
+                        foreseen.push((flow, service));
+                        link.transmit(size, now);
+                    }
+                    Err(reason) => prop_assert_eq!(taken.unwrap_err().1, reason, "{}", name),
+                }
+                prop_assert_eq!(ahead.ledger(), driven.ledger(), "{}", name);
+                let gauges = |found: Vec<(String, f64)>| format!("{found:?}"); // some are not numbers
+                prop_assert_eq!(gauges(ahead.gauges()), gauges(driven.fifo.gauges()), "{}", name);
+            }
+            let end = now + Duration::from_secs(10);
+            driven.settle(end, &mut idle);
+            ahead.settle(end);
+            prop_assert_eq!(ahead.ledger(), driven.ledger(), "{}", name);
+            prop_assert_eq!(foreseen, driven.started, "{}", name);
+        }
     }
 }
