@@ -12,7 +12,7 @@ mod ordinary;
 #[path = "common/parameters.rs"]
 mod parameters;
 
-use perhop_core::aqm::{AqmParams, Reason};
+use perhop_core::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
 use perhop_core::control::Message;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::{
@@ -20,7 +20,8 @@ use perhop_core::scheduler::{
 };
 use perhop_core::testing::{self, Bench, Observed, Operation, environment, fifo, meter_colors};
 use perhop_core::{
-    Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Ledger, Rng, Role, Serializer, registry,
+    Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Ledger, Occupancy, Rng, Role, Serializer,
+    registry,
 };
 use proptest::prelude::*;
 
@@ -377,6 +378,7 @@ fn parameters_that_do_not_fit_together_are_refused() {
             r#""green": "1/3/0.5", "yellow": "1kB/3kB/0.5", "limit": "9p""#.into(),
             "not in the unit",
         ),
+        (aqm, "wred", r#""limit": "9p""#.into(), "no color has thresholds"),
         (aqm, "dwred", r#""out": "1kB/3kB/0.5", "limit": "9p""#.into(), "are in packets"),
         (aqm, "dwred", r#""out": "1/3/0.5", "limit": "9p", "mean-packet": "0B""#.into(), "above 0B"),
         (aqm, "abe", format!(r#"{red}, "interval": "0s""#), "interval is above 0s"),
@@ -512,8 +514,75 @@ fn what_waits_is_shown_by_class() {
         assert!(
             names.len() == waiting.len() && names.iter().all(|name| name.len() > 2 || table.contains(*name))
         );
+        assert!(*name != "fifo" || names == ["all"]);
         let several = table.contains("queues");
         assert_eq!(port.rules(), if several { waiting.len() } else { 1 }, "{name}");
+    }
+}
+
+/// Rules of the RED family with thresholds so high that nobody is dropped; the newest sample counts half.
+const SPARING: &[(&str, &str)] = &[
+    ("red", r#""thresholds": "500/900/0.1""#),
+    ("rio", r#""in": "500/900/0.1", "total": "500/900/0.1""#),
+    ("rio", r#""in": "500/900/0.1", "total": "500/900/0.1", "coupling": "decoupled""#),
+    ("rio-plus-out", r#""in": "500/900/0.1", "total": "500/900/0.1", "out": "500/900/0.1""#),
+    ("rio-three", r#""in": "500/900/0.1", "out-in": "500/900/0.1", "out-out": "500/900/0.1""#),
+    (
+        "rio-three",
+        r#""in": "500/900/0.1", "out-in": "500/900/0.1", "out-out": "500/900/0.1", "out-in-average": "in-and-out-in""#,
+    ),
+    ("inverse-rate", r#""in": "500/900/0.1", "total": "500/900/0.1""#),
+    ("abe", r#""thresholds": "500/900/0.1""#),
+    ("wred", r#""yellow": "500/900/0.1""#),
+    ("dwred", r#""out": "500/900/0.1""#),
+];
+
+#[test]
+fn averages_are_shown_and_fall_while_the_server_is_idle() {
+    for (name, table) in SPARING {
+        let mut rule =
+            aqm(name, &format!(r#"{{{table}, "limit": "999p", "weight": 0.5}}"#)).build(environment());
+        let mut rng = Rng::stream(1, "averages");
+        let mut arrive = |rule: &mut AnyAqm, nanos: u64, waiting: [u32; 3]| {
+            let mut queue = Occupancy::EMPTY;
+            for (color, packets) in Color::ALL.into_iter().zip(waiting) {
+                (0..packets).for_each(|_| queue.add(color, 1000));
+            }
+            let cx = &mut Context { now: Instant::from_nanos(nanos), rng: &mut rng };
+            assert_eq!(rule.on_arrival(&Header::new(FlowId(0), 1000), &queue, cx), Verdict::Pass);
+        };
+        let averages = |rule: &AnyAqm| {
+            let of =
+                |(name, value): (&'static str, f64)| name.strip_prefix("average ").map(|name| (name, value));
+            rule.gauges().filter_map(of).collect::<Vec<_>>()
+        };
+        let waiting = |scale: f64| {
+            let packets = |name| match name {
+                "in" => 16.0,
+                "out" => 48.0,
+                "in and out-in" => 32.0,
+                "total" => 64.0,
+                other => panic!("{other}"),
+            };
+            averages(&aqm(name, &format!(r#"{{{table}, "limit": "999p"}}"#)).build(environment()))
+                .into_iter()
+                .map(|(name, _)| (name, scale * packets(name)))
+                .collect::<Vec<_>>()
+        };
+        assert!(!waiting(1.0).is_empty(), "{name}");
+        // Idle since the run began: nothing has come yet, so nothing falls.
+        arrive(&mut rule, 5_000_000, [16, 16, 32]);
+        assert_eq!(averages(&rule), waiting(0.5), "{name}");
+        // It is busy: time alone changes nothing.
+        arrive(&mut rule, 50_000_000, [16, 16, 32]);
+        assert_eq!(averages(&rule), waiting(0.75), "{name}");
+        // Idle for three and a half packets of a millisecond: three halves, and one for the empty queue that is found.
+        rule.on_idle(Instant::from_nanos(60_000_000));
+        arrive(&mut rule, 63_500_000, [0; 3]);
+        assert_eq!(averages(&rule), waiting(0.75 / 16.0), "{name}");
+        // It is busy again.
+        arrive(&mut rule, 80_000_000, [0; 3]);
+        assert_eq!(averages(&rule), waiting(0.75 / 32.0), "{name}");
     }
 }
 

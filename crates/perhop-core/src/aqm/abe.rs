@@ -491,6 +491,63 @@ mod tests {
     }
 
     #[test]
+    fn loss_ratios_are_smoothed_as_worked_out_by_hand() {
+        // With a gain of 1/4, blue loses .02 and then .06: .03. Green loses .2 and then .4: .25. alpha = 81 .03/.25.
+        let mut control = abe(r#", "gain": 0.25"#).control;
+        interval(&mut control, 20, 200);
+        assert!((control.alpha - 8.1).abs() < 1e-9, "{}", control.alpha);
+        let alpha = interval(&mut control, 60, 400);
+        assert!((control.ratios[0].unwrap() - 0.03).abs() < 1e-12);
+        assert!((control.ratios[1].unwrap() - 0.25).abs() < 1e-12);
+        assert!((alpha - 9.72).abs() < 1e-9, "{alpha}");
+        assert!((control.measured_ratio().unwrap() - 25.0 / 3.0).abs() < 1e-9);
+        // An interval without packets of a service leaves its ratio.
+        (control.arrived, control.lost) = ([0, 1000], [0, 250]);
+        control.end_interval();
+        assert!((control.ratios[0].unwrap() - 0.03).abs() < 1e-12);
+    }
+
+    #[test]
+    fn only_the_losses_that_are_asked_for_are_counted() {
+        let verdicts = [
+            Verdict::Pass,
+            Verdict::Notify(Reason::Early),
+            Verdict::Drop(Reason::Early),
+            Verdict::Drop(Reason::Forced),
+            Verdict::Drop(Reason::DelayControl),
+            Verdict::Drop(Reason::Overflow),
+        ];
+        for (losses, lost) in [("all", 5), ("red", 3)] {
+            let mut control = abe(&format!(r#", "losses": "{losses}""#)).control;
+            for verdict in verdicts {
+                control.count(Service::Green, verdict, &packet(Service::Green));
+            }
+            control.count(Service::Blue, Verdict::Pass, &packet(Service::Blue));
+            assert_eq!((control.arrived, control.lost), ([1, 6], [0, lost]), "{losses}");
+        }
+    }
+
+    #[test]
+    fn alpha_and_its_measure_are_shown() {
+        let mut abe = abe(r#", "alpha": 4"#);
+        let gauges = |abe: &Abe| abe.gauges().skip(1).collect::<Vec<_>>();
+        assert!(matches!(gauges(&abe)[..], [("alpha", 4.0), ("alpha_m", nothing)] if nothing.is_nan()));
+        interval(&mut abe.control, 100, 500);
+        let shown = gauges(&abe);
+        assert_eq!(shown, [("alpha", 16.2), ("alpha_m", 5.0)]);
+    }
+
+    #[test]
+    fn a_root_is_a_whole_number_from_1_to_1000() {
+        let read = |root: u32| serde_json::from_str::<Root>(&root.to_string());
+        assert_eq!((read(1).unwrap(), read(1000).unwrap()), (Root(1), Root(1000)));
+        for root in [0, 1001] {
+            let problem = read(root).unwrap_err().to_string();
+            assert_eq!(problem, format!("a whole number from 1 to 1000, not {root}"));
+        }
+    }
+
+    #[test]
     fn intervals_end_on_their_grid() {
         let mut control = abe("").control;
         let second = |n: u64| Instant::from_nanos(n * 1_000_000_000);

@@ -310,6 +310,7 @@ mod tests {
         assert!((spread(0.1, 5.0, false) - 0.2).abs() < 1e-12);
         assert_eq!(spread(0.1, 10.0, false), 1.0);
         assert_eq!(spread(0.1, 9.0, true), 0.0);
+        assert_eq!(spread(0.1, 10.0, true), 0.1);
         assert!((spread(0.1, 15.0, true) - 0.2).abs() < 1e-12);
         assert_eq!(spread(0.1, 20.0, true), 1.0);
     }
@@ -369,6 +370,66 @@ mod tests {
         let full = mean(&gaps(false, 1000, "30B/90B/0.1"));
         let small = mean(&gaps(false, 100, "30B/90B/0.1"));
         assert!(small > 1.5 * full, "{small} against {full}");
+    }
+
+    /// The share of packets of this size that a test drops by chance; each packet is the first above min.
+    fn first(set: &str, gentle: bool, average: f64, size: u16) -> f64 {
+        let mut rng = Rng::stream(7, "first");
+        let dropped = (0..20_000).filter(|_| {
+            let mut test = EarlyTest::new(set.parse().unwrap(), knobs(false, gentle));
+            test.judge(average, &Header::new(FlowId(0), size), &mut rng) == Some(Severity::Early)
+        });
+        dropped.count() as f64 / 20_000.0
+    }
+
+    #[test]
+    fn probabilities_by_hand() {
+        // A mean packet has 1000 bytes. Half-way from 30 to 90, and a fifth, with max_p 1.
+        for (set, average, size, by_hand) in [
+            ("30/90/1", 60.0, 1000, 0.5),
+            ("30/90/1", 42.0, 1000, 0.2),
+            ("30/90/1", 60.0, 100, 0.5),
+            ("30B/90B/1", 60.0, 100, 0.05),
+            ("30B/90B/1", 60.0, 1500, 0.75),
+            ("30B/90B/1", 60.0, 2000, 1.0),
+            ("30B/90B/1", 60.0, 9000, 1.0),
+        ] {
+            let found = first(set, false, average, size);
+            assert!((found - by_hand).abs() < 0.01, "{set} {average} {size}: {found}, by hand {by_hand}");
+        }
+        // Gentle: from max_p 0.1 at 90 to 1 at 180.
+        for (average, by_hand) in [(90.0, 0.1), (99.0, 0.19), (135.0, 0.55), (171.0, 0.91), (180.0, 0.0)] {
+            let found = first("30/90/0.1", true, average, 1000);
+            assert!((found - by_hand).abs() < 0.01, "{average}: {found}, by hand {by_hand}");
+        }
+    }
+
+    #[test]
+    fn at_max_a_drop_is_forced_and_at_min_the_count_goes_on() {
+        let packet = Header::new(FlowId(0), 1000);
+        let mut rng = Rng::stream(7, "edges");
+        let mut test = EarlyTest::new("30/90/0.1".parse().unwrap(), knobs(false, false));
+        assert_eq!(test.judge(90.0, &packet, &mut rng), Some(Severity::Forced));
+        let mut gentle = EarlyTest::new("30/90/0.1".parse().unwrap(), knobs(false, true));
+        assert_eq!(gentle.judge(180.0, &packet, &mut rng), Some(Severity::Forced));
+        // p_b = 0 at min, but these 19 packets are counted since the forced drop: p_b 0.05 then makes 20 0.05 = 1.
+        for _ in 0..50 {
+            assert_eq!(test.judge(90.0, &packet, &mut rng), Some(Severity::Forced));
+            (0..19).for_each(|_| assert_eq!(test.judge(30.0, &packet, &mut rng), None));
+            assert_eq!(test.judge(60.0, &packet, &mut rng), Some(Severity::Early));
+        }
+    }
+
+    #[test]
+    fn a_small_packet_that_is_due_to_be_dropped_is_dropped() {
+        // One packet after a drop p_b = 0.5 is spread to 0.5/0.5 = 1, which is not scaled by a packet's size.
+        let mut rng = Rng::stream(7, "due");
+        for _ in 0..200 {
+            let mut test = EarlyTest::new("30B/90B/1".parse().unwrap(), knobs(false, false));
+            test.lost();
+            let small = Header::new(FlowId(0), 10);
+            assert_eq!(test.judge(60.0, &small, &mut rng), Some(Severity::Early));
+        }
     }
 
     #[test]
