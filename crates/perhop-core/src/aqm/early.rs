@@ -372,12 +372,14 @@ mod tests {
         assert!(small > 1.5 * full, "{small} against {full}");
     }
 
-    /// The share of packets of this size that a test drops by chance; each packet is the first above min.
+    /// The share of packets of this size that a test drops by chance; each is the first above min after one below.
     fn first(set: &str, gentle: bool, average: f64, size: u16) -> f64 {
         let mut rng = Rng::stream(7, "first");
         let dropped = (0..20_000).filter(|_| {
             let mut test = EarlyTest::new(set.parse().unwrap(), knobs(false, gentle));
-            test.judge(average, &Header::new(FlowId(0), size), &mut rng) == Some(Severity::Early)
+            let packet = Header::new(FlowId(0), size);
+            assert_eq!(test.judge(29.9, &packet, &mut rng), None);
+            test.judge(average, &packet, &mut rng) == Some(Severity::Early)
         });
         dropped.count() as f64 / 20_000.0
     }

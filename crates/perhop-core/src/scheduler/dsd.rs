@@ -536,6 +536,108 @@ mod tests {
         assert_eq!(move_bias([0, 0], 3), 50.0, "nothing to go by");
     }
 
+    fn put(queue: &mut Dsd<Header>, nanos: u64, service: Service) -> Result<(), Reason> {
+        let (now, rng) = (Instant::from_nanos(nanos), &mut Rng::stream(1, "aqm"));
+        queue.enqueue(packet(service, 0, SIZE), &mut Context { now, rng }).map_err(|(_, reason)| reason)
+    }
+
+    fn take(queue: &mut Dsd<Header>, nanos: u64) -> Dequeued<Header> {
+        let (now, rng) = (Instant::from_nanos(nanos), &mut Rng::stream(1, "scheduler"));
+        queue.dequeue(&mut Context { now, rng })
+    }
+
+    #[test]
+    fn the_control_loop_counts_what_comes_and_what_becomes_of_it() {
+        use Service::{Blue, Green};
+        let table =
+            r#"{"bound": "9ms", "bias": 0.5, "control": "1s", "rule": {"aqm": "drop-tail", "limit": "2p"}}"#;
+        let mut queue = dsd(table);
+        // One blue packet is in transmission, two wait; neither another blue one nor a green one has room.
+        (0..3).for_each(|_| put(&mut queue, 0, Blue).unwrap());
+        assert_eq!([put(&mut queue, 0, Blue), put(&mut queue, 0, Green)], [Err(Reason::Overflow); 2]);
+        for n in 0..3 {
+            assert!(matches!(take(&mut queue, n * UNIT), Dequeued::Sent(_)));
+        }
+        put(&mut queue, 10 * UNIT, Green).unwrap();
+        assert!(matches!(take(&mut queue, 11 * UNIT), Dequeued::Sent(_)));
+        let counts = |queue: &Dsd<Header>| {
+            let control = queue.control.as_ref().unwrap();
+            (
+                control.arrived,
+                control.lost,
+                control.sent,
+                control.waited.map(Duration::as_nanos),
+                control.ends.as_nanos(),
+            )
+        };
+        let second = 1_000 * UNIT;
+        assert_eq!(counts(&queue), ([4, 2], [1, 1], [3, 1], [3 * UNIT, UNIT], second));
+        // Green lost half of its packets, blue a quarter: green would get less. Each interval begins with nothing.
+        put(&mut queue, second, Blue).unwrap();
+        assert_eq!(counts(&queue), ([1, 0], [0; 2], [0; 2], [0; 2], 2 * second));
+        assert!((queue.bias - 0.55).abs() < 1e-12, "{}", queue.bias);
+        assert_eq!(queue.gauges().last().unwrap(), &("bias".to_owned(), queue.bias));
+    }
+
+    #[test]
+    fn a_green_packet_may_wait_for_its_bound_and_no_nanosecond_longer() {
+        let table = r#"{"bound": "1ms", "control": "1s", "green-drop": "late", "rule": {"aqm": "drop-tail", "limit": "9p"}}"#;
+        for (at, late) in [(UNIT, false), (UNIT + 1, true)] {
+            let mut queue = dsd(table);
+            put(&mut queue, 0, Service::Green).unwrap();
+            let taken = take(&mut queue, at);
+            assert_eq!(matches!(taken, Dequeued::Dropped(_, Reason::Late)), late, "{taken:?}");
+            assert_eq!(queue.control.as_ref().unwrap().lost, [0, u64::from(late)]);
+            assert_eq!(take(&mut queue, at), Dequeued::Wait(None));
+        }
+    }
+
+    #[test]
+    fn the_early_test_is_exact_to_the_nanosecond() {
+        // A blue packet of a millisecond is on the link; a green one behind it may wait for just what is left of it.
+        let table = |bound: u64| {
+            format!(r#"{{"bound": "{bound}ns", "rule": {{"aqm": "drop-tail", "limit": "9p"}}}}"#)
+        };
+        for (bound, judged) in [(700_000, Ok(())), (699_999, Err(Reason::DelayControl))] {
+            let mut queue = dsd(&table(bound));
+            put(&mut queue, 0, Service::Blue).unwrap();
+            assert!(matches!(take(&mut queue, 0), Dequeued::Sent(_)));
+            assert_eq!(put(&mut queue, 300_000, Service::Green), judged, "{bound}");
+        }
+        // Two green packets: the second waits for the first, too.
+        for (bound, judged) in [(1_700_000, Ok(())), (1_699_999, Err(Reason::DelayControl))] {
+            let mut queue = dsd(&table(bound));
+            put(&mut queue, 0, Service::Blue).unwrap();
+            assert!(matches!(take(&mut queue, 0), Dequeued::Sent(_)));
+            put(&mut queue, 300_000, Service::Green).unwrap();
+            assert_eq!(put(&mut queue, 300_000, Service::Green), judged, "{bound}");
+        }
+    }
+
+    #[test]
+    fn the_bias_stays_within_0_and_1_and_where_nothing_tells() {
+        let table = r#"{"bound": "9ms", "bias": 0.5, "control": "1s", "step": 0.4, "base-rtt": "30ms",
+                        "rule": {"aqm": "drop-tail", "limit": "7p"}}"#;
+        let moved = |arrived, lost, sent, from: f64, times: u64| {
+            let mut control = dsd(table).control.unwrap();
+            let mut bias = from;
+            for second in 1..=times {
+                (control.arrived, control.lost, control.sent) = (arrived, lost, sent);
+                control.settle(Instant::from_nanos(second * 1_000 * UNIT), &mut bias);
+            }
+            bias
+        };
+        assert_eq!(moved([9; 2], [1, 2], [9; 2], 0.5, 3), 1.0);
+        assert_eq!(moved([9; 2], [2, 1], [9; 2], 0.5, 3), 0.0);
+        // As often for both: green is given more.
+        assert_eq!(moved([9; 2], [1, 1], [9; 2], 0.5, 1), 0.9);
+        // A single loss, of either, tells; nothing sent, or nothing come, does not.
+        assert_eq!(moved([9; 2], [0, 1], [9; 2], 0.5, 1), 0.9);
+        assert_eq!(moved([9; 2], [1, 0], [9; 2], 0.5, 2), 0.0);
+        assert_eq!(moved([9; 2], [1, 2], [9, 0], 0.5, 1), 0.5);
+        assert_eq!(moved([0, 9], [1, 2], [9; 2], 0.5, 1), 0.5);
+    }
+
     fn arrivals() -> impl Strategy<Value = Vec<(u64, Header)>> {
         let one = (0_u64..3 * UNIT, any::<bool>(), prop_oneof![Just(SIZE), Just(500_u16), Just(125_u16)]);
         prop::collection::vec(one, 0..200).prop_map(|list| {

@@ -245,6 +245,25 @@ mod tests {
     }
 
     #[test]
+    fn a_blue_packet_that_is_due_at_the_same_time_goes_before_a_green_one() {
+        let rule = r#"{"aqm": "abe", "thresholds": "60/60/0", "limit": "99p", "green-limit": "3p"}"#;
+        let fresh = || {
+            let mut edf = edf(&format!(r#"{{"blue": "10ms", "rule": {rule}}}"#));
+            (0..4).for_each(|label| put(&mut edf, 0, Service::Blue, label).unwrap());
+            edf
+        };
+        assert_eq!(put(&mut fresh(), 9, Service::Green, 4), Ok(()));
+        let mut edf = fresh();
+        assert_eq!(put(&mut edf, 10, Service::Green, 4), Err(Reason::DelayControl));
+        // One blue packet has gone: three are due, as many as the limit. A green one is a fourth.
+        let cx = &mut Context { now: Instant::from_nanos(10_000_000), rng: &mut Rng::stream(1, "edf") };
+        assert!(matches!(edf.dequeue(cx), Dequeued::Sent(packet) if packet.label == 0));
+        assert_eq!(put(&mut edf, 10, Service::Green, 5), Ok(()));
+        assert_eq!(put(&mut edf, 10, Service::Green, 6), Err(Reason::DelayControl));
+        assert_eq!(drain(&mut edf), [1, 2, 3, 5]);
+    }
+
+    #[test]
     fn a_burst_at_one_instant_is_limited() {
         let rule = r#"{"aqm": "abe", "thresholds": "60/60/0", "limit": "99p", "green-limit": "3p"}"#;
         let mut edf = edf(&format!(r#"{{"rule": {rule}}}"#));

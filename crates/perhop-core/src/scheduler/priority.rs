@@ -323,6 +323,38 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_ends_at_the_first_nanosecond_with_enough_tokens() {
+        // 3 Mbit/s earn 1000 bytes in 2 666 666 2/3 ns, and 1 byte in 2 666 2/3.
+        let mut queue = priority(r#", "cap": "3Mbps""#, r#", "burst": "1kB", "excess": "idle""#);
+        fill(&mut queue, 2, 0);
+        assert_eq!(drain(&mut queue, 0, 1), [0]);
+        let until = Dequeued::Wait(Some(Instant::from_nanos(2_666_667)));
+        assert_eq!([take(&mut queue, 0), take(&mut queue, 2_666_666)], [until, until]);
+        assert_eq!(drain(&mut queue, 2_666_667, 1), [1]);
+    }
+
+    #[test]
+    fn an_idling_link_waits_for_the_first_queue_that_may_send() {
+        let rule = RULE;
+        let table = format!(
+            r#"{{"excess": "idle", "burst": "1kB", "queues": [
+                {{"name": "slow", "match": {{"dscp": 1}}, "cap": "1Mbps", "rule": {rule}}},
+                {{"name": "fast", "match": {{"dscp": 2}}, "cap": "4Mbps", "rule": {rule}}},
+                {{"name": "rest", "cap": "2Mbps", "rule": {rule}}}]}}"#
+        );
+        let mut queue: Priority<Header> =
+            Priority::new(serde_json::from_str(&table).unwrap(), crate::testing::environment());
+        for (dscp, number) in [(1, 0), (1, 1), (2, 10), (2, 11), (0, 20), (0, 21)] {
+            put(&mut queue, 0, packet(dscp, number, 1000));
+        }
+        // Each has tokens for one packet; after that 1000 bytes take 8, 2 and 4 ms.
+        assert_eq!(drain(&mut queue, 0, 9), [0, 10, 20, 11]);
+        assert_eq!(take(&mut queue, 3_500_000), Dequeued::Wait(Some(Instant::from_nanos(4_000_000))));
+        assert_eq!(drain(&mut queue, 4_000_000, 9), [21]);
+        assert_eq!(take(&mut queue, 5_000_000), Dequeued::Wait(Some(Instant::from_nanos(8_000_000))));
+    }
+
+    #[test]
     fn a_packet_larger_than_the_bucket_goes_when_it_is_full_and_leaves_a_debt() {
         let mut queue = priority(r#", "cap": "2Mbps""#, r#", "burst": "500B", "excess": "idle""#);
         fill(&mut queue, 2, 0);

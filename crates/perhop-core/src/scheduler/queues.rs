@@ -529,6 +529,44 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn every_packet_has_a_queue_and_every_queue_may_have_packets() {
+        let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
+        let checked = |queues: &[(&str, &str)]| {
+            let queue = |(name, selector): &(&str, &str)| {
+                let selector =
+                    if selector.is_empty() { String::new() } else { format!(r#""match": {{{selector}}},"#) };
+                format!(r#"{{"name": "{name}", {} {rule}}}"#, selector)
+            };
+            let text = format!("[{}]", queues.iter().map(queue).collect::<Vec<_>>().join(","));
+            let read: Vec<SharingQueue> = serde_json::from_str(&text).unwrap();
+            check_queues(&read).map_err(|problem| problem.to_string())
+        };
+        let refused = |queues: &[(&str, &str)]| checked(queues).unwrap_err();
+        let dscp = r#""dscp": 1"#;
+        assert!(refused(&[]).contains("there are none"));
+        assert!(refused(&[("a/b", dscp), ("c", "")]).contains("a/b"));
+        assert!(refused(&[("a", dscp), ("a", "")]).contains("`a` names an earlier queue"));
+        assert!(refused(&[("a", dscp)]).contains("takes every packet that no other takes"));
+        assert!(refused(&[("a", ""), ("b", "")]).contains("only the last queue takes every packet"));
+        assert!(refused(&[("a", " "), ("b", "")]).contains("it names no packets"));
+        // What an earlier queue takes in whole never comes to a later one; what differs in one key may.
+        let keys = [r#""path": "gold""#, dscp, r#""service": "green""#, r#""color": "red""#];
+        let others = [r#""path": "tin""#, r#""dscp": 2"#, r#""service": "blue""#, r#""color": "yellow""#];
+        for (key, other) in keys.into_iter().zip(others) {
+            let narrow = keys.join(",");
+            assert!(
+                refused(&[("a", key), ("b", &narrow), ("c", "")]).contains("`a` takes all these packets"),
+                "{key}"
+            );
+            assert_eq!(checked(&[("a", &narrow), ("b", key), ("c", "")]), Ok(()), "{key}");
+            let elsewhere = narrow.replace(key, other);
+            assert_eq!(checked(&[("a", key), ("b", &elsewhere), ("c", "")]), Ok(()), "{key}");
+            let without = keys.iter().filter(|one| **one != key).copied().collect::<Vec<_>>().join(",");
+            assert_eq!(checked(&[("a", key), ("b", &without), ("c", "")]), Ok(()), "{key}");
+        }
+    }
+
+    #[test]
     fn rates_come_first_and_weights_share_the_rest() {
         let link: Bitrate = "10Mbps".parse().unwrap();
         let bps =
@@ -542,5 +580,8 @@ pub(super) mod tests {
         assert!(problem(&[asks(Some("10Mbps"), None), asks(None, None)]).contains("nothing is left"));
         assert!(check_guarantees(&[asks(Some("10Mbps"), None)], link).is_ok());
         assert!(check_claims(&[asks(Some("1Mbps"), Some(1))]).is_err());
+        assert!(check_claims(&[asks(Some("1Mbps"), None), asks(None, Some(1)), asks(None, None)]).is_ok());
+        // More is promised than the link has: whoever has no rate gets next to nothing, never nothing.
+        assert_eq!(bps(&[asks(Some("12Mbps"), None), asks(None, None)]), [12_000_000, 1]);
     }
 }
