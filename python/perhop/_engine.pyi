@@ -81,15 +81,16 @@ def simulate(
         `flows`: for each flow, all after the warm-up, i64[n] or f64[n]: `group`, `member`, `started_s`,
         `throughput_bps` (first deliveries at the receiver, IP headers included), `acked_bps`,
         `delivered_packets`, `delivered_bytes`, `sent_packets`, `retransmitted_packets`, `timeouts`,
-        `fast_retransmits`, `loss_events` (RAP and TFRC; else 0), `mean_transit_s` (mean one-way delay from
-        host to host) and `jitter_s` (mean of RFC 3550's interarrival jitter), both NaN for TCP and where
-        nothing came, `mean_rtt_s` (NaN without a sample); i64[n, 3]: `marked`, `dropped`.
+        `fast_retransmits`, `loss_events` (RAP and TFRC; else 0), `mean_transit_s` and `p99_transit_s`
+        (one-way delay from host to host) and `jitter_s` (mean of RFC 3550's interarrival jitter), all NaN
+        for TCP and where nothing came, `mean_rtt_s` (NaN without a sample); i64[n, 3]: `marked`, `dropped`.
 
-        `links`: for each link with a queue rule, packets over the whole run and all else after the warm-up:
-        `name`, `rate_bps`, `utilization`, `mean_queue_packets`,
-        i64[3] `arrived`, `sent`, `waiting`, `dropped` and `notified` by reason, and `delay_s`: waiting times
-        as `edges` f64[b + 1], `counts` i64[b, 3] and `max` f64[3]; `classes`: where the queue tells classes
-        of packets apart, for each `name` and the same counts and `delay_s`; else empty.
+        `links`: for each link with a queue rule `name`, `rate_bps`, and after the warm-up `utilization`,
+        `mean_queue_packets`, `delay_s`: waiting times as `edges` f64[b + 1], `counts` i64[b, 3] and
+        `max` f64[3], and `measured`: i64[3] `arrived`, `sent`, `dropped` and `notified` by reason. Over the
+        whole run, so that they balance, i64[3] `arrived`, `sent`, `waiting`, `dropped` and `notified` by
+        reason. `classes`: where the queue tells classes of packets apart, for each `name` and the same counts
+        and `delay_s`; else empty.
 
         `series`: `time_s` f64[k]; `throughput_bps`, `cwnd_packets`, `rtt_s`, `seen_packets`
         (windows as the control of a flow's path last saw them) f64[k, n]; `links`: for each link

@@ -117,6 +117,20 @@ impl Counters {
         self.notified.iter_mut().zip(&other.notified).for_each(|(ours, theirs)| pairs(ours, theirs));
     }
 
+    /// What went through since an earlier count of the same queue.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let pairs = |ours: &mut [u64; 3], theirs: &[u64; 3]| {
+            ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours -= theirs);
+        };
+        let mut new = self.clone();
+        pairs(&mut new.arrived, &earlier.arrived);
+        pairs(&mut new.sent, &earlier.sent);
+        new.dropped.iter_mut().zip(&earlier.dropped).for_each(|(ours, theirs)| pairs(ours, theirs));
+        new.notified.iter_mut().zip(&earlier.notified).for_each(|(ours, theirs)| pairs(ours, theirs));
+        new
+    }
+
     /// Packets dropped for each reason that occurred, by color.
     pub fn drops(&self) -> impl Iterator<Item = (Reason, [u64; 3])> {
         let all = Reason::ALL.into_iter().map(|reason| (reason, self.dropped(reason)));

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
 use perhop_core::measure::LinkOutcome;
-use perhop_core::{Duration, Instant};
+use perhop_core::{Counters, Duration, Instant};
 use perhop_live::{Plane, Report, StreamCounts, Watcher, Windows};
 use perhop_sim::{QueueSeries, Series};
 
@@ -54,6 +54,8 @@ pub(crate) struct Stock {
     pub(crate) received: Vec<u64>,
     /// What the router counted of each flow's data.
     pub(crate) data: Vec<StreamCounts>,
+    /// For each link, the counters of its classes.
+    pub(crate) links: Vec<Vec<Counters>>,
 }
 
 impl<'a> Observer<'a> {
@@ -79,7 +81,7 @@ impl<'a> Observer<'a> {
             glimpses,
         };
         observer.seen.at_warmup =
-            Stock { received: vec![0; flows], data: vec![StreamCounts::default(); flows] };
+            Stock { received: vec![0; flows], data: vec![StreamCounts::default(); flows], links: Vec::new() };
         observer.next = observer.after(Instant::ZERO);
         observer
     }
@@ -107,7 +109,18 @@ impl<'a> Observer<'a> {
         Stock {
             received: self.shared.flows.iter().map(|flow| flow.received.load(Ordering::Relaxed)).collect(),
             data: plane.streams().step_by(2).map(|(_, counts)| *counts).collect(),
+            links: plane.ports().map(|(_, _, port)| port.counters_by_class()).collect(),
         }
+    }
+
+    fn links(&self, plane: &Plane) -> Vec<LinkOutcome> {
+        let mut at_warmup = self.seen.at_warmup.links.iter();
+        plane
+            .ports()
+            .map(|(name, rate, port)| {
+                LinkOutcome::of(name, rate, &port).after(at_warmup.next().map_or(&[], Vec::as_slice))
+            })
+            .collect()
     }
 
     fn record(&mut self, plane: &Plane, look: Instant, interval: Duration) {
@@ -195,8 +208,7 @@ impl Watcher for Observer<'_> {
             if look == self.end {
                 self.seen.at_end = self.stock(plane);
                 plane.finish(self.end);
-                self.seen.links =
-                    plane.ports().map(|(name, rate, port)| LinkOutcome::of(name, rate, &port)).collect();
+                self.seen.links = self.links(plane);
             }
             self.next = self.after(look);
         }

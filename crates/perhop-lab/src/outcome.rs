@@ -61,6 +61,7 @@ pub(crate) fn told(
             throughput_bps: bps(data),
             acked_bps: bps(sent.acked.get(number).copied().unwrap_or(0)),
             mean_transit_s: transit.and_then(TransitMeter::mean),
+            p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
             marked,
             dropped: by_color(|counts| counts.dropped),

@@ -2,7 +2,7 @@
 
 use etherparse::PacketBuilder;
 use perhop_core::measure::LinkOutcome;
-use perhop_core::{Duration, Instant};
+use perhop_core::{Counters, Duration, Instant};
 use perhop_live::{Plane, Sink};
 use perhop_scenario::Scenario;
 use perhop_sim::{Simulation, TransportSpec};
@@ -80,7 +80,13 @@ fn the_laboratorys_network_is_the_simulators() {
 
         let mut plane = Plane::new(topology::plane(&network, &setting.flows, setting.mtu), seed);
         let mut delivered = Delivered::default();
+        let warmup = Instant::ZERO + scenario.warmup;
+        let mut at_warmup: Option<Vec<Vec<Counters>>> = None;
         for (at, packet) in script(&scenario, &setting) {
+            if at > warmup && at_warmup.is_none() {
+                plane.advance(warmup, &mut delivered);
+                at_warmup = Some(plane.ports().map(|(_, _, port)| port.counters_by_class()).collect());
+            }
             let (slot, room) = plane.room().unwrap();
             room[..packet.len()].copy_from_slice(&packet);
             plane.arrive(topology::SENDERS, slot, packet.len(), at, &mut delivered);
@@ -89,8 +95,12 @@ fn the_laboratorys_network_is_the_simulators() {
         plane.advance(end, &mut delivered);
         plane.finish(end);
         plane.balance().unwrap();
-        let links: Vec<LinkOutcome> =
-            plane.ports().map(|(name, rate, port)| LinkOutcome::of(name, rate, &port)).collect();
+        let links: Vec<LinkOutcome> = plane
+            .ports()
+            .zip(at_warmup.unwrap())
+            .map(|((name, rate, port), at_warmup)| LinkOutcome::of(name, rate, &port).after(&at_warmup))
+            .collect();
+        assert!(links.iter().all(|link| link.measured != link.counters));
         assert_eq!(links, simulated.links, "seed {seed}");
         assert!(
             links.iter().all(|link| link.counters.drops().count() > 0),

@@ -59,6 +59,7 @@ fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> Py
     dict.set_item("fast_retransmits", ints(&|flow| flow.sender.fast_retransmits))?;
     dict.set_item("loss_events", ints(&|flow| flow.sender.loss_events))?;
     dict.set_item("mean_transit_s", floats(&|flow| flow.mean_transit_s.unwrap_or(f64::NAN)))?;
+    dict.set_item("p99_transit_s", floats(&|flow| flow.p99_transit_s.unwrap_or(f64::NAN)))?;
     dict.set_item("jitter_s", floats(&|flow| flow.jitter_s.unwrap_or(f64::NAN)))?;
     dict.set_item(
         "mean_rtt_s",
@@ -75,11 +76,11 @@ fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>
     dict.set_item("rate_bps", link.rate.as_bps() as f64)?;
     dict.set_item("utilization", link.utilization)?;
     dict.set_item("mean_queue_packets", link.mean_queue_packets)?;
-    books(py, &dict, &link.counters, link.waiting, &link.delays)?;
+    books(py, &dict, (&link.counters, &link.measured), link.waiting, &link.delays)?;
     let classes = link.classes.iter().map(|class| {
         let dict = PyDict::new(py);
         dict.set_item("name", &class.name)?;
-        books(py, &dict, &class.counters, class.waiting, &class.delays)?;
+        books(py, &dict, (&class.counters, &class.measured), class.waiting, &class.delays)?;
         Ok(dict)
     });
     dict.set_item("classes", PyList::new(py, classes.collect::<PyResult<Vec<_>>>()?)?)?;
@@ -90,30 +91,37 @@ fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>
 fn books(
     py: Python<'_>,
     dict: &Bound<'_, PyDict>,
-    counters: &Counters,
+    (whole_run, measured): (&Counters, &Counters),
     waiting: [u64; 3],
     delays: &DelayOutcome,
 ) -> PyResult<()> {
-    let three = |counts: [u64; 3]| integers(py, counts.into_iter());
-    dict.set_item("arrived", three(counters.arrived))?;
-    dict.set_item("sent", three(counters.sent))?;
-    dict.set_item("waiting", three(waiting))?;
-    let drops = PyDict::new(py);
-    for (reason, counts) in counters.drops() {
-        drops.set_item(reason.name(), three(counts))?;
-    }
-    dict.set_item("dropped", drops)?;
-    let notifications = PyDict::new(py);
-    for (reason, counts) in counters.notifications() {
-        notifications.set_item(reason.name(), three(counts))?;
-    }
-    dict.set_item("notified", notifications)?;
+    counts(py, dict, whole_run)?;
+    dict.set_item("waiting", integers(py, waiting.into_iter()))?;
+    let after_warmup = PyDict::new(py);
+    counts(py, &after_warmup, measured)?;
+    dict.set_item("measured", after_warmup)?;
     let delay = PyDict::new(py);
     delay.set_item("edges", delays.edges.clone().into_pyarray(py))?;
     delay.set_item("counts", by_color(py, delays.counts.iter().copied())?)?;
     let largest: Vec<f64> = delays.largest.iter().map(|delay| delay.as_secs_f64()).collect();
     delay.set_item("max", largest.into_pyarray(py))?;
     dict.set_item("delay_s", delay)
+}
+
+fn counts(py: Python<'_>, dict: &Bound<'_, PyDict>, counters: &Counters) -> PyResult<()> {
+    let three = |counts: [u64; 3]| integers(py, counts.into_iter());
+    dict.set_item("arrived", three(counters.arrived))?;
+    dict.set_item("sent", three(counters.sent))?;
+    let drops = PyDict::new(py);
+    for (reason, packets) in counters.drops() {
+        drops.set_item(reason.name(), three(packets))?;
+    }
+    dict.set_item("dropped", drops)?;
+    let notifications = PyDict::new(py);
+    for (reason, packets) in counters.notifications() {
+        notifications.set_item(reason.name(), three(packets))?;
+    }
+    dict.set_item("notified", notifications)
 }
 
 fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {

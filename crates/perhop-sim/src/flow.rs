@@ -601,6 +601,7 @@ impl Flow {
             throughput_bps: bps(new.delivered),
             acked_bps: bps(new.acknowledged),
             mean_transit_s: transit.and_then(TransitMeter::mean),
+            p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
             marked: new.marked,
             dropped: new.dropped,

@@ -11,7 +11,7 @@
 use perhop_core::control::{Message, Steering, WindowSource};
 use perhop_core::measure::LinkOutcome;
 use perhop_core::meter::AnyMeter;
-use perhop_core::{Bitrate, Bytes, Duration, Environment, Imbalance, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Counters, Duration, Environment, Imbalance, Instant, Rng};
 
 use crate::clear::{Clear, clear_ways};
 use crate::control::{Channels, Hearer, Post};
@@ -45,12 +45,13 @@ pub struct Simulation {
     clear_up_at: u64,
 }
 
-/// A link whose queue is ruled: its number, name and rate.
+/// A link whose queue is ruled: its number, name and rate, and the counters of its classes at the end of the warm-up.
 #[derive(Clone, Debug)]
 struct Observed {
     link: usize,
     name: String,
     rate: Bitrate,
+    at_warmup: Vec<Counters>,
 }
 
 impl Simulation {
@@ -77,7 +78,8 @@ impl Simulation {
         let links = network.links.iter().enumerate().map(|(number, spec)| match spec.queue.clone() {
             None => Link::open(spec.rate, spec.delay),
             Some(queue) => {
-                observed.push(Observed { link: number, name: spec.name.clone(), rate: spec.rate });
+                let (name, rate) = (spec.name.clone(), spec.rate);
+                observed.push(Observed { link: number, name, rate, at_warmup: Vec::new() });
                 let path = format!("links/{}", spec.name);
                 Link::with_queue(spec.rate, spec.delay, queue, (seed, &path), looks.measured(), service)
             }
@@ -376,6 +378,13 @@ impl Simulation {
                 samples.record(&port);
             }
         }
+        if looks.warmup_is_over() {
+            for observed in &mut self.observed {
+                let link = &mut self.links[observed.link];
+                link.settle(now);
+                observed.at_warmup = link.port().expect("observed links have a port").counters_by_class();
+            }
+        }
         let next = looks.after(now);
         self.schedule_look(next);
     }
@@ -387,14 +396,14 @@ impl Simulation {
     /// A queue lost or invented packets.
     pub fn finish(mut self) -> Result<Outcome, Imbalance> {
         let mut links = Vec::new();
-        for Observed { link, name, rate } in &self.observed {
+        for Observed { link, name, rate, at_warmup } in &self.observed {
             let link = &mut self.links[*link];
             link.finish(self.now);
             let port = link.port().expect("observed links have a port");
             for (_, ledger) in &port.classes {
                 ledger.counters.balance(&ledger.occupancy)?;
             }
-            links.push(LinkOutcome::of(name, *rate, &port));
+            links.push(LinkOutcome::of(name, *rate, &port).after(at_warmup));
         }
         let Traffic { flows, looks, mut series, came_round, .. } = self.traffic;
         series.end(flows.len());

@@ -4,7 +4,7 @@ mod common;
 
 use common::{RIO, aqm, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, udp};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bytes, Duration, Instant};
+use perhop_core::{Bytes, Counters, Duration, Instant};
 use perhop_sim::{AccessSpec, FlowOutcome, Network, NodeId, Outcome, Service, Simulation, TransportSpec};
 use proptest::prelude::*;
 
@@ -99,7 +99,7 @@ type Snapshot = ([u64; 3], [u64; 3], [u64; 3], u64, u64, u64);
 const SNAPSHOT: Snapshot = ([49645, 37421, 0], [49308, 35303, 0], [337, 170, 0], 83262, 3075, 64);
 
 #[test]
-fn what_flows_count_begins_after_the_warm_up_and_what_links_count_does_not() {
+fn what_flows_and_links_measure_begins_after_the_warm_up() {
     let network = |warmup, seconds| Network {
         warmup: Duration::from_secs(warmup),
         duration: Duration::from_secs(seconds),
@@ -131,7 +131,12 @@ fn what_flows_count_begins_after_the_warm_up_and_what_links_count_does_not() {
         // Each kind of count left something out; red is what no meter here marks.
         let idle: Vec<usize> = (0..seen.len()).filter(|&kind| seen[kind] == 0).collect();
         assert_eq!(idle, [11, 14]);
-        assert_eq!(after.links[0].counters, whole.links[0].counters);
+        let [before, after, whole] = [before, after, whole].map(|outcome| outcome.links[0].clone());
+        assert_eq!(after.counters, whole.counters, "the whole run, for conservation");
+        assert_eq!(after.measured, whole.counters.since(&before.counters));
+        assert_eq!(whole.measured, whole.counters);
+        let drops = |counters: &Counters| counters.drops().count();
+        assert!(drops(&before.counters) > 0 && drops(&after.measured) > 0);
     }
 }
 

@@ -126,6 +126,29 @@ fn queues_know_the_packets_of_a_path_in_both_directions() {
     assert!(rest >= delivered(2) && rest <= sent(2), "{rest}");
 }
 
+#[test]
+fn what_each_queue_measures_begins_after_the_warm_up() {
+    let queue = format!(
+        r#"{{"scheduler": "drr", "queues": [{{"name": "a", "match": {{"path": "a"}}, "rule": {RULE}}}, {{"name": "rest", "rule": {RULE}}}]}}"#
+    );
+    let classes = |warmup, duration| {
+        let mut network = diamond();
+        network.flows = vec![
+            on_path("a", 0, r#"{"tcp": "newreno"}"#),
+            flow("no path".into(), 0, 3, tcp(r#"{"tcp": "newreno"}"#), None),
+        ];
+        network.links[0].queue = Some(labelled(&queue));
+        (network.warmup, network.duration) = (Duration::from_secs(warmup), Duration::from_secs(duration));
+        run(&network, Service::OnDemand).links[0].classes.clone()
+    };
+    let (before, after, whole) = (classes(0, 2), classes(2, 5), classes(0, 5));
+    for class in 0..2 {
+        assert_eq!(after[class].measured, whole[class].counters.since(&before[class].counters));
+        assert_eq!(after[class].counters, whole[class].counters);
+        assert!(before[class].counters.sent[0] > 0 && after[class].measured.sent[0] > 0);
+    }
+}
+
 /// Two paths share a link of 10 Mbit/s; the second's round trip is four times the first's.
 fn unequal(queue: SchedulerParams) -> [f64; 2] {
     let mut links: Vec<_> = duplex("shared", 0, 1, "10Mbps", "5ms", queue).into();

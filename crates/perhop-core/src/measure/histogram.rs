@@ -62,6 +62,49 @@ impl DelayHistogram {
     }
 }
 
+/// Delays of one flow in the bins of [`DelayHistogram`]. Only the bins from the shortest to the longest delay take memory, so
+/// that many flows can have one each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowDelays {
+    first: usize,
+    counts: Vec<u32>,
+}
+
+impl FlowDelays {
+    /// Counts one delay.
+    pub fn record(&mut self, delay: Duration) {
+        let bin = bin(delay);
+        if self.counts.is_empty() {
+            self.first = bin;
+        }
+        if bin < self.first {
+            self.counts.splice(..0, std::iter::repeat_n(0, self.first - bin));
+            self.first = bin;
+        }
+        let place = bin - self.first;
+        if place >= self.counts.len() {
+            self.counts.resize(place + 1, 0);
+        }
+        self.counts[place] = self.counts[place].saturating_add(1);
+    }
+
+    /// The `q`-quantile in seconds, linear within its bin; `None` without a delay.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        let total: u64 = self.counts.iter().copied().map(u64::from).sum();
+        let wanted = q * total as f64;
+        let mut below = 0.0;
+        for (bin, &count) in (self.first..).zip(&self.counts) {
+            let count = f64::from(count);
+            if count > 0.0 && below + count >= wanted {
+                let [low, high] = [bin, bin + 1].map(|bin| lower_edge(bin).as_secs_f64());
+                return Some(low + (high - low) * (wanted - below) / count);
+            }
+            below += count;
+        }
+        None
+    }
+}
+
 #[inline(always)]
 fn bin(delay: Duration) -> usize {
     let units = delay.as_nanos() >> UNIT_SHIFT;
@@ -85,6 +128,22 @@ fn lower_edge(bin: usize) -> Duration {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn quantiles_of_a_flow_by_hand() {
+        // 1 to 100 units of 1.024 µs, in an order that extends the bins on both sides: one in each of the bins 1 to 63, two in
+        // each of the 18 after them. 50 lie up to the upper edge of bin 50, and 99 up to that of units 98 and 99.
+        let mut delays = FlowDelays::default();
+        assert_eq!(delays.quantile(0.5), None);
+        for units in (50..=100).chain(1..50) {
+            delays.record(Duration::from_nanos(units << UNIT_SHIFT));
+        }
+        let units = |units: u64| Duration::from_nanos(units << UNIT_SHIFT).as_secs_f64();
+        assert_eq!((delays.first, delays.counts.len()), (1, 82));
+        assert_eq!(delays.quantile(0.5), Some(units(51)));
+        assert_eq!(delays.quantile(0.99), Some(units(100)));
+        assert_eq!(delays.quantile(0.0), Some(units(1)));
+    }
 
     proptest! {
         #[test]

@@ -4,6 +4,6 @@ mod histogram;
 mod outcome;
 mod port;
 
-pub use histogram::DelayHistogram;
+pub use histogram::{DelayHistogram, FlowDelays};
 pub use outcome::{ClassOutcome, DelayOutcome, LinkOutcome};
 pub use port::{PortStatistics, PortView};

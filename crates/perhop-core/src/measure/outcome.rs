@@ -10,8 +10,10 @@ pub struct LinkOutcome {
     pub name: String,
     /// Its rate.
     pub rate: Bitrate,
-    /// Packets by color and reason, over the whole run.
+    /// Packets by color and reason, over the whole run: with `waiting`, they are conserved.
     pub counters: Counters,
+    /// The same, after the warm-up.
+    pub measured: Counters,
     /// Packets waiting at the end, by color.
     pub waiting: [u64; 3],
     /// Waiting times of all packets.
@@ -42,6 +44,8 @@ pub struct ClassOutcome {
     pub name: String,
     /// Packets by color and reason, over the whole run.
     pub counters: Counters,
+    /// The same, after the warm-up.
+    pub measured: Counters,
     /// Packets waiting at the end, by color.
     pub waiting: [u64; 3],
     /// Their waiting times.
@@ -49,7 +53,8 @@ pub struct ClassOutcome {
 }
 
 impl LinkOutcome {
-    /// What a look at the port of this link shows.
+    /// The counters and statistics of a link's port; nothing is counted before the warm-up ended, see
+    /// [`after`](Self::after).
     pub fn of(name: &str, rate: Bitrate, port: &PortView<'_>) -> Self {
         let histograms = &port.statistics.delays;
         let several = port.classes.len() > 1;
@@ -58,12 +63,27 @@ impl LinkOutcome {
             name: name.into(),
             rate,
             counters: port.counters(),
+            measured: port.counters(),
             waiting: port.waiting(),
             utilization: port.statistics.utilization(rate),
             mean_queue_packets: port.statistics.mean_packets(),
             delays: DelayOutcome::of(&DelayHistogram::sum(histograms)),
             classes: classes.map(|((name, ledger), delays)| ClassOutcome::of(name, ledger, delays)).collect(),
         }
+    }
+
+    /// Excludes the warm-up from what is measured.
+    ///
+    /// `at_warmup` are the counters of each class when it ended ([`PortView::counters_by_class`]); empty where there was none.
+    #[must_use]
+    pub fn after(mut self, at_warmup: &[Counters]) -> Self {
+        for counters in at_warmup {
+            self.measured = self.measured.since(counters);
+        }
+        for (class, counters) in self.classes.iter_mut().zip(at_warmup) {
+            class.measured = class.measured.since(counters);
+        }
+        self
     }
 }
 
@@ -72,6 +92,7 @@ impl ClassOutcome {
         Self {
             name: name.into(),
             counters: ledger.counters.clone(),
+            measured: ledger.counters.clone(),
             waiting: Color::ALL.map(|color| ledger.occupancy.packets_of(color)),
             delays: DelayOutcome::of(delays),
         }

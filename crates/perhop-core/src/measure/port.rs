@@ -94,6 +94,11 @@ impl PortView<'_> {
             .map(|color| self.classes.iter().map(|(_, ledger)| ledger.occupancy.packets_of(color)).sum())
     }
 
+    /// What went through each class so far.
+    pub fn counters_by_class(&self) -> Vec<Counters> {
+        self.classes.iter().map(|(_, ledger)| ledger.counters.clone()).collect()
+    }
+
     /// Everything that went through.
     pub fn counters(&self) -> Counters {
         let mut all = Counters::default();

@@ -1,5 +1,6 @@
 //! How long packets take, and how unevenly they come (RFC 3550, sections 6.4.1 and A.8).
 
+use perhop_core::measure::FlowDelays;
 use perhop_core::{Duration, Instant};
 
 /// Interarrival jitter and mean one-way transit time of one flow's packets.
@@ -13,12 +14,20 @@ pub struct TransitMeter {
     jitters: (f64, u64),
     /// Exact sum of the transit times in nanoseconds, and the number of packets.
     transits: (u128, u64),
+    delays: FlowDelays,
 }
 
 impl TransitMeter {
     /// A meter of the packets that arrive after the first time and up to the second.
     pub fn new(window: (Instant, Instant)) -> Self {
-        Self { window, last: None, jitter: 0.0, jitters: (0.0, 0), transits: (0, 0) }
+        Self {
+            window,
+            last: None,
+            jitter: 0.0,
+            jitters: (0.0, 0),
+            transits: (0, 0),
+            delays: FlowDelays::default(),
+        }
     }
 
     /// A packet sent then arrives. J follows every packet; what is reported, those within the window.
@@ -36,6 +45,7 @@ impl TransitMeter {
         if counts {
             self.transits.0 += u128::from(transit.as_nanos());
             self.transits.1 += 1;
+            self.delays.record(transit);
         }
     }
 
@@ -49,6 +59,11 @@ impl TransitMeter {
     pub fn mean(&self) -> Option<f64> {
         let (sum, packets) = self.transits;
         (packets > 0).then(|| sum as f64 / packets as f64 * 1e-9)
+    }
+
+    /// The 99th percentile of these transit times in seconds; `None` without a packet.
+    pub fn p99(&self) -> Option<f64> {
+        self.delays.quantile(0.99)
     }
 }
 
@@ -74,6 +89,8 @@ mod tests {
         let meter = meter((0, 1000), &[(0, 10), (20, 26), (40, 10), (60, 10)]);
         assert!((meter.jitter().unwrap() - 1.584_635_416_7e-3).abs() < 1e-12, "{:?}", meter.jitter());
         assert!((meter.mean().unwrap() - 14e-3).abs() < 1e-15, "{:?}", meter.mean());
+        // The longest of four, in a bin that is 3.1 % wide.
+        assert!((25.2e-3..26.9e-3).contains(&meter.p99().unwrap()), "{:?}", meter.p99());
     }
 
     #[test]
@@ -89,6 +106,6 @@ mod tests {
             "one packet has a transit but no jitter"
         );
         let none = meter((70, 90), &[(0, 10), (20, 26), (40, 10), (60, 10)]);
-        assert_eq!((none.jitter(), none.mean()), (None, None));
+        assert_eq!((none.jitter(), none.mean(), none.p99()), (None, None, None));
     }
 }
