@@ -1,8 +1,14 @@
-"""Tables: one model, laid out as plain text for terminals and pipes, and as cells for the report page."""
+"""Tables: one model, laid out as plain text for terminals and pipes, and as cells for the report page.
+
+Text fits a width. A table of records first breaks its heads, then its texts over several lines; columns that
+its caller calls less important are left out next, with a note below; what is left is cut. A grid of a study
+continues below itself. A width of None shows everything, however wide.
+"""
 
 from __future__ import annotations
 
 import itertools
+import re
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +16,7 @@ from typing import TYPE_CHECKING
 from perhop.study import chosen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from perhop.study import Row, Table
 
@@ -18,6 +24,14 @@ DERIVED = "†"
 LOWER, HIGHER = "↓", "↑"
 """A published value that is lower or higher than every single run."""
 MISSING = "–"
+CUT = "…"
+NARROWEST = 40
+"""Text is not fitted to less than this many columns."""
+PROSE = 100
+"""Sentences are no longer than this, however wide the terminal is."""
+GAP = 2
+SHORTEST_TEXT = 14
+"""Texts in a table are not broken into less than this many characters, except as a last resort."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,41 +131,206 @@ def spread_text(row: Row, digits: int) -> tuple[str, str]:
     return ("", "") if row.spread is None else (f"{row.spread[0]:.{digits}f}", f"{row.spread[1]:.{digits}f}")
 
 
-def as_text(grid: Pivot) -> str:
-    """The table as plain text: published above measured, or mean±half width where nothing is published."""
+def as_text(grid: Pivot, width: int | None = None) -> str:
+    """The table as plain text: published above measured, or mean±half width where nothing is published.
+
+    Columns that do not fit beside each other follow below, under the same labels.
+    """
     body = [line for label, rows in grid.lines for line in _text_lines(grid, label, rows)]
-    depth = len(grid.heads[0])
-    inner = [["", *(head[-1] for head in grid.heads)]] if depth else []
-    lines = align([*inner, *body], rule=len(inner))
+    inner = [["", *(head[-1] for head in grid.heads)]] if grid.heads[0] else []
     widths = [max(len(line[column]) for line in [*inner, *body]) for column in range(len(body[0]))]
+    parts = []
+    for columns in _blocks(widths, width):
+        chosen = [[line[column] for column in (0, *columns)] for line in [*inner, *body]]
+        lines = align(chosen, rule=len(inner))
+        heads = [grid.heads[column - 1] for column in columns]
+        parts.append("\n".join([*_outer(heads, [widths[c] for c in (0, *columns)]), *lines]))
+    return "\n".join([prose(grid.title, width), "\n\n".join(parts)])
+
+
+def _outer(heads: Sequence[tuple[str, ...]], widths: Sequence[int]) -> list[str]:
+    """The levels of the heads above the innermost, each name over its columns."""
     outer = []
-    for level in range(depth - 1):
+    for level in range(len(heads[0]) - 1):
         cells, column = [" " * widths[0]], 1
-        for name, count in spans(grid.heads, level):
-            cells.append(name.center(sum(widths[column : column + count]) + 2 * (count - 1)))
+        for name, count in spans(heads, level):
+            room = sum(widths[column : column + count]) + GAP * (count - 1)
+            cells.append((name if len(name) <= room else name[: room - 1] + CUT).center(room))
             column += count
-        outer.append("  ".join(cells).rstrip())
-    return "\n".join([*textwrap.wrap(grid.title, 88), *outer, *lines])
+        outer.append((" " * GAP).join(cells).rstrip())
+    return outer
 
 
-def align(lines: Sequence[Sequence[str]], *, rule: int = 0) -> list[str]:
-    """Pad cells to columns: the first left, the others right; with a rule below the first `rule` lines."""
+def _blocks(widths: Sequence[int], width: int | None) -> list[list[int]]:
+    """The columns but the first in as many blocks as it takes for each to fit, the first column before it."""
+    blocks: list[list[int]] = []
+    room = 0
+    for column, needed in enumerate(widths[1:], 1):
+        if not blocks or (width is not None and needed + GAP > room):
+            blocks.append([])
+            room = (width or 0) - widths[0]
+        blocks[-1].append(column)
+        room -= needed + GAP
+    return blocks
+
+
+def align(
+    lines: Sequence[Sequence[str]], *, rule: int = 0, left: Collection[int] = frozenset({0})
+) -> list[str]:
+    """Pad cells to columns, those in `left` to the left, the others right; with a rule below `rule` lines."""
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     out = [
-        "  ".join(
-            [line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]
-        ).rstrip()
+        (" " * GAP)
+        .join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        .rstrip()
         for line in lines
     ]
     if rule:
-        out.insert(rule, "─" * (sum(widths) + 2 * (len(widths) - 1)))
+        out.insert(rule, "─" * (sum(widths) + GAP * (len(widths) - 1)))
     return out
 
 
-def records(lines: Sequence[Mapping[str, str]]) -> list[str]:
-    """A list of records as text, one column for each key of the first record."""
-    head = list(lines[0])
-    return align([head, *([line[name] for name in head] for line in lines)], rule=1)
+def records(
+    lines: Sequence[Mapping[str, str]],
+    width: int | None = None,
+    gives_way: Sequence[str] = (),
+    remedy: str = "--wide",
+) -> list[str]:
+    """A list of records as text, one column for each key of the first record.
+
+    Args:
+        lines: At least one record.
+        width: Columns of the terminal; None for no limit.
+        gives_way: Columns that a narrow terminal may do without, the least important one first. The note
+            below the table names those that were left out.
+        remedy: What shows them.
+    """
+    shown = _kept(lines, width, gives_way)
+    widths = _fitted(lines, shown, width)
+    if widths is None:
+        widths = _fitted(lines, shown, width, shortest=1) or [1] * len(shown)
+    heads = _broken(shown, widths)
+    body = [row for line in lines for row in _broken([line[name] for name in shown], widths)]
+    texts = {place for place, name in enumerate(shown) if all(_is_text([line[name]]) for line in lines)}
+    text = align([*heads, *body], rule=len(heads), left={0, *texts})
+    left_out = [name for name in lines[0] if name not in shown]
+    if not left_out:
+        return text
+    what = "1 column" if len(left_out) == 1 else f"{len(left_out)} columns"
+    note = f"{what} left out: {'; '.join(left_out)}. {remedy} shows {'it' if len(left_out) == 1 else 'them'}."
+    return [*text, *prose(note, width).splitlines()]
+
+
+def continued(
+    lines: Sequence[Mapping[str, str]], first: int, width: int | None
+) -> list[list[dict[str, str]]]:
+    """Records cut into tables that fit a width one below the other, each with the first few columns."""
+    if not lines:
+        return []
+    heads = list(lines[0])
+    needed = [_least(head, [line[head] for line in lines]) for head in heads]
+    stem = sum(needed[:first]) + GAP * max(first - 1, 0)
+    blocks = _blocks([stem, *needed[first:]], width)
+    tables = [[*heads[:first], *(heads[first - 1 + column] for column in block)] for block in blocks]
+    return [[{head: line[head] for head in table} for line in lines] for table in tables or [heads]]
+
+
+def _kept(lines: Sequence[Mapping[str, str]], width: int | None, gives_way: Sequence[str]) -> list[str]:
+    """The columns that are shown: as few are left out as the width allows, in the given order."""
+    names = list(lines[0])
+    gone: list[str] = []
+    for name in gives_way:
+        if _fitted(lines, [other for other in names if other not in gone], width) is not None:
+            break
+        gone += [name] if name in names else []
+    # A wide column that went last may have made room for a narrow one that went before it.
+    for name in reversed(gone):
+        shown = [other for other in names if other not in gone or other == name]
+        if _fitted(lines, shown, width) is not None:
+            gone.remove(name)
+    return [name for name in names if name not in gone]
+
+
+def _fitted(
+    lines: Sequence[Mapping[str, str]], names: Sequence[str], width: int | None, shortest: int = SHORTEST_TEXT
+) -> list[int] | None:
+    """A width for each column with which the table fits, texts no shorter than `shortest`; None without."""
+    cells = {name: [line[name] for line in lines] for name in names}
+    natural = [max(map(len, (name, *cells[name]))) for name in names]
+    if width is None or _total(natural) <= width:
+        return natural
+    widths = [max(_longest_word(name), *map(len, cells[name])) for name in names]
+    least = [_least(name, cells[name], shortest) for name in names]
+    while _total(widths) > width:
+        room, column = max(
+            (now - low, place) for place, (now, low) in enumerate(zip(widths, least, strict=True))
+        )
+        if room <= 0:
+            return None
+        widths[column] -= 1
+    return _widened(widths, natural, width)
+
+
+def _least(name: str, cells: Sequence[str], shortest: int = SHORTEST_TEXT) -> int:
+    """The least width of a column: a head may break at its spaces, a text anywhere; a number stays whole."""
+    widest, head = max(map(len, cells)), _longest_word(name)
+    if not _is_text(cells):
+        return max(widest, head)
+    return max(min(widest, shortest), head if shortest > 1 else 1)
+
+
+def _longest_word(name: str) -> int:
+    return max(map(len, name.split()), default=0)
+
+
+def _widened(widths: list[int], natural: Sequence[int], width: int) -> list[int]:
+    """What is left of the width goes to heads that would else be broken, the first ones first."""
+    room = width - _total(widths)
+    for column, wanted in enumerate(natural):
+        more = wanted - widths[column]
+        if 0 < more <= room:
+            widths[column] += more
+            room -= more
+    return widths
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _is_text(cells: Sequence[str]) -> bool:
+    """Whether cells hold words, which may be broken, and not numbers."""
+    return any(re.search(r"[^\W\d_]{2}", cell) for cell in cells)
+
+
+def _broken(cells: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
+    """One line of cells, over as many lines as the longest takes."""
+    broken = [
+        textwrap.wrap(cell, width, break_on_hyphens=False) or [""]
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    return [list(line) for line in itertools.zip_longest(*broken, fillvalue="")]
+
+
+def prose(text: str, width: int | None, indent: str = "", hanging: str | None = None) -> str:
+    """A paragraph in lines that fit, and that are no longer than is pleasant to read.
+
+    Args:
+        text: The paragraph.
+        width: Columns of the terminal; None for no limit.
+        indent: Before the first line.
+        hanging: Before the others; as `indent` if not given.
+    """
+    return textwrap.fill(
+        text,
+        min(PROSE if width is None else width, PROSE),
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_on_hyphens=False,
+    )
 
 
 def _text_lines(grid: Pivot, label: str, rows: Sequence[Row | None]) -> list[list[str]]:

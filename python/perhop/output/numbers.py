@@ -1,0 +1,50 @@
+"""How numbers read, in terminals and on pages alike."""
+
+from __future__ import annotations
+
+import math
+
+MOST_DECIMALS = 6
+MOST_DIGITS = 4
+NOISE = 1e-9
+"""An interval that is narrower than this part of its mean is none but for rounding errors."""
+
+
+def measured(mean: float, half_width: float | None = None) -> str:
+    """A mean as far as its interval lets it be known: `1.534 ± 0.024`, `20.3 ± 1.2`.
+
+    Two digits of the half width, but no more than four of the mean, as without an interval.
+    """
+    if half_width is None:
+        return significant(mean)
+    if half_width <= NOISE * abs(mean):
+        return f"{significant(mean)} ± 0"
+    decimals = min(_decimals(half_width, 2), _decimals(mean, MOST_DIGITS) if mean else MOST_DECIMALS)
+    return f"{fixed(mean, decimals)} ± {half_width:.{decimals}f}"
+
+
+def significant(value: float, digits: int = MOST_DIGITS) -> str:
+    """A number with so many significant digits, without an exponent: `0.1235`, `24.00`."""
+    return "0" if value == 0 else fixed(value, _decimals(value, digits))
+
+
+def short(value: float, digits: int = MOST_DIGITS) -> str:
+    """As `significant`, without zeros at the end: for what is given and not measured, such as 3.333 or 2."""
+    text = significant(value, digits)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def fixed(value: float, decimals: int, *, sign: bool = False) -> str:
+    """A number with so many decimals, a real minus sign, and none before what rounds to zero."""
+    text = f"{round(value, decimals) + 0.0:{'+' if sign else ''}.{decimals}f}"
+    return text.replace("-", "−")
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 run`, `5 runs`; for nouns whose plural ends in s."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _decimals(value: float, digits: int) -> int:
+    """How many decimals show so many significant digits."""
+    return min(max(digits - 1 - math.floor(math.log10(abs(value))), 0), MOST_DECIMALS)

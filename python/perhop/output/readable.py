@@ -1,0 +1,194 @@
+"""Data frames of results as readers see them: means with intervals in one cell, in units of the field."""
+
+from __future__ import annotations
+
+import html
+import shutil
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perhop.output.numbers import measured, short
+from perhop.output.table import MISSING, records
+from perhop.runs import COLORS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+HEADS = {
+    "profile_bps": "profile, Mbit/s",
+    "throughput_bps": "throughput, Mbit/s",
+    **{f"dropped_{color}": f"{color} lost, %" for color in COLORS},
+    "loss": "lost, %",
+    "mean_rtt_s": "RTT, ms",
+    "mean_transit_s": "one-way delay, ms",
+    "p99_transit_s": "one-way p99, ms",
+    "jitter_s": "jitter, ms",
+    "rate_bps": "rate, Mbit/s",
+    "utilization": "used, %",
+    "mean_queue_packets": "queue, p",
+    **{f"delay_{name}_s": f"delay {name}, ms" for name in ("p50", "p95", "p99", "max")},
+    "delay_variation_s": "delay variation, ms",
+    "arrived_packets": "packets per run",
+}
+"""What a column is called."""
+REASONS = {"dropped_": "drops per run", "notified_": "notified per run"}
+"""Columns that start so, each of which counts one reason, are shown as one."""
+UNITS = (("_bps", 1e-6), ("_s", 1e3), ("_packets", 1.0))
+FRACTIONS = ("utilization", "loss", *(f"dropped_{color}" for color in COLORS))
+LEFT_OUT_FIRST = (
+    "rate, Mbit/s",
+    "delay variation, ms",
+    "delay max, ms",
+    "jitter, ms",
+    "flows",
+    "packets per run",
+    "delay p95, ms",
+    "queue, p",
+    "delay p50, ms",
+    "profile, Mbit/s",
+    "one-way p99, ms",
+    "notified per run",
+    "RTT, ms",
+    "one-way delay, ms",
+)
+"""Columns that a narrow terminal does without, the least important one first."""
+
+
+class Estimates(pl.DataFrame):
+    """A data frame of means over runs that prints itself for readers: `1.534 ± 0.024`, all columns.
+
+    The columns are what they are in any polars data frame, and what is made of it is one, too: `NAME_low` and
+    `NAME_high` are the ends of the 95 % interval of `NAME`, the unit last (`throughput_low_bps`). Frames that
+    are made of it (`filter`, `select`) print as polars does.
+    """
+
+    def __str__(self) -> str:
+        """The table as `perhop run` prints it, and the names of the columns."""
+        if not self.height or not self.width:
+            return f"no rows; columns: {', '.join(self.columns) or 'none'}"
+        columns = shutil.get_terminal_size((80, 24)).columns
+        lines = records(readable(self), max(columns, 60), LEFT_OUT_FIRST, "A wider terminal")
+        return "\n".join([*lines, _legend(self)])
+
+    def __repr__(self) -> str:
+        """As `str`."""
+        return str(self)
+
+    def _repr_html_(self, **_: Any) -> str:  # noqa: ANN401 - what polars is called with
+        """The same for notebooks."""
+        if not self.height or not self.width:
+            return f"<pre>{html.escape(str(self))}</pre>"
+        return html_table(readable(self)) + f"<p><small>{html.escape(_legend(self))}</small></p>"
+
+
+def readable(frame: pl.DataFrame) -> list[dict[str, str]]:
+    """Each row as strings; columns without any value, and ends of intervals, are no columns of their own."""
+    rows = list(frame.iter_rows(named=True))
+    columns = [column for column in _columns(frame.columns) if column.has_value(rows)]
+    colors = [place for place, column in enumerate(columns) if column.names[0] in _BY_COLOR]
+    if len(colors) == 1:
+        columns[colors[0]] = replace(columns[colors[0]], head=HEADS["loss"])
+    return [{column.head: column.text(row) for column in columns} for row in rows]
+
+
+_BY_COLOR = tuple(f"dropped_{color}" for color in COLORS)
+
+
+def html_table(lines: Sequence[Mapping[str, str]]) -> str:
+    """Records as an HTML table."""
+    heads = "".join(f"<th>{html.escape(name)}</th>" for name in lines[0])
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in line.values()) + "</tr>"
+        for line in lines
+    )
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column as readers see it.
+
+    Attributes:
+        names: Its columns in the frame: one, or the counts of each reason.
+        ends: Those that hold the ends of its interval, where there are any.
+        factor: From the frame's unit to the readers'; None for what is shown as it is.
+        prefix: Of the columns of reasons; else empty.
+    """
+
+    head: str
+    names: tuple[str, ...]
+    ends: tuple[str, str] | None
+    factor: float | None
+    prefix: str = ""
+
+    def has_value(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+        if self.names[0] == "profile_bps":
+            return any(row["profile_bps"] for row in rows)
+        return any(row[name] is not None for row in rows for name in self.names)
+
+    def text(self, row: Mapping[str, Any]) -> str:
+        if self.prefix:
+            found = {name.removeprefix(self.prefix): row[name] for name in self.names}
+            return ", ".join(f"{why.replace('_', ' ')} {n:.0f}" for why, n in found.items() if n) or "none"
+        value = row[self.names[0]]
+        if value is None:
+            return MISSING
+        if self.names[0] == "profile_bps":
+            return short(value * 1e-6) if value else "best effort"
+        if self.factor is None or not isinstance(value, int | float):
+            return short(value) if isinstance(value, float) else str(value)
+        if self.names[0] == "rate_bps":
+            return short(value * self.factor)
+        low, high = (None, None) if self.ends is None else (row[end] for end in self.ends)
+        half = None if low is None or high is None else (high - low) / 2 * self.factor
+        return measured(value * self.factor, half)
+
+
+def _columns(names: Sequence[str]) -> Iterator[_Column]:
+    ends = {name: end_names(name) for name in names}
+    partners = {end for name in names if set(ends[name]) <= set(names) for end in ends[name]}
+    seen = set()
+    for name in names:
+        prefix = _reason(name)
+        if name in partners or prefix in seen:
+            continue
+        if prefix:
+            seen.add(prefix)
+            own = tuple(other for other in names if _reason(other) == prefix)
+            yield _Column(REASONS[prefix], own, None, None, prefix)
+            continue
+        both = ends[name] if set(ends[name]) <= set(names) else None
+        yield _Column(HEADS.get(name, name), (name,), both, _factor(name))
+
+
+def _reason(name: str) -> str:
+    """The prefix of a column that counts packets by reason; else nothing."""
+    if name.startswith(_BY_COLOR):
+        return ""
+    return next((prefix for prefix in REASONS if name.startswith(prefix)), "")
+
+
+def end_names(name: str) -> tuple[str, str]:
+    """What the ends of a column's interval are called."""
+    unit = next((unit for unit, _ in UNITS if name.endswith(unit)), "")
+    stem = name.removesuffix(unit)
+    return f"{stem}_low{unit}", f"{stem}_high{unit}"
+
+
+def _factor(name: str) -> float | None:
+    if name.startswith(FRACTIONS):
+        return 100.0
+    return next((factor for unit, factor in UNITS if name.endswith(unit) and name in HEADS), None)
+
+
+def _legend(frame: pl.DataFrame) -> str:
+    """What ± means, and how to get at the numbers."""
+    size = f"{frame.height} row{'' if frame.height == 1 else 's'}, {frame.width} columns in SI units"
+    with_ends = [name for name in frame.columns if set(end_names(name)) <= set(frame.columns)]
+    if not with_ends:
+        return f"({size}: .columns)"
+    known = any(frame[end].is_not_null().any() for name in with_ends for end in end_names(name))
+    note = "±: 95 % interval over the runs" if known else "1 run: no interval"
+    return f"({note}; {size}: .columns)"
