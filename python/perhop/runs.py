@@ -24,7 +24,7 @@ class Group:
     profile_bps: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """One simulation of one scenario with one seed.
 
@@ -36,6 +36,11 @@ class Run:
 
     seed: int
     raw: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        """Which run it is; what it holds is too much to print."""
+        flows, links = sum(group.count for group in self.groups), len(self.raw["links"])
+        return f"Run(seed={self.seed}: {flows} flows, {links} links; see .raw)"
 
     @property
     def groups(self) -> tuple[Group, ...]:

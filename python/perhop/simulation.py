@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,8 @@ from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.inputs import read_text
 from perhop.measures import histogram_quantile
+from perhop.output.numbers import counted
+from perhop.output.readable import Estimates, end_names, html_table, readable
 from perhop.parallel import available_cores, parallel_map
 from perhop.runs import COLORS, Group, Run
 from perhop.statistics import estimate
@@ -188,9 +191,13 @@ def run(
     return Result(text, tuple(parallel_map(simulate, wanted, jobs=threads, cancel=flag, finished=finished)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The runs of one scenario.
+
+    Everything that is measured excludes the warm-up. `classes()`, `link_summary()` and `link_class_summary()`
+    are means over the runs and print themselves with their 95 % intervals; `flows`, `links` and the others
+    have a row for each run.
 
     Attributes:
         scenario: The scenario as canonical JSON.
@@ -199,6 +206,37 @@ class Result:
 
     scenario: str
     runs: tuple[Run, ...]
+
+    @property
+    def title(self) -> str:
+        """The scenario's title."""
+        return str(json.loads(self.scenario).get("title") or "Scenario")
+
+    def __repr__(self) -> str:
+        """What it is, and how to get at what it holds."""
+        first = self.runs[0]
+        classes = ", ".join(f"{group.name} ({counted(group.count, 'flow')})" for group in first.groups)
+        links = ", ".join(str(link["name"]) for link in first.raw["links"]) or "none with a queue rule"
+        flows = sum(group.count for group in first.groups)
+        lines = [
+            f"{type(self).__name__} of {self.title!r}: {describe_runs(self.runs)}",
+            f"  classes: {classes}",
+            f"  links: {links}",
+            "  means with 95 % intervals: .classes(), .link_summary(), .link_class_summary()",
+            f"  a row for each run: .flows ({counted(flows * len(self.runs), 'row')}), .links,",
+            "    .link_classes, .drops, .notifications, .delays, .series, .queues; raw arrays: .runs[0].raw",
+        ]
+        return "\n".join(line if len(line) <= 200 else line[:199] + "…" for line in lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what `perhop run` prints."""
+        tables = [
+            html_table(readable(frame))
+            for frame in (self.classes(), self.link_summary(), self.link_class_summary())
+            if frame.height
+        ]
+        lead = html.escape(f"{self.title}: {describe_runs(self.runs)}")
+        return f"<p>{lead}</p>{''.join(tables)}"
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -212,9 +250,10 @@ class Result:
 
     @cached_property
     def links(self) -> pl.DataFrame:
-        """One row for each run and link: rate, utilization (fraction), queue (packets), delay (s).
+        """One row for each run and link: rate, utilization (fraction), queue (packets), delay (s), loss.
 
-        Packets are counted over the whole run, so that they balance; all else is measured after the warm-up.
+        Measured after the warm-up: `loss` is `dropped_packets` as a fraction of `arrived_packets`.
+        Over the whole run, `arrived_whole_run` = `sent_whole_run` + `dropped_whole_run` + `waiting_packets`.
         """
         return pl.DataFrame(
             [row for run in self.runs for row in _link_rows(run)], schema=_LINK_SCHEMA, orient="row"
@@ -224,9 +263,9 @@ class Result:
     def link_classes(self) -> pl.DataFrame:
         """One row for each run, link and class of packets that its queue tells apart, such as green and blue.
 
-        Packets (`arrived_packets`, `sent_packets`, `waiting_packets`, `dropped_packets`) are counted over the
-        whole run; waiting times (`delay_p50_s` to `delay_max_s`) and their jitter, p99 − p50,
-        (`delay_jitter_s`), in seconds, are of packets that came after the warm-up; null without any.
+        Measured after the warm-up: packets and `loss` as in `links`; waiting times (`delay_p50_s` to
+        `delay_max_s`) and their variation, p99 − p50, (`delay_variation_s`), in seconds, of packets that came
+        after the warm-up; null without any. (Jitter, of RFC 3550, is of flows.)
         """
         rows = [row for run in self.runs for row in _link_class_rows(run)]
         return pl.DataFrame(rows, schema=_LINK_CLASS_SCHEMA, orient="row")
@@ -245,14 +284,14 @@ class Result:
 
     @cached_property
     def drops(self) -> pl.DataFrame:
-        """One row for each run, link, reason and color: packets dropped in the whole run."""
+        """One row for each run, link, reason and color: packets dropped after the warm-up."""
         return self._by_reason("dropped")
 
     @cached_property
     def notifications(self) -> pl.DataFrame:
         """One row for each run, link, reason and color: packets let in with word of congestion (ECN).
 
-        Empty unless a rule has `ecn` and packets are capable of it; counted over the whole run.
+        Empty unless a rule has `ecn` and packets are capable of it; counted after the warm-up.
         """
         return self._by_reason("notified")
 
@@ -261,7 +300,7 @@ class Result:
             (run.seed, str(link["name"]), reason, color, int(packets))
             for run in self.runs
             for link in run.raw["links"]
-            for reason, by_color in link.get(count, {}).items()
+            for reason, by_color in link["measured"].get(count, {}).items()
             for color, packets in zip(COLORS, by_color, strict=True)
         ]
         names = {
@@ -296,10 +335,11 @@ class Result:
     def classes(self) -> pl.DataFrame:
         """One row for each `[[flows]]` entry, over the runs, measured after the warm-up.
 
-        Columns: `class`, `flows`, `profile_bps`; `throughput_bps` (mean over flows, then over runs) with
-        `throughput_low_bps` and `throughput_high_bps`, null for a single run; `dropped_green`,
-        `dropped_yellow`, `dropped_red` (share of the packets of that color that a queue dropped; null if
-        there were none) and `mean_rtt_s`.
+        Columns: `class`, `flows`, `profile_bps`; and, each a mean over the flows, then over the runs,
+        `throughput_bps`; `dropped_green`, `dropped_yellow`, `dropped_red` (share of the packets of that color
+        that a queue dropped); `mean_rtt_s`; for UDP, RAP and TFRC the one-way delay, `mean_transit_s` and
+        `p99_transit_s`, and `jitter_s` (RFC 3550). Null where there is none. Each has the ends of its 95 %
+        interval beside it, such as `throughput_low_bps` and `throughput_high_bps`, null for a single run.
         """
         groups = self.runs[0].groups
         members = [_members(run, len(groups)) for run in self.runs]
@@ -307,50 +347,74 @@ class Result:
             _class_row(self.runs, group, [of_run[index] for of_run in members])
             for index, group in enumerate(groups)
         ]
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return Estimates(rows, infer_schema_length=None)
 
     def link_class_summary(self) -> pl.DataFrame:
         """One row for each link and class of packets that its queue tells apart; means over the runs.
 
-        Columns: `link`, `class`, `arrived_packets`, `loss` (fraction of them dropped, whole run), and the
-        waiting times of `link_classes`.
+        Columns: `link`, `class`, `arrived_packets`, `loss` (fraction of them dropped), and the waiting times
+        of `link_classes`; measured after the warm-up. The ends of 95 % intervals as in `classes`.
         """
-        delays = [name for name in _LINK_CLASS_SCHEMA if name.startswith("delay_")]
-        return self.link_classes.group_by(["link", "class"], maintain_order=True).agg(
-            pl.col("arrived_packets").mean(),
-            (pl.col("dropped_packets").sum() / pl.col("arrived_packets").sum()).fill_nan(None).alias("loss"),
-            *(pl.col(name).mean() for name in delays),
+        measured = ("loss", *(name for name in _LINK_CLASS_SCHEMA if name.startswith("delay_")))
+        return Estimates(
+            [
+                {
+                    "link": link,
+                    "class": name,
+                    "arrived_packets": frame["arrived_packets"].mean(),
+                    **_estimates(frame, measured),
+                }
+                for (link, name), frame in self.link_classes.group_by(["link", "class"], maintain_order=True)
+            ],
+            infer_schema_length=None,
         )
 
     def link_summary(self) -> pl.DataFrame:
         """One row for each link, means over the runs.
 
-        Columns: `link`, `rate_bps`, `utilization` with `utilization_low` and `utilization_high`,
-        `mean_queue_packets`, `delay_p50_s`, `delay_p95_s`, `delay_p99_s`, `arrived_packets`, and the mean
-        number of packets dropped in a run for each reason, `dropped_REASON`; where there were any, those let
-        in with word of congestion, `notified_REASON`. Packets are counted over the whole run, warm-up
-        included.
+        Columns: `link`, `rate_bps`, `utilization`, `loss`, `mean_queue_packets`, `delay_p50_s`,
+        `delay_p95_s`, `delay_p99_s`, `arrived_packets`, and the mean number of packets dropped in a run for
+        each reason, `dropped_REASON`; where there were any, those let in with word of congestion,
+        `notified_REASON`. Measured after the warm-up. The ends of 95 % intervals as in `classes`.
         """
+        measured = ("utilization", "loss", "mean_queue_packets", *(f"delay_{q}_s" for q in QUANTILES))
         counts = {"dropped": self.drops, "notified": self.notifications}
         rows = []
         for (name,), frame in self.links.group_by(["link"], maintain_order=True):
-            used = estimate(frame["utilization"].to_list())
             row: dict[str, Any] = {
                 "link": name,
                 "rate_bps": frame["rate_bps"][0],
-                "utilization": used.mean,
-                "utilization_low": used.ci95[0] if used.ci95 else None,
-                "utilization_high": used.ci95[1] if used.ci95 else None,
+                **_estimates(frame, measured),
+                "arrived_packets": frame["arrived_packets"].mean(),
             }
-            for column in ("mean_queue_packets", *(f"delay_{q}_s" for q in QUANTILES), "arrived_packets"):
-                row[column] = frame[column].mean()
-            for count, counted in counts.items():
-                for reason in counted["reason"].unique(maintain_order=True):
+            for count, packets in counts.items():
+                for reason in packets["reason"].unique(maintain_order=True):
                     chosen = (pl.col("link") == name) & (pl.col("reason") == reason)
-                    row[f"{count}_{reason}"] = counted.filter(chosen)["packets"].sum() / len(self.runs)
+                    row[f"{count}_{reason}"] = packets.filter(chosen)["packets"].sum() / len(self.runs)
             rows.append(row)
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return Estimates(rows, infer_schema_length=None)
 
+
+def describe_runs(runs: Sequence[Run], how: str = "simulated") -> str:
+    """`60 s simulated, the first 10 s excluded; 5 runs, seeds 1 to 5`."""
+    raw, seeds = runs[0].raw, [run.seed for run in runs]
+    span = f"{raw['duration_s']:g} s {how}"
+    if raw["warmup_s"]:
+        span += f", the first {raw['warmup_s']:g} s excluded"
+    which = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    return f"{span}; {counted(len(seeds), 'run')}, {which}"
+
+
+_COUNTS = {
+    "arrived_packets": pl.Int64,
+    "sent_packets": pl.Int64,
+    "dropped_packets": pl.Int64,
+    "loss": pl.Float64,
+    "arrived_whole_run": pl.Int64,
+    "sent_whole_run": pl.Int64,
+    "dropped_whole_run": pl.Int64,
+    "waiting_packets": pl.Int64,
+}
 
 _LINK_SCHEMA = {
     "seed": pl.UInt64,
@@ -361,25 +425,19 @@ _LINK_SCHEMA = {
     "delay_p50_s": pl.Float64,
     "delay_p95_s": pl.Float64,
     "delay_p99_s": pl.Float64,
-    "arrived_packets": pl.Int64,
-    "sent_packets": pl.Int64,
-    "waiting_packets": pl.Int64,
-    "dropped_packets": pl.Int64,
+    **_COUNTS,
 }
 
 _LINK_CLASS_SCHEMA = {
     "seed": pl.UInt64,
     "link": pl.String,
     "class": pl.String,
-    "arrived_packets": pl.Int64,
-    "sent_packets": pl.Int64,
-    "waiting_packets": pl.Int64,
-    "dropped_packets": pl.Int64,
+    **_COUNTS,
     "delay_p50_s": pl.Float64,
     "delay_p95_s": pl.Float64,
     "delay_p99_s": pl.Float64,
     "delay_max_s": pl.Float64,
-    "delay_jitter_s": pl.Float64,
+    "delay_variation_s": pl.Float64,
 }
 
 _DELAY_SCHEMA = {
@@ -422,7 +480,7 @@ def _flow_frame(run: Run) -> pl.DataFrame:
                 columns[f"{name}_{color}"] = pl.Series(np.ascontiguousarray(values[:, index]))
         else:
             columns[name] = pl.Series(values)
-    measured = pl.col("mean_rtt_s", "mean_transit_s", "jitter_s")
+    measured = pl.col("mean_rtt_s", "mean_transit_s", "p99_transit_s", "jitter_s")
     return pl.DataFrame(columns).with_columns(measured.fill_nan(None))
 
 
@@ -430,7 +488,6 @@ def _link_rows(run: Run) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for link in run.raw["links"]:
         quantiles = delay_quantiles(link["delay_s"])
-        dropped = sum(int(packets.sum()) for packets in link["dropped"].values())
         rows.append(
             (
                 run.seed,
@@ -439,11 +496,24 @@ def _link_rows(run: Run) -> list[tuple[object, ...]]:
                 float(link["utilization"]),
                 float(link["mean_queue_packets"]),
                 *quantiles,
-                *(int(link[key].sum()) for key in ("arrived", "sent", "waiting")),
-                dropped,
+                *_counts(link),
             )
         )
     return rows
+
+
+def _counts(books: Mapping[str, Any]) -> tuple[int | float | None, ...]:
+    """The columns of `_COUNTS`."""
+    measured, whole_run = (
+        (
+            int(of["arrived"].sum()),
+            int(of["sent"].sum()),
+            sum(int(packets.sum()) for packets in of["dropped"].values()),
+        )
+        for of in (books["measured"], books)
+    )
+    arrived, _, dropped = measured
+    return *measured, dropped / arrived if arrived else None, *whole_run, int(books["waiting"].sum())
 
 
 def _delay_rows(run: Run) -> Iterator[tuple[object, ...]]:
@@ -470,11 +540,9 @@ def _link_class_rows(run: Run) -> list[tuple[object, ...]]:
         for books in link["classes"]:
             p50, p95, p99 = delay_quantiles(books["delay_s"])
             longest = float(books["delay_s"]["max"].max()) if p99 is not None else None
-            jitter = None if p50 is None or p99 is None else p99 - p50
-            counts = [int(books[key].sum()) for key in ("arrived", "sent", "waiting")]
-            dropped = sum(int(packets.sum()) for packets in books["dropped"].values())
+            variation = None if p50 is None or p99 is None else p99 - p50
             names = (run.seed, str(link["name"]), str(books["name"]))
-            rows.append((*names, *counts, dropped, p50, p95, p99, longest, jitter))
+            rows.append((*names, *_counts(books), p50, p95, p99, longest, variation))
     return rows
 
 
@@ -531,21 +599,32 @@ def _members(run: Run, groups: int) -> list[NDArray[np.intp]]:
 def _class_row(runs: tuple[Run, ...], group: Group, members: Sequence[NDArray[np.intp]]) -> dict[str, object]:
     """One class over the runs; `members` are its flows' places in each run."""
     pairs = list(zip(runs, members, strict=True))
-    throughput = estimate([float(run.flows("throughput_bps")[own].mean()) for run, own in pairs])
-    row: dict[str, object] = {
-        "class": group.name,
-        "flows": group.count,
-        "profile_bps": group.profile_bps,
-        "throughput_bps": throughput.mean,
-        "throughput_low_bps": throughput.ci95[0] if throughput.ci95 else None,
-        "throughput_high_bps": throughput.ci95[1] if throughput.ci95 else None,
-    }
-    marked, dropped = (
-        sum(run.flows(column)[own].sum(axis=0) for run, own in pairs) for column in ("marked", "dropped")
+    row: dict[str, object] = {"class": group.name, "flows": group.count, "profile_bps": group.profile_bps}
+    row |= _estimated(
+        "throughput_bps", [float(run.flows("throughput_bps")[own].mean()) for run, own in pairs]
     )
+    counts = [[run.flows(column)[own].sum(axis=0) for column in ("dropped", "marked")] for run, own in pairs]
     for position, color in enumerate(COLORS):
-        row[f"dropped_{color}"] = int(dropped[position]) / int(marked[position]) if marked[position] else None
-    trips = np.concatenate([run.flows("mean_rtt_s")[own] for run, own in pairs])
-    trips = trips[np.isfinite(trips)]
-    row["mean_rtt_s"] = float(trips.mean()) if len(trips) else None
+        shares = [int(lost[position]) / int(sent[position]) for lost, sent in counts if sent[position]]
+        row |= _estimated(f"dropped_{color}", shares)
+    for column in ("mean_rtt_s", "mean_transit_s", "p99_transit_s", "jitter_s"):
+        by_run = [run.flows(column)[own] for run, own in pairs]
+        known = [values[np.isfinite(values)] for values in by_run]
+        row |= _estimated(column, [float(values.mean()) for values in known if len(values)])
     return row
+
+
+def _estimates(frame: pl.DataFrame, names: Iterable[str]) -> dict[str, float | None]:
+    """Columns of a frame with a row for each run, as `_estimated`."""
+    out: dict[str, float | None] = {}
+    for name in names:
+        out |= _estimated(name, frame[name].drop_nulls().to_list())
+    return out
+
+
+def _estimated(name: str, values: Sequence[float]) -> dict[str, float | None]:
+    """The mean over the runs that have a value, and the ends of its interval, as columns."""
+    found = estimate(values) if values else None
+    ends = found.ci95 if found is not None and found.ci95 is not None else (None, None)
+    low, high = end_names(name)
+    return {name: None if found is None else found.mean, low: ends[0], high: ends[1]}

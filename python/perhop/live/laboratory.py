@@ -58,7 +58,7 @@ class LiveReport:
         return float(self.told["cpu_s"]) / max(self.packets, 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LiveResult(simulation.Result):
     """The runs of one scenario on real packets: all that a simulation's result has, and reports."""
 

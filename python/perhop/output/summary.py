@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop.output.table import MISSING, records
-from perhop.runs import COLORS
+from perhop.output.readable import LEFT_OUT_FIRST, readable
+from perhop.output.table import prose, records
+from perhop.simulation import describe_runs
 from perhop.study import Axis, Plot, Reference, Row, rounded
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Summary:
         scenario: What was simulated.
         machine: On real packets, one record for each run: how well the machine kept up.
         remarks: What a reader should know of it.
+        counted: What the numbers are: what is counted when, and what ± means.
     """
 
     title: str
@@ -41,42 +43,57 @@ class Summary:
     plots: Sequence[tuple[Plot, Sequence[Row]]]
     scenario: Mapping[str, Any]
     link_classes: Sequence[Mapping[str, str]] = ()
-    counted: str = (
-        "Packets and drops of links are counted over the whole run, warm-up included; all else after it."
-    )
+    counted: str = ""
     machine: Sequence[Mapping[str, str]] = ()
     remarks: Sequence[str] = ()
 
-    def text(self) -> str:
-        """The summary as plain text."""
-        tables = [records(table) for table in (self.classes, self.links, self.link_classes) if table]
+    def text(self, width: int | None = None) -> str:
+        """The summary as plain text for a terminal of that width; None for no limit."""
+        tables = [
+            records(table, width, LEFT_OUT_FIRST)
+            for table in (self.classes, self.links, self.link_classes)
+            if table
+        ]
+        parts = [prose(self.title, width), prose(self.lead, width)]
         return "\n".join(
-            [self.title, self.lead, *("\n".join(["", *table]) for table in tables), "", self.counted]
+            [*parts, *("\n".join(["", *table]) for table in tables), "", prose(self.counted, width)]
         )
 
 
 def summarize(result: Result, how: str = "simulated") -> Summary:
     """What to show of a result."""
-    seeds = [run.seed for run in result.runs]
-    raw = result.runs[0].raw
-    lead = (
-        f"{raw['duration_s']:g} s {how}"
-        + (f", the first {raw['warmup_s']:g} s not counted" if raw["warmup_s"] else "")
-        + f"; {len(seeds)} run{'s' if len(seeds) > 1 else ''}, "
-        + (
-            f"seeds {seeds[0]} to {seeds[-1]}; means with 95 % intervals"
-            if len(seeds) > 1
-            else f"seed {seeds[0]}"
-        )
+    links, link_classes = result.link_summary(), result.link_class_summary()
+    return Summary(
+        title=result.title,
+        lead=describe_runs(result.runs, how),
+        classes=readable(result.classes()),
+        links=readable(links),
+        plots=[_class_plot(result), *_delay_plots(result), *_series_plots(result)],
+        scenario=json.loads(result.scenario),
+        link_classes=readable(link_classes) if link_classes.height else (),
+        counted=_counted(result),
     )
-    title = str(json.loads(result.scenario).get("title") or "Scenario")
-    plots = [_class_plot(result), *_delay_plots(result), *_series_plots(result)]
-    rows = list(result.classes().iter_rows(named=True))
-    colors = [color for color in COLORS if any(row[f"dropped_{color}"] is not None for row in rows)]
-    classes = [_class(row, colors) for row in rows]
-    links = [_link(row) for row in result.link_summary().iter_rows(named=True)]
-    link_classes = [_link_class(row) for row in result.link_class_summary().iter_rows(named=True)]
-    return Summary(title, lead, classes, links, plots, json.loads(result.scenario), link_classes)
+
+
+def _counted(result: Result) -> str:
+    """What is counted when, and what is known of how far to trust it."""
+    warmup = result.runs[0].raw["warmup_s"]
+    sentences = [
+        f"All figures exclude the warm-up (the first {warmup:g} s), loss and drops included."
+        if warmup
+        else "All figures are of the whole run: the scenario sets no warm-up.",
+        "Lost: packets dropped, of those that arrived.",
+    ]
+    if len(result.runs) > 1:
+        sentences.append(f"Means over {len(result.runs)} runs; ±: half width of the 95 % interval.")
+    else:
+        sentences.append("1 run: no interval; --runs 5 gives intervals.")
+    names = result.classes()
+    if names["jitter_s"].is_not_null().any():
+        sentences.append("Jitter: RFC 3550, from host to host.")
+    if not result.link_classes.is_empty():
+        sentences.append("Delay variation: p99 − p50 of the waiting time at the link.")
+    return " ".join(sentences)
 
 
 def to_json(result: Result) -> str:
@@ -95,69 +112,6 @@ def to_json(result: Result) -> str:
         "link_classes": rows(result.link_class_summary()),
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _class(row: Mapping[str, Any], colors: Sequence[str]) -> dict[str, str]:
-    """One line; losses by drop precedence where packets have more than one."""
-    heads = {color: f"{color} lost, %" if len(colors) > 1 else "lost, %" for color in colors}
-    throughput = f"{row['throughput_bps'] / 1e6:.3f}"
-    if row["throughput_low_bps"] is not None:
-        throughput += f" ± {(row['throughput_high_bps'] - row['throughput_low_bps']) / 2e6:.3f}"
-    return {
-        "class": str(row["class"]),
-        "flows": str(row["flows"]),
-        "profile, Mbit/s": f"{row['profile_bps'] / 1e6:g}" if row["profile_bps"] else "best effort",
-        "throughput, Mbit/s": throughput,
-        **{head: _percent(row[f"dropped_{color}"]) for color, head in heads.items()},
-        "RTT, ms": _milliseconds(row["mean_rtt_s"]),
-    }
-
-
-def _link(row: Mapping[str, Any]) -> dict[str, str]:
-    used = f"{row['utilization'] * 100:.1f}"
-    if row["utilization_low"] is not None:
-        used += f" ± {(row['utilization_high'] - row['utilization_low']) * 50:.1f}"
-    notified = {"notified per run": _by_reason(row, "notified_")} if _has(row, "notified_") else {}
-    return {
-        "link": str(row["link"]),
-        "used, %": used,
-        "queue, p": f"{row['mean_queue_packets']:.1f}",
-        **{f"delay {q}, ms": _milliseconds(row[f"delay_{q}_s"]) for q in ("p50", "p95", "p99")},
-        "drops per run": _by_reason(row, "dropped_"),
-        **notified,
-    }
-
-
-def _has(row: Mapping[str, Any], prefix: str) -> bool:
-    return any(name.startswith(prefix) for name in row)
-
-
-def _by_reason(row: Mapping[str, Any], prefix: str) -> str:
-    counts = {
-        name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix) and value
-    }
-    return ", ".join(f"{reason} {value:.0f}" for reason, value in counts.items()) or "none"
-
-
-def _link_class(row: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "link": str(row["link"]),
-        "packets": str(row["class"]),
-        "per run": f"{row['arrived_packets']:.0f}",
-        "lost, %": _percent(row["loss"]),
-        **{
-            f"delay {q}, ms": _milliseconds(row[f"delay_{q}_s"])
-            for q in ("p50", "p95", "p99", "max", "jitter")
-        },
-    }
-
-
-def _percent(share: float | None) -> str:
-    return MISSING if share is None else f"{share * 100:.2f}"
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return MISSING if seconds is None else f"{seconds * 1e3:.1f}"
 
 
 def _class_plot(result: Result) -> tuple[Plot, list[Row]]:
