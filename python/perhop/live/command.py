@@ -16,7 +16,8 @@ from perhop import simulation, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.live import laboratory, metrics
 from perhop.output import files, summary
-from perhop.output.table import records
+from perhop.output.numbers import measured
+from perhop.output.table import prose, records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +70,7 @@ def live(
             help="Serve running statistics for Prometheus there, to this machine only.",
         ),
     ] = None,
+    wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
 ) -> None:
@@ -121,8 +123,9 @@ def live(
         terminal.out_bytes(text.encode())
     elif json_path is not None:
         files.write(json_path, text)
-    say(shown.text())
-    say(report_text(result))
+    width = terminal.width(wide=wide)
+    say(shown.text(width))
+    say(report_text(result, width))
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
     if not result.valid:
@@ -207,9 +210,21 @@ def to_json(result: LiveResult) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def report_text(result: LiveResult) -> str:
+def report_text(result: LiveResult, width: int | None = None) -> str:
     """How well the machine kept up, a line for each run, and what a reader should know."""
-    return "\n".join(["", *records([_row(report) for report in result.reports]), "", *remarks(result)])
+    table = records([_row(report) for report in result.reports], width, _LEFT_OUT_FIRST)
+    return "\n".join(["", *table, "", *(prose(text, width) for text in remarks(result))])
+
+
+_LEFT_OUT_FIRST = (
+    "priority",
+    "CPU, us/p",
+    "late p50, ms",
+    "late p99.9, ms",
+    "packets",
+    "CPU, %",
+    "pause, ms",
+)
 
 
 def remarks(result: LiveResult) -> list[str]:
@@ -230,9 +245,9 @@ def _row(report: LiveReport) -> dict[str, str]:
         "seed": str(report.seed),
         "run": "valid" if report.valid else "INVALID",
         "packets": f"{report.packets:,}",
-        **{f"late {q}, ms": f"{late[q] * 1e3:.3f}" for q in ("p50", "p99", "p99.9", "max")},
-        "pause, ms": f"{late['pause'] * 1e3:.1f}",
-        "CPU, %": f"{100 * told['cpu_s'] / told['wall_s']:.1f}",
-        "CPU, us/p": f"{report.cpu_per_packet_s * 1e6:.1f}",
+        **{f"late {q}, ms": measured(late[q] * 1e3) for q in ("p50", "p99", "p99.9", "max")},
+        "pause, ms": measured(late["pause"] * 1e3),
+        "CPU, %": measured(100 * told["cpu_s"] / told["wall_s"]),
+        "CPU, us/p": measured(report.cpu_per_packet_s * 1e6),
         "priority": "real-time" if told["real_time"] else "normal",
     }

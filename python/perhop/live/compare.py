@@ -16,6 +16,7 @@ from perhop.live.equivalence import MARGINS, Comparison, Margin, margins
 from perhop.live.explain import explain, variations
 from perhop.live.laboratory import LiveResult
 from perhop.output import files
+from perhop.output.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,6 +58,7 @@ def compare(
     jobs: terminal.Jobs = None,
     real_time: living.RealTime = True,
     device: living.On = living.Joint.AUTO,
+    wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
 ) -> None:
@@ -115,7 +117,7 @@ def compare(
         terminal.out_bytes(text.encode())
     elif json_path is not None:
         files.write(json_path, text)
-    say(report.text(compared))
+    say(report.text(compared, terminal.width(wide=wide)))
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
     if compared.left_out:
@@ -140,8 +142,8 @@ class _Work:
     def _announced(self, texts: Sequence[str], live: Sequence[int]) -> str:
         """What it will take."""
         seconds = sum(living.seconds(text) * count for text, count in zip(texts, live, strict=True))
-        simulated = f"{self.sim_runs} simulated runs of each"
-        return f"{sum(live)} runs on real packets, {seconds:.0f} s in all; {simulated}"
+        simulated = f"{counted(self.sim_runs, 'simulated run')} of each"
+        return f"{counted(sum(live), 'run')} on real packets, {seconds:.0f} s in all; {simulated}"
 
     def _live_runs(self, texts: Sequence[str], *, explained: bool) -> list[int]:
         def ways(text: str) -> int:

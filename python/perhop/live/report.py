@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,8 @@ import polars as pl
 
 from perhop.live.equivalence import MEASURES, directions
 from perhop.live.explain import otherwise
-from perhop.output.table import MISSING, records
+from perhop.output.numbers import counted, fixed
+from perhop.output.table import MISSING, continued, prose, records
 from perhop.study import Axis, Plot, Reference, Row, rounded
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from perhop.live.explain import Change
     from perhop.statistics import Difference
 
-WIDTH = 110
 SOURCES = Axis("source", "", {"simulated": "simulated", "live": "on real packets"})
+LEFT_OUT_FIRST = ("p", "90 % interval", "margin", "difference")
+"""Columns that a narrow terminal does without, the least important one first: the verdict stays."""
 VERDICTS = ("equivalent", "different", "cannot tell")
 
 READING = (
@@ -74,26 +75,28 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A table with its title, and what a reader should know of it, before and after."""
+    """A table with its title, and what a reader should know of it, before and after.
+
+    Attributes:
+        gives_way: Columns that a narrow terminal does without; if there are none, the table continues below.
+    """
 
     title: str
     before: Sequence[str]
     table: Sequence[Mapping[str, str]]
     after: Sequence[str] = ()
+    gives_way: Sequence[str] = ()
 
 
-def text(compared: Compared) -> str:
-    """All of it as plain text."""
+def text(compared: Compared, width: int | None = None) -> str:
+    """All of it as plain text for a terminal of that width; None for no limit."""
     blocks = []
     for part in parts(compared):
-        before = [line for paragraph in part.before for line in textwrap.wrap(paragraph, WIDTH)]
-        after = [
-            line
-            for item in part.after
-            for line in textwrap.wrap(item, WIDTH, subsequent_indent="  " if item.startswith("- ") else "")
-        ]
-        table = ["", *records(part.table)] if part.table else []
-        blocks.append("\n".join([part.title, *before, *table, *([""] if after else []), *after]))
+        before = [prose(paragraph, width) for paragraph in (part.title, *part.before)]
+        after = [prose(item, width, "", "  " if item.startswith("- ") else "") for item in part.after]
+        tables = [part.table] if part.gives_way else continued(part.table, 1, width)
+        lines = [line for table in tables if table for line in ("", *records(table, width, part.gives_way))]
+        blocks.append("\n".join([*before, *lines, *([""] if after else []), *after]))
     return "\n\n".join(blocks)
 
 
@@ -108,7 +111,8 @@ def parts(compared: Compared) -> list[Part]:
     for comparison, name in zip(compared.comparisons, compared.names, strict=True):
         title = f"{name}: {comparison.title}" if two else comparison.title
         after = [_counts(comparison), *_invalid(comparison)]
-        found.append(Part(title, [_lead(comparison)], [_line(line) for line in comparison.lines], after))
+        lines = [_line(line) for line in comparison.lines]
+        found.append(Part(title, [_lead(comparison)], lines, after, LEFT_OUT_FIRST))
     found[-1] = replace(found[-1], after=[*found[-1].after, READING])
     said = dict.fromkeys(text for one in compared.comparisons for text in otherwise(one.live.scenario))
     if said:
@@ -131,8 +135,8 @@ def _lead(comparison: Comparison) -> str:
     of = f"{len(comparison.valid)} valid of " if len(comparison.valid) < len(live) else ""
     return (
         f"{raw['duration_s']:g} s"
-        + (f", the first {raw['warmup_s']:g} s not counted" if raw["warmup_s"] else "")
-        + f"; {len(simulated)} simulated run{'s' if len(simulated) > 1 else ''} ({_seeds(simulated)}), "
+        + (f", the first {raw['warmup_s']:g} s excluded" if raw["warmup_s"] else "")
+        + f"; {counted(len(simulated), 'simulated run')} ({_seeds(simulated)}), "
         f"{of}{len(live)} on real packets ({_seeds(live)})"
     )
 
@@ -185,8 +189,7 @@ class _Number:
         return str(scaled.text(self.digits))
 
     def signed(self, value: float) -> str:
-        # Without a minus before what rounds to zero.
-        return f"{round(value * self.scale, self.digits) + 0.0:+.{self.digits}f}".replace("-", "−")
+        return fixed(value * self.scale, self.digits, sign=True)
 
     def interval(self, ends: tuple[float, float] | None) -> str:
         return MISSING if ends is None else " to ".join(self.signed(end) for end in ends)
@@ -251,7 +254,7 @@ def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> li
             table = [_explained_first(lines), *(_explained_line(lines, change) for change in changes)]
             found.append(Part(f"What each of it changes: {name}{of}", [], table))
     left_out = [
-        f"LEFT OUT: {change.left_out} invalid runs {change.variation.text}."
+        f"LEFT OUT: {counted(change.left_out, 'invalid run')} {change.variation.text}."
         for change in changes
         if change.left_out
     ]

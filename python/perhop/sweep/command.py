@@ -10,6 +10,7 @@ import typer
 
 from perhop import simulation, terminal
 from perhop.output import files
+from perhop.output.numbers import counted
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -50,6 +51,7 @@ def sweep(
         ),
     ] = None,
     jobs: terminal.Jobs = None,
+    wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
 ) -> None:
@@ -78,7 +80,8 @@ def sweep(
     command = terminal.command(
         "sweep", str(sweep_file), **{"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci}
     )
-    conclude(swept, json_path, out, lambda: heavy("report").write_sweep(out, swept, store, command))
+    width = terminal.width(wide=wide)
+    conclude(swept, width, json_path, out, lambda: heavy("report").write_sweep(out, swept, store, command))
     say_counts(swept.work, store, out, json_path)
 
 
@@ -94,6 +97,7 @@ def tune(
     runs: terminal.Runs = None,
     seed: Seed = None,
     jobs: terminal.Jobs = None,
+    wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
 ) -> None:
@@ -122,7 +126,8 @@ def tune(
     command = terminal.command(
         "tune", str(tune_file), **{"--store": store, "--trials": trials, "--runs": runs, "--seed": seed}
     )
-    conclude(tuned, json_path, out, lambda: heavy("tune_report").write_tuned(out, tuned, command))
+    width = terminal.width(wide=wide)
+    conclude(tuned, width, json_path, out, lambda: heavy("tune_report").write_tuned(out, tuned, command))
     say_counts(tuned.work, store, out, json_path)
 
 
@@ -138,11 +143,18 @@ def prepared(store: Path, out: Path | None, json_file: Path | None) -> Path | No
     return None if json_file is None else files.prepare_file(json_file)
 
 
-def conclude(result: Any, json_path: Path | None, out: Path | None, write: Any) -> None:  # noqa: ANN401
+def conclude(
+    result: Any,  # noqa: ANN401
+    width: int | None,
+    json_path: Path | None,
+    out: Path | None,
+    write: Any,  # noqa: ANN401
+) -> None:
     """Write what was asked for, then say the result.
 
     Args:
-        result: Has `text()` and `json()`.
+        result: Has `text(width)` and `json()`.
+        width: Of the terminal; None for no limit.
         json_path: Where JSON goes.
         out: Where the report goes; None for no report.
         write: Writes the report.
@@ -153,13 +165,13 @@ def conclude(result: Any, json_path: Path | None, out: Path | None, write: Any) 
         terminal.out_bytes(result.json().encode())
     elif json_path is not None:
         files.write(json_path, result.json())
-    terminal_say(json_path)(result.text())
+    terminal_say(json_path)(result.text(width))
 
 
 def say_counts(work: Any, store: Path, out: Path | None, json_path: Path | None) -> None:  # noqa: ANN401
     """What it cost, and where the report is."""
     say = terminal_say(json_path)
-    say(f"\n{work.simulated} runs simulated, {work.found} found finished in {store}")
+    say(f"\n{counted(work.simulated, 'run')} simulated, {work.found} found finished in {store}")
     if out is not None:
         say(f"report: {out / 'report.html'}")
 

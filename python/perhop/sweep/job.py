@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from perhop import simulation
 from perhop.errors import PerhopError
+from perhop.output.numbers import counted
 from perhop.sweep.backend import LocalBackend
 from perhop.sweep.run import Counts, Runner, sweep
 from perhop.sweep.store import SweepStore
@@ -52,9 +53,9 @@ class Swept:
     summaries: Sequence[PointSummary]
     work: Counts
 
-    def text(self) -> str:
-        """The sweep as plain text."""
-        return to_text(self.plan, self.summaries)
+    def text(self, width: int | None = None) -> str:
+        """The sweep as plain text for a terminal of that width; None for no limit."""
+        return to_text(self.plan, self.summaries, width)
 
     def json(self) -> str:
         """The sweep as JSON text."""
@@ -88,9 +89,10 @@ def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progr
 
 def planned(plan: Plan) -> str:
     """What a sweep is about to do, in a sentence."""
-    points = f"{len(plan.points)} point{'s' if len(plan.points) > 1 else ''}"
+    points = counted(len(plan.points), "point")
     if plan.until_ci is None:
-        return f"{points}, {plan.runs} of each: {len(plan.points) * plan.runs} runs"
+        runs = counted(len(plan.points) * plan.runs, "run")
+        return f"{points}, {counted(plan.runs, 'run')} of each: {runs}"
     rule = plan.until_ci
     runs = f"{rule.least} to {plan.runs}" if rule.least < plan.runs else str(plan.runs)
     return (
@@ -102,7 +104,8 @@ def planned(plan: Plan) -> str:
 def kept(counts: Counts, store: Path) -> str:
     """What is left after Ctrl-C."""
     done = counts.simulated + counts.found
-    return f"interrupted: {done} runs are kept in {store}; the same command resumes"
+    are = "is" if done == 1 else "are"
+    return f"interrupted: {counted(done, 'run')} {are} kept in {store}; the same command resumes"
 
 
 def open_backend(place: Workplace) -> Backend:

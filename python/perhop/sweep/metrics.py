@@ -33,24 +33,26 @@ CATALOG: dict[str, str] = {
     "rmse_to_profiles_bps": "Root-mean-square error of the reserved flows' rates against their profiles.",
     "reservation_success": "Fraction of the reserved flows that reach their profile rate.",
     "jain_index": "Jain's index of rate over target, all flows.",
-    "flows.NAME.throughput_bps": "Mean rate of a flow of the group, after the warm-up.",
+    "flows.NAME.throughput_bps": "Mean rate of a flow of the group.",
     "flows.NAME.throughput_min_bps": "The group's lowest rate.",
     "flows.NAME.throughput_max_bps": "The group's highest rate.",
     "flows.NAME.jain_index": "Jain's index of the group's rates.",
-    "flows.NAME.loss": "Fraction of the group's data packets that queues dropped, whole run.",
+    "flows.NAME.loss": "Fraction of the group's data packets that queues dropped.",
     "flows.NAME.rtt_s": "Mean round trip; none for flows that measure none.",
     "flows.NAME.transit_s": "Mean one-way delay; none for TCP.",
+    "flows.NAME.transit_p99_s": "The 99th percentile of a flow's one-way delay; none for TCP.",
     "flows.NAME.jitter_s": "Mean interarrival jitter (RFC 3550); none for TCP.",
-    "links.NAME.utilization": "Fraction of the link's capacity in use, after the warm-up.",
-    "links.NAME.mean_queue_packets": "Mean queue length, after the warm-up.",
-    "links.NAME.dropped_packets": "Packets that the queue dropped, whole run.",
-    "links.NAME.loss": "Fraction of arrived packets that the queue dropped, whole run.",
+    "links.NAME.utilization": "Fraction of the link's capacity in use.",
+    "links.NAME.mean_queue_packets": "Mean queue length.",
+    "links.NAME.dropped_packets": "Packets that the queue dropped.",
+    "links.NAME.loss": "Fraction of arrived packets that the queue dropped.",
     "links.NAME.loss_COLOR": "The same for green, yellow and red packets.",
-    "links.NAME.delay_p50_s": "Waiting time, after the warm-up: median; likewise p95, p99 and max.",
+    "links.NAME.delay_p50_s": "Waiting time: median; likewise p95, p99 and max.",
+    "links.NAME.delay_variation_s": "Delay variation: p99 − p50 of the waiting time.",
     "links.NAME.classes.CLASS.MEASURE": "Loss and waiting times of a class that the queue tells apart.",
 }
-"""Every measure, by the form of its name. Targets and Jain's index over all flows need one link that all
-flows share; they are there if exactly one link has a queue rule."""
+"""Every measure, by the form of its name; all of them exclude the warm-up. Targets and Jain's index over all
+flows need one link that all flows share; they are there if exactly one link has a queue rule."""
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
@@ -141,7 +143,8 @@ def _overall(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 def _groups(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     flows = raw["flows"]
     columns = {
-        name: flows[name].tolist() for name in ("throughput_bps", "mean_rtt_s", "mean_transit_s", "jitter_s")
+        name: flows[name].tolist()
+        for name in ("throughput_bps", "mean_rtt_s", "mean_transit_s", "p99_transit_s", "jitter_s")
     }
     marked, dropped = (flows[name].sum(axis=1).tolist() for name in ("marked", "dropped"))
     first = 0
@@ -157,6 +160,7 @@ def _groups(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         yield f"{place}.loss", _ratio(sum(dropped[own]), sum(marked[own]))
         yield f"{place}.rtt_s", _mean(columns["mean_rtt_s"][own])
         yield f"{place}.transit_s", _mean(columns["mean_transit_s"][own])
+        yield f"{place}.transit_p99_s", _mean(columns["p99_transit_s"][own])
         yield f"{place}.jitter_s", _mean(columns["jitter_s"][own])
 
 
@@ -170,16 +174,19 @@ def _link(place: str, link: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 def _books(place: str, books: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """What a link and each of its classes have in common."""
-    arrived: list[int] = books["arrived"].tolist()
-    by_reason = [packets.tolist() for packets in books["dropped"].values()]
+    counts = books["measured"]
+    arrived: list[int] = counts["arrived"].tolist()
+    by_reason = [packets.tolist() for packets in counts["dropped"].values()]
     dropped = [sum(column) for column in zip(*by_reason, strict=True)] or [0] * len(arrived)
     yield f"{place}.dropped_packets", float(sum(dropped))
     yield f"{place}.loss", _ratio(sum(dropped), sum(arrived))
     for color, lost, came in zip(COLORS, dropped, arrived, strict=True):
         yield f"{place}.loss_{color}", _ratio(lost, came)
     delay = books["delay_s"]
-    for name, value in zip(QUANTILES, quantiles(delay["edges"], delay["counts"].sum(axis=1)), strict=True):
+    waits = dict(zip(QUANTILES, quantiles(delay["edges"], delay["counts"].sum(axis=1)), strict=True))
+    for name, value in waits.items():
         yield f"{place}.delay_{name}_s", value
+    yield f"{place}.delay_variation_s", waits["p99"] - waits["p50"]
     yield f"{place}.delay_max_s", float(delay["max"].max()) if len(delay["counts"]) else math.nan
 
 

@@ -162,6 +162,11 @@ def check_metrics(points: Sequence[Point], patterns: Sequence[str], where: str) 
         left = [pattern for pattern in left if not any(fnmatchcase(name, pattern) for name in names)]
     if left:
         plain = left[0].replace("*", "").replace("?", "")
+        if left[0].startswith("links.") and "jitter" in left[0]:
+            raise PerhopError(
+                f"{where}: nothing measured is called `{left[0]}`; jitter (RFC 3550) is of flows: write "
+                "flows.NAME.jitter_s, or delay_variation_s for p99 − p50 of the waiting time at a link"
+            )
         near = difflib.get_close_matches(plain, names, n=3, cutoff=0.3) or names[:3]
         raise PerhopError(
             f"{where}: nothing measured is called `{left[0]}`; near it are {', '.join(near)} "

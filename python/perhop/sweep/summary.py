@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop.output.table import MISSING, records
+from perhop.output.numbers import counted, measured
+from perhop.output.table import MISSING, continued, prose, records
 from perhop.statistics import Estimate, estimate
 from perhop.study import rounded
 from perhop.sweep.metrics import engine_id, names_of
@@ -169,7 +170,7 @@ def shown_name(metric: str) -> str:
     return f"{text}, {unit.text}" if unit.text else text
 
 
-def tables(summaries: Sequence[PointSummary]) -> list[list[dict[str, str]]]:
+def tables(summaries: Sequence[PointSummary], width: int | None = MOST_COLUMNS) -> list[list[dict[str, str]]]:
     """One line for each point; metrics that do not fit beside each other stand in tables of their own."""
     counts = {summary.runs for summary in summaries}
     short = short_names(list(summaries[0].point.factors))
@@ -181,41 +182,27 @@ def tables(summaries: Sequence[PointSummary]) -> list[list[dict[str, str]]]:
             line["runs"] = str(summary.runs)
         line |= {shown_name(metric): shown_text(summary.estimates.get(metric), metric) for metric in metrics}
         lines.append(line)
-    return fitted(lines, len(lines[0]) - len(metrics))
+    return continued(lines, len(lines[0]) - len(metrics), width)
 
 
-def fitted(lines: Sequence[Mapping[str, str]], first: int) -> list[list[dict[str, str]]]:
-    """Lines cut into tables of at most `MOST_COLUMNS` characters, each with the first few columns."""
-    heads = list(lines[0])
-    width = {head: max(len(head), *(len(line[head]) for line in lines)) + 2 for head in heads}
-    out: list[list[str]] = []
-    room = 0
-    for head in heads[first:]:
-        if not out or width[head] > room:
-            out.append(heads[:first])
-            room = MOST_COLUMNS - sum(width[name] for name in heads[:first])
-        out[-1] = [*out[-1], head]
-        room -= width[head]
-    return [[{head: line[head] for head in table} for line in lines] for table in out or [heads]]
-
-
-def to_text(plan: Plan, summaries: Sequence[PointSummary]) -> str:
-    """The sweep as plain text."""
-    parts = [plan.title, lead(plan, summaries)]
-    for table in tables(summaries):
-        parts += ["", *records(table[:MOST_LINES])]
+def to_text(plan: Plan, summaries: Sequence[PointSummary], width: int | None) -> str:
+    """The sweep as plain text for a terminal of that width; None for no limit."""
+    parts = [prose(plan.title, width), prose(lead(plan, summaries), width)]
+    for table in tables(summaries[:MOST_LINES], width):
+        parts += ["", *records(table, width)]
     if len(summaries) > MOST_LINES:
-        parts += ["", f"The first {MOST_LINES} of {len(summaries)} points; --out and --json give them all."]
+        rest = f"The first {MOST_LINES} of {len(summaries)} points; --out and --json give them all."
+        parts += ["", prose(rest, width)]
     return "\n".join(parts)
 
 
 def lead(plan: Plan, summaries: Sequence[PointSummary]) -> str:
     """How many points and runs, in a sentence."""
     least, most = (pick(summary.runs for summary in summaries) for pick in (min, max))
-    runs = f"{least} run{'s' if most > 1 else ''}" if least == most else f"{least} to {most} runs"
-    points = f"{len(summaries)} point{'s' if len(summaries) > 1 else ''}"
-    text = f"{points}, {runs} of each from seed {plan.seed}"
-    return f"{text}; means with 95 % intervals" if least > 1 else text
+    runs = counted(least, "run") if least == most else f"{least} to {most} runs"
+    text = f"{counted(len(summaries), 'point')}, {runs} of each from seed {plan.seed}"
+    known = "means with 95 % intervals" if least > 1 else "1 run: no interval"
+    return f"{text}; {known}; warm-up excluded"
 
 
 def shown_text(found: Estimate | None, metric: str) -> str:
@@ -223,8 +210,8 @@ def shown_text(found: Estimate | None, metric: str) -> str:
     if found is None:
         return MISSING
     unit = unit_of(metric)
-    ends = None if found.ci95 is None else (found.ci95[0] * unit.factor, found.ci95[1] * unit.factor)
-    return Estimate(found.mean * unit.factor, ends, found.runs).text(unit.digits)
+    half = found.half_width
+    return measured(found.mean * unit.factor, None if half is None else half * unit.factor)
 
 
 def to_json(plan: Plan, summaries: Sequence[PointSummary]) -> str:

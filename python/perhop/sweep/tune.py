@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,8 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from perhop.errors import ScenarioError
-from perhop.output.table import records
+from perhop.output.numbers import counted
+from perhop.output.table import continued, prose, records
 from perhop.statistics import Estimate, estimate
 from perhop.sweep.job import Workplace, kept, open_backend
 from perhop.sweep.metrics import engine_id
@@ -32,7 +32,6 @@ from perhop.sweep.summary import (
     MOST_COLUMNS,
     MOST_LINES,
     estimate_json,
-    fitted,
     short_names,
     shown_name,
     shown_text,
@@ -91,11 +90,11 @@ class Tuned:
     front: Sequence[Winner]
     work: Counts
 
-    def text(self) -> str:
-        """The winners as plain text."""
-        parts = [self.plan.title, *(textwrap.fill(line, MOST_COLUMNS) for line in self.lead())]
-        for table in self.tables():
-            parts += ["", *records(table[:MOST_LINES])]
+    def text(self, width: int | None = None) -> str:
+        """The winners as plain text for a terminal of that width; None for no limit."""
+        parts = [prose(line, width) for line in (self.plan.title, *self.lead())]
+        for table in self.tables(width):
+            parts += ["", *records(table[:MOST_LINES], width)]
         return "\n".join(parts)
 
     def lead(self) -> list[str]:
@@ -107,8 +106,8 @@ class Tuned:
         bounds = ", ".join(entry.text for entry in plan.constraints)
         lines = [
             f"{goal}, subject to {bounds}" if bounds else goal,
-            f"{len(self.trials)} trials of {plan.runs} runs, {feasible} within the constraints"
-            + (f", {refused} made no scenario" if refused else ""),
+            f"{counted(len(self.trials), 'trial')} of {counted(plan.runs, 'run')}, "
+            f"{feasible} within the constraints" + (f", {refused} made no scenario" if refused else ""),
         ]
         if not self.front:
             return [*lines, "No trial keeps the constraints; widen the search, or relax them."]
@@ -122,7 +121,7 @@ class Tuned:
             ),
         ]
 
-    def tables(self) -> list[list[dict[str, str]]]:
+    def tables(self, width: int | None = MOST_COLUMNS) -> list[list[dict[str, str]]]:
         """One line for each winner: what fresh seeds say of it, and what the search saw of its objectives."""
         short = short_names(list(self.plan.search))
         lines = []
@@ -137,7 +136,7 @@ class Tuned:
             if self.plan.constraints:
                 line["constraints"] = "kept" if winner.holds else "missed"
             lines.append(line)
-        return fitted(lines, 1 + len(short)) if lines else []
+        return continued(lines, 1 + len(short), width) if lines else []
 
     def json(self) -> str:
         """The search as JSON text, byte for byte the same for the same file and engine."""
