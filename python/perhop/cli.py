@@ -11,7 +11,6 @@ import importlib
 import io
 import json
 import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +22,8 @@ from perhop.judging import STATES
 from perhop.live import command as living
 from perhop.live.compare import compare
 from perhop.output import files, summary
-from perhop.output.table import as_text, pivot, records
+from perhop.output.numbers import counted
+from perhop.output.table import as_text, pivot, prose, records
 from perhop.reproduction import Counts, by_paper, execute, plan, to_json
 from perhop.store import DirectoryStore
 from perhop.studies import STUDIES, in_order
@@ -51,7 +51,7 @@ app = typer.Typer(
         "\b\n"
         "  perhop reproduce              papers' tables and figures, published beside measured\n"
         "  perhop list studies           which papers' items there are\n"
-        "  perhop run my.toml --runs 6   a scenario of your own\n"
+        "  perhop run my.toml            a scenario of your own\n"
         "  perhop live my.toml           the same scenario on real packets\n"
         "  perhop compare my.toml        both, and whether they agree\n"
         "  perhop sweep my-sweep.toml    the same over many settings"
@@ -63,6 +63,10 @@ listing = typer.Typer(
 app.add_typer(listing, name="list")
 
 
+DEFAULT_RUNS = 5
+"""Runs of `perhop run`: enough for an interval."""
+MOST_INDENT = 30
+"""What hangs below a parameter is indented by no more than this, so that it has room."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -93,6 +97,7 @@ def reproduce(
     runs: terminal.Runs = None,
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
+    wide: terminal.Wide = False,
     out: Annotated[
         Path,
         typer.Option(
@@ -126,9 +131,10 @@ def reproduce(
     counts = Counts()
     given = {"--runs": runs, "--seed": None if seed == 1 else seed, "--out": out}
     command = terminal.command("reproduce", *(studies or []), *(["--all"] if everything else []), **given)
+    width = terminal.width(wide=wide)
     cells = sum(len(entry) for entry in planned.cells)
     named = "1 study" if len(chosen) == 1 else f"{len(chosen)} studies"
-    terminal.note(f"{named}, {cells} cells, {len(planned.tasks)} runs")
+    terminal.note(f"{named}, {counted(cells, 'cell')}, {counted(len(planned.tasks), 'run')}")
     say = terminal.note if json_path == files.STDOUT else terminal.say
     report = _writer().ReproductionReport(out, command, planned.studies)
     try:
@@ -136,17 +142,17 @@ def reproduce(
 
             def judged(outcome: Outcome) -> None:
                 with step.paused():
-                    _show(outcome, say)
+                    _show(outcome, say, width)
                     pictures = report.add(outcome)
                     if pictures:
-                        say(f"\nplots: {', '.join(str(path) for path in pictures)}")
+                        say("\n" + prose(f"plots: {', '.join(str(path) for path in pictures)}", width))
 
             outcomes = execute(
                 planned, jobs=threads, store=store, counts=counts, finished=step, judged=judged
             )
     except KeyboardInterrupt:
         done = counts.simulated + counts.found + counts.shared
-        kept = f"{done} of {len(planned.tasks)} runs are kept in {store.directory}"
+        kept = f"{done} of {counted(len(planned.tasks), 'run')} are kept in {store.directory}"
         terminal.note(f"interrupted: {kept}; the same command resumes")
         raise typer.Exit(130) from None
     except BrokenPipeError:
@@ -160,32 +166,37 @@ def reproduce(
         files.write(json_path, to_json(outcomes))
     if json_path == files.STDOUT:
         terminal.out_bytes(to_json(outcomes).encode())
-    _conclude(outcomes, counts, out, json_path, say)
+    _conclude(outcomes, counts, (out, json_path), say, width)
 
 
 @app.command(short_help="Simulate a scenario of your own.")
 def run(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
     *,
-    runs: terminal.Runs = None,
+    runs: Annotated[
+        int,
+        typer.Option(
+            "--runs", metavar="N", help="Independent runs, each with its own seed; 1 has no interval."
+        ),
+    ] = DEFAULT_RUNS,
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
+    wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
 ) -> None:
     """Simulate a scenario of your own and print what each class and each link got.
 
-    The format is described by `perhop schema`; a first scenario stands in the README. One run by default;
-    several give 95 % intervals. Packets and drops of links are counted over the whole run, warm-up included,
-    so that they add up; all else is measured after the scenario's `warmup`.
+    The format is described by `perhop schema`; a first scenario stands in the README. Means over five runs
+    with 95 % intervals by default. Every figure excludes the scenario's `warmup`, loss and drops included.
 
     \b
     Examples:
       perhop run my.toml
-      perhop run my.toml --runs 6 --out results/my
+      perhop run my.toml --runs 20 --out results/my
       perhop run my.toml --runs 20 --json - | jq .classes
     """  # noqa: D301
-    first, wanted = terminal.seeds(seed, 1 if runs is None else runs)
+    first, wanted = terminal.seeds(seed, runs)
     threads = simulation.workers(jobs)
     canonical = simulation.canonical(scenario)
     if out is not None:
@@ -214,7 +225,7 @@ def run(
         terminal.out_bytes(summary.to_json(result).encode())
     elif json_path is not None:
         files.write(json_path, summary.to_json(result))
-    say(shown.text())
+    say(shown.text(terminal.width(wide=wide)))
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
 
@@ -268,7 +279,7 @@ def schema() -> None:
 
 
 @listing.command("studies", short_help="Papers' tables and figures.")
-def list_studies(*, as_json: AsJson = False) -> None:
+def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
     """List the papers' tables and figures that `perhop reproduce` reruns."""
     if as_json:
         entries = [
@@ -287,32 +298,36 @@ def list_studies(*, as_json: AsJson = False) -> None:
         ]
         terminal.say(json.dumps({"studies": entries}, indent=1, ensure_ascii=False))
         return
+    width = terminal.width(wide=wide)
     for study in STUDIES.values():
-        terminal.say(f"{study.id}  {study.title}")
+        terminal.say(prose(f"{study.id}  {study.title}", width, "", "    "))
         for text in (study.source, study.summary):
-            terminal.say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
+            terminal.say(prose(text, width, "    "))
         claims = sum(not claim.finding for claim in study.claims)
-        parts = [f"{len(study.cells)} cells", f"{study.default_runs} runs of each", f"claims: {claims}"]
+        runs = f"{counted(study.default_runs, 'run')} of each"
+        parts = [counted(len(study.cells), "cell"), runs, f"claims: {claims}"]
         if claims < len(study.claims):
             parts.append(f"findings of ours: {len(study.claims) - claims}")
-        terminal.say(f"    {', '.join(parts)}{'; only with --all or by name' if study.extra else ''}\n")
-    terminal.say("perhop reproduce reruns the papers' printed items, with --all every study.")
+        extra = "; only with --all or by name" if study.extra else ""
+        terminal.say(prose(", ".join(parts) + extra, width, "    ") + "\n")
+    terminal.say(prose("perhop reproduce reruns the papers' printed items, with --all every study.", width))
 
 
 @listing.command("blocks", short_help="Queue rules, meters, schedulers.")
-def list_blocks(*, as_json: AsJson = False) -> None:
+def list_blocks(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
     """List the queue rules, meters and schedulers that scenarios are built from, with their parameters."""
     blocks: list[dict[str, Any]] = json.loads(_engine.blocks())
     if as_json:
         terminal.say(json.dumps({"blocks": blocks}, indent=1, ensure_ascii=False))
         return
+    width = terminal.width(wide=wide)
     for block in blocks:
         terminal.say(f"{block['name']}  ({block['role']})")
         for text in (block["summary"], block["source"]):
-            terminal.say(textwrap.fill(text, 88, initial_indent="    ", subsequent_indent="    "))
+            terminal.say(prose(text, width, "    "))
         for line, entry in zip(_defaults(block), block["parameters"].values(), strict=True):
             text = f"{entry['description']} [{entry['type']}]"
-            terminal.say(textwrap.fill(text, 100, initial_indent=line, subsequent_indent=" " * len(line)))
+            terminal.say(prose(text, width, line, " " * min(len(line), MOST_INDENT)))
         terminal.say("")
 
 
@@ -381,19 +396,21 @@ def _store(out: Path) -> DirectoryStore:
         raise PerhopError(f"--out {out}: {out / 'runs'} cannot be made: {error.strerror or error}") from None
 
 
-def _show(outcome: Outcome, say: Callable[[str], None]) -> None:
+def _show(outcome: Outcome, say: Callable[[str], None], width: int | None) -> None:
     """A study's tables, notes and claims as text."""
     study = outcome.study
-    say(f"\n{study.id}: {study.title}\n" + textwrap.fill(study.source, 88))
+    say("\n" + prose(f"{study.id}: {study.title}", width) + "\n" + prose(study.source, width))
     for table in study.tables:
         grid = pivot(table, outcome.rows)
         if grid is not None:
-            say("\n" + as_text(grid))
-    if study.single_run and len(outcome.seeds) > 1:
-        say("\n↓ ↑ The published single run is lower or higher than every run of ours.")
+            say("\n" + as_text(grid, width))
+    if len(outcome.seeds) == 1:
+        say("\n1 run: no interval.")
+    elif study.single_run:
+        say("\n" + prose("↓ ↑ The published single run is lower or higher than every run of ours.", width))
     for note in study.notes:
         if note.impossible:
-            say("\n" + textwrap.fill(f"Cannot be right: {note.text}", 88))
+            say("\n" + prose(f"Cannot be right: {note.text}", width))
     for title, verdicts in (
         ("Claims", outcome.claims),
         ("Findings of ours, not the paper's", outcome.findings),
@@ -401,20 +418,23 @@ def _show(outcome: Outcome, say: Callable[[str], None]) -> None:
         if verdicts:
             say(f"\n{title}")
         for verdict in verdicts:
-            _show_verdict(verdict, say)
+            _show_verdict(verdict, say, width)
 
 
-def _show_verdict(verdict: Verdict, say: Callable[[str], None]) -> None:
-    text = f"{verdict.state}: {verdict.claim.text}"
-    say(textwrap.fill(text, 88, initial_indent="  ", subsequent_indent="    "))
-    evidence = verdict.judgement.evidence
-    say(textwrap.fill(evidence, 88, initial_indent="    ", subsequent_indent="    "))
+def _show_verdict(verdict: Verdict, say: Callable[[str], None], width: int | None) -> None:
+    say(prose(f"{verdict.state}: {verdict.claim.text}", width, "  ", "    "))
+    say(prose(verdict.judgement.evidence, width, "    "))
 
 
 def _conclude(
-    outcomes: Sequence[Outcome], counts: Counts, out: Path, json_path: Path | None, say: Callable[[str], None]
+    outcomes: Sequence[Outcome],
+    counts: Counts,
+    written: tuple[Path, Path | None],
+    say: Callable[[str], None],
+    width: int | None,
 ) -> None:
-    """One line for each paper, what was left out, and where everything is."""
+    """One line for each paper, what was left out, and where everything is: the report, and JSON."""
+    out, json_path = written
     say("")
     lines = [
         {
@@ -424,7 +444,7 @@ def _conclude(
         }
         for group in by_paper(outcomes)
     ]
-    for line in records(lines):
+    for line in records(lines, width):
         say(line)
     for holds in (False, None):
         found = {
@@ -435,13 +455,10 @@ def _conclude(
             say(f"\n{STATES[holds]}")
         for study, claims in found.items():
             if claims:
-                text = f"  {study}: {', '.join(claims)}"
-                say(textwrap.fill(text, 88, subsequent_indent="    ", break_on_hyphens=False))
+                say(prose(f"{study}: {', '.join(claims)}", width, "  ", "    "))
     left = [study.id for study in STUDIES.values() if study.extra and study.id not in _ids(outcomes)]
     if left and len(outcomes) > 1:
-        say(
-            "\n" + textwrap.fill(f"Not run: {', '.join(left)}. `perhop reproduce --all` runs these, too.", 88)
-        )
+        say("\n" + prose(f"Not run: {', '.join(left)}. `perhop reproduce --all` runs these, too.", width))
     say("\n" + _counted(counts, out))
     if json_path is not None and json_path != files.STDOUT:
         say(f"results: {json_path}")
@@ -454,7 +471,7 @@ def _ids(outcomes: Sequence[Outcome]) -> set[str]:
 
 def _counted(counts: Counts, out: Path) -> str:
     """What the runs cost."""
-    text = f"{counts.simulated} runs simulated"
+    text = f"{counted(counts.simulated, 'run')} simulated"
     text += f", {counts.shared} shared between studies" if counts.shared else ""
     return text + (f", {counts.found} found finished in {out / 'runs'}" if counts.found else "")
 

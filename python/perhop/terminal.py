@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 import time
 from contextlib import AbstractContextManager, contextmanager
@@ -16,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from perhop import simulation
 from perhop.errors import PerhopError
+from perhop.output.table import NARROWEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +54,20 @@ Json = Annotated[
         "--json", metavar="FILE", parser=place, help="Write the results as JSON, too; - is standard output."
     ),
 ]
+
+
+Wide = Annotated[
+    bool, typer.Option("--wide", help="Show all columns of tables, however wide the terminal is.")
+]
+
+
+def width(*, wide: bool) -> int | None:
+    """For how many columns to lay text out: the terminal's, or those of `COLUMNS`; 80 in a pipe.
+
+    Returns:
+        None where there is no limit.
+    """
+    return None if wide else max(NARROWEST, shutil.get_terminal_size((80, 24)).columns)
 
 
 def seeds(seed: int, runs: int) -> tuple[int, int]:
