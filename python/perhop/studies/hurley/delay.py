@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.judging import above, all_of, below, fact, judge
+from perhop.output.numbers import counted
 from perhop.studies.hurley.common import (
     ABE,
     BLUE,
@@ -112,7 +113,8 @@ def bounded(evidence: Evidence) -> Judgement:
     text = ", ".join(f"{FORM_NAMES[f]} {value:.1f}" for f, value in longest.items())
     return judge(
         fact(holds=max(longest.values()) <= BOUND_MS),
-        f"Longest wait of a green packet in {evidence.runs} runs, ms (bound {BOUND_MS:.1f}): {text}.",
+        f"Longest wait of a green packet in {counted(evidence.runs, 'run')}, ms "
+        f"(bound {BOUND_MS:.1f}): {text}.",
     )
 
 

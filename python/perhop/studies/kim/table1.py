@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.judging import above, all_of, below, fact, judge, opposite
 from perhop.measures import reservation_success, rmse, subscription, targets, utilization
+from perhop.output.numbers import counted
 from perhop.runs import COLORS
 from perhop.statistics import estimate, paired_difference
 from perhop.studies.kim.common import (
@@ -308,7 +309,7 @@ def trend(rate: float, sign: int, more: Factors = MappingProxyType({})) -> Calla
         return judge(
             all_of(onward, fact(holds=not backward)),
             f"{NAMES[rate]}, loosest to tightest set: {means} Mbit/s; last − first {whole.text(sign=True)}, "
-            f"{backward or 'no'} steps against it beyond their intervals.",
+            f"{counted(backward, 'step') if backward else 'no steps'} against it beyond their intervals.",
         )
 
     return judged

@@ -18,6 +18,7 @@ from perhop.judging import (
     judge,
     near,
 )
+from perhop.output.numbers import counted
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     FAIRLY_CLOSE,
@@ -580,7 +581,7 @@ def in_drops(levels: Sequence[int]) -> Callable[[Evidence], Judgement]:
         text = ", ".join(f"{p} %: {count:g}" for p, count in found.items())
         return judge(
             fact(holds=all(found[p] == 0 for p in levels)),
-            f"IN packets dropped in {evidence.runs} runs, {text}.",
+            f"IN packets dropped in {counted(evidence.runs, 'run')}, {text}.",
         )
 
     return judged
