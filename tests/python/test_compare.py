@@ -344,7 +344,7 @@ def test_compare_as_typed(perhop: Perhop, tmp_path: Path) -> None:
     assert len(scenario["seeds"]["live"]) + len(scenario["seeds"]["left_out"]) == 2
     assert (done.code == INVALID) == bool(scenario["seeds"]["left_out"])
     assert done.err.startswith("2 runs on real packets, 4 s in all; 4 simulated runs of each\n")
-    assert "Two classes on real packets\n2 s, the first 0.5 s not counted" in done.err
+    assert "Two classes on real packets\n2 s, the first 0.5 s excluded" in done.err
     assert "What the kernel's TCP does otherwise" in done.err
     command = json.loads((tmp_path / "out" / "manifest.json").read_text())["command"]
     assert command == "perhop compare live.toml --margin 50% --runs 2 --sim-runs 4 --out out"

@@ -82,10 +82,10 @@ def test_the_books_of_the_services_add_up(run: Run) -> None:
     assert frame["class"].to_list() == [BLUE, GREEN]
     green = frame.row(1, named=True)
     assert (
-        green["dropped_packets"] + green["sent_packets"] + green["waiting_packets"]
-        == green["arrived_packets"]
+        green["dropped_whole_run"] + green["sent_whole_run"] + green["waiting_packets"]
+        == green["arrived_whole_run"]
     )
-    assert green["delay_jitter_s"] == pytest.approx(green["delay_p99_s"] - green["delay_p50_s"])
+    assert green["delay_variation_s"] == pytest.approx(green["delay_p99_s"] - green["delay_p50_s"])
     with pytest.raises(KeyError):
         run.link_class(LINK, "red")
 

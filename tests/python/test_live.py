@@ -57,7 +57,8 @@ def test_it_prints_what_a_simulation_prints(perhop: Perhop, scenario: Path) -> N
     done = ended(perhop("live", scenario))
     lines = done.out.splitlines()
     assert lines[0] == "Two classes on real packets"
-    assert lines[1] == "2 s on real packets, the first 0.5 s not counted; 1 run, seed 1"
+    assert lines[1] == "2 s on real packets, the first 0.5 s excluded; 1 run, seed 1"
+    assert "1 run: no interval" in " ".join(lines)
     heads = ["class  ", "gold  ", "best-effort  ", "link  ", "bottleneck  ", "seed  "]
     assert all(any(line.startswith(head) for line in lines) for head in heads)
     assert "gold: Linux TCP, reno, best-effort: Linux TCP, reno" in done.out

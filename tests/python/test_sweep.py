@@ -322,9 +322,9 @@ def test_every_metric_is_in_the_catalogue(small: Path) -> None:
         names = names_of(_engine.scenario_from_toml(path.read_text(), "x"))
         assert len(set(names)) == len(names)
         for name in names:
-            kind = (
-                name.rpartition(".")[2].replace("p95", "p50").replace("p99", "p50").replace("max_s", "p50_s")
-            )
+            kind = name.rpartition(".")[2]
+            for quantile in ("p95", "p99", "max"):
+                kind = kind.replace(f"delay_{quantile}_s", "delay_p50_s")
             for color in ("green", "yellow", "red"):
                 kind = kind.replace(f"loss_{color}", "loss_COLOR")
             assert kind in last, name

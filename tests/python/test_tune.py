@@ -139,7 +139,7 @@ def test_several_objectives_give_a_front(tmp_path: Path, sampler: str) -> None:
     frame = pl.read_parquet(tmp_path / "out" / "samples.parquet")
     assert frame.height == 14 * 3
     assert frame.columns == trial_frame(found.trials).columns
-    assert max(map(len, found.text().splitlines())) <= 110
+    assert max(map(len, found.text(100).splitlines())) <= 100
 
 
 @pytest.mark.usefixtures("small")
