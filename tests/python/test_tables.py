@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -277,6 +278,15 @@ def test_estimates_print_their_intervals_and_stay_data_frames() -> None:
     assert classes["throughput_bps"].to_list()[0] == row["throughput_bps"]
     assert "1 run: no interval" in str(package.run("mixed.toml").classes())
     assert str(result.link_class_summary()).startswith("no rows")
+
+
+def test_the_documentation_s_example_runs() -> None:
+    text = Path("docs/results.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code.replace("runs=5", "runs=2"), names)  # noqa: S102 - it is ours
+    assert names["ends"].columns == ["class", "throughput_bps", "throughput_low_bps", "throughput_high_bps"]
+    assert names["worst"].filter(pl.col("class") == "ef")["p99_transit_s"][0] > 0
 
 
 # ---------------------------------------------------------------- tables

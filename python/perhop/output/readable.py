@@ -47,11 +47,11 @@ LEFT_OUT_FIRST = (
     "delay p95, ms",
     "queue, p",
     "delay p50, ms",
-    "profile, Mbit/s",
     "one-way p99, ms",
     "notified per run",
     "RTT, ms",
     "one-way delay, ms",
+    "profile, Mbit/s",
 )
 """Columns that a narrow terminal does without, the least important one first."""
 
