@@ -1042,8 +1042,8 @@ class Scenario(Table):
     Attributes:
         title: What it shows, in one line.
         duration: Simulated time of one run.
-        warmup: All that is told of flows, and of links utilization, queue lengths and delays, is
-            measured after this; links count their packets over the whole run. Default: "0s".
+        warmup: All statistics exclude this initial period: of flows, classes and links, packets and
+            drops included. Default: "0s".
         links: Links between routers, by name. A router exists by being named in a link.
         paths: Label-switched paths, by name: routes that flows are pinned to, whatever the shortest one
             is.

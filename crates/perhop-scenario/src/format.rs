@@ -31,8 +31,7 @@ pub struct Scenario {
     pub title: String,
     /// Simulated time of one run.
     pub duration: Duration,
-    /// All that is told of flows, and of links utilization, queue lengths and delays, is measured after this; links count
-    /// their packets over the whole run.
+    /// All statistics exclude this initial period: of flows, classes and links, packets and drops included.
     #[serde(default)]
     pub warmup: Duration,
     /// Links between routers, by name. A router exists by being named in a link.

@@ -24,8 +24,7 @@ pub struct NodeId(pub u32);
 pub struct Network {
     /// How long it runs: less than [`Duration::AGES`].
     pub duration: Duration,
-    /// All that is told of flows, and of links utilization, queue lengths and delays, is measured after this; links count
-    /// their packets over the whole run.
+    /// All statistics exclude this initial period; counters of the whole run stay beside them for conservation.
     pub warmup: Duration,
     /// How often probes look; `None` for never.
     pub probe_interval: Option<Duration>,
