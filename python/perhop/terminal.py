@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 import time
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -86,6 +87,8 @@ class Steps:
         self._what, self._total = what, total
         self._done = 0
         self._began = self._noted = time.monotonic()
+        self._lock = threading.RLock()
+        """Held while something is printed: a line must not stand amid results."""
         self._bar: Progress | None = None
         console = Console(stderr=True)
         if console.is_terminal:
@@ -98,30 +101,48 @@ class Steps:
     def __call__(self) -> None:
         """One more step is done."""
         self._done += 1
-        if self._bar is not None:
+        if self._bar is None:
+            self._note_if_due()
+        else:
             self._bar.advance(self._bar.task_ids[0])
-            return
-        now = time.monotonic()
-        if now - self._noted >= PROGRESS_EVERY_S and self._done < self._total:
+
+    def _note_if_due(self) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if now - self._noted < PROGRESS_EVERY_S or self._done >= self._total:
+                return
             self._noted = now
             past = now - self._began
-            left = past * (self._total - self._done) / self._done
-            note(f"{self._what}: {self._done} of {self._total} after {past:.0f} s, about {left:.0f} s left")
+            left = past * (self._total - self._done) / self._done if self._done else None
+            line = f"{self._what}: {self._done} of {self._total} after {past:.0f} s"
+            note(line if left is None else f"{line}, about {left:.0f} s left")
 
     @contextmanager
     def running(self) -> Iterator[Steps]:
-        """Show the bar, where there is one."""
+        """Show the bar; without a terminal write lines, whether or not a step ends meanwhile."""
         if self._bar is None:
-            yield self
+            ended = threading.Event()
+            clock = threading.Thread(target=self._keep_noting, args=(ended,), daemon=True)
+            clock.start()
+            try:
+                yield self
+            finally:
+                ended.set()
+                clock.join()
             return
         with self._bar:
             yield self
+
+    def _keep_noting(self, ended: threading.Event) -> None:
+        while not ended.wait(PROGRESS_EVERY_S):
+            self._note_if_due()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Take the bar away while results are printed."""
         if self._bar is None:
-            yield
+            with self._lock:
+                yield
             return
         self._bar.stop()
         try:

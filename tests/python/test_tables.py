@@ -31,7 +31,7 @@ from perhop.sweep.metrics import measure
 from perhop.sweep.plan import Given, read_plan
 
 if TYPE_CHECKING:
-    from click.testing import Result as Ended
+    from typer.testing import Result as Ended
 
 MIXED = """\
 title = "A call beside downloads, over a link that drops much while it begins"
@@ -148,11 +148,14 @@ def test_wide_shows_all_columns() -> None:
 @pytest.mark.usefixtures("place")
 def test_the_width_is_the_terminal_s_and_80_in_a_pipe(place: Path) -> None:
     command = [sys.executable, "-m", "perhop", *COMMANDS["run"]]
-    piped = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True, timeout=120)
+    given = dict(os.environ)  # without what readline sets behind Python's back
+    piped = subprocess.run(
+        command, cwd=place, env=given, capture_output=True, text=True, check=True, timeout=120
+    )
     assert widest(piped.stdout) <= 80
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 150, 0, 0))
-    with subprocess.Popen(command, cwd=place, stdout=slave, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, cwd=place, env=given, stdout=slave, stderr=subprocess.DEVNULL) as process:
         os.close(slave)
         shown = b""
         while True:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import TYPE_CHECKING
 
 from perhop import terminal
@@ -24,6 +26,26 @@ def test_a_pipe_gets_a_line_now_and_then(
         "runs: 3 of 20 after 6 s, about 34 s left",
         "runs: 5 of 20 after 12 s, about 36 s left",
     ]
+
+
+def test_a_pipe_gets_a_line_while_a_step_takes_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perhop.terminal.PROGRESS_EVERY_S", 0.05)
+    before = threading.active_count()
+    with terminal.progress("runs", 2) as step:
+        said = ""
+        deadline = time.monotonic() + 30
+        while not said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said = capsys.readouterr().err
+        assert said.startswith("runs: 0 of 2 after 0 s\n")
+        step()
+        with step.paused():
+            capsys.readouterr()
+            time.sleep(0.2)
+            assert capsys.readouterr().err == "", "nothing stands amid results"
+    assert threading.active_count() == before
 
 
 def test_the_last_step_needs_no_line(
