@@ -18,12 +18,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from perhop import simulation
 from perhop.errors import PerhopError
-from perhop.output.table import NARROWEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+NARROWEST = 40
+"""Text is not fitted to less than this many columns."""
 PROGRESS_EVERY_S = 5.0
 """Without a terminal, progress is a line of text this often."""
 

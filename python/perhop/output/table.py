@@ -25,8 +25,6 @@ LOWER, HIGHER = "↓", "↑"
 """A published value that is lower or higher than every single run."""
 MISSING = "–"
 CUT = "…"
-NARROWEST = 40
-"""Text is not fitted to less than this many columns."""
 PROSE = 100
 """Sentences are no longer than this, however wide the terminal is."""
 GAP = 2
