@@ -162,7 +162,6 @@ def _delay_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
         .with_columns(
             share=pl.col("packets").cum_sum().over("link", "class")
             / pl.col("packets").sum().over("link", "class")
-            / pl.col("packets").sum().over("link", "class")
         )
     )
     rows = [
