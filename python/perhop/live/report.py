@@ -110,9 +110,9 @@ def parts(compared: Compared) -> list[Part]:
     two = len(compared.comparisons) == 2
     for comparison, name in zip(compared.comparisons, compared.names, strict=True):
         title = f"{name}: {comparison.title}" if two else comparison.title
-        after = [_counts(comparison), *_invalid(comparison)]
+        after = [_counts(comparison), *invalid(comparison)]
         lines = [_line(line) for line in comparison.lines]
-        found.append(Part(title, [_lead(comparison)], lines, after, LEFT_OUT_FIRST))
+        found.append(Part(title, [lead(comparison)], lines, after, LEFT_OUT_FIRST))
     found[-1] = replace(found[-1], after=[*found[-1].after, READING])
     said = dict.fromkeys(text for one in compared.comparisons for text in otherwise(one.live.scenario))
     if said:
@@ -127,7 +127,8 @@ def parts(compared: Compared) -> list[Part]:
     return found
 
 
-def _lead(comparison: Comparison) -> str:
+def lead(comparison: Comparison) -> str:
+    """How long, and on which seeds."""
     raw = comparison.simulated.runs[0].raw
     simulated, live = (
         [run.seed for run in result.runs] for result in (comparison.simulated, comparison.live)
@@ -210,7 +211,8 @@ def _counts(comparison: Comparison) -> str:
     )
 
 
-def _invalid(comparison: Comparison) -> list[str]:
+def invalid(comparison: Comparison) -> list[str]:
+    """Why live runs were left out."""
     return [
         f"LEFT OUT, seed {report.seed}: {why}."
         for report in comparison.live.reports
@@ -236,7 +238,7 @@ def _agreement(found: Sequence[Direction]) -> str:
     return f"Of {len(found)} differences {counts}."
 
 
-_EXPLAINED = {
+EXPLAINED = {
     "throughput of a flow, Mbit/s": ("throughput",),
     "RTT, ms": ("rtt",),
     "one-way delay, ms": ("one-way",),
@@ -248,7 +250,7 @@ _EXPLAINED = {
 def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> list[Part]:
     """What each variation changes: a table for each measure of the classes, and one of the links."""
     found = []
-    for name, measures in _EXPLAINED.items():
+    for name, measures in EXPLAINED.items():
         lines = [line for line in comparison.lines if line.key.measure in measures]
         if lines:
             table = [_explained_first(lines), *(_explained_line(lines, change) for change in changes)]
@@ -268,7 +270,7 @@ def _explained_first(lines: Sequence[Line]) -> dict[str, str]:
     return {
         "": "live minus simulated, as compared",
         **{
-            _column(line.key): MISSING if line.test is None else _changed(line.key, line.test.difference)
+            column(line.key): MISSING if line.test is None else _changed(line.key, line.test.difference)
             for line in lines
         },
     }
@@ -278,11 +280,12 @@ def _explained_line(lines: Sequence[Line], change: Change) -> dict[str, str]:
     keys = [line.key for line in lines]
     return {
         "": f"{change.variation.where}: {change.variation.text}",
-        **{_column(key): _changed(key, change.by[key]) if key in change.by else MISSING for key in keys},
+        **{column(key): _changed(key, change.by[key]) if key in change.by else MISSING for key in keys},
     }
 
 
-def _column(key: Key) -> str:
+def column(key: Key) -> str:
+    """The head of a number's column."""
     return key.name if key.kind == "class" else key.text
 
 
@@ -488,37 +491,11 @@ def _sample_rows(
 
 
 def write(out: Path, compared: Compared, command: str) -> None:
-    """Plots, samples, manifest and, last, the page.
+    """Plots, samples, manifest and the page.
 
     Raises:
         PerhopError: A file cannot be written.
     """
-    # Drawing takes long to import.
-    from perhop.output.files import manifest, write, write_parquet  # noqa: PLC0415
-    from perhop.output.plot import pictures  # noqa: PLC0415
-    from perhop.output.report import html_plot, render  # noqa: PLC0415
-    from perhop.output.writer import draw  # noqa: PLC0415
+    from perhop.live import page  # noqa: PLC0415 - drawing takes long to import
 
-    drawn = draw(out, (pictures(plot, rows, name) for plot, rows, name in plots(compared)))
-    write_parquet(out / "samples.parquet", sample_frame(compared))
-    scenarios = [
-        {
-            "name": name,
-            "seeds": {
-                "simulated": [run.seed for run in comparison.simulated.runs],
-                "live": [run.seed for run in comparison.live.runs],
-            },
-            "scenario": json.loads(comparison.live.scenario),
-        }
-        for name, comparison in zip(compared.names, compared.comparisons, strict=True)
-    ]
-    write(out / "manifest.json", manifest(command, scenarios, drawn))
-    page = render(
-        "compare.html.j2",
-        title="Simulation and real packets: " + " and ".join(compared.names),
-        parts=parts(compared),
-        plots=[html_plot(plot, rows, name) for plot, rows, name in plots(compared)],
-        kernel=compared.comparisons[0].live.reports[0].told["kernel"],
-        command=command,
-    )
-    write(out / "report.html", page)
+    page.write(out, compared, command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import stat
@@ -15,8 +14,6 @@ from perhop.store import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import polars as pl
 
 STDOUT = Path("-")
 _STDOUT_NAMES = frozenset({Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1")})
@@ -92,42 +89,6 @@ def write(path: Path, data: bytes | str) -> None:
             atomic_write(path.resolve(), content)
     except OSError as error:
         raise PerhopError(f"{path}: cannot be written: {_reason(error)}") from None
-
-
-def remove_plots(out: Path) -> None:
-    """Remove the plots of an earlier report, so that none stays that the new report does not show.
-
-    Only files are removed that the earlier report's manifest names.
-
-    Raises:
-        PerhopError: A file cannot be removed.
-    """
-    try:
-        earlier = json.loads((out / "manifest.json").read_bytes())
-        names = earlier["plots"]
-        if not isinstance(names, list):
-            return
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    for name in names:
-        if not isinstance(name, str) or Path(name).name != name or Path(name).suffix not in {".svg", ".png"}:
-            continue
-        path = out / "plots" / name
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise PerhopError(f"{path}: an earlier plot cannot be removed: {_reason(error)}") from None
-
-
-def write_parquet(path: Path, frame: pl.DataFrame) -> None:
-    """Write a data frame as Parquet.
-
-    Raises:
-        PerhopError: It cannot be written.
-    """
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    write(path, buffer.getvalue())
 
 
 def manifest(command: str, scenarios: Sequence[Mapping[str, Any]], plots: Sequence[str]) -> str:

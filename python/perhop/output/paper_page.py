@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.judging import STATES
-from perhop.output.plot import caption, pictures
+from perhop.output.plot import caption, drawing
 from perhop.output.report import environment
 from perhop.output.sentences import sentences
 from perhop.output.table import half_width, number, pivot, published_text
@@ -69,7 +69,7 @@ def paper_pages(outcomes: Sequence[Outcome], command: str) -> Pages:
         for outcome in group.outcomes:
             figures = []
             for plot in outcome.study.plots:
-                picture = pictures(plot, outcome.rows, outcome.study.id)
+                picture = drawing(plot, outcome.rows, outcome.study.id).picture
                 file = f"images/{picture.name}.png"
                 drawn[file] = picture.png
                 figures.append(Figure(file, picture.alt, caption(plot, outcome.rows)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -11,18 +11,20 @@ from markupsafe import Markup
 
 from perhop import _engine
 from perhop.judging import STATES
-from perhop.output.plot import SERIES, caption, inline_panels
+from perhop.output.plot import caption, drawing
 from perhop.output.sentences import sentences
+from perhop.output.sheet import SERIES
 from perhop.output.table import half_width, number, pivot, published_text, spans, spread_text
-from perhop.output.topology import distinct, inline_topology
+from perhop.output.text import inline_markdown, markdown, printable
+from perhop.output.topology import distinct, draw_network
 from perhop.reproduction import by_paper
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from perhop.output.summary import Summary
+    from perhop.output.sheet import Picture
     from perhop.output.table import Pivot
-    from perhop.reproduction import Outcome
+    from perhop.reproduction import Outcome, PaperOutcome
     from perhop.study import Plot, Row
 
 
@@ -39,7 +41,7 @@ class Section:
     lead: str
     tables: Sequence[HtmlTable]
     plots: Sequence[HtmlPlot]
-    networks: Sequence[Markup]
+    networks: Sequence[HtmlNetwork]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,52 @@ class HtmlTable:
 
 
 @dataclass(frozen=True, slots=True)
+class HtmlRecords:
+    """A table with one line for each record.
+
+    Attributes:
+        notes: What a reader should know of it, in Markdown.
+        marked: Lines that stand out.
+        states: The class of a cell, by its text.
+    """
+
+    title: str
+    heads: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+    marked: Collection[int] = ()
+    states: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(title: str, records: Sequence[Mapping[str, str]], **more: Any) -> HtmlRecords:  # noqa: ANN401
+        """From records of the same keys."""
+        return HtmlRecords(title, list(records[0]), [list(one.values()) for one in records], **more)
+
+
+@dataclass(frozen=True, slots=True)
 class HtmlPlot:
-    """A plot as SVG elements."""
+    """A plot as SVG elements.
+
+    Attributes:
+        narrow: Panels for a phone, where the others are too wide for one.
+        columns: How many panels stand side by side.
+        picture: The same for a file.
+    """
 
     title: str
     caption: str
     panels: Sequence[Markup]
+    narrow: Sequence[Markup]
+    columns: int
+    picture: Picture
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlNetwork:
+    """The picture of a network, for a page and for a file."""
+
+    svg: Markup
+    picture: Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +127,36 @@ def reproduction_page(parts: Sequence[StudyPart], command: str, pending: Sequenc
     """
     sections = {part.outcome.study.id: part.section for part in parts}
     groups = by_paper([part.outcome for part in parts])
+    states = [(holds, state, sum(group.count(holds) for group in groups)) for holds, state in STATES.items()]
     return render(
         "reproduction.html.j2",
+        answers=_reproduced(groups, states),
         command=command,
         pending=pending,
-        states=[
-            (holds, state, sum(group.count(holds) for group in groups)) for holds, state in STATES.items()
-        ],
+        states=states,
         groups=groups,
         sections=sections,
         sentences={group.paper.id: sentences(group) for group in groups if group.paper},
     )
+
+
+def _reproduced(groups: Sequence[PaperOutcome], states: Sequence[tuple[bool | None, str, int]]) -> list[str]:
+    """What came of the claims, in a sentence."""
+    of = f" of {len(groups)} papers" if len(groups) > 1 else ""
+    total = sum(count for _, _, count in states)
+    if not total:
+        return ["No claim was judged."]
+    holds, fails, open_ = (next(n for state, _, n in states if state is one) for one in (True, False, None))
+    noun = "claim" if total == 1 else "claims"
+    told = (
+        f"Of {total} {noun}{of} that were run, **{holds} {_verb(holds, 'holds', 'hold')}**, "
+        f"**{fails} {_verb(fails, 'does', 'do')} not hold**, and {open_} cannot be told from these runs."
+    )
+    return [told]
+
+
+def _verb(count: int, one: str, many: str) -> str:
+    return one if count == 1 else many
 
 
 def html_table(grid: Pivot) -> HtmlTable:
@@ -119,18 +180,6 @@ def html_table(grid: Pivot) -> HtmlTable:
     )
 
 
-def run_page(summary: Summary, command: str) -> str:
-    """The page of `perhop run`: classes, links and, where the scenario asks for probes, their course in time.
-
-    Args:
-        summary: The scenario's outcome.
-        command: What to type to get the same page again.
-    """
-    plots = [html_plot(plot, rows, "run") for plot, rows in summary.plots]
-    network = _network(summary.scenario, "run")
-    return render("run.html.j2", command=command, summary=summary, plots=plots, network=network)
-
-
 def _section(outcome: Outcome) -> Section:
     study = outcome.study
     grids = [pivot(table, outcome.rows) for table in study.tables]
@@ -140,19 +189,22 @@ def _section(outcome: Outcome) -> Section:
         study.source,
         [html_table(grid) for grid in grids if grid is not None],
         [html_plot(plot, outcome.rows, study.id) for plot in study.plots],
-        [_network(*one) for one in distinct((json.loads(c.scenario) for c in outcome.cells), study.id)],
+        [html_network(*one) for one in distinct((json.loads(c.scenario) for c in outcome.cells), study.id)],
     )
 
 
-def _network(scenario: Mapping[str, Any], name: str) -> Markup:
-    return Markup(inline_topology(scenario, name))  # noqa: S704 - the drawing library escapes names
+def html_network(scenario: Mapping[str, Any], name: str) -> HtmlNetwork:
+    """The picture of a scenario's network."""
+    svg, picture = draw_network(scenario, name)
+    return HtmlNetwork(Markup(svg), picture)  # noqa: S704 - the drawing library escapes names
 
 
 def html_plot(plot: Plot, rows: Sequence[Row], name: str) -> HtmlPlot:
-    """A declared plot, ready to be placed on a page."""
+    """A declared plot, ready to be placed on a page and written to a file."""
+    drawn = drawing(plot, rows, name)
     # The SVG is ours: numbers, and labels that the drawing library escapes.
-    panels = [Markup(svg) for svg in inline_panels(plot, rows, name)]  # noqa: S704
-    return HtmlPlot(plot.title, caption(plot, rows), panels)
+    panels, narrow = ([Markup(svg) for svg in svgs] for svgs in (drawn.panels, drawn.narrow))  # noqa: S704
+    return HtmlPlot(plot.title, caption(plot, rows), panels, narrow, drawn.columns, drawn.picture)
 
 
 def render(template: str, **values: object) -> str:
@@ -161,11 +213,26 @@ def render(template: str, **values: object) -> str:
 
 
 def environment() -> jinja2.Environment:
-    """Where templates are found, and how they are filled in: HTML is escaped, Markdown is not."""
-    return jinja2.Environment(
+    """Where templates are found, and how they are filled in: HTML is escaped, Markdown is not.
+
+    No text that is filled in brings controls into a page; the filters `inline` and `markdown` render
+    the little Markdown that our texts use.
+    """
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader("perhop.output", "."),
         autoescape=jinja2.select_autoescape(["html.j2"]),
         undefined=jinja2.StrictUndefined,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters |= {
+        "inline": lambda text: inline_markdown(printable(text)),
+        "markdown": markdown,
+        "longest_word": lambda text: max(map(len, text.split()), default=0),
+    }
+    return made
+
+
+def _printable(value: object) -> object:
+    return printable(value) if type(value) is str else value

@@ -1,29 +1,32 @@
-"""Write a directory of results: plots, data, manifest, and the page that shows them."""
+"""Write a directory of results: plots, data, manifest, and the page that shows them, all of them or none."""
 
 from __future__ import annotations
 
+import io
 import json
 from typing import TYPE_CHECKING, Any
 
-from perhop.output.files import manifest, prepare_directory, remove_plots, write, write_parquet
-from perhop.output.plot import pictures
-from perhop.output.report import StudyPart, reproduction_page, run_page
-from perhop.output.topology import distinct, topology
+from perhop.output.files import manifest
+from perhop.output.report import StudyPart, reproduction_page
+from perhop.output.run_page import drawn, run_page
+from perhop.output.swap import earlier_plots, replace_report
 from perhop.reproduction import sample_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from perhop.output.plot import Picture
+    import polars as pl
+
+    from perhop.output.sheet import Picture
     from perhop.output.summary import Summary
     from perhop.reproduction import Outcome
     from perhop.simulation import Result
-    from perhop.study import Plot, Row, Study
+    from perhop.study import Study
 
 
 class ReproductionReport:
-    """The directory of `perhop reproduce`: it grows with each study, and every file in it is always whole."""
+    """The directory of `perhop reproduce`: it grows with each study, and is whole at any time."""
 
     def __init__(self, out: Path, command: str, studies: Sequence[Study]) -> None:
         """A report on these studies, of which none has run yet; nothing is written before the first has."""
@@ -42,18 +45,17 @@ class ReproductionReport:
         Raises:
             PerhopError: A file cannot be written.
         """
-        if not self._done:
-            remove_plots(self._out)
-        directory = prepare_directory(self._out / "plots")
-        study = outcome.study
-        networks = distinct((json.loads(cell.scenario) for cell in outcome.cells), study.id)
-        plots = [(plot, outcome.rows, study.id) for plot in study.plots]
-        drawn = [draw_one(directory, picture) for picture in _pictures(plots, networks)]
-        self._drawn.extend(name for names in drawn for name in names)
-        self._pending.remove(study.id)
-        self._done.append(StudyPart.of(outcome))
-        self._write_page()
-        return [directory / names[1] for names in drawn[: len(plots)]]
+        first = not self._done
+        part = StudyPart.of(outcome)
+        section = part.section
+        pictures = [one.picture for one in (*section.plots, *section.networks)]
+        files = picture_files(pictures)
+        self._drawn.extend(_names(files))
+        self._pending.remove(outcome.study.id)
+        self._done.append(part)
+        stale = [*earlier_plots(self._out), "samples.parquet"] if first else []
+        replace_report(self._out, {**files, **self._page()}, remove=stale)
+        return [self._out / "plots" / f"{plot.picture.name}.png" for plot in section.plots]
 
     def finish(self, outcomes: Sequence[Outcome]) -> None:
         """Write the samples of all runs; the page then says that it is complete.
@@ -61,10 +63,10 @@ class ReproductionReport:
         Raises:
             PerhopError: A file cannot be written.
         """
-        write_parquet(self._out / "samples.parquet", sample_frame(outcomes))
-        self._write_page()
+        samples = parquet(sample_frame(outcomes))
+        replace_report(self._out, {"samples.parquet": samples, **self._page()})
 
-    def _write_page(self) -> None:
+    def _page(self) -> dict[str, str]:
         scenarios = [
             {
                 "study": part.outcome.study.id,
@@ -75,52 +77,74 @@ class ReproductionReport:
             for part in self._done
             for cell in part.outcome.cells
         ]
-        write(self._out / "manifest.json", manifest(self._command, scenarios, self._drawn))
-        write(self._out / "report.html", reproduction_page(self._done, self._command, self._pending))
+        return {
+            "manifest.json": manifest(self._command, scenarios, self._drawn),
+            "report.html": reproduction_page(self._done, self._command, self._pending),
+        }
 
 
 def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
-    """Plots, flows of every run, manifest and, last, the page.
+    """Plots, flows of every run, manifest and the page.
 
     Raises:
         PerhopError: A file cannot be written.
     """
-    plots = [(plot, rows, "run") for plot, rows in shown.plots]
-    drawn = draw(out, _pictures(plots, [(shown.scenario, "run")]))
-    write_parquet(out / "samples.parquet", result.flows)
+    plots, network = drawn(shown)
     scenario = {"seeds": [entry.seed for entry in result.runs], "scenario": json.loads(result.scenario)}
-    write(out / "manifest.json", manifest(command, [scenario], drawn))
-    write(out / "report.html", run_page(shown, command))
+    write_report(
+        out,
+        run_page(result, shown, command, plots, network),
+        [*(plot.picture for plot in plots), network.picture],
+        result.flows,
+        (command, [scenario]),
+    )
 
 
-def draw(out: Path, pictures: Iterable[Picture]) -> list[str]:
-    """Draw into `plots/`, instead of what an earlier report drew there; the names of the files.
+def write_report(
+    out: Path,
+    page: str,
+    pictures: Iterable[Picture],
+    samples: pl.DataFrame,
+    made_by: tuple[str, Sequence[Mapping[str, Any]]],
+) -> None:
+    """A whole report, instead of the one that is there.
+
+    Args:
+        out: Where.
+        page: As HTML.
+        pictures: For `plots/`.
+        samples: Every number of every run.
+        made_by: The command, and its scenarios with their seeds.
 
     Raises:
-        PerhopError: A file cannot be written or removed.
+        PerhopError: A file cannot be written; the directory then holds what it held before.
     """
-    directory = prepare_directory(out / "plots")
-    remove_plots(out)
-    names = []
+    files = picture_files(pictures)
+    command, scenarios = made_by
+    content = {
+        **files,
+        "samples.parquet": parquet(samples),
+        "manifest.json": manifest(command, scenarios, _names(files)),
+        "report.html": page,
+    }
+    replace_report(out, content, remove=earlier_plots(out))
+
+
+def picture_files(pictures: Iterable[Picture]) -> dict[str, bytes | str]:
+    """The files of pictures, by path."""
+    files: dict[str, bytes | str] = {}
     for picture in pictures:
-        names.extend(draw_one(directory, picture))
-    return names
+        files[f"plots/{picture.name}.svg"] = picture.svg
+        files[f"plots/{picture.name}.png"] = picture.png
+    return files
 
 
-def draw_one(directory: Path, picture: Picture) -> list[str]:
-    """Write a picture as SVG and PNG; the names of the two files.
-
-    Raises:
-        PerhopError: A file cannot be written.
-    """
-    for ending, content in (("svg", picture.svg), ("png", picture.png)):
-        write(directory / f"{picture.name}.{ending}", content)
-    return [f"{picture.name}.svg", f"{picture.name}.png"]
+def parquet(frame: pl.DataFrame) -> bytes:
+    """A data frame as a Parquet file."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
 
 
-def _pictures(
-    plots: Sequence[tuple[Plot, Sequence[Row], str]],
-    networks: Sequence[tuple[Mapping[str, Any], str]],
-) -> Iterator[Picture]:
-    yield from (pictures(plot, rows, name) for plot, rows, name in plots)
-    yield from (topology(scenario, name) for scenario, name in networks)
+def _names(files: Iterable[str]) -> list[str]:
+    return [name.removeprefix("plots/") for name in files]

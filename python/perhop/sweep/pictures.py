@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 from markupsafe import Markup
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from perhop.output.plot import (
-    COLUMNS,
-    MUTED,
-    SERIES,
-    SMALL_PANEL_INCHES,
-    STYLE,
-    Picture,
-    inline_svg,
-    pictures,
-    to_png,
-    to_svg,
-)
 from perhop.output.report import HtmlPlot, html_plot
+from perhop.output.sheet import MARKS as SHAPES
+from perhop.output.sheet import SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
+from perhop.output.text import label
 from perhop.study import Axis, Plot, Row
 from perhop.sweep.space import text_of
 from perhop.sweep.summary import metric_names, short_names, shown_name, unit_of
@@ -112,20 +100,13 @@ def numbers(factor: str, name: str, values: Sequence[Value]) -> Numbers | None:
     return Numbers(factor, name, units.pop(), by_value) if len(units) == 1 else None
 
 
-def draw_all(summaries: Sequence[PointSummary], name: str) -> Iterator[Picture]:
-    """Every picture, for files."""
-    for entry in drawn(summaries):
-        if isinstance(entry, Marks):
-            yield marks_picture(entry, f"{name}-{_slug(entry.metric)}")
-        else:
-            yield pictures(entry[0], entry[1], name)
-
-
 def html_plots(summaries: Sequence[PointSummary], name: str) -> list[HtmlPlot]:
-    """Every picture, for a page."""
+    """Every picture, for a page and for files."""
     return [
-        marks_html(entry, f"{name}-{index}") if isinstance(entry, Marks) else html_plot(*entry, name)
-        for index, entry in enumerate(drawn(summaries))
+        marks_plot(entry, f"{name}-{_slug(entry.metric)}")
+        if isinstance(entry, Marks)
+        else html_plot(*entry, name)
+        for entry in drawn(summaries)
     ]
 
 
@@ -202,25 +183,20 @@ def _marks(
     return Marks(metric, numeric[:MOST_PANELS], list(names), points)
 
 
-def marks_picture(marks: Marks, name: str) -> Picture:
-    """All panels in one figure, for a file."""
-    with mpl.rc_context({**STYLE, "svg.fonttype": "path"}):
-        figure = _marks_figure(marks, range(len(marks.panels)), footed=True)
-        title = shown_name(marks.metric)
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
-        figure.text(0.01, 0.005, _caption(marks), fontsize=8, color=MUTED, va="bottom")
-        return Picture(name, title, to_svg(figure), to_png(figure))
-
-
-def marks_html(marks: Marks, name: str) -> HtmlPlot:
-    """Each panel as an SVG element, for a page."""
-    panels = []
-    with mpl.rc_context({**STYLE, "svg.fonttype": "none"}):
-        for index, panel in enumerate(marks.panels):
-            figure = _marks_figure(marks, [index], footed=False)
-            svg = inline_svg(to_svg(figure), f"{name}-{index}", f"{marks.metric} over {panel.label}")
-            panels.append(Markup(svg))  # noqa: S704 - the drawing library escapes names
-    return HtmlPlot(shown_name(marks.metric), _caption(marks), panels)
+def marks_plot(marks: Marks, name: str) -> HtmlPlot:
+    """A panel for each factor."""
+    title = shown_name(marks.metric)
+    alts = [f"{title} over {panel.label}" for panel in marks.panels]
+    with styled():
+        sheet = _marks_sheet(marks, title=title, remark=_caption(marks))
+        picture = sheet.picture(name, title)
+        panels = sheet.inline(picture.svg, name, alts)
+        narrow: list[str] = []
+        if sheet.columns == 1:
+            slim = _marks_sheet(marks, narrow=True)
+            narrow = slim.inline(to_svg(slim.figure), f"{name}-narrow", alts)
+    inline, phone = ([Markup(svg) for svg in svgs] for svgs in (panels, narrow))  # noqa: S704 - our SVG
+    return HtmlPlot(title, _caption(marks), inline, phone, sheet.columns, picture)
 
 
 def _caption(marks: Marks) -> str:
@@ -230,24 +206,35 @@ def _caption(marks: Marks) -> str:
     return " ".join(parts)
 
 
-def _marks_figure(marks: Marks, panels: Sequence[int], *, footed: bool) -> Figure:
-    columns = min(len(panels), COLUMNS)
-    lines = math.ceil(len(panels) / columns)
-    width, height = SMALL_PANEL_INCHES
-    size = (width * columns, height * lines + (0.5 if footed else 0.0))
-    foot = 0.2 / size[1] if footed else 0.0
-    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(rect=(0, foot, 1, 1 - foot)))
-    places = figure.subplots(lines, columns, squeeze=False, sharey=True)
-    for place, panel in zip(places.flat, [*panels, *[None] * (lines * columns - len(panels))], strict=True):
-        if panel is None:
-            place.set_visible(False)
-        else:
-            _marks_panel(place, marks, panel)
-    for line in places:
-        line[0].set_ylabel(unit_of(marks.metric).text)
-    if len(marks.series) > 1:
-        places.flat[0].legend(frameon=False, fontsize=8, labelcolor="linecolor", handlelength=0.8)
-    return figure
+def _marks_sheet(marks: Marks, *, title: str = "", remark: str = "", narrow: bool = False) -> Sheet:
+    sheet = Sheet(
+        len(marks.panels), height=195.0 if narrow else None, title=title, remark=remark, narrow=narrow
+    )
+    names = [label(name) for name in marks.series[:MOST_SERIES]] if len(marks.series) > 1 else []
+    legend = 13.0 if names else 0.0
+    panels = [sheet.axes(index, Margins(top=8.0 + legend)) for index in range(len(marks.panels))]
+    for index, axes in enumerate(panels):
+        _marks_panel(axes, marks, index)
+    low, high = (pick(axes.get_ylim()[end] for axes in panels) for end, pick in enumerate((min, max)))
+    for index, axes in enumerate(panels):
+        axes.set_ylim(low, high)
+        left = 33.0 + max(map(text_width, tick_texts(axes, "y")), default=0.0)
+        place = sheet.axes(index, Margins(left, 16.0, 8.0 + legend, 36.0))
+        axes.set_position(place.get_position())
+        place.remove()
+        axes.set_ylabel(unit_of(marks.metric).text)
+    if names:
+        panels[0].legend(
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=len(names),
+            frameon=False,
+            labelcolor="linecolor",
+            handlelength=0.8,
+            borderaxespad=0.1,
+            columnspacing=1.0,
+        )
+    return sheet
 
 
 def _marks_panel(axes: Axes, marks: Marks, panel: int) -> None:
@@ -261,20 +248,21 @@ def _marks_panel(axes: Axes, marks: Marks, panel: int) -> None:
             x,
             y,
             yerr=half if any(half) else None,
-            fmt="o",
+            fmt=SHAPES[index],
             markersize=1.5 if dense else 3.5,
             elinewidth=0.3 if dense else 0.9,
             color=SERIES[index],
             alpha=0.85,
-            label=series,
+            label=label(series),
             rasterized=dense,
         )
-    axes.set_xlabel(marks.panels[panel].label)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
+    axes.set_xlabel(label(marks.panels[panel].label))
     values = sorted(set(marks.panels[panel].by_value.values()))
     if len(values) > MOST_SERIES:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
     else:
-        axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.set_xticks(values)
         axes.margins(x=0.15)
 
 

@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from perhop.output.files import manifest, write, write_parquet
-from perhop.output.report import render
-from perhop.output.writer import draw
-from perhop.sweep.pictures import draw_all, html_plots
+from perhop.output.figures import estimate, quantity
+from perhop.output.report import HtmlRecords, render
+from perhop.output.writer import write_report
+from perhop.sweep.pictures import html_plots
+from perhop.sweep.space import text_of
 from perhop.sweep.store import SweepStore
-from perhop.sweep.summary import lead, sample_frame, tables
+from perhop.sweep.summary import lead, metric_names, sample_frame, short_names, shown_name, unit_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from perhop.statistics import Estimate
     from perhop.sweep.job import Swept
+    from perhop.sweep.space import Value
+    from perhop.sweep.summary import PointSummary
 
+Entry = TypeVar("Entry")
 MOST_IN_FULL = 1000
 """Points whose scenarios a manifest holds, and that a page lists; beyond, a manifest has the store's keys."""
 
 
+MOST_ANSWERS = 6
+"""Metrics that the sentences at the top tell of."""
+PAGE_CHARACTERS = 96
+"""What a table of a page takes at most; more columns stand in another one."""
+
+
 def write_sweep(out: Path, swept: Swept, store: Path, command: str) -> None:
-    """Plots, samples, manifest and, last, the page.
+    """Plots, samples, manifest and the page.
 
     Raises:
         PerhopError: A file cannot be written, or the store cannot be read.
     """
     plan, counts, summaries = swept.plan, swept.counts, swept.summaries
-    drawn = draw(out, draw_all(summaries, "sweep"))
+    plots = html_plots(summaries, "sweep")
     with SweepStore(store, lambda _: None) as opened:
-        write_parquet(out / "samples.parquet", sample_frame(plan, counts, opened))
+        samples = sample_frame(plan, counts, opened)
     scenarios = [
         {
             "factors": dict(point.factors),
@@ -40,15 +52,123 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str) -> None:
         }
         for point, runs in zip(plan.points, counts, strict=True)
     ]
-    write(out / "manifest.json", manifest(command, scenarios, drawn))
     long = len(summaries) > MOST_IN_FULL
+    details = [f"The first {MOST_IN_FULL} points are listed; `samples.parquet` has them all."] if long else []
     page = render(
         "sweep.html.j2",
         title=plan.title,
-        lead=lead(plan, summaries),
-        notes=[f"The first {MOST_IN_FULL} points; samples.parquet has them all."] if long else [],
-        tables=[("Points", table) for table in tables(summaries[:MOST_IN_FULL])],
-        plots=html_plots(summaries, "sweep"),
+        answers=answers(summaries),
+        lead=f"{lead(plan, summaries)}.",
+        first=None,
+        details=details,
+        tables=point_tables(summaries[:MOST_IN_FULL]),
+        plots=plots,
         command=command,
     )
-    write(out / "report.html", page)
+    write_report(out, page, [plot.picture for plot in plots], samples, (command, scenarios))
+
+
+def answers(summaries: Sequence[PointSummary]) -> list[str]:
+    """What each metric does over the points, a sentence for each."""
+    metrics = metric_names(summaries)
+    said = [text for metric in metrics[:MOST_ANSWERS] if (text := _answer(metric, summaries))]
+    if len(metrics) > MOST_ANSWERS:
+        said.append(f"{len(metrics) - MOST_ANSWERS} more metrics are in the plots and tables below.")
+    return said or ["No point has a value of these metrics."]
+
+
+def _answer(metric: str, summaries: Sequence[PointSummary]) -> str:
+    """From where to where a metric goes, and whether its ends can be told apart."""
+    found = [(one, summary) for summary in summaries if (one := summary.estimates.get(metric)) is not None]
+    if not found:
+        return ""
+    name = shown_name(metric).partition(",")[0]
+    low, high = (pick(found, key=lambda entry: entry[0].mean) for pick in (min, max))
+    if len(found) == 1:
+        return f"**{name}**: {with_unit(low[0], metric)}."
+    text = (
+        f"**{name}** goes from {with_unit(low[0], metric)} (at {_where(low[1], summaries)}) "
+        f"to {with_unit(high[0], metric)} (at {_where(high[1], summaries)})"
+    )
+    ends = low[0].ci95, high[0].ci95
+    if ends[0] is None or ends[1] is None:
+        return f"{text}; single runs have no interval."
+    apart = ends[0][1] < ends[1][0]
+    return f"{text}." if apart else f"{text}; their intervals overlap, so these runs cannot tell them apart."
+
+
+def _where(summary: PointSummary, summaries: Sequence[PointSummary]) -> str:
+    factors = list(summaries[0].point.factors)
+    short = short_names(factors)
+    varied = [name for name in factors if len({one.point.factors[name] for one in summaries}) > 1] or factors
+    return ", ".join(f"{short[name]} {value_text(summary.point.factors[name])}" for name in varied)
+
+
+def value_text(value: Value) -> str:
+    """A factor's value for a page."""
+    return quantity(text_of(value))
+
+
+def metric_text(found: Estimate | None, metric: str) -> str:
+    """An estimate for a page, in the metric's unit, which the head names."""
+    if found is None:
+        return estimate(None, None)
+    factor = unit_of(metric).factor
+    return estimate(found.mean * factor, None if found.half_width is None else found.half_width * factor)
+
+
+def with_unit(found: Estimate | None, metric: str) -> str:
+    """An estimate with its unit."""
+    return f"{metric_text(found, metric)} {unit_of(metric).text}".rstrip()
+
+
+def point_tables(summaries: Sequence[PointSummary]) -> list[HtmlRecords]:
+    """One line for each point; what does not fit beside each other stands in tables with their own names."""
+    short = short_names(list(summaries[0].point.factors))
+    metrics = metric_names(summaries)
+    varying = len({summary.runs for summary in summaries}) > 1
+
+    def point(summary: PointSummary) -> dict[str, str]:
+        line = {short[name]: value_text(value) for name, value in summary.point.factors.items()}
+        return {**line, "runs": str(summary.runs)} if varying else line
+
+    def cell(summary: PointSummary, metric: str) -> str:
+        return metric_text(summary.estimates.get(metric), metric)
+
+    return split_tables("Points", summaries, point, metrics, cell)
+
+
+def split_tables(
+    title: str,
+    entries: Sequence[Entry],
+    first: Callable[[Entry], Mapping[str, str]],
+    metrics: Sequence[str],
+    cell: Callable[[Entry, str], str],
+) -> list[HtmlRecords]:
+    """Tables of entries by metrics, each as wide as a page; the columns `first` stand in all of them."""
+    lead_in = [first(entry) for entry in entries]
+    columns = {metric: [cell(entry, metric) for entry in entries] for metric in metrics}
+    fixed = sum(_width(name, [line[name] for line in lead_in]) for name in lead_in[0])
+    groups: list[list[str]] = []
+    room = 0
+    for metric in metrics:
+        wide = _width(shown_name(metric), columns[metric])
+        if not groups or wide > room:
+            groups.append([])
+            room = PAGE_CHARACTERS - fixed
+        groups[-1].append(metric)
+        room -= wide
+    tables = []
+    for group in groups or [[]]:
+        lines = [
+            {**line, **{shown_name(metric): columns[metric][place] for metric in group}}
+            for place, line in enumerate(lead_in)
+        ]
+        named = ", ".join(dict.fromkeys(shown_name(metric).partition(",")[0] for metric in group))
+        tables.append(HtmlRecords.of(f"{title}: {named}" if len(groups) > 1 else title, lines))
+    return tables
+
+
+def _width(head: str, cells: Sequence[str]) -> int:
+    """Characters that a column takes; its head may be broken between words."""
+    return max(*(len(word) for word in head.split() or [""]), *(len(cell) for cell in cells), 3) + 3

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import polars as pl
 from markupsafe import Markup
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from perhop.output.files import manifest, write, write_parquet
-from perhop.output.plot import MUTED, SERIES, STYLE, Picture, inline_svg, to_png, to_svg
-from perhop.output.report import HtmlPlot, render
-from perhop.output.writer import draw
-from perhop.sweep.summary import shown_name, unit_of
+from perhop.output.report import HtmlPlot, HtmlRecords, render
+from perhop.output.sheet import LINE, MUTED, SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
+from perhop.output.text import label
+from perhop.output.writer import write_report
+from perhop.sweep.report import metric_text, split_tables, value_text, with_unit
+from perhop.sweep.summary import short_names, shown_name, unit_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,19 +27,18 @@ if TYPE_CHECKING:
     from perhop.statistics import Estimate
     from perhop.sweep.tune import Trial, Tuned, Winner
 
-SIZE_INCHES = (6.2, 4.2)
 MOST_PAIRS = 6
+RECOMMENDED = "★"
 
 
 def write_tuned(out: Path, tuned: Tuned, command: str) -> None:
-    """Plots, every trial's estimates, manifest and, last, the page.
+    """Plots, every trial's estimates, manifest and the page.
 
     Raises:
         PerhopError: A file cannot be written.
     """
-    drawn = draw(out, _pictures(tuned))
-    write_parquet(out / "samples.parquet", trial_frame(tuned.trials))
     plan = tuned.plan
+    plots = html_plots(tuned)
     scenarios: list[Mapping[str, Any]] = [
         {
             "trial": winner.trial.number,
@@ -49,18 +48,127 @@ def write_tuned(out: Path, tuned: Tuned, command: str) -> None:
         }
         for winner in tuned.front
     ]
-    write(out / "manifest.json", manifest(command, scenarios, drawn))
-    first, *notes = tuned.lead()
+    tables = front_tables(tuned)
     page = render(
         "sweep.html.j2",
         title=plan.title,
-        lead=first,
-        notes=notes,
-        tables=[("Winners", table) for table in tuned.tables()],
-        plots=_html_plots(tuned),
+        answers=answers(tuned),
+        lead=f"{tuned.lead()[0]}.",
+        first=recommended_table(tuned),
+        details=_details(tuned),
+        tables=tables,
+        plots=plots,
         command=command,
     )
-    write(out / "report.html", page)
+    pictures = [plot.picture for plot in plots]
+    write_report(out, page, pictures, trial_frame(tuned.trials), (command, scenarios))
+
+
+def _details(tuned: Tuned) -> list[str]:
+    """What was searched, and what to think of the numbers."""
+    searched = f"{tuned.lead()[1]}."
+    if not tuned.front:
+        return [searched]
+    seeds = tuned.plan.validation_seeds
+    return [
+        searched,
+        f"What is measured on fresh seeds ({seeds[0]} to {seeds[-1]}), which no trial used, is unbiased and has "
+        "95 % intervals. What the search saw is what it chose by, and so it is better than it should be.",
+    ]
+
+
+def recommended(tuned: Tuned) -> Winner | None:
+    """The trial to take: of those that keep the constraints on fresh seeds, the nearest to the best of everything.
+
+    Each objective is measured on fresh seeds, as a part of its range over the front; the distance is Euclid's.
+    With one objective that is the best trial.
+    """
+    known = [winner for winner in tuned.front if winner.holds] or list(tuned.front)
+    if not known:
+        return None
+    distance = dict.fromkeys(range(len(known)), 0.0)
+    for objective in tuned.plan.objectives:
+        values = [_fresh(winner, objective.metric) for winner in known]
+        best, worst = (max, min) if objective.maximize else (min, max)
+        span = abs(best(values) - worst(values)) or 1.0
+        for place, value in enumerate(values):
+            distance[place] += ((value - best(values)) / span) ** 2
+    return known[min(distance, key=lambda place: (distance[place], place))]
+
+
+def _fresh(winner: Winner, metric: str) -> float:
+    found = winner.fresh[metric]
+    return math.nan if found is None else found.mean
+
+
+def answers(tuned: Tuned) -> list[str]:
+    """What to set, what it gives, and whether it keeps the constraints on fresh seeds."""
+    best = recommended(tuned)
+    if best is None:
+        return ["**No trial keeps the constraints**; widen the search, or relax them."]
+    plan = tuned.plan
+    short = short_names(list(plan.search))
+    factors = ", ".join(f"{short[name]} = {value_text(value)}" for name, value in best.trial.factors.items())
+    goals = [
+        f"{shown_name(objective.metric).partition(',')[0]} {with_unit(best.fresh[objective.metric], objective.metric)}"
+        for objective in plan.objectives
+    ]
+    said = [f"**Recommended: {factors}** (trial {best.trial.number}): {'; '.join(goals)}."]
+    if plan.constraints:
+        kept = "**keeps all constraints**" if best.holds else "**misses a constraint**"
+        said.append(f"On {len(plan.validation_seeds)} fresh seeds it {kept}, by the means.")
+    if len(plan.objectives) > 1 and len(tuned.front) > 1:
+        said.append(
+            f"{len(tuned.front)} trials are on the Pareto front: none of them beats another by every objective. The "
+            "recommended one is the nearest to the best of all objectives at once, each as a part of its range over "
+            "the front; with other weights take another row."
+        )
+    return said
+
+
+def recommended_table(tuned: Tuned) -> HtmlRecords | None:
+    """The row to take."""
+    best = recommended(tuned)
+    if best is None:
+        return None
+    lines = [
+        *((name, value_text(value)) for name, value in best.trial.factors.items()),
+        *((shown_name(name), metric_text(best.fresh[name], name)) for name in tuned.plan.metrics),
+    ]
+    if tuned.plan.constraints:
+        lines.append(("constraints", "kept" if best.holds else "missed"))
+    heads = [f"trial {best.trial.number}", "set, or measured on fresh seeds"]
+    return HtmlRecords("Recommended setting", heads, lines, states={"kept": "yes", "missed": "no"})
+
+
+def front_tables(tuned: Tuned) -> list[HtmlRecords]:
+    """One line for each trial of the front: its setting, what fresh seeds say, and what the search saw."""
+    if len(tuned.front) < 2:
+        return []
+    plan, best = tuned.plan, recommended(tuned)
+    short = short_names(list(plan.search))
+    goals = [objective.metric for objective in plan.objectives]
+    marked = [place for place, winner in enumerate(tuned.front) if winner is best]
+
+    def first(winner: Winner) -> dict[str, str]:
+        line = {"trial": f"{winner.trial.number}{' ' + RECOMMENDED if winner is best else ''}"}
+        line |= {short[name]: value_text(value) for name, value in winner.trial.factors.items()}
+        return line | ({"constraints": "kept" if winner.holds else "missed"} if plan.constraints else {})
+
+    def fresh(winner: Winner, metric: str) -> str:
+        return metric_text(winner.fresh[metric], metric)
+
+    def searched(winner: Winner, metric: str) -> str:
+        found = winner.trial.found[metric]
+        return metric_text(None if found is None else replace(found, ci95=None), metric)
+
+    seen = split_tables("The Pareto front as the search saw it (biased)", tuned.front, first, goals, searched)
+    tables = [
+        *split_tables("The Pareto front on fresh seeds", tuned.front, first, plan.metrics, fresh),
+        *seen,
+    ]
+    states = {"kept": "yes", "missed": "no"}
+    return [replace(table, marked=marked, states=states) for table in tables]
 
 
 def trial_frame(trials: Sequence[Trial]) -> pl.DataFrame:
@@ -101,34 +209,49 @@ def _title(x: str, y: str) -> str:
     return f"Pareto front: {shown_name(x).partition(',')[0]} and {shown_name(y).partition(',')[0]}"
 
 
-def _pictures(tuned: Tuned) -> Iterator[Picture]:
-    for name, x, y in _views(tuned):
-        with mpl.rc_context({**STYLE, "svg.fonttype": "path"}):
-            figure = _figure(tuned, x, y)
-            figure.suptitle(_title(x, y), x=0.01, ha="left", fontsize=11, fontweight="bold")
-            yield Picture(name, _title(x, y), to_svg(figure), to_png(figure))
-
-
-def _html_plots(tuned: Tuned) -> list[HtmlPlot]:
+def html_plots(tuned: Tuned) -> list[HtmlPlot]:
+    """The pictures of the search, for a page and for files."""
     out = []
     for name, x, y in _views(tuned):
-        with mpl.rc_context({**STYLE, "svg.fonttype": "none"}):
-            svg = inline_svg(to_svg(_figure(tuned, x, y)), name, _title(x, y))
         text = "Bars are 95 % intervals on fresh seeds." if x else "The line is the best trial so far."
-        out.append(HtmlPlot(_title(x, y), text, [Markup(svg)]))  # noqa: S704 - the library escapes names
+        title = _title(x, y)
+        with styled():
+            sheet = _sheet(tuned, x, y, title=title, remark=text)
+            picture = sheet.picture(name, title)
+            panels = [Markup(svg) for svg in sheet.inline(picture.svg, name, [title])]  # noqa: S704 - our SVG
+            slim = _sheet(tuned, x, y, narrow=True)
+            svgs = slim.inline(to_svg(slim.figure), f"{name}-narrow", [title])
+            narrow = [Markup(svg) for svg in svgs]  # noqa: S704 - our SVG
+        out.append(HtmlPlot(title, text, panels, narrow, 1, picture))
     return out
 
 
-def _figure(tuned: Tuned, x: str, y: str) -> Figure:
-    figure = Figure(figsize=SIZE_INCHES, layout=ConstrainedLayoutEngine())
-    axes = figure.subplots()
+def _sheet(tuned: Tuned, x: str, y: str, *, title: str = "", remark: str = "", narrow: bool = False) -> Sheet:
+    sheet = Sheet(1, height=240.0 if narrow else 300.0, title=title, remark=remark, narrow=narrow)
+    axes = sheet.axes(0, Margins())
     if x:
         _front(axes, tuned, x, y)
     else:
         _course(axes, tuned, y)
-    axes.set_ylabel(shown_name(y))
-    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=4)
-    return figure
+    axes.set_ylabel(label(shown_name(y)))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    names = axes.get_legend_handles_labels()[1]
+    columns = max(1, min(len(names), int(sheet.width / (max(map(text_width, names), default=0.0) + 34.0))))
+    left = 33.0 + max(map(text_width, tick_texts(axes, "y")), default=0.0)
+    legend = LINE * math.ceil(len(names) / columns)
+    place = sheet.axes(0, Margins(left, 16.0, 8.0 + legend, 36.0))
+    axes.set_position(place.get_position())
+    place.remove()
+    axes.legend(
+        frameon=False,
+        loc="lower left",
+        bbox_to_anchor=(-left / (sheet.width - left - 16.0), 1.0),
+        borderaxespad=0.1,
+        ncols=columns,
+        handletextpad=0.3,
+        columnspacing=1.2,
+    )
+    return sheet
 
 
 def _front(axes: Axes, tuned: Tuned, x: str, y: str) -> None:
@@ -161,7 +284,19 @@ def _front(axes: Axes, tuned: Tuned, x: str, y: str) -> None:
             elinewidth=1.0,
             label="front, on fresh seeds",
         )
-    axes.set_xlabel(shown_name(x))
+        best = recommended(tuned)
+        if best is not None:
+            axes.plot(
+                [_at(best.fresh[x], x)],
+                [_at(best.fresh[y], y)],
+                "*",
+                color=SERIES[1],
+                markersize=13,
+                label="recommended",
+                zorder=5,
+            )
+    axes.set_xlabel(label(shown_name(x)))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
 
 
 def _course(axes: Axes, tuned: Tuned, y: str) -> None:

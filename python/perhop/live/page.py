@@ -1,0 +1,226 @@
+"""The page of `perhop compare`: the verdicts in words and as a picture, then every number."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perhop.live import report
+from perhop.live.explain import otherwise
+from perhop.output.figures import MISSING, decimals, estimate, figure, interval
+from perhop.output.report import HtmlRecords, html_plot, render
+from perhop.output.writer import write_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from perhop.live.equivalence import Comparison, Direction, Line, Measure
+    from perhop.live.explain import Change
+    from perhop.live.report import Compared
+    from perhop.statistics import Difference, Estimate
+
+MOST_NAMED = 5
+"""Numbers that a sentence names."""
+STATES = {"equivalent": "yes", "same": "yes", "different": "no", "OPPOSITE": "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlPart:
+    """A table, or a heading, with what a reader should know of it; `folded` names what is folded."""
+
+    title: str
+    table: HtmlRecords | None = None
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+    folded: str = ""
+
+
+def write(out: Path, compared: Compared, command: str) -> None:
+    """Plots, samples, manifest and the page.
+
+    Raises:
+        PerhopError: A file cannot be written.
+    """
+    drawn = [(plot.kind, html_plot(plot, rows, name)) for plot, rows, name in report.plots(compared)]
+    scenarios = [
+        {
+            "name": name,
+            "seeds": {
+                "simulated": [run.seed for run in comparison.simulated.runs],
+                "live": [run.seed for run in comparison.live.runs],
+            },
+            "scenario": json.loads(comparison.live.scenario),
+        }
+        for name, comparison in zip(compared.names, compared.comparisons, strict=True)
+    ]
+    page = render(
+        "compare.html.j2",
+        title="Simulation and real packets: " + " and ".join(compared.names),
+        answers=answers(compared),
+        leads=[
+            f"{_named(compared, place)}{report.lead(one)}." for place, one in enumerate(compared.comparisons)
+        ],
+        first=[plot for kind, plot in drawn if kind == "dots"],
+        rest=[plot for kind, plot in drawn if kind != "dots"],
+        parts=list(_parts(compared)),
+        kernel=compared.comparisons[0].live.reports[0].told["kernel"],
+        command=command,
+    )
+    write_report(
+        out, page, [plot.picture for _, plot in drawn], report.sample_frame(compared), (command, scenarios)
+    )
+
+
+def _named(compared: Compared, place: int) -> str:
+    return f"{compared.names[place]}: " if len(compared.comparisons) > 1 else ""
+
+
+def answers(compared: Compared) -> list[str]:
+    """How well simulation and real packets agree, in sentences."""
+    said = [_direction_answer(compared)] if compared.directions else []
+    for place, comparison in enumerate(compared.comparisons):
+        said.append(_named(compared, place) + _verdicts(comparison))
+        said += report.invalid(comparison)
+    return said
+
+
+def _direction_answer(compared: Compared) -> str:
+    found = compared.directions
+    same, opposite, unsure = (sum(one.agree is state for one in found) for state in (True, False, None))
+    against = [one.key.text.rpartition(",")[0] for one in found if one.agree is False]
+    return (
+        f"{compared.names[0]} against {compared.names[1]}: of {len(found)} differences, **{same} have the same "
+        f"direction** in the simulator and on real packets, **{opposite} the opposite one**{_list(against)}, and "
+        f"{unsure} are open."
+    )
+
+
+def _verdicts(comparison: Comparison) -> str:
+    lines = comparison.lines
+    equivalent, different, unsure = (
+        [line for line in lines if line.verdict == one] for one in report.VERDICTS
+    )
+    names = [line.key.text.rpartition(",")[0] for line in different]
+    return (
+        f"Of {len(lines)} numbers, **{len(equivalent)} {'is' if len(equivalent) == 1 else 'are'} equivalent** "
+        f"within their margins, **{len(different)} {'is' if len(different) == 1 else 'are'} "
+        f"different**{_list(names)}, and {len(unsure)} cannot be told from these runs."
+    )
+
+
+def _list(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    rest = len(names) - MOST_NAMED
+    return f" ({', '.join(names[:MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''})"
+
+
+def _parts(compared: Compared) -> Iterator[HtmlPart]:
+    """What follows the answer and its picture, in reading order."""
+    reading = "How to read this table"
+    if compared.directions:
+        title = f"{compared.names[0]} minus {compared.names[1]}: simulated, and on real packets"
+        table = HtmlRecords.of(title, [_direction(one) for one in compared.directions], states=STATES)
+        yield HtmlPart(title, table, (), [report.READING_DIRECTIONS], reading)
+    for place, comparison in enumerate(compared.comparisons):
+        title = f"Verdicts: {_named(compared, place)}{comparison.title}"
+        table = HtmlRecords.of(title, [_line(line) for line in comparison.lines], states=STATES)
+        yield HtmlPart(title, table, (), [report.READING], reading)
+    said = list(dict.fromkeys(t for one in compared.comparisons for t in otherwise(one.live.scenario)))
+    if said:
+        after = [f"- {text}" for text in said]
+        more = (
+            [] if compared.changes else ["`perhop compare --explain` measures how much each of them matters."]
+        )
+        yield HtmlPart("What the kernel's TCP does otherwise", None, (), [*after, *more])
+    for place, changes in enumerate(compared.changes):
+        if changes:
+            yield from _explained(compared.comparisons[place], changes, _named(compared, place))
+
+
+def _line(line: Line) -> dict[str, str]:
+    measure, test = line.key.of, line.test
+    scale = measure.scale
+    ends = None if test is None else test.difference.interval(0.9)
+    return {
+        "number": line.key.text,
+        "verdict": report.verdict(line),
+        "difference": MISSING
+        if test is None
+        else figure(test.difference.value * scale, _half(ends, scale), sign=True),
+        "margin": MISSING if test is None else "±" + figure(test.margin * scale),
+        "90 % interval": MISSING if ends is None else interval(ends[0] * scale, ends[1] * scale, sign=True),
+        "simulated": _estimate(line.simulated, measure),
+        "on real packets": MISSING if line.live is None else _estimate(line.live, measure),
+        "p": MISSING if test is None or test.p is None else _p(test.p),
+    }
+
+
+def _half(ends: tuple[float, float] | None, scale: float) -> float | None:
+    return None if ends is None else (ends[1] - ends[0]) / 2 * scale
+
+
+def _estimate(found: Estimate, measure: Measure) -> str:
+    half = found.half_width
+    return estimate(found.mean * measure.scale, None if half is None else half * measure.scale)
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.{min(decimals(value), 3)}f}"
+
+
+def _direction(one: Direction) -> dict[str, str]:
+    scale = one.key.of.scale
+    half = one.simulated.half_width
+    return {
+        "number": one.key.text,
+        "direction": {True: "same", False: "OPPOSITE", None: "open"}[one.agree],
+        "simulated": estimate(one.simulated.mean * scale, None if half is None else half * scale, sign=True),
+        "on real packets": MISSING if one.live is None else _difference(one.live, scale),
+    }
+
+
+def _difference(found: Difference, scale: float) -> str:
+    return estimate(found.value * scale, _half(found.interval(), scale), sign=True)
+
+
+def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> Iterator[HtmlPart]:
+    """What each variation changes: a table for each measure of the classes, and one of the links."""
+    for name, measures in report.EXPLAINED.items():
+        lines = [line for line in comparison.lines if line.key.measure in measures]
+        if not lines:
+            continue
+        keys = [line.key for line in lines]
+        rows = [
+            {
+                "change": "live minus simulated, as compared",
+                **{
+                    report.column(line.key): MISSING
+                    if line.test is None
+                    else _difference(line.test.difference, line.key.of.scale)
+                    for line in lines
+                },
+            }
+        ]
+        rows += [
+            {
+                "change": f"{change.variation.where}: {change.variation.text}",
+                **{
+                    report.column(key): _difference(change.by[key], key.of.scale)
+                    if key in change.by
+                    else MISSING
+                    for key in keys
+                },
+            }
+            for change in changes
+        ]
+        title = f"{of}What each of it changes: {name}"
+        left_out = [
+            f"LEFT OUT: {change.left_out} invalid runs {change.variation.text}."
+            for change in changes
+            if change.left_out
+        ]
+        table = HtmlRecords.of(title, rows)
+        yield HtmlPart(title, table, (), [report.READING_CHANGES, *left_out], "How to read this table")

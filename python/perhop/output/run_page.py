@@ -1,0 +1,219 @@
+"""The page of `perhop run` and `perhop live`: who gets what, in words, as a picture, and in tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perhop.output.figures import count, estimate, figure, percent
+from perhop.output.report import HtmlRecords, html_network, html_plot, render
+from perhop.output.table import MISSING
+from perhop.runs import COLORS
+from perhop.statistics import estimate as estimated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perhop.output.report import HtmlNetwork, HtmlPlot
+    from perhop.output.summary import Summary
+    from perhop.simulation import Result
+
+QUANTILES = ("p50", "p95", "p99")
+MOST_ANSWERS = 6
+"""Classes that the sentences at the top tell of."""
+PROFILES = {"yes": "yes", "no": "no"}
+DELAY_VARIATION = "delay variation (p99 − p50), ms"
+
+
+def drawn(shown: Summary) -> tuple[list[HtmlPlot], HtmlNetwork]:
+    """The pictures of a run, for its page and for files."""
+    return [html_plot(plot, rows, "run") for plot, rows in shown.plots], html_network(shown.scenario, "run")
+
+
+def run_page(
+    result: Result, shown: Summary, command: str, plots: Sequence[HtmlPlot], network: HtmlNetwork
+) -> str:
+    """The page of a run.
+
+    Args:
+        result: The runs.
+        shown: What else to show of them.
+        command: What to type to get the same page again.
+        plots: Its plots, the most important first.
+        network: The picture of its network.
+    """
+    classes, links = (list(f.iter_rows(named=True)) for f in (result.classes(), result.link_summary()))
+    apart = list(result.link_class_summary().iter_rows(named=True))
+    machine = [dict(line) for line in shown.machine]
+    return render(
+        "run.html.j2",
+        title=shown.title,
+        answers=[*_answers(classes, len(result.runs)), _busiest(links)],
+        lead=f"{shown.lead}.",
+        command=command,
+        plots=plots,
+        network=network,
+        classes=HtmlRecords.of(
+            "Classes of flows",
+            _class_lines(result, classes),
+            notes=[_explained(classes), shown.counted],
+            states=PROFILES,
+        ),
+        links=HtmlRecords.of("Links", [_link(row) for row in links]),
+        link_classes=HtmlRecords.of("Classes of packets at a link", [_link_class(row) for row in apart])
+        if apart
+        else None,
+        machine=HtmlRecords.of("How well the machine kept up", machine, notes=shown.remarks)
+        if machine
+        else None,
+    )
+
+
+def _half(row: Mapping[str, Any], name: str, unit: str = "", scale: float = 1.0) -> float | None:
+    """Half the width of a mean's interval."""
+    low, high = row[f"{name}_low{unit}"], row[f"{name}_high{unit}"]
+    return None if low is None else float(high - low) / 2 * scale
+
+
+def _profile_kept(row: Mapping[str, Any]) -> str:
+    """Whether a flow of the class gets its profile rate, by the interval; empty for best effort."""
+    if not row["profile_bps"]:
+        return ""
+    if row["throughput_low_bps"] is None:
+        return "cannot tell"
+    if row["throughput_low_bps"] >= row["profile_bps"]:
+        return "yes"
+    return "no" if row["throughput_high_bps"] < row["profile_bps"] else "cannot tell"
+
+
+def _answers(classes: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
+    """Who gets what, a sentence for each class."""
+    said = [_answer(row, runs) for row in classes[:MOST_ANSWERS]]
+    rest = len(classes) - MOST_ANSWERS
+    return [*said, f"{rest} more classes are in the table below."] if rest > 0 else said
+
+
+def _answer(row: Mapping[str, Any], runs: int) -> str:
+    mean = estimate(row["throughput_bps"] / 1e6, _half(row, "throughput", "_bps", 1e-6))
+    text = f"**{_plain(row['class'])}**: {mean} Mbit/s per flow"
+    if not row["profile_bps"]:
+        return f"{text}, best effort."
+    share = percent(row["throughput_bps"] / row["profile_bps"])
+    verdict = {
+        "yes": "**the profile holds**",
+        "no": "**the profile does not hold**",
+        "cannot tell": "one run has no interval, so this cannot tell whether the profile holds"
+        if runs == 1
+        else "the interval contains the profile, so these runs **cannot tell** whether it holds",
+    }[_profile_kept(row)]
+    return f"{text}, {share} % of its profile of {figure(row['profile_bps'] / 1e6)} Mbit/s; {verdict}."
+
+
+def _plain(name: str) -> str:
+    """A name within Markdown: its own stars and backticks are no marks."""
+    return str(name).replace("*", "∗").replace("`", "ˋ")
+
+
+def _busiest(links: Sequence[Mapping[str, Any]]) -> str:
+    """What the link is like that is used most."""
+    row = max(links, key=lambda link: link["utilization"])
+    used = percent(row["utilization"], _half(row, "utilization"))
+    others = " (the most used link)" if len(links) > 1 else ""
+    text = f"**{_plain(row['link'])}**{others} is {used} % used"
+    if row["delay_p95_s"] is None:
+        return f"{text}."
+    waits = figure(row["delay_p95_s"] * 1e3)
+    queue = figure(row["mean_queue_packets"])
+    return f"{text}; its queue holds {queue} packets on average, and 95 % of packets wait at most {waits} ms."
+
+
+def _class_lines(result: Result, classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """One line for each class; columns that no class has are left out."""
+    colors = [color for color in COLORS if any(row[f"dropped_{color}"] is not None for row in classes)]
+    heads = {color: f"{color} lost, %" if len(colors) > 1 else "lost, %" for color in colors}
+    lines = []
+    for row in classes:
+        name = str(row["class"])
+        line = {
+            "class": name,
+            "flows": count(row["flows"]),
+            "throughput, Mbit/s per flow": estimate(
+                row["throughput_bps"] / 1e6, _half(row, "throughput", "_bps", 1e-6)
+            ),
+            "profile, Mbit/s": figure(row["profile_bps"] / 1e6) if row["profile_bps"] else "best effort",
+            "profile holds": _profile_kept(row),
+            **{head: percent(row[f"dropped_{color}"]) for color, head in heads.items()},
+            "RTT, ms": _over_runs(result, name, "mean_rtt_s"),
+            "one-way delay, ms": _over_runs(result, name, "mean_transit_s"),
+            "jitter (RFC 3550), ms": _over_runs(result, name, "jitter_s"),
+        }
+        lines.append(line)
+    always = {"class", "flows", "throughput, Mbit/s per flow"}
+    empty = {head for head in lines[0] if all(line[head] in {MISSING, "", "best effort"} for line in lines)}
+    return [
+        {head: text for head, text in line.items() if head in always or head not in empty} for line in lines
+    ]
+
+
+def _over_runs(result: Result, name: str, column: str) -> str:
+    """The mean over a class's flows that have a value, in ms, with its interval over the runs."""
+    means = []
+    for run in result.runs:
+        values = np.asarray(run.of_group(name, column))
+        if np.isfinite(values).any():
+            means.append(float(values[np.isfinite(values)].mean()) * 1e3)
+    if not means:
+        return MISSING
+    found = estimated(means)
+    return estimate(found.mean, found.half_width)
+
+
+def _explained(classes: Sequence[Mapping[str, Any]]) -> str:
+    if not any(row["profile_bps"] for row in classes):
+        return "Means over the flows of a class, with 95 % intervals over runs."
+    return (
+        "Means over the flows of a class, with 95 % intervals over runs. A profile holds where the interval of "
+        "the throughput lies at or above it, and does not where it lies below."
+    )
+
+
+def _link(row: Mapping[str, Any]) -> dict[str, str]:
+    notified = {"notified per run": _by_reason(row, "notified_")}
+    return {
+        "link": str(row["link"]),
+        "used, %": percent(row["utilization"], _half(row, "utilization")),
+        "mean queue, packets": figure(row["mean_queue_packets"]),
+        **{f"delay {q}, ms": _milliseconds(row[f"delay_{q}_s"]) for q in QUANTILES},
+        DELAY_VARIATION: _variation(row),
+        "drops per run": _by_reason(row, "dropped_"),
+        **(notified if any(name.startswith("notified_") for name in row) else {}),
+    }
+
+
+def _link_class(row: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "link": str(row["link"]),
+        "packets": str(row["class"]),
+        "per run": count(row["arrived_packets"]),
+        "lost, %": percent(row["loss"]),
+        **{f"delay {q}, ms": _milliseconds(row[f"delay_{q}_s"]) for q in (*QUANTILES, "max")},
+        DELAY_VARIATION: _variation(row),
+    }
+
+
+def _variation(row: Mapping[str, Any]) -> str:
+    if row["delay_p50_s"] is None or row["delay_p99_s"] is None:
+        return MISSING
+    return _milliseconds(row["delay_p99_s"] - row["delay_p50_s"])
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return MISSING if seconds is None else figure(seconds * 1e3)
+
+
+def _by_reason(row: Mapping[str, Any], prefix: str) -> str:
+    counts = {
+        name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix) and value
+    }
+    return ", ".join(f"{reason} {count(value)}" for reason, value in counts.items()) or "none"
