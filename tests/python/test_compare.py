@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 from tests.python.conftest import SMALL
 from tests.python.living import INVALID, LIVE, needs_live
+from tests.python.pages import check, titles
 from tests.python.test_cli import broken, refused
 
 from perhop import simulation
@@ -275,9 +277,15 @@ def test_json_and_files(tmp_path: Path) -> None:
     low, high = line["difference"]["ci90"]
     assert low < line["difference"]["mean"] < high
     report.write(tmp_path, compared, "perhop compare small.toml")
-    page = (tmp_path / "report.html").read_text()
-    assert "perhop compare small.toml" in page
-    assert "Live minus simulated, in margins" in page
+    page = check((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "perhop compare small.toml" in page.text
+    assert titles(page)[1] == "Live minus simulated, in margins"
+    assert titles(page)[2].startswith("Verdicts: ")
+    first = " ".join(page.text.split()).partition("Live minus simulated")[0]
+    assert re.search(r"Of \d+ numbers, \d+ (is|are) equivalent within their margins", first)
+    assert "LEFT OUT, seed 101" in first
+    assert re.search(r'<th scope="col">number</th><th scope="col">verdict</th>', page.source)
+    assert "`" not in page.text
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert {"compare-differences.svg", "compare-throughput.png"} <= set(manifest["plots"])
     frame = pl.read_parquet(tmp_path / "samples.parquet")

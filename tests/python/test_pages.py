@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import json
+import math
+import re
+import tomllib
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
+from xml.etree import ElementTree as ET
 
 import polars as pl
 import pytest
+from tests.python.conftest import SMALL
+from tests.python.pages import FORBIDDEN, check, titles
+from tests.python.test_report import plot, rows
 
-from perhop.output import summary
+import perhop
+from perhop.errors import PerhopError
+from perhop.output import summary, swap
+from perhop.output.figures import count, estimate, figure, interval, percent, quantity, tick_labels
+from perhop.output.plot import _sheet, caption, drawing
+from perhop.output.sheet import TEXT, styled
+from perhop.output.swap import earlier_plots
+from perhop.output.text import inline_markdown, label, markdown, printable
+from perhop.output.writer import write_run
+from perhop.study import Axis
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from perhop.simulation import Result
 
 
@@ -33,3 +56,300 @@ def test_the_waiting_time_distribution_ends_at_one_for_each_class() -> None:
     assert shares == pytest.approx(
         {("green", 1.0): 0.75, ("green", 2.0): 1.0, ("blue", 1.0): 0.1, ("blue", 5.0): 1.0}
     )
+
+
+# ---------------------------------------------------------------- text that others wrote
+
+HOSTILE = (
+    "".join(map(chr, range(32)))
+    + "\x7f\x85\x9f\u202eright to left\u2066\ufffe"
+    + "<script>alert(1)</script></svg></title> & \"quotes\" 'quotes' $x_{$ `code` **strong**"
+    + " --> ]]> {{ 7*7 }}"
+)
+
+
+PRINTED = "\u202e" + HOSTILE[HOSTILE.index("<script>") :]
+"""What the scenario format lets pass as the name of a link or a group."""
+
+
+def hostile_scenario(title: str) -> dict[str, object]:
+    """A scenario in which every name is hostile; of the title and routers even what the format refuses."""
+    flow = {
+        "from": "edge",
+        "to": "core",
+        "transport": {"tcp": "reno"},
+        "access": {"rate": "9Mbps", "delay": "1ms"},
+    }
+    queue = {"aqm": "drop-tail", "limit": "20p"}
+    link = {"from": "edge", "to": "core", "rate": "2Mbps", "delay": "5ms", "queue": queue}
+    return {
+        "title": title,
+        "duration": "2s",
+        "links": {f"link {PRINTED}": link},
+        "flows": [{**flow, "name": f"group {PRINTED}", "count": 2}, {**flow, "name": "other"}],
+        "probes": {"interval": "1s"},
+    }
+
+
+@pytest.mark.parametrize("title", [f"title {HOSTILE}", "long " * 2000, "unbroken" * 1250])
+def test_no_name_breaks_a_page_or_a_picture(tmp_path: Path, title: str) -> None:
+    result = perhop.run(hostile_scenario("title"), runs=2)
+    routers = {"edge": f"edge {HOSTILE}", "core": f"core {title}"}
+    text = json.dumps({**json.loads(result.scenario), "title": title})
+    for name, hostile in routers.items():
+        text = text.replace(f'"{name}"', json.dumps(hostile))
+    result = replace(result, scenario=text)
+    write_run(tmp_path, result, summary.summarize(result), "perhop run hostile.toml")
+    page = check((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "<script>alert(1)</script>" in page.text
+    assert "{{ 7*7 }}" in page.text
+    assert "49" not in titles(page)[0]
+    drawn = sorted((tmp_path / "plots").iterdir())
+    assert len(drawn) >= 6
+    for path in drawn:
+        if path.suffix == ".svg":
+            text = path.read_text(encoding="utf-8")
+            assert FORBIDDEN.search(text) is None
+            tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(text).iter()}  # noqa: S314
+            assert "script" not in tags
+
+
+@pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
+def test_no_name_breaks_a_declared_plot(kind: str) -> None:
+    names = Axis("scheme", HOSTILE, {"rio": HOSTILE, "rio-plus-out": "x" * 10_000})
+    made = replace(plot(kind), series=names, title=HOSTILE, y_label=HOSTILE)
+    drawn = drawing(made, rows(), "made-up")
+    for svg in (drawn.picture.svg, *drawn.panels, *drawn.narrow):
+        assert FORBIDDEN.search(svg) is None
+        ET.fromstring(svg)  # noqa: S314
+        assert "<script" not in svg
+
+
+def test_unfit_characters_are_replaced_one_by_one() -> None:
+    assert printable("a\x00b\tc\nd\x85\u202e\ud800e") == "a\ufffdb\tc\nd\ufffd\ufffd\ufffde"
+    assert label(" one\n two\tthree ") == "one two three"
+    assert label("x" * 100, 10) == "x" * 9 + "…"
+
+
+def test_the_markdown_that_our_texts_use_is_rendered_and_all_else_escaped() -> None:
+    assert inline_markdown("`a<b`, **so** & 2 * 3 * 4") == (
+        "<code>a&lt;b</code>, <strong>so</strong> &amp; 2 * 3 * 4"
+    )
+    assert inline_markdown("**`x`**") == "<strong><code>x</code></strong>"
+    assert markdown(["First.", "- one", "- `two`", "Last."]) == (
+        '<p>First.</p><ul class="notes"><li>one</li><li><code>two</code></li></ul><p>Last.</p>'
+    )
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (figure(10 / 3), "3.33"),
+        (figure(0.000123456), "0.000123"),
+        (figure(0.99999), "1.00"),
+        (figure(123456.7), "123\u202f457"),
+        (figure(-0.00001, 0.5), "0.00"),
+        (figure(-1.25, 0.085, sign=True), "−1.250"),
+        (figure(math.nan), "–"),
+        (figure(None), "–"),
+        (estimate(2.1134, 0.1049), "2.11 ± 0.10"),
+        (estimate(2.1134, 0.0349), "2.11 ± 0.03"),
+        (estimate(1234.6, 37.0), "1235 ± 37"),
+        (estimate(0.0, 0.0), "0 ± 0"),
+        (estimate(10 / 3, None), "3.33"),
+        (interval(-0.1111, 0.0929, sign=True), "−0.11 to +0.09"),
+        (percent(1 / 3), "33.3"),
+        (percent(0.99123, 0.0012), "99.12 ± 0.12"),
+        (percent(None), "–"),
+        (count(139059.4), "139\u202f059"),
+        (quantity("40.3155ms"), "40.3\u202fms"),
+        (quantity("3333333bps"), "3\u202f333\u202f333\u202fbit/s"),
+        (quantity("0.160092"), "0.16"),
+        (quantity("rio"), "rio"),
+    ],
+)
+def test_numbers_have_one_form(text: str, wanted: str) -> None:
+    assert text == wanted
+
+
+def test_the_ticks_of_an_axis_have_the_same_decimals() -> None:
+    assert tick_labels([0.0, 2.5, 5.0]) == ["0.0", "2.5", "5.0"]
+    assert tick_labels([-1e-05, 0.0, 1e-05]) == ["−0.00001", "0.00000", "0.00001"]
+    assert tick_labels([0.0, 50_000.0]) == ["0", "50\u202f000"]
+
+
+# ---------------------------------------------------------------- answer first
+
+
+def test_a_run_says_first_who_gets_what(tmp_path: Path) -> None:
+    scenario = tomllib.loads(SMALL)
+    scenario["flows"][0]["profile"]["rate"] = f"{1e6 / 3:.0f}bps"
+    scenario["flows"].append(
+        {
+            "name": "calls",
+            "from": "edge",
+            "to": "core",
+            "transport": {"udp": "cbr", "rate": "64kbps", "packet": "200B"},
+        }
+    )
+    result = perhop.run(scenario, runs=3)
+    write_run(tmp_path, result, summary.summarize(result), "perhop run small.toml")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = check(text)
+    first = text[: text.index("<main>")]
+    assert "<strong>gold</strong>" in first
+    assert "of its profile of 0.333 Mbit/s" in first
+    assert re.search("the profile holds|does not hold|cannot tell", first)
+    assert titles(page)[1:4] == ["Throughput of a flow", "Classes of flows", "Links"]
+    heads = " ".join(re.findall(r'<th scope="col">([^<]*)</th>', text))
+    assert "one-way delay, ms" in heads
+    assert "jitter (RFC 3550), ms" in heads
+    assert "delay variation (p99 − p50), ms" in heads
+    assert "33333" not in re.sub(r"<svg.*?</svg>|<pre.*?</pre>", "", text, flags=re.DOTALL)
+
+
+def test_a_single_run_claims_no_interval(tmp_path: Path) -> None:
+    result = perhop.run(SMALL)
+    write_run(tmp_path, result, summary.summarize(result), "perhop run small.toml")
+    text = check((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    assert "one run has no interval" in " ".join(text.split())
+    assert "95 % interval" not in text
+
+
+def test_a_plot_is_as_wide_as_the_page_and_a_phone_has_its_own() -> None:
+    single = drawing(replace(plot("lines"), facet=None, references=(), limits=None), rows(), "made-up")
+    (wide,), (narrow,) = single.panels, single.narrow
+    assert re.search(r'viewBox="[-\d.]+ [-\d.]+ 720 ', wide)
+    assert re.search(r'viewBox="[-\d.]+ [-\d.]+ 276 ', narrow)
+    sizes = {float(size) for svg in (wide, narrow) for size in re.findall(r"font-size: ([\d.]+)px", svg)}
+    assert sizes == {TEXT}
+    two = drawing(plot("lines"), rows(), "made-up")
+    assert [re.search(r'viewBox="[-\d.]+ [-\d.]+ (\d+) ', svg)[1] for svg in two.panels] == ["360", "360"]  # type: ignore[index]
+
+
+def test_panels_share_a_scale_unless_that_flattens_one() -> None:
+    made = replace(plot("lines"), limits=None, references=())
+    assert "All panels have one scale." in caption(made, rows())
+    with styled():
+        axes = _sheet(made, rows(), [40, 50]).figure.axes
+    assert axes[0].get_ylim() == axes[1].get_ylim()
+    apart = [
+        replace(row, mean=row.mean / 20, ci95=None, published=None)
+        if row.factors["percent"] == 40 and row.mean
+        else row
+        for row in rows()
+    ]
+    assert "The panels' scales differ." in caption(made, apart)
+
+
+# ---------------------------------------------------------------- the old report or the new one
+
+OLD = {"report.html": "old page", "manifest.json": '{"plots": ["a.svg", "b.png"]}', "samples.parquet": "old"}
+OLD_PLOTS = {"plots/a.svg": "old a", "plots/b.png": "old b", "plots/mine.svg": "mine"}
+NEW = {
+    "plots/a.svg": "new a",
+    "plots/c.svg": "new c",
+    "samples.parquet": "new",
+    "manifest.json": '{"plots": ["a.svg", "c.svg"]}',
+    "report.html": "new page",
+}
+
+
+def tree(directory: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(directory)): path.read_text()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
+
+
+def fill(directory: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+
+
+class Faults:
+    """Counts what changes the disk, and fails at one of these calls."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException, *, once: bool) -> None:
+        self.calls, self.at, self.error, self.once = 0, at, error, once
+        for owner, name in ((Path, "replace"), (Path, "mkdir"), (Path, "open"), (swap, "write")):
+            monkeypatch.setattr(owner, name, self.faulty(getattr(owner, name)))
+
+    def faulty(self, real: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object, **options: object) -> object:
+            self.calls += 1
+            if self.calls == self.at or (self.calls > self.at and not self.once):
+                raise self.error
+            return real(*arguments, **options)
+
+        return call
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_a_report_that_cannot_be_written_leaves_the_earlier_one_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, earlier: bool
+) -> None:
+    before = {**OLD, **OLD_PLOTS} if earlier else {}
+    after = {**NEW, **({"plots/mine.svg": "mine"} if earlier else {})}
+    outcomes = set()
+    for at in range(1, 100):
+        out = tmp_path / str(at)
+        out.mkdir()
+        fill(out, before)
+        stale = earlier_plots(out)
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with monkeypatch.context() as patch:
+            faults = Faults(patch, at, full, once=True)
+            failed = None
+            try:
+                swap.replace_report(out, NEW, remove=stale)
+            except PerhopError as error:
+                failed = str(error)
+        assert failed is None or "No space left on device" in failed
+        outcomes.add("new" if failed is None else "old")
+        expected = after if failed is None else before
+        assert tree(out) == expected, at
+        assert not [path for path in out.rglob("*") if path.is_dir() and path.name != "plots"]
+        if faults.calls < at:
+            break
+    else:
+        pytest.fail("the writer never came to its end")
+    assert outcomes == {"old", "new"}
+
+
+def test_a_killed_command_leaves_what_the_next_one_completes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    latest = {name: text.replace("new", "latest") for name, text in NEW.items()}
+    for at in range(1, 100):
+        out = tmp_path / str(at)
+        out.mkdir()
+        fill(out, {**OLD, **OLD_PLOTS})
+        with monkeypatch.context() as patch:
+            # Nothing works after a kill: no move back either, and nothing is cleaned up.
+            faults = Faults(patch, at, KeyboardInterrupt(), once=False)
+            patch.setattr(swap, "_remove_tree", lambda _directory: None)
+            with contextlib.suppress(KeyboardInterrupt):
+                swap.replace_report(out, NEW, remove=earlier_plots(out))
+        swap.replace_report(out, {}, remove=())  # what the next command does first
+        assert tree(out) in ({**OLD, **OLD_PLOTS}, {**NEW, "plots/mine.svg": "mine"}), at
+        swap.replace_report(out, latest, remove=earlier_plots(out))
+        assert tree(out) == {**latest, "plots/mine.svg": "mine"}
+        if faults.calls < at:
+            return
+    pytest.fail("the writer never came to its end")
+
+
+def test_a_link_to_a_page_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.html").write_text("old")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "report.html").symlink_to("../elsewhere.html")
+    swap.replace_report(out, NEW)
+    assert (out / "report.html").is_symlink()
+    assert (tmp_path / "elsewhere.html").read_text() == "new page"

@@ -9,11 +9,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
+from tests.python.pages import check
 
 from perhop.judging import Judgement
-from perhop.output.plot import caption, inline_panels, pictures, uncover
+from perhop.output.plot import _sheet, caption, drawing
 from perhop.output.report import StudyPart, reproduction_page
+from perhop.output.sheet import styled
 from perhop.output.writer import ReproductionReport
 from perhop.reproduction import Cell, Outcome, by_paper
 from perhop.studies import PAPERS, STUDIES
@@ -154,6 +155,7 @@ def test_the_page_is_self_contained_and_well_formed() -> None:
     assert reader.open == []
     assert reader.fetched == []
     assert len(reader.ids) == len(set(reader.ids))
+    check(reproduction_page([StudyPart.of(outcome())], "perhop reproduce made-up"))
 
 
 def test_the_page_says_everything() -> None:
@@ -225,18 +227,18 @@ def test_the_report_is_there_after_the_first_study(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
 def test_plots_are_deterministic(kind: str) -> None:
-    first, second = (pictures(plot(kind), rows(), "made-up") for _ in range(2))
+    first, second = (drawing(plot(kind), rows(), "made-up") for _ in range(2))
     assert first == second
-    assert first.name == f"made-up-assured-{kind}"
-    assert first.png.startswith(b"\x89PNG")
-    assert not re.search(r"\d{4}-\d\d-\d\d", first.svg)
-    assert len(inline_panels(plot(kind), rows(), "made-up")) == 2
+    assert first.picture.name == f"made-up-assured-{kind}"
+    assert first.picture.png.startswith(b"\x89PNG")
+    assert not re.search(r"\d{4}-\d\d-\d\d", first.picture.svg)
+    assert len(first.panels) == 2
 
 
 @pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
 def test_plots_of_single_runs_have_no_intervals(kind: str) -> None:
-    panels = inline_panels(plot(kind), rows(interval=False), "made-up")
-    assert all("RIO" in panel or kind == "points" for panel in panels)
+    panels = drawing(plot(kind), rows(interval=False), "made-up").panels
+    assert all("RIO" in panel for panel in panels)
     assert "95 %" not in caption(plot(kind), rows(interval=False))
 
 
@@ -244,8 +246,9 @@ def test_plots_of_single_runs_have_no_intervals(kind: str) -> None:
 def test_a_dollar_in_a_name_is_a_dollar(kind: str) -> None:
     names = Axis("scheme", "Scheme $x_", {"rio": "a $b_{", "rio-plus-out": "$\\frac$"})
     made = replace(plot(kind), series=names, y_label="$y_$", title="$t^$")
-    assert pictures(made, rows(), "made-up").png.startswith(b"\x89PNG")
-    assert any("$y_$" in panel for panel in inline_panels(made, rows(), "made-up"))
+    drawn = drawing(made, rows(), "made-up")
+    assert drawn.picture.png.startswith(b"\x89PNG")
+    assert any("$y_$" in panel for panel in drawn.panels)
 
 
 def test_an_open_claim_says_how_many_runs_it_takes() -> None:
@@ -266,36 +269,52 @@ def test_a_published_limit_below_all_levels_is_drawn() -> None:
     )
     made = rows()
     nowhere = [replace(row, published=-1.0) if row.metric == "holds_up_to" else row for row in made]
-    drawn, moved = (inline_panels(limited, entries, "made-up")[0] for entries in (made, nowhere))
+    drawn, moved = (drawing(limited, entries, "made-up").panels[0] for entries in (made, nowhere))
     assert drawn != moved
     assert "says nowhere" in caption(limited, nowhere)
     assert "says nowhere" not in caption(limited, made)
 
 
-def test_a_legend_covers_no_published_mark() -> None:
-    # Marks everywhere leave no place free of them.
-    figure = Figure(figsize=(3.9, 2.9))
-    axes = figure.subplots()
-    for shift in range(4):
-        axes.bar([shift, shift + 5], [0.7, 0.7], label=f"scheme {shift}")
-    (marks,) = axes.plot([*range(9)] * 4, [0.2] * 9 + [0.4] * 9 + [0.6] * 9 + [0.8] * 9, "o")
-    axes.set_ylim(bottom=0)
-    legend = axes.legend(loc="best")
-
-    def covered() -> int:
-        figure.draw_without_rendering()
-        box = legend.get_window_extent()
-        return sum(box.contains(x, y) for x, y in axes.transData.transform(marks.get_xydata()))
-
-    assert covered() > 0
-    uncover(figure)
-    assert covered() == 0
+@pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_legend_covers_no_mark_and_every_text_is_on_the_sheet(kind: str, *, narrow: bool) -> None:
+    # Marks everywhere leave no place free of them within the axes.
+    made = [
+        Row(
+            {"scheme": f"scheme {n} of several", "load": f"load {at}"},
+            "throughput",
+            "",
+            0.1 * n,
+            1.0,
+            None,
+            1,
+        )
+        for n in range(4)
+        for at in range(6)
+    ]
+    names = Axis("scheme", "", {f"scheme {n} of several": f"scheme {n} of several" for n in range(4)})
+    loads = Axis("load", "Load", {f"load {n}": f"load {n}" for n in range(6)})
+    shown = replace(plot(kind), series=names, x=loads, facet=None, references=(), limits=None)
+    with styled():
+        sheet = _sheet(shown, made, [None], narrow=narrow)
+        sheet.figure.draw_without_rendering()
+    (axes,) = sheet.figure.axes
+    legend = axes.get_legend()
+    assert legend is not None or kind == "lines"
+    if legend is not None:
+        assert legend.get_window_extent().y0 >= axes.get_window_extent().y1 - 1
+    drawn = sheet.figure.get_tightbbox()  # in inches, of all that is drawn
+    assert drawn.x0 >= 0
+    assert drawn.y0 >= 0
+    assert drawn.x1 * 72 <= sheet.width
+    assert drawn.y1 * 72 <= sheet.height
 
 
 def test_inline_panels_follow_the_page() -> None:
-    (first, _) = inline_panels(plot("lines"), rows(), "made-up")
+    (first, _) = drawing(plot("lines"), rows(), "made-up").panels
     assert 'aria-label="Throughput &amp; more, 40 %"' in first
     assert "var(--ink)" in first
     assert "var(--series-1)" in first
-    assert 'width="' not in first.split(">", 1)[0]
+    assert ' width="' not in first.split(">", 1)[0]
+    assert "font-family" not in first
     assert ">RI+O</text>" in first

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.python.pages import check, titles
 from tests.python.sweeps import quietly
 
 import perhop as package
@@ -25,7 +26,7 @@ from perhop.sweep.document import fraction
 from perhop.sweep.job import Swept, Workplace
 from perhop.sweep.metrics import CATALOG, QUANTILES, names_of, quantiles
 from perhop.sweep.paths import put
-from perhop.sweep.pictures import Marks, draw_all, drawn, html_plots
+from perhop.sweep.pictures import Marks, drawn, html_plots
 from perhop.sweep.plan import Given, Plan, read_plan
 from perhop.sweep.run import looks
 from perhop.sweep.space import parse_range, plain, text_of
@@ -388,7 +389,13 @@ def test_what_the_command_leaves(perhop: Perhop, tmp_path: Path) -> None:
     frame = pl.read_parquet(tmp_path / "out" / "samples.parquet")
     assert frame.columns[:3] == ["point", "flows.gold.count", "links.bottleneck.queue.total"]
     assert frame["seed"].unique().sort().to_list() == [1, 2, 3]
-    assert "perhop sweep sweep.toml --store kept" in (tmp_path / "out" / "report.html").read_text()
+    page = check((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert "perhop sweep sweep.toml --store kept" in page.text
+    assert len(set(titles(page))) == len(titles(page))
+    # The answer, then every picture, then every point.
+    first = page.source[: page.source.index("<main>")]
+    assert "<strong>gold throughput</strong> goes from " in first
+    assert page.source.rindex("<svg") < page.source.index("<table")
     plots = sorted(path.name for path in (tmp_path / "out" / "plots").iterdir())
     assert "sweep-flows-gold-throughput-bps.png" in plots
     again = perhop("sweep", "sweep.toml", "--store", "kept")
@@ -404,8 +411,8 @@ def test_a_sample_is_drawn_as_marks(tmp_path: Path) -> None:
     )
     swept = sweep(write(tmp_path, text), tmp_path / "store")
     assert all(isinstance(entry, Marks) for entry in drawn(swept.summaries))
-    assert len({picture.name for picture in draw_all(swept.summaries, "sweep")}) == 4
     page = html_plots(swept.summaries, "sweep")
+    assert len({plot.picture.name for plot in page}) == 4
     assert len(page[0].panels) == 2
     assert "newreno" in page[0].panels[0]
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from tests.python.pages import check, titles
 
 from perhop.errors import PerhopError, ScenarioError
 from perhop.statistics import Estimate
 from perhop.sweep.job import Workplace
 from perhop.sweep.plan import Point
 from perhop.sweep.tune import Trial, Tuned, front, tune
-from perhop.sweep.tune_report import trial_frame, write_tuned
+from perhop.sweep.tune_report import recommended, trial_frame, write_tuned
 from perhop.sweep.tuning import TuningPlan, read_tuning
 
 if TYPE_CHECKING:
@@ -134,8 +135,15 @@ def test_several_objectives_give_a_front(tmp_path: Path, sampler: str) -> None:
     assert {"trial", "factors", "searched", "fresh", "holds"} == set(content["front"][0])
     write_tuned(tmp_path / "out", found, "perhop tune")
     assert (tmp_path / "out" / "plots" / "tune-front-1.png").exists()
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "Pareto front" in page
+    page = check((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    best = recommended(found)
+    assert best is not None
+    assert best in found.front
+    text = " ".join(page.text.split())
+    assert text.index("Recommended: ") < text.index("Pareto front:")
+    assert titles(page)[1] == "Recommended setting"
+    assert titles(page)[2].startswith("Pareto front: ")
+    assert len(set(titles(page))) == len(titles(page))
     frame = pl.read_parquet(tmp_path / "out" / "samples.parquet")
     assert frame.height == 14 * 3
     assert frame.columns == trial_frame(found.trials).columns

@@ -91,9 +91,9 @@ def _direction_answer(compared: Compared) -> str:
     same, opposite, unsure = (sum(one.agree is state for one in found) for state in (True, False, None))
     against = [one.key.text.rpartition(",")[0] for one in found if one.agree is False]
     return (
-        f"{compared.names[0]} against {compared.names[1]}: of {len(found)} differences, **{same} have the same "
-        f"direction** in the simulator and on real packets, **{opposite} the opposite one**{_list(against)}, and "
-        f"{unsure} are open."
+        f"{compared.names[0]} against {compared.names[1]}: of {len(found)} differences, **{same} have the "
+        f"same direction** in the simulator and on real packets, **{opposite} the opposite "
+        f"one**{_list(against)}, and {unsure} are open."
     )
 
 
@@ -104,10 +104,14 @@ def _verdicts(comparison: Comparison) -> str:
     )
     names = [line.key.text.rpartition(",")[0] for line in different]
     return (
-        f"Of {len(lines)} numbers, **{len(equivalent)} {'is' if len(equivalent) == 1 else 'are'} equivalent** "
-        f"within their margins, **{len(different)} {'is' if len(different) == 1 else 'are'} "
-        f"different**{_list(names)}, and {len(unsure)} cannot be told from these runs."
+        f"Of {len(lines)} numbers, **{_are(len(equivalent))} equivalent** within their margins, "
+        f"**{_are(len(different))} different**{_list(names)}, and {len(unsure)} cannot be told from these "
+        "runs."
     )
+
+
+def _are(count: int) -> str:
+    return f"{count} {'is' if count == 1 else 'are'}"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -57,7 +57,7 @@ def run_page(
         classes=HtmlRecords.of(
             "Classes of flows",
             _class_lines(result, classes),
-            notes=[_explained(classes), shown.counted],
+            notes=[_explained(classes, len(result.runs)), shown.counted],
             states=PROFILES,
         ),
         links=HtmlRecords.of("Links", [_link(row) for row in links]),
@@ -151,9 +151,8 @@ def _class_lines(result: Result, classes: Sequence[Mapping[str, Any]]) -> list[d
         lines.append(line)
     always = {"class", "flows", "throughput, Mbit/s per flow"}
     empty = {head for head in lines[0] if all(line[head] in {MISSING, "", "best effort"} for line in lines)}
-    return [
-        {head: text for head, text in line.items() if head in always or head not in empty} for line in lines
-    ]
+    kept = [head for head in lines[0] if head in always or head not in empty]
+    return [{head: line[head] for head in kept} for line in lines]
 
 
 def _over_runs(result: Result, name: str, column: str) -> str:
@@ -169,12 +168,15 @@ def _over_runs(result: Result, name: str, column: str) -> str:
     return estimate(found.mean, found.half_width)
 
 
-def _explained(classes: Sequence[Mapping[str, Any]]) -> str:
+def _explained(classes: Sequence[Mapping[str, Any]], runs: int) -> str:
+    if runs == 1:
+        return "Means over the flows of a class in one run, which has no interval."
+    means = "Means over the flows of a class, with 95 % intervals over runs."
     if not any(row["profile_bps"] for row in classes):
-        return "Means over the flows of a class, with 95 % intervals over runs."
+        return means
     return (
-        "Means over the flows of a class, with 95 % intervals over runs. A profile holds where the interval of "
-        "the throughput lies at or above it, and does not where it lies below."
+        f"{means} A profile holds where the interval of the throughput lies at or above it, and does not "
+        "hold where it lies below."
     )
 
 

@@ -33,9 +33,11 @@ def inline_markdown(text: str) -> Markup:
     """One line of the Markdown that our texts use as HTML: `code` and **strong**; all else is escaped."""
     out, last = Markup(), 0
     for found in _INLINE.finditer(text):
-        tag, inner = ("code", found[1]) if found[1] is not None else ("strong", found[2])
         out += escape(text[last : found.start()])
-        out += Markup("<{0}>{1}</{0}>").format(Markup(tag), inner)  # noqa: S704 - one of our two tags
+        if found[1] is not None:
+            out += Markup("<code>{}</code>").format(found[1])
+        else:
+            out += Markup("<strong>{}</strong>").format(inline_markdown(found[2]))
         last = found.end()
     return out + escape(text[last:])
 

@@ -90,7 +90,7 @@ class Line:
     @property
     def box(self) -> Box:
         """What it covers."""
-        return Box(self.x, self.base - BASE, text_width(self.text, SMALL), LINE)
+        return Box(self.x, self.base - BASE, 1.03 * text_width(self.text, SMALL), LINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ def _place_links(
         made.arcs.append(_arc(made, link["from"], link["to"], ranks[pair]))
         made.ends.append((link["from"], link["to"]))
         ranks[pair] += 1
-    unnamed = []
+    unnamed: list[tuple[str, Mapping[str, Any]]] = []
     for arc, (name, link) in zip(made.arcs, links, strict=True):
         if not _place_label(made, arc, _label_texts(name, link)):
             number = str(len(unnamed) + 1)
@@ -420,8 +420,8 @@ def _draw_hosts(axes: Axes, x: float, y: float, lines: Sequence[Line]) -> None:
 
 
 def _draw_router(axes: Axes, name: str, box: Box) -> None:
-    style = {"facecolor": SERIES[1], "edgecolor": SERIES[1], "boxstyle": "round,pad=0,rounding_size=4"}
-    axes.add_patch(FancyBboxPatch((box.x, box.y), box.width, box.height, **style, zorder=4))
+    style: dict[str, Any] = {"facecolor": SERIES[1], "boxstyle": "round,pad=0,rounding_size=4"}
+    axes.add_patch(FancyBboxPatch((box.x, box.y), box.width, box.height, **style, linewidth=0, zorder=4))
     left = box.x + (box.width - text_width(name, SMALL)) / 2
     _write(axes, Line(left, box.y + box.height / 2 + 3.0, name, "white"))
 

@@ -48,7 +48,7 @@ class ReproductionReport:
         first = not self._done
         part = StudyPart.of(outcome)
         section = part.section
-        pictures = [one.picture for one in (*section.plots, *section.networks)]
+        pictures = [plot.picture for plot in section.plots] + [one.picture for one in section.networks]
         files = picture_files(pictures)
         self._drawn.extend(_names(files))
         self._pending.remove(outcome.study.id)

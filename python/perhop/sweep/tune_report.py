@@ -70,18 +70,18 @@ def _details(tuned: Tuned) -> list[str]:
     if not tuned.front:
         return [searched]
     seeds = tuned.plan.validation_seeds
-    return [
-        searched,
-        f"What is measured on fresh seeds ({seeds[0]} to {seeds[-1]}), which no trial used, is unbiased and has "
-        "95 % intervals. What the search saw is what it chose by, and so it is better than it should be.",
-    ]
+    told = (
+        f"What is measured on fresh seeds ({seeds[0]} to {seeds[-1]}), which no trial used, is unbiased and "
+        "has 95 % intervals. What the search saw is what it chose by: it is biased toward better values."
+    )
+    return [searched, told]
 
 
 def recommended(tuned: Tuned) -> Winner | None:
-    """The trial to take: of those that keep the constraints on fresh seeds, the nearest to the best of everything.
+    """The trial to take: of those that keep the constraints on fresh seeds, the nearest to the best of all.
 
-    Each objective is measured on fresh seeds, as a part of its range over the front; the distance is Euclid's.
-    With one objective that is the best trial.
+    Each objective is measured on fresh seeds, as a part of its range over the front; the distance is
+    Euclid's. With one objective that is the best trial.
     """
     known = [winner for winner in tuned.front if winner.holds] or list(tuned.front)
     if not known:
@@ -110,8 +110,8 @@ def answers(tuned: Tuned) -> list[str]:
     short = short_names(list(plan.search))
     factors = ", ".join(f"{short[name]} = {value_text(value)}" for name, value in best.trial.factors.items())
     goals = [
-        f"{shown_name(objective.metric).partition(',')[0]} {with_unit(best.fresh[objective.metric], objective.metric)}"
-        for objective in plan.objectives
+        f"{shown_name(name).partition(',')[0]} {with_unit(best.fresh[name], name)}"
+        for name in (objective.metric for objective in plan.objectives)
     ]
     said = [f"**Recommended: {factors}** (trial {best.trial.number}): {'; '.join(goals)}."]
     if plan.constraints:
@@ -119,9 +119,9 @@ def answers(tuned: Tuned) -> list[str]:
         said.append(f"On {len(plan.validation_seeds)} fresh seeds it {kept}, by the means.")
     if len(plan.objectives) > 1 and len(tuned.front) > 1:
         said.append(
-            f"{len(tuned.front)} trials are on the Pareto front: none of them beats another by every objective. The "
-            "recommended one is the nearest to the best of all objectives at once, each as a part of its range over "
-            "the front; with other weights take another row."
+            f"{len(tuned.front)} trials are on the Pareto front: none of them beats another by every "
+            "objective. The recommended one is the nearest to the best of all objectives at once, each as a "
+            "part of its range over the front; with other weights take another row."
         )
     return said
 
