@@ -20,11 +20,15 @@ class Cancelled(Exception):  # noqa: N818 - it is no error
 
 @final
 class Cancel:
-    """A way to end runs early, from any thread."""
+    """A way to end runs early, and to see how far they are, from any thread."""
 
-    def __new__(cls) -> Cancel: ...
+    def __new__(cls, most_bytes: int | None = None) -> Cancel:
+        """Runs that are given this object and take more memory than `most_bytes` raise `MemoryError`."""
+
     def cancel(self) -> None:
         """End every run that was given this object; they raise `Cancelled`."""
+    def under_way(self) -> float:
+        """The runs with this object that are on, each by the part of it that has been simulated."""
 
 def scenario_from_toml(text: str, origin: str) -> str:
     """Read a scenario in TOML.
@@ -59,6 +63,20 @@ def blocks() -> str:
     A list of objects: `name`, `role` ("aqm", "meter" or "scheduler"), `summary`, `source`, and `parameters`,
     which maps a parameter's name to its `type`, whether it is `required`, its `default` (null if it has none)
         and `description`.
+    """
+
+def memory(scenario: str) -> dict[str, Any]:
+    """How much memory a run takes, packets that wait or are on their way not counted.
+
+    Args:
+        scenario: In JSON, as `scenario_from_toml` returns it.
+
+    Returns:
+        `run_bytes`: while the run is on; `kept_bytes`: its result. `flows` and `flow_bytes`, `samples` and
+        `sample_bytes`: what takes it. `text`: the same in words.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
     """
 
 def simulate(
@@ -101,6 +119,7 @@ def simulate(
     Raises:
         ScenarioError: The scenario cannot be run.
         Cancelled: `cancel` was set.
+        MemoryError: The run takes more than `cancel` allows.
     """
 
 def live_probe() -> None:

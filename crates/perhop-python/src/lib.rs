@@ -3,14 +3,10 @@
 mod live;
 mod outcome;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use perhop_core::{Duration, Instant};
 use perhop_scenario::Scenario;
-use perhop_sim::{Service, Simulation};
+use perhop_sim::{Failure, Service, Simulation, Watch};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -28,25 +24,31 @@ create_exception!(
 );
 create_exception!(perhop._engine, Cancelled, PyException, "The run was cancelled before its end.");
 
-/// Runs look at their cancellation this often in simulated time, but no more than [`SLICES`] times.
-const SLICE: Duration = Duration::from_millis(100);
-const SLICES: u64 = 1000;
-
-/// A way to end runs early, from any thread.
+/// A way to end runs early, and to see how far they are, from any thread.
 #[pyclass(frozen, module = "perhop._engine")]
 #[derive(Default)]
-struct Cancel(Arc<AtomicBool>);
+struct Cancel {
+    watch: Watch,
+    /// Runs that take more are refused.
+    most_bytes: Option<u64>,
+}
 
 #[pymethods]
 impl Cancel {
     #[new]
-    fn new() -> Self {
-        Self::default()
+    #[pyo3(signature = (most_bytes = None))]
+    fn new(most_bytes: Option<u64>) -> Self {
+        Self { most_bytes, ..Self::default() }
     }
 
     /// Ends every run that was given this object; they raise `Cancelled`.
     fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.watch.stop();
+    }
+
+    /// The runs with this object that are on, each by the part of it that has been simulated.
+    fn under_way(&self) -> f64 {
+        self.watch.under_way()
     }
 }
 
@@ -100,25 +102,42 @@ fn simulate<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let scenario =
         Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
-    let cancelled = cancel.map(|cancel| Arc::clone(&cancel.0)).unwrap_or_default();
-    let outcome = py.detach(|| {
-        let service = if plainly { Service::ByEvent } else { Service::OnDemand };
-        let mut simulation = Simulation::with_service(&scenario.network(), seed, service)
-            .map_err(|e| ScenarioError::new_err(e.to_string()))?;
-        let end = simulation.end().as_nanos();
-        let slices = (end / SLICE.as_nanos()).clamp(1, SLICES);
-        for slice in 1..=slices {
-            if cancelled.load(Ordering::Relaxed) {
-                return Err(Cancelled::new_err("cancelled"));
-            }
-            let until = u128::from(end) * u128::from(slice) / u128::from(slices);
-            simulation.run_until(Instant::from_nanos(until as u64));
-        }
-        simulation
-            .finish()
-            .map_err(|imbalance| PyRuntimeError::new_err(format!("perhop is at fault: {imbalance}")))
-    })?;
-    outcome::to_dict(py, &scenario, &outcome)
+    let watch = cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default();
+    let memory = scenario.memory();
+    if let Some(most) = cancel.and_then(|cancel| cancel.most_bytes).filter(|&most| memory.run() > most) {
+        return Err(PyMemoryError::new_err(format!(
+            "{memory}, and {:.1} GB are there for it",
+            most as f64 / 1e9
+        )));
+    }
+    let service = if plainly { Service::ByEvent } else { Service::OnDemand };
+    let outcome = py.detach(|| Simulation::run(&scenario.network(), seed, service, &watch));
+    outcome::to_dict(py, &scenario, outcome.map_err(|failure| raised(&failure))?)
+}
+
+fn raised(failure: &Failure) -> PyErr {
+    match failure {
+        Failure::NoRoute(refused) => ScenarioError::new_err(refused.to_string()),
+        Failure::Imbalance(imbalance) => PyRuntimeError::new_err(format!("perhop is at fault: {imbalance}")),
+        Failure::Stopped => Cancelled::new_err("cancelled"),
+    }
+}
+
+/// How much memory a run takes, packets not counted.
+#[pyfunction]
+fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> {
+    let scenario =
+        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let memory = scenario.memory();
+    let dict = PyDict::new(py);
+    dict.set_item("flows", memory.flows)?;
+    dict.set_item("flow_bytes", memory.flow_bytes)?;
+    dict.set_item("samples", memory.samples)?;
+    dict.set_item("sample_bytes", memory.sample_bytes)?;
+    dict.set_item("run_bytes", memory.run())?;
+    dict.set_item("kept_bytes", memory.kept())?;
+    dict.set_item("text", memory.to_string())?;
+    Ok(dict)
 }
 
 /// perhop's engine.
@@ -126,8 +145,8 @@ fn simulate<'py>(
 mod _engine {
     #[pymodule_export]
     use super::{
-        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, scenario_from_json, scenario_from_toml,
-        scenario_schema, scenario_to_toml, simulate,
+        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, memory, scenario_from_json,
+        scenario_from_toml, scenario_schema, scenario_to_toml, simulate,
     };
     #[pymodule_export]
     use crate::live::{live, live_probe};

@@ -4,14 +4,14 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use perhop_core::measure::{DelayOutcome, LinkOutcome};
 use perhop_core::{Counters, Instant};
 use perhop_scenario::Scenario;
-use perhop_sim::{FlowOutcome, Outcome};
+use perhop_sim::{FlowOutcome, Outcome, Series};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 pub(crate) fn to_dict<'py>(
     py: Python<'py>,
     scenario: &Scenario,
-    outcome: &Outcome,
+    outcome: Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("duration_s", scenario.duration.as_secs_f64())?;
@@ -22,7 +22,7 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("flows", flows(py, scenario, &outcome.flows)?)?;
     let links = outcome.links.iter().map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?;
     dict.set_item("links", PyList::new(py, links)?)?;
-    dict.set_item("series", series(py, outcome)?)?;
+    dict.set_item("series", series(py, outcome.series, outcome.flows.len())?)?;
     Ok(dict)
 }
 
@@ -124,33 +124,33 @@ fn counts(py: Python<'_>, dict: &Bound<'_, PyDict>, counters: &Counters) -> PyRe
     dict.set_item("notified", notifications)
 }
 
-fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
-    let series = &outcome.series;
-    let (looks, flows) = (series.times.len(), outcome.flows.len());
-    let table = |values: &[f64]| values.to_vec().into_pyarray(py).reshape([looks, flows]);
+/// Tables of samples become arrays as they are: they are most of a large run, and no copy is made of them.
+fn series<'py>(py: Python<'py>, series: Series, flows: usize) -> PyResult<Bound<'py, PyDict>> {
+    let looks = series.times.len();
+    let table = |values: Vec<f64>| values.into_pyarray(py).reshape([looks, flows]);
     let dict = PyDict::new(py);
     let times: Vec<f64> = series.times.iter().copied().map(Instant::as_secs_f64).collect();
     dict.set_item("time_s", times.into_pyarray(py))?;
-    dict.set_item("throughput_bps", table(&series.throughput_bps)?)?;
-    dict.set_item("cwnd_packets", table(&series.window_packets)?)?;
-    dict.set_item("rtt_s", table(&series.rtt_s)?)?;
-    dict.set_item("seen_packets", table(&series.seen_packets)?)?;
+    dict.set_item("throughput_bps", table(series.throughput_bps)?)?;
+    dict.set_item("cwnd_packets", table(series.window_packets)?)?;
+    dict.set_item("rtt_s", table(series.rtt_s)?)?;
+    dict.set_item("seen_packets", table(series.seen_packets)?)?;
     let links = PyDict::new(py);
-    for queue in &series.queues {
+    for queue in series.queues {
         let samples = PyDict::new(py);
-        samples.set_item("queue_packets", queue.packets.clone().into_pyarray(py))?;
+        samples.set_item("queue_packets", queue.packets.into_pyarray(py))?;
         let gauges = PyDict::new(py);
-        for (name, values) in &queue.gauges {
-            gauges.set_item(name, values.clone().into_pyarray(py))?;
+        for (name, values) in queue.gauges {
+            gauges.set_item(name, values.into_pyarray(py))?;
         }
         samples.set_item("gauges", gauges)?;
         let classes = PyDict::new(py);
-        for class in &queue.classes {
+        for class in queue.classes {
             let dict = PyDict::new(py);
             for (key, values) in
-                [("packets", &class.packets), ("arrived", &class.arrived), ("dropped", &class.dropped)]
+                [("packets", class.packets), ("arrived", class.arrived), ("dropped", class.dropped)]
             {
-                dict.set_item(key, values.clone().into_pyarray(py))?;
+                dict.set_item(key, values.into_pyarray(py))?;
             }
             classes.set_item(&class.name, dict)?;
         }

@@ -5,12 +5,14 @@
 
 mod error;
 pub mod format;
+mod memory;
 mod network;
 mod paths;
 mod read;
 
 pub use error::{Problem, ScenarioError, Step, did_you_mean, steps};
 pub use format::Scenario;
+pub use memory::Memory;
 pub use read::read_toml;
 
 use schemars::generate::SchemaSettings;

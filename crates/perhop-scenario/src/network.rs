@@ -14,12 +14,13 @@ use crate::error::{Problem, Step, did_you_mean, steps};
 use crate::format::{
     Access, Flow, FlowProfile, LabelSwitchedPath, Link, Profile, Queue, Scenario, Transport,
 };
+use crate::memory::Memory;
 
 /// More flows than this are refused: a slip of the keyboard, or a machine out of memory.
 const MOST_FLOWS: u64 = 1_000_000;
 
-/// Samples of flows over a run; more would not fit into memory.
-const MOST_SAMPLES: u64 = 50_000_000;
+/// Bytes that the samples of a run may take.
+const MOST_SAMPLES: u64 = 1_600_000_000;
 
 /// What a link's reverse direction is called.
 const REVERSE: &str = " (reverse)";
@@ -120,7 +121,7 @@ impl Scenario {
         }
         self.check_followers()?;
         self.check_live()?;
-        self.check_probes(total)
+        self.check_probes()
     }
 
     /// Settings of the kernel are those of a network namespace, and say something.
@@ -153,14 +154,21 @@ impl Scenario {
         })
     }
 
-    fn check_probes(&self, flows: u64) -> Result<(), Problem> {
-        let Some(interval) = self.probes.interval else { return Ok(()) };
-        let samples = self.duration.as_nanos() / interval.as_nanos().max(1);
-        if samples.saturating_mul(flows) > MOST_SAMPLES {
-            let text = format!("{samples} samples of {flows} flows are too many; take a longer interval");
-            return Err(Problem::at([Step::Key("probes".into()), Step::Key("interval".into())], text));
+    /// The samples of a run fit into memory, with room for others.
+    fn check_probes(&self) -> Result<(), Problem> {
+        let Memory { flows, samples, sample_bytes, .. } = self.memory();
+        if sample_bytes <= MOST_SAMPLES {
+            return Ok(());
         }
-        Ok(())
+        let plural = if flows == 1 { "" } else { "s" };
+        let text = format!(
+            "{samples} samples of {flows} flow{plural} and the queues take {:.1} GB; a run may take {:.1} GB for them: \
+             choose an interval {} times as long",
+            sample_bytes as f64 / 1e9,
+            MOST_SAMPLES as f64 / 1e9,
+            sample_bytes.div_ceil(MOST_SAMPLES)
+        );
+        Err(Problem::at([Step::Key("probes".into()), Step::Key("interval".into())], text))
     }
 
     /// Queues name paths that there are, and promise no more than their links can keep.

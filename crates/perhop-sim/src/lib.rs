@@ -27,6 +27,7 @@ mod probe;
 mod simulation;
 mod traffic;
 pub mod transport;
+mod watch;
 mod wire;
 
 pub use network::{
@@ -34,5 +35,6 @@ pub use network::{
 };
 pub use outcome::{FlowOutcome, Outcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
-pub use simulation::Simulation;
+pub use simulation::{Failure, Simulation};
 pub use traffic::Service;
+pub use watch::Watch;

@@ -19,6 +19,7 @@ use perhop_core::scheduler::{
 use perhop_core::{Bitrate, Context, Duration, Environment, Header, Instant, Packet, Rng};
 
 use crate::packet::{Queued, SimPacket};
+use crate::simulation::WATCHED_AFTER;
 use crate::traffic::{Service, Traffic};
 use crate::wire::Wire;
 
@@ -140,13 +141,13 @@ impl Link {
     }
 
     /// Handles what comes to it before `bound`, and serves it as often as that is due before. Returns how many times it
-    /// had to do something, and how many packets came.
+    /// had to do something, and how many packets came. If the run is to end, it returns in between.
     pub(crate) fn run(&mut self, inbox: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
         let Self { wire, port, metered, leads_on } = self;
         if let Port::ByEvent(port) = port {
             return port.run(inbox, bound, wire, traffic);
         }
-        let mut came = 0;
+        let (mut came, mut watch_at) = (0, WATCHED_AFTER);
         while let Some((mut packets, ready)) = traffic.inboxes[inbox].lend(bound) {
             let taken = ready.end;
             let ready = &mut packets[ready];
@@ -176,6 +177,12 @@ impl Link {
                 traffic.approach_all(ready);
             }
             traffic.inboxes[inbox].give_back(packets, taken);
+            if came >= watch_at {
+                if traffic.watch.is_stopped() {
+                    break;
+                }
+                watch_at = came + WATCHED_AFTER;
+            }
         }
         (came, came)
     }
@@ -264,8 +271,14 @@ impl ByEventPort {
 
     /// See [`Link::run`].
     fn run(&mut self, inbox: usize, bound: Instant, wire: &mut Wire, traffic: &mut Traffic) -> (u64, u64) {
-        let (mut handled, mut came) = (0, 0);
+        let (mut handled, mut came, mut watch_at) = (0, 0, WATCHED_AFTER);
         loop {
+            if handled >= watch_at {
+                if traffic.watch.is_stopped() {
+                    return (handled, came);
+                }
+                watch_at = handled + WATCHED_AFTER;
+            }
             let due = self.next_serve();
             if let Some(packet) = traffic.inboxes[inbox].pop(bound.min(due)) {
                 came += 1;

@@ -50,6 +50,15 @@ pub struct ClassSeries {
 }
 
 impl Series {
+    /// Makes room for all looks, so that no table is ever copied to make room for more.
+    pub(crate) fn reserve(&mut self, looks: &Looks) {
+        for table in
+            [&mut self.throughput_bps, &mut self.window_packets, &mut self.rtt_s, &mut self.seen_packets]
+        {
+            table.reserve_exact(looks.rows * looks.flows);
+        }
+    }
+
     /// Forgets what was left for looks that never came.
     pub(crate) fn end(&mut self, flows: usize) {
         let values = self.times.len() * flows;
@@ -106,6 +115,8 @@ pub(crate) struct Looks {
     warmup: Instant,
     end: Instant,
     flows: usize,
+    /// How often the probes look within the run.
+    rows: usize,
     /// The clock's last look.
     now: Instant,
 }
@@ -117,6 +128,9 @@ impl Looks {
             warmup: Instant::ZERO + network.warmup,
             end: Instant::ZERO + network.duration,
             flows: network.flows.len(),
+            rows: network
+                .probe_interval
+                .map_or(0, |interval| (network.duration.as_nanos() / interval.as_nanos()) as usize),
             now: Instant::ZERO,
         }
     }
@@ -172,8 +186,11 @@ impl Looks {
         (rest == 0).then(|| (looks as usize - 1, interval))
     }
 
-    /// Writes a flow's value of a row, which may be one that the clock has not come to.
+    /// Writes a flow's value of a row, which may be one that the clock has not come to, or never does.
     pub(crate) fn write(&self, table: &mut Vec<f64>, row: usize, flow: u32, value: f64) {
+        if row >= self.rows {
+            return;
+        }
         let rows = (row + 1) * self.flows;
         if table.len() < rows {
             table.resize(rows, f64::NAN);

@@ -8,6 +8,8 @@
 //! At one time, things happen in this order: packets reach hosts, timers of flows go off, ports are served, packets reach
 //! links, control messages arrive, window controls look, the probe looks.
 
+use std::fmt;
+
 use perhop_core::control::{Message, Steering, WindowSource};
 use perhop_core::measure::LinkOutcome;
 use perhop_core::meter::AnyMeter;
@@ -24,6 +26,7 @@ use crate::outcome::Outcome;
 use crate::packet::SimPacket;
 use crate::probe::{Looks, QueueSeries, Series};
 use crate::traffic::{Service, Step, Traffic};
+use crate::watch::{Told, Watch};
 
 /// A run in progress.
 #[derive(Clone, Debug)]
@@ -43,7 +46,33 @@ pub struct Simulation {
     /// Ways that are clear as soon as connections are open, and when that is looked at next, by the number of what was handled.
     clear: Vec<Clear>,
     clear_up_at: u64,
+    /// What the watch has been told, and when it is looked at next, by the number of what was handled.
+    told: Told,
+    watch_at: u64,
 }
+
+/// Why a run gives no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A flow's endpoints are not connected, or not by its path.
+    NoRoute(NoRoute),
+    /// A queue lost or invented packets.
+    Imbalance(Imbalance),
+    /// The watch stopped it.
+    Stopped,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRoute(refused) => refused.fmt(f),
+            Self::Imbalance(imbalance) => imbalance.fmt(f),
+            Self::Stopped => f.write_str("the run was stopped before its end"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
 
 /// A link whose queue is ruled: its number, name and rate, and the counters of its classes at the end of the warm-up.
 #[derive(Clone, Debug)]
@@ -68,9 +97,31 @@ impl Simulation {
     /// # Errors
     /// A flow's endpoints are not connected, or not by its path.
     pub fn with_service(network: &Network, seed: u64, service: Service) -> Result<Self, NoRoute> {
+        match Self::build(network, seed, service, Watch::default()) {
+            Ok(simulation) => Ok(simulation),
+            Err(Failure::NoRoute(refused)) => Err(refused),
+            Err(Failure::Imbalance(_) | Failure::Stopped) => unreachable!("nothing ran, and nobody stops it"),
+        }
+    }
+
+    /// Runs a network from its beginning to its end, or until the watch stops it.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn run(network: &Network, seed: u64, service: Service, watch: &Watch) -> Result<Outcome, Failure> {
+        let mut simulation = Self::build(network, seed, service, watch.clone())?;
+        simulation.run_to_end();
+        simulation.told.end(watch);
+        if watch.is_stopped() {
+            return Err(Failure::Stopped);
+        }
+        simulation.finish().map_err(Failure::Imbalance)
+    }
+
+    fn build(network: &Network, seed: u64, service: Service, watch: Watch) -> Result<Self, Failure> {
         debug_assert!(network.duration < Duration::AGES);
         let looks = Looks::new(network);
-        let (flows, steps) = flows_of(network, seed, &looks)?;
+        let (flows, steps) = flows_of(network, seed, &looks, &watch)?;
         let lookahead = lookahead(network, &flows);
         // What takes no time at all cannot be done ahead of its time without changing the order of what comes at that time.
         let service = if lookahead.is_zero() { Service::ByEvent } else { service };
@@ -122,9 +173,10 @@ impl Simulation {
                     },
                     ..Series::default()
                 },
-                looks,
+                looks: looks.clone(),
                 service,
                 came_round: 0,
+                watch,
             },
             links,
             handled: 0,
@@ -136,11 +188,15 @@ impl Simulation {
                 Service::ByEvent => Vec::new(),
             },
             clear_up_at: 0,
+            told: Told::default(),
+            watch_at: WATCHED_AFTER,
         };
+        simulation.traffic.series.reserve(&looks);
         // All channels stand before the first event: their number is part of the sources' numbers.
         simulation.add_news(network);
         simulation.add_controls(network, seed);
         for flow in 0..simulation.traffic.flows.len() {
+            stop_if_asked(flow, &simulation.traffic.watch)?;
             simulation.traffic.flows[flow].look_ahead();
             simulation.traffic.schedule(flow);
         }
@@ -186,12 +242,16 @@ impl Simulation {
         }
     }
 
-    /// Handles everything up to and including `until` (and never beyond the run's end).
+    /// Handles everything up to and including `until` (and never beyond the run's end). If its watch stops it, it is left
+    /// halfway through a span, which no call mends.
     pub fn run_until(&mut self, until: Instant) {
         let until = until.min(self.end);
         let beyond = until + Duration::from_nanos(1);
         loop {
             let head = self.head();
+            if self.handled >= self.watch_at && self.is_stopped(head) {
+                return;
+            }
             let limit = (head + self.lookahead).min(beyond);
             let host = self.traffic.arrivals.peek(limit).map(|packet| packet.at());
             let event = self.traffic.next_event(limit);
@@ -216,6 +276,15 @@ impl Simulation {
             }
         }
         self.now = until;
+    }
+
+    /// Tells the watch how far the run is; returns whether it is to end.
+    #[cold]
+    fn is_stopped(&mut self, head: Instant) -> bool {
+        self.watch_at = self.handled + WATCHED_AFTER;
+        let next = head.min(self.traffic.events.next()).min(self.traffic.arrivals.next());
+        self.told.tell(&self.traffic.watch, next, self.end);
+        self.traffic.watch.is_stopped()
     }
 
     /// Nothing comes to a link, and none is to be served, before this.
@@ -415,17 +484,26 @@ impl Simulation {
 /// How much is handled before it is looked again whether ways are clear.
 const CLEAR_UP_AFTER: u64 = 4096;
 
+/// How much is handled before a watch is looked at again: much less than a tenth of a second of work.
+pub(crate) const WATCHED_AFTER: u64 = 4096;
+
 /// Looks ahead by no more than this where links must keep step with each other.
 const STEP_BY_STEP: Duration = Duration::from_nanos(1);
 
 /// All flows, and all steps of their routes.
-fn flows_of(network: &Network, seed: u64, looks: &Looks) -> Result<(Vec<Flow>, Vec<Step>), NoRoute> {
+fn flows_of(
+    network: &Network,
+    seed: u64,
+    looks: &Looks,
+    watch: &Watch,
+) -> Result<(Vec<Flow>, Vec<Step>), Failure> {
     let mut steps = Vec::new();
     let mut flows = Vec::new();
     for (number, spec) in network.flows.iter().enumerate() {
+        stop_if_asked(number, watch)?;
         let shared = |acknowledges| {
             let refused = NoRoute { flow: number, from: spec.from, to: spec.to };
-            network.route_of(spec, acknowledges).ok_or(refused)
+            network.route_of(spec, acknowledges).ok_or(Failure::NoRoute(refused))
         };
         let mut add = |shared: &[usize], metered: bool, last: &[Step]| {
             let first_step = steps.len() as u32;
@@ -450,6 +528,12 @@ fn flows_of(network: &Network, seed: u64, looks: &Looks) -> Result<(Vec<Flow>, V
         flows.push(Flow::new(spec, number, label, seed, (forward, backward), looks));
     }
     Ok((flows, steps))
+}
+
+/// While a network is built, the watch is looked at once in so many flows.
+fn stop_if_asked(flow: usize, watch: &Watch) -> Result<(), Failure> {
+    let asks = (flow as u64).is_multiple_of(WATCHED_AFTER);
+    if asks && watch.is_stopped() { Err(Failure::Stopped) } else { Ok(()) }
 }
 
 /// How far apart packets leave a link that is full of the largest there are.
@@ -490,10 +574,20 @@ mod tests {
     use super::*;
     use crate::network::{FlowSpec, NodeId};
     use perhop_core::scheduler::SchedulerParams;
-    use perhop_core::{Color, Dscp, Ecn};
+    use perhop_core::{Color, Dscp, Ecn, FlowId, Header};
 
     /// What comes to the second of two links, after the first has told every packet of congestion that it would have dropped.
     fn come_to_the_second_link(ecn: Ecn, service: Service) -> (Vec<SimPacket>, u64) {
+        let mut simulation = two_links(ecn, service);
+        simulation.run_until(Instant::ZERO + Duration::from_millis(900));
+        let inbox = &mut simulation.traffic.inboxes[1];
+        let packets = std::iter::from_fn(|| inbox.pop(Instant::from_nanos(1_850_000_000))).collect();
+        let port = simulation.links[0].port().unwrap().counters();
+        (packets, port.notifications().flat_map(|(_, by_color)| by_color).sum())
+    }
+
+    /// A flow of 9 Mbit/s that comes to two links of 8 Mbit/s.
+    fn two_links(ecn: Ecn, service: Service) -> Simulation {
         let red = r#"{"scheduler": "fifo", "rule": {"aqm": "red", "thresholds": "1/30/0.5", "limit": "99p", "weight": 1, "ecn": true}}"#;
         let red: SchedulerParams = serde_json::from_str(red).unwrap();
         let link = |from: u32| LinkSpec {
@@ -530,12 +624,23 @@ mod tests {
             flows: vec![flow],
             ..Network::new(Duration::from_secs(9))
         };
-        let mut simulation = Simulation::with_service(&network, 1, service).unwrap();
-        simulation.run_until(Instant::ZERO + Duration::from_millis(900));
-        let inbox = &mut simulation.traffic.inboxes[1];
-        let packets = std::iter::from_fn(|| inbox.pop(Instant::from_nanos(1_850_000_000))).collect();
-        let port = simulation.links[0].port().unwrap().counters();
-        (packets, port.notifications().flat_map(|(_, by_color)| by_color).sum())
+        Simulation::with_service(&network, 1, service).unwrap()
+    }
+
+    #[test]
+    fn a_link_that_has_much_to_do_ends_in_between_if_it_is_told_to() {
+        const MANY: u32 = 50_000;
+        for service in [Service::OnDemand, Service::ByEvent] {
+            let Simulation { mut links, mut traffic, .. } = two_links(Ecn::NotCapable, service);
+            for number in 0..MANY {
+                let header = Header::new(FlowId(0), 1000);
+                let packet = SimPacket::new(&header, 0, number);
+                traffic.inboxes[0].push(packet.due(Instant::from_nanos(u64::from(number) * 2_000_000)));
+            }
+            traffic.watch.stop();
+            let (_, came) = links[0].run(0, Instant::from_nanos(1 << 50), &mut traffic);
+            assert!((1..2 * WATCHED_AFTER).contains(&came), "{came} of {MANY}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::inbox::Inbox;
 use crate::packet::{Content, SimPacket};
 use crate::prefetch::prefetch;
 use crate::probe::{Looks, Series};
+use crate::watch::Watch;
 
 /// Flows that take more bytes than this are not all in the processor's second cache: those of the packets that come next but so
 /// many are asked for ahead of time.
@@ -71,6 +72,8 @@ pub(crate) struct Traffic {
     pub(crate) service: Service,
     /// Packets that passed the link back on a [clear way](crate::clear).
     pub(crate) came_round: u64,
+    /// Who may end the run early.
+    pub(crate) watch: Watch,
 }
 
 impl Traffic {

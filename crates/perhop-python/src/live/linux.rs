@@ -65,7 +65,7 @@ pub(super) fn live<'py>(
         return Err(error);
     }
     let Run { outcome, report } = run.map_err(|error| raised(&error))?;
-    let dict = outcome::to_dict(py, &scenario, &outcome)?;
+    let dict = outcome::to_dict(py, &scenario, outcome)?;
     dict.set_item("live", told(&report).to_string())?;
     Ok(dict)
 }

@@ -1,0 +1,94 @@
+//! How much memory a run takes, as far as its scenario tells: flows, and samples of the probes. Packets that wait or are on
+//! their way come on top.
+
+use std::fmt;
+
+use perhop_core::Duration;
+
+use crate::format::{Flow, Link, Queue, Scenario, Transport};
+
+/// Bytes that one flow takes while a run is on: its part of the network, its two hosts, its first packets. Measured at a
+/// million flows, and rounded up.
+const TCP_FLOW: u64 = 2000;
+const CARRYING_FLOW: u64 = 3000;
+/// Bytes of a flow's results.
+const FLOW_RESULT: u64 = 200;
+/// What is sampled of each flow: throughput, window, round-trip time, the window that a control has seen.
+const FLOW_VALUES: u64 = 4;
+/// What a rule keeps track of, at most.
+const GAUGES: u64 = 6;
+/// What is sampled of each class of a queue's packets.
+const CLASS_VALUES: u64 = 3;
+/// Bytes of a value.
+const VALUE: u64 = 8;
+
+/// Bytes that a run takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// How many flows there are, and what they take during the run.
+    pub flows: u64,
+    /// See `flows`.
+    pub flow_bytes: u64,
+    /// How often the probes look, and what their samples take.
+    pub samples: u64,
+    /// See `samples`.
+    pub sample_bytes: u64,
+}
+
+impl Memory {
+    /// While the run is on.
+    pub fn run(&self) -> u64 {
+        self.flow_bytes.saturating_add(self.sample_bytes)
+    }
+
+    /// What stays of it: its results.
+    pub fn kept(&self) -> u64 {
+        self.flows.saturating_mul(FLOW_RESULT).saturating_add(self.sample_bytes)
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+        let count =
+            |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        write!(f, "a run takes {:.1} GB", gigabytes(self.run()))?;
+        write!(f, ": {:.1} GB for {}", gigabytes(self.flow_bytes), count(self.flows, "flow"))?;
+        if self.samples > 0 {
+            let sampled = count(self.samples, "sample");
+            write!(f, " and {:.1} GB for {sampled} of them and of the queues", gigabytes(self.sample_bytes))?;
+        }
+        Ok(())
+    }
+}
+
+impl Scenario {
+    /// How much memory a run takes, packets not counted.
+    pub fn memory(&self) -> Memory {
+        let flows = self.flows.iter().map(|flow| u64::from(flow.count)).sum();
+        let flow_bytes = self.flows.iter().map(|flow| u64::from(flow.count) * bytes_of(flow)).sum();
+        let samples = self.probes.interval.map_or(0, |interval| times(self.duration, interval));
+        let queues: u64 = self.links.values().map(values_of).sum();
+        let values = 1 + FLOW_VALUES * flows + queues;
+        Memory { flows, flow_bytes, samples, sample_bytes: samples.saturating_mul(values * VALUE) }
+    }
+}
+
+fn times(duration: Duration, interval: Duration) -> u64 {
+    duration.as_nanos() / interval.as_nanos().max(1)
+}
+
+fn bytes_of(flow: &Flow) -> u64 {
+    match &flow.transport {
+        Transport::Tcp(params) if !params.sack => TCP_FLOW,
+        _ => CARRYING_FLOW,
+    }
+}
+
+/// How many values a sample of a link has, both directions together.
+fn values_of(link: &Link) -> u64 {
+    let reverse = link.reverse.as_ref().and_then(|reverse| reverse.queue.as_ref());
+    let queues = [link.queue.as_ref(), reverse].into_iter().flatten();
+    // Each grows as samples come, by half of its room at a time.
+    queues.map(|Queue(queue)| 2 * (1 + queue.rules_for(None).len() as u64 * (GAUGES + CLASS_VALUES))).sum()
+}

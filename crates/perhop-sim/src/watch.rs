@@ -1,0 +1,77 @@
+//! A run followed from other threads: how far it is, and an early end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use perhop_core::Instant;
+
+/// Follows runs, and ends them before their time. It never changes what a run computes: one that is stopped gives no outcome.
+///
+/// Clones share what they follow.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    stop: Arc<AtomicBool>,
+    under_way: Arc<AtomicU64>,
+}
+
+/// A whole run, in the parts that are counted.
+const WHOLE: u64 = 1 << 32;
+
+impl Watch {
+    /// Ends all runs that this watch follows, within some ten thousand packets.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The runs are to end.
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The runs that are on, each by the part of it that has been simulated: 0.7 for one at a quarter and one at 45 %.
+    pub fn under_way(&self) -> f64 {
+        self.under_way.load(Ordering::Relaxed) as f64 / WHOLE as f64
+    }
+}
+
+/// What a run has told its watch so far, in parts of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told(u64);
+
+impl Told {
+    /// The run has come to `now`.
+    pub(crate) fn tell(&mut self, watch: &Watch, now: Instant, end: Instant) {
+        let whole = u128::from(WHOLE);
+        let parts = (u128::from(now.as_nanos()) * whole).checked_div(u128::from(end.as_nanos()));
+        let new = parts.unwrap_or(whole).min(whole) as u64;
+        if new > self.0 {
+            watch.under_way.fetch_add(new - self.0, Ordering::Relaxed);
+            self.0 = new;
+        }
+    }
+
+    /// The run is over.
+    pub(crate) fn end(&mut self, watch: &Watch) {
+        watch.under_way.fetch_sub(std::mem::take(&mut self.0), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_are_on_add_up() {
+        let (watch, end) = (Watch::default(), Instant::from_nanos(u64::MAX / 2));
+        let (mut first, mut second) = (Told::default(), Told::default());
+        first.tell(&watch, Instant::from_nanos(u64::MAX / 4), end);
+        assert!((watch.under_way() - 0.5).abs() < 1e-6);
+        first.tell(&watch, Instant::ZERO, end);
+        first.tell(&watch, Instant::NEVER, end);
+        second.tell(&watch.clone(), end, end);
+        assert_eq!(watch.under_way(), 2.0);
+        second.end(&watch);
+        assert_eq!(watch.under_way(), 1.0);
+    }
+}
