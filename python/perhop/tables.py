@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 
@@ -18,7 +19,7 @@ class Table:
     def to_dict(self) -> dict[str, Any]:
         """The table as a scenario's plain data: what is left open is left out."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        table = {_key(name): _plain(value) for name, value in values.items() if value is not None}
+        table = {_key(name): plain(value) for name, value in values.items() if value is not None}
         return dict([self.TAG], **table) if self.TAG else table
 
     def to_json(self) -> str:
@@ -30,11 +31,15 @@ def _key(name: str) -> str:
     return name.rstrip("_").replace("_", "-")
 
 
-def _plain(value: object) -> object:
+def plain(value: Any) -> Any:  # noqa: ANN401 - whatever JSON has a word for, and more
+    """Tables as dicts; numbers and arrays of numpy, and paths, as what JSON has for them."""
     if isinstance(value, Table):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(inner) for inner in value]
-    return value
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [plain(inner) for inner in value]
+    if isinstance(value, PurePath):
+        return str(value)
+    # Numpy need not be loaded to know its numbers.
+    return plain(value.tolist()) if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value

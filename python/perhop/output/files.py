@@ -30,6 +30,10 @@ def prepare_directory(path: Path, option: str = "--out") -> Path:
         probe = path / ".perhop-write-test"
         atomic_write(probe, b"")
         probe.unlink()
+    except FileNotFoundError:
+        raise PerhopError(
+            f"{option} {path}: cannot be created: {path.parent} takes no new files; choose another place"
+        ) from None
     except (FileExistsError, NotADirectoryError):
         raise PerhopError(f"{option} {path}: not a directory; choose another place for the results") from None
     except (OSError, ValueError) as error:

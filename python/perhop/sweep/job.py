@@ -13,6 +13,7 @@ from perhop.sweep.backend import LocalBackend
 from perhop.sweep.run import Counts, Runner, sweep
 from perhop.sweep.store import SweepStore
 from perhop.sweep.summary import summarize, to_json, to_text
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from perhop import simulation
+from perhop import kinds, simulation
 from perhop.errors import PerhopError
 from perhop.sweep import document
 from perhop.sweep.metrics import names_of
@@ -114,6 +114,7 @@ def read_plan(path: Path, given: Given) -> Plan:
         ScenarioError: A point is no scenario that can be run.
     """
     data = document.read(path)
+    kinds.expect("sweep", data, path)
     where = str(path)
     document.known_keys(data, KEYS, where)
     base = document.read_base(data, path)

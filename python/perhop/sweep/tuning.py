@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perhop import simulation
+from perhop import kinds, simulation
 from perhop.errors import PerhopError, ScenarioError
 from perhop.sweep import document
 from perhop.sweep.plan import Point, check_metrics, column, make_point
@@ -159,6 +159,7 @@ def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int |
         ScenarioError: No point of the search that was looked at is a scenario.
     """
     data = document.read(path)
+    kinds.expect("tune", data, path)
     where = str(path)
     document.known_keys(data, KEYS, where)
     sampler = document.text(data, "sampler", SAMPLERS[0], where)
