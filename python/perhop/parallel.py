@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
+from perhop import memory
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -32,6 +34,8 @@ def parallel_map(
     jobs: int,
     cancel: Cancel,
     finished: Callable[[int, R], None] | None = None,
+    waiting: Callable[[float], None] | None = None,
+    expected: int = 0,
 ) -> list[R]:
     """`[work(task) for task in tasks]` on `jobs` threads, in the order of the tasks on any number of them.
 
@@ -45,15 +49,21 @@ def parallel_map(
         cancel: The engine's cancellation flag that `work` hands to the engine.
         finished: Called on the calling thread after each finished task, in the order in which they finish,
             with the task's place in `tasks` and its result.
+        waiting: Called on the calling thread many times a second with `cancel.under_way()`.
+        expected: How many bytes the tasks take for certain; see `memory.Guard`.
+
+    Raises:
+        PerhopError: Memory is about to run out.
     """
     pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="perhop")
     places = {pool.submit(work, task): place for place, task in enumerate(tasks)}
     done: SimpleQueue[Future[R]] = SimpleQueue()
     for future in places:
         future.add_done_callback(done.put)
+    guard = memory.Guard(expected)
     try:
         for _ in places:
-            future = _next(done)
+            future = _next(done, cancel, guard, waiting)
             result = future.result()
             if finished is not None:
                 finished(places[future], result)
@@ -65,7 +75,12 @@ def parallel_map(
     return [future.result() for future in places]
 
 
-def _next(done: SimpleQueue[Future[R]]) -> Future[R]:
+def _next(
+    done: SimpleQueue[Future[R]],
+    cancel: Cancel,
+    guard: memory.Guard,
+    waiting: Callable[[float], None] | None,
+) -> Future[R]:
     """The next finished future, waited for in short naps.
 
     A signal handler that restarts system calls (polars installs one) keeps Ctrl-C from ending an unbounded
@@ -75,4 +90,6 @@ def _next(done: SimpleQueue[Future[R]]) -> Future[R]:
         try:
             return done.get(timeout=_NAP_S)
         except Empty:
-            continue
+            guard.check()
+            if waiting is not None:
+                waiting(cancel.under_way())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import _engine
+from perhop import _engine, memory
 from perhop.parallel import parallel_map
 from perhop.runs import Run
 from perhop.store import run_key
@@ -161,6 +161,7 @@ def execute(
     counts: Counts,
     finished: Callable[[], None] | None = None,
     judged: Callable[[Outcome], None] | None = None,
+    waiting: Callable[[float], None] | None = None,
 ) -> list[Outcome]:
     """Do every run that the store does not hold yet, and judge each study as soon as its runs are done.
 
@@ -173,15 +174,16 @@ def execute(
         counts: Is counted up while the runs finish.
         finished: Called on the calling thread after each run.
         judged: Called on the calling thread with each study's outcome, while later studies still run.
+        waiting: Called on the calling thread many times a second with what is under way, in whole runs.
 
     Raises:
         OSError: The store cannot be written to.
         KeyboardInterrupt: Ctrl-C; what had finished is in the store.
     """
-    cancel = _engine.Cancel()
+    cancel = _engine.Cancel(memory.share(jobs))
     gathering = _Gathering(planned, finished, judged)
     work = _Work(planned, store, counts, cancel)
-    parallel_map(work, planned.tasks, jobs=jobs, cancel=cancel, finished=gathering)
+    parallel_map(work, planned.tasks, jobs=jobs, cancel=cancel, finished=gathering, waiting=waiting)
     return [gathering.outcomes[index] for index in range(len(planned.studies))]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import json
 import math
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from perhop import _engine
-from perhop.errors import PerhopError
+from perhop import _engine, kinds, memory
+from perhop.errors import PerhopError, ScenarioError
 from perhop.inputs import read_text
 from perhop.measures import histogram_quantile
 from perhop.output.numbers import counted
@@ -24,6 +26,7 @@ from perhop.output.readable import Estimates, end_names, html_table, readable
 from perhop.parallel import available_cores, parallel_map
 from perhop.runs import COLORS, Group, Run
 from perhop.statistics import estimate
+from perhop.tables import plain
 
 MAX_SEED = 2**64 - 1
 MAX_RUNS = 100_000
@@ -56,11 +59,11 @@ def canonical(scenario: ScenarioSource) -> str:
     if isinstance(scenario, str) and _names_a_file(scenario):
         scenario = Path(scenario)
     if isinstance(scenario, Path):
-        return _engine.scenario_from_toml(read_text(scenario), str(scenario))
+        return _of_file(scenario)
     if isinstance(scenario, str):
         return _engine.scenario_from_toml(scenario, "scenario")
     if isinstance(scenario, Mapping):
-        return _engine.scenario_from_json(_as_json(scenario), "scenario")
+        return _engine.scenario_from_json(_as_json(plain(scenario)), "scenario")
     if not hasattr(scenario, "to_json"):
         raise PerhopError(
             "a scenario is a perhop.Scenario, a dict, the path of a TOML file, or TOML text, not "
@@ -73,12 +76,22 @@ def canonical(scenario: ScenarioSource) -> str:
     return _engine.scenario_from_json(_as_json(json.loads(text)), "scenario")
 
 
+def _of_file(path: Path) -> str:
+    text = read_text(path)
+    try:
+        return _engine.scenario_from_toml(text, str(path))
+    except ScenarioError:
+        with suppress(tomllib.TOMLDecodeError):
+            kinds.expect("scenario", tomllib.loads(text), path)
+        raise
+
+
 def _names_a_file(text: str) -> bool:
     """Whether text is a file's name and not TOML: TOML of one line is no scenario."""
     if "\n" in text or not text.strip():
         return False
     try:
-        return text.endswith(".toml") or Path(text).is_file()
+        return "=" not in text or text.endswith(".toml") or Path(text).is_file()
     except (OSError, ValueError):
         return False
 
@@ -156,6 +169,7 @@ def run(
     seed: int = 1,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    waiting: Callable[[float], None] | None = None,
     cancel: _engine.Cancel | None = None,
 ) -> Result:
     """Simulate a scenario on the seeds `seed`, `seed + 1`, …; any number of threads gives the same result.
@@ -166,16 +180,17 @@ def run(
         seed: First seed, at least 0.
         jobs: Threads; all cores if not given.
         progress: Called with (finished, all) on the calling thread after every run.
+        waiting: Called on the calling thread many times a second with what is under way, in whole runs.
         cancel: Set it from another thread to stop; `perhop._engine.Cancelled` is then raised.
 
     Raises:
         ScenarioError: The scenario is wrong; the message names the place and the key.
-        PerhopError: An argument is out of range, or the file cannot be read.
+        PerhopError: An argument is out of range, the file cannot be read, or memory does not suffice.
         perhop._engine.Cancelled: `cancel` was set.
     """
     text = canonical(scenario)
     wanted = seeds(seed, runs)
-    threads = workers(jobs)
+    threads, expected = memory.fitting(text, len(wanted), jobs, workers(jobs))
     flag = cancel if cancel is not None else _engine.Cancel()
     done = 0
 
@@ -188,7 +203,16 @@ def run(
     def simulate(number: int) -> Run:
         return Run(number, _engine.simulate(text, number, flag))
 
-    return Result(text, tuple(parallel_map(simulate, wanted, jobs=threads, cancel=flag, finished=finished)))
+    made = parallel_map(
+        simulate,
+        wanted,
+        jobs=threads,
+        cancel=flag,
+        finished=finished,
+        waiting=waiting,
+        expected=expected,
+    )
+    return Result(text, tuple(made))
 
 
 @dataclass(frozen=True, repr=False)

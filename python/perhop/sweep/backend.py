@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol, Self
 
-from perhop import _engine
+from perhop import _engine, memory
 from perhop.sweep.metrics import Measured, simulate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 _NAP_S = 0.05
@@ -28,7 +29,13 @@ class Task:
 
 
 class Backend(Protocol):
-    """Computes runs; the same results bit for bit, wherever and in whatever order."""
+    """Computes runs; the same results bit for bit, wherever and in whatever order.
+
+    Attributes:
+        waiting: Told many times a second what is under way, in whole runs, where the backend knows.
+    """
+
+    waiting: Callable[[float], None] | None
 
     def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Measured]]]:
         """Each task's run, in groups as they finish; to be consumed on the thread that calls.
@@ -57,6 +64,7 @@ class LocalBackend:
     def __init__(self, jobs: int) -> None:
         """A backend with this many threads, at least 1."""
         self.jobs = jobs
+        self.waiting: Callable[[float], None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +76,14 @@ class LocalBackend:
 
     def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Measured]]]:
         """See `Backend`."""
-        cancel = _engine.Cancel()
+        cancel = _engine.Cancel(memory.share(self.jobs))
+        guard = memory.Guard()
+
+        def nap() -> None:
+            guard.check()
+            if self.waiting is not None:
+                self.waiting(cancel.under_way())
+
         left = iter(tasks)
         take = threading.Lock()
         done: SimpleQueue[tuple[Task, Measured] | BaseException] = SimpleQueue()
@@ -93,7 +108,7 @@ class LocalBackend:
                 thread.start()
             missing = len(tasks)
             while missing:
-                group = _together(done)
+                group = _together(done, nap)
                 missing -= len(group)
                 yield group
         finally:
@@ -104,7 +119,9 @@ class LocalBackend:
                 thread.join()
 
 
-def _together(done: SimpleQueue[tuple[Task, Measured] | BaseException]) -> list[tuple[Task, Measured]]:
+def _together(
+    done: SimpleQueue[tuple[Task, Measured] | BaseException], nap: Callable[[], None]
+) -> list[tuple[Task, Measured]]:
     """What has finished by now, at least one; waited for in short naps, so that Ctrl-C gets through.
 
     What had finished before a thread failed is handed over before its error.
@@ -116,6 +133,7 @@ def _together(done: SimpleQueue[tuple[Task, Measured] | BaseException]) -> list[
         except Empty:
             if group:
                 return group
+            nap()
             continue
         if isinstance(found, BaseException):
             if not group:

@@ -11,7 +11,7 @@ from perhop.errors import PerhopError
 from perhop.sweep.metrics import Measured, engine_id, simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from perhop.sweep.backend import Task
@@ -54,6 +54,7 @@ class RayBackend:
             PerhopError: No cluster answers there.
         """
         self.jobs = jobs
+        self.waiting: Callable[[float], None] | None = None
         known = address or os.environ.get("RAY_ADDRESS") or "local"
         options: dict[str, Any] = {"include_dashboard": False, "num_cpus": jobs} if known == "local" else {}
         _knock(known)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from perhop.sweep.store import SweepStore
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
-"""Given what is counted and how many there are: a step to call after each."""
+"""Given what is counted and how many there are: a step to call after each; if it has a method `waiting`, that
+is told many times a second how many are under way."""
 
 
 @dataclass(slots=True)
@@ -76,6 +77,7 @@ class Runner:
             return
         layouts: dict[int, Layout] = {}
         with self.progress("runs", len(tasks)) as step:
+            self.backend.waiting = getattr(step, "waiting", None)
             groups = self.backend.run(scenarios, tasks)
             try:
                 for group in groups:

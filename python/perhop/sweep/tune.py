@@ -37,6 +37,7 @@ from perhop.sweep.summary import (
     shown_text,
 )
 from perhop.sweep.tuning import literal
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from perhop.sweep.plan import Point
@@ -177,10 +178,10 @@ def tune(plan: TuningPlan, place: Workplace, *, say: Callable[[str], None], prog
         KeyboardInterrupt: Ctrl-C; what had finished is in the store.
     """
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
-        silent: Progress = lambda _what, _total: contextlib.nullcontext(lambda: None)  # noqa: E731
-        runner = Runner(store, backend, silent, tuple(map(literal, plan.metrics)))
+        runner = Runner(store, backend, progress, tuple(map(literal, plan.metrics)))
         try:
             with progress("trials", plan.trials) as step:
+                runner.progress = lambda _what, runs: contextlib.nullcontext(_Part(step, runs))
                 trials = list(_trials(plan, runner, step))
             best = front(plan, trials)
             runner.progress = progress
@@ -194,6 +195,25 @@ def tune(plan: TuningPlan, place: Workplace, *, say: Callable[[str], None], prog
             fresh = _estimates(runner, plan.metrics, point, plan.validation_seeds)
             winners.append(Winner(trial, fresh, _keeps(plan, fresh)))
         return Tuned(plan, trials, winners, runner.counts)
+
+
+@dataclass(slots=True)
+class _Part:
+    """Progress of one trial's runs, as part of the progress of all trials."""
+
+    trials: Callable[[], None]
+    runs: int
+    done: int = 0
+
+    def __call__(self) -> None:
+        self.done += 1
+        self.waiting(0.0)
+
+    def waiting(self, under_way: float) -> None:
+        """So many of its runs are under way."""
+        told: Callable[[float], None] | None = getattr(self.trials, "waiting", None)
+        if told is not None:
+            told((self.done + under_way) / self.runs)
 
 
 def front(plan: TuningPlan, trials: Sequence[Trial]) -> list[Trial]:

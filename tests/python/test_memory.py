@@ -1,0 +1,250 @@
+"""Runs that need more memory than there is are refused or stopped with numbers, and never end the program."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.python.conftest import SMALL
+
+from perhop import _engine, memory, simulation
+from perhop.errors import PerhopError, ScenarioError
+from perhop.memory import Free
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LIMITED = """
+import resource, sys
+from perhop import cli, memory, simulation
+from perhop.output import summary
+room = int(sys.argv.pop(1))
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
+cli.main()
+"""
+LINK = """\
+duration = "1000000s"
+[links.link]
+from = "a"
+to = "b"
+rate = "1Mbps"
+delay = "10ms"
+"""
+QUEUE = 'queue = { aqm = "drop-tail", limit = "1000000000p" }\n'
+FLOW = """\
+[[flows]]
+name = "udp"
+from = "a"
+to = "b"
+transport = { udp = "cbr", rate = "2Gbps" }
+"""
+
+
+def limited(directory: Path, room: int, scenario: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """`perhop run` in so many bytes of address space beside what the program itself takes."""
+    (directory / "scenario.toml").write_text(scenario, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-c", LIMITED, str(room), "run", "scenario.toml", "--runs", "1", *options],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> str:
+    """The one message of a command that was refused."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("runs: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_a_run_of_a_million_flows_is_refused_with_numbers(tmp_path: Path) -> None:
+    many = LINK + QUEUE + FLOW.replace('name = "udp"', 'name = "udp"\ncount = 1000000')
+    error = refused(limited(tmp_path, 1_500_000_000, many))
+    assert error.startswith(
+        "error: not enough memory: a run takes 3.0 GB: 3.0 GB for 1000000 flows, and its "
+    )
+    assert "for 1 run that is about 3.2 GB, and 1.5 GB are free (ulimit -v: " in error
+    assert error.endswith("use fewer --runs or --jobs, fewer flows, or a longer `interval` of [probes]")
+
+
+def test_the_runs_that_are_on_at_a_time_count(tmp_path: Path) -> None:
+    many = LINK + QUEUE + FLOW.replace('name = "udp"', 'name = "udp"\ncount = 200000')
+    error = refused(limited(tmp_path, 1_500_000_000, many, "--runs", "4", "--jobs", "4"))
+    assert "for 4 runs, 4 at a time that is about 2.6 GB" in error
+
+
+@pytest.mark.parametrize("queue", [QUEUE, ""])
+def test_packets_that_wait_without_end_stop_a_run(tmp_path: Path, queue: str) -> None:
+    error = refused(limited(tmp_path, 1_500_000_000, LINK + queue + FLOW))
+    assert error.startswith(
+        "error: stopped, since memory runs out: packets that wait or are on their way take "
+    )
+    assert error.endswith("; lower the limits of queues, the rates of UDP flows, or --jobs")
+
+
+def test_too_many_samples_are_refused_by_what_they_take() -> None:
+    scenario = SMALL.replace("count = 2", "count = 30000") + '\n[probes]\ninterval = "5ms"\n'
+    with pytest.raises(ScenarioError) as caught:
+        simulation.canonical(scenario)
+    assert str(caught.value) == (
+        "scenario:33: probes.interval: 1000 samples of 60000 flows and the queues take 1.9 GB; a run may "
+        "take 1.6 GB for them: choose an interval 2 times as long"
+    )
+
+
+MEASURED = """
+import json, resource, sys
+from perhop import _engine
+scenario = sys.stdin.read()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+raw = _engine.simulate(scenario, 1)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps({"took": after - before, "samples": raw["series"]["throughput_bps"].shape}))
+"""
+
+
+def measured(scenario: str) -> tuple[int, tuple[int, ...]]:
+    """What a run takes at most, in bytes, and how many samples it has."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED],
+        input=scenario,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    return int(found["took"]), tuple(found["samples"])
+
+
+def many_flows(flows: int, transport: str, duration: str, probes: str = "") -> str:
+    text = LINK.replace("1000000s", duration).replace("1Mbps", "1Gbps") + QUEUE
+    text += FLOW.replace('name = "udp"', f'name = "flow"\ncount = {flows}')
+    text = text.replace('{ udp = "cbr", rate = "2Gbps" }', transport)
+    return simulation.canonical(text + probes)
+
+
+@pytest.mark.parametrize(
+    ("transport", "flows"),
+    [
+        ('{ tcp = "newreno" }', 100_000),
+        ('{ tcp = "newreno", sack = true }', 100_000),
+        ('{ udp = "cbr", rate = "1kbps" }', 100_000),
+        ('{ rap = "aimd" }', 100_000),
+        ('{ tfrc = "rfc5348" }', 100_000),
+    ],
+)
+def test_what_flows_are_said_to_take_is_what_they_take(transport: str, flows: int) -> None:
+    scenario = many_flows(flows, transport, "100ms")
+    said = _engine.memory(scenario)
+    took, _ = measured(scenario)
+    assert said["flows"] == flows
+    assert 0.5 * said["run_bytes"] < took < 1.1 * said["run_bytes"]
+
+
+def test_samples_are_held_once() -> None:
+    scenario = many_flows(40_000, '{ udp = "cbr", rate = "1kbps" }', "1s", '[probes]\ninterval = "1ms"\n')
+    said = _engine.memory(scenario)
+    took, samples = measured(scenario)
+    assert samples == (1000, 40_000)
+    assert said["sample_bytes"] == pytest.approx(1000 * 40_000 * 4 * 8, rel=0.01)
+    assert took < 1.05 * said["run_bytes"] < 1_600_000_000
+
+
+def test_as_many_runs_at_a_time_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = many_flows(500_000, '{ tcp = "newreno" }', "1s")  # 1 GB during the run, 0.1 GB after it
+    monkeypatch.setattr(memory, "free", lambda: Free(2_900_000_000, "a test"))
+    assert memory.fitting(scenario, 4, None, 8) == (2, 2_400_000_000)
+    assert memory.fitting(scenario, 4, 2, 8) == (2, 2_400_000_000)
+    with pytest.raises(
+        PerhopError, match=r"for 4 runs, 3 at a time that is about 3.4 GB, and 2.9 GB are free"
+    ):
+        memory.fitting(scenario, 4, 3, 8)
+    with pytest.raises(PerhopError, match=r"for 30 runs that is about 4.0 GB"):
+        memory.fitting(scenario, 30, None, 8)
+    monkeypatch.setattr(memory, "free", lambda: None)
+    assert memory.fitting(scenario, 4, None, 8)[0] == 4
+    small = simulation.canonical(SMALL)
+    monkeypatch.setattr(memory, "free", lambda: Free(1000, "a test"))
+    assert memory.fitting(small, 4, None, 8)[0] == 4, "small runs are nobody's trouble"
+
+
+def test_a_run_that_takes_more_than_its_share_does_not_begin() -> None:
+    scenario = many_flows(500_000, '{ tcp = "newreno" }', "1s")
+    with pytest.raises(
+        MemoryError, match=r"a run takes 1.0 GB: 1.0 GB for 500000 flows, and 0.9 GB are there"
+    ):
+        _engine.simulate(scenario, 1, _engine.Cancel(900_000_000))
+
+
+FILES = {
+    "/proc/self/cgroup": "0::/some/group\n",
+    "/sys/fs/cgroup/some/group/memory.max": "max\n",
+    "/sys/fs/cgroup/some/group/memory.current": "100\n",
+    "/sys/fs/cgroup/some/memory.max": "3000000000\n",
+    "/sys/fs/cgroup/some/memory.current": "2500000000\n",
+    "/sys/fs/cgroup/some/memory.stat": "anon 1\ninactive_file 1000000000\n",
+    "/proc/meminfo": "MemTotal: 99 kB\nMemAvailable:   4000000 kB\n",
+    "/proc/self/statm": "1000 500 0 0 0 0 0\n",
+}
+OLD = {
+    "/proc/self/cgroup": "5:cpu:/x\n4:memory:/docker/1\n",
+    "/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes": "2000000000\n",
+    "/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes": "500000000\n",
+    "/proc/meminfo": "MemAvailable:   4000000 kB\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "limits", "expected"),
+    [
+        (FILES, (-1, -1), Free(1_500_000_000, "control group: 3.0 GB")),
+        (OLD, (-1, -1), Free(1_500_000_000, "control group: 2.0 GB")),
+        (
+            {"/proc/meminfo": FILES["/proc/meminfo"]},
+            (-1, -1),
+            Free(4_096_000_000, "of this machine's memory"),
+        ),
+        ({}, (-1, -1), None),
+        (FILES, (1_000_000_000, -1), Free(1_000_000_000 - 1000 * memory.PAGE, "ulimit -v: 1.0 GB", True)),  # noqa: FBT003
+        (FILES, (-1, 900_000_000), Free(900_000_000 - 1000 * memory.PAGE, "ulimit -d: 0.9 GB", True)),  # noqa: FBT003
+    ],
+)
+def test_the_tightest_limit_counts(
+    files: dict[str, str],
+    limits: tuple[int, int],
+    expected: Free | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lines(path: Path) -> Iterable[str]:
+        return files.get(str(path), "").splitlines()
+
+    def limit(number: int) -> tuple[int, int]:
+        return (limits[number == resource.RLIMIT_DATA], resource.RLIM_INFINITY)
+
+    monkeypatch.setattr(memory, "_lines", lines)
+    monkeypatch.setattr("perhop.memory.resource.getrlimit", limit)
+    assert memory.free() == expected
+
+
+def test_memory_that_others_take_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = memory.Guard()
+    monkeypatch.setattr(memory, "free", lambda: Free(0, "a test"))
+    guard.check()
+    sizes = memory._sizes()
+    monkeypatch.setattr(memory, "_sizes", lambda: (sizes[0] + 10**9, sizes[1] + 10**9))
+    with pytest.raises(PerhopError, match=r"take 1.0 GB, and 0.0 GB are free \(a test\)"):
+        guard.check()
+    expecting = memory.Guard(expected=10**9)
+    expecting.check()
