@@ -1,5 +1,5 @@
 """`python -m perhop` is `perhop`."""
 
-from perhop.cli import main
+from perhop.entry import main
 
 main()

@@ -7,34 +7,41 @@ packets that are invalid, 130 interrupted.
 from __future__ import annotations
 
 import difflib
-import importlib
 import io
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import _engine, simulation, terminal
+from perhop import _engine, interrupts, terminal
 from perhop.errors import PerhopError, ScenarioError
-from perhop.judging import STATES
+from perhop.lazy import Lazy
 from perhop.live import command as living
-from perhop.live.compare import compare
-from perhop.output import files, summary
-from perhop.output.numbers import counted
-from perhop.output.table import as_text, pivot, prose, records
-from perhop.reproduction import Counts, by_paper, execute, plan, to_json
-from perhop.store import DirectoryStore
-from perhop.studies import STUDIES, in_order
+from perhop.live.comparing import compare
 from perhop.sweep import command as sweeping
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
-    from perhop.reproduction import Outcome
+    from perhop import judging, reproduction, simulation, store, studies
+    from perhop.output import files, summary, table, writer
+    from perhop.reproduction import Counts, Outcome
+    from perhop.store import DirectoryStore
     from perhop.study import Factors, Study, Verdict
+else:
+    judging = Lazy("perhop.judging")
+    reproduction = Lazy("perhop.reproduction")
+    simulation = Lazy("perhop.simulation")
+    store = Lazy("perhop.store")
+    studies = Lazy("perhop.studies")
+    files = Lazy("perhop.output.files")
+    summary = Lazy("perhop.output.summary")
+    table = Lazy("perhop.output.table")
+    writer = Lazy("perhop.output.writer")
 
 app = typer.Typer(
     name="perhop",
@@ -83,11 +90,12 @@ def root(
 
 @app.command(short_help="Rerun papers' tables and figures and judge their claims.")
 def reproduce(
-    studies: Annotated[
+    names: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="STUDY",
-            help="Studies by id (see `perhop list studies`); the papers' printed items if none is named.",
+            help="Studies by id (see `perhop list studies`), or all of a paper, such as kim; unless given, "
+            "the printed items of all papers.",
         ),
     ] = None,
     *,
@@ -120,23 +128,23 @@ def reproduce(
       perhop reproduce --all
       perhop reproduce kim-table1 --runs 40 --out results/table1 --json table1.json
     """  # noqa: D301
-    chosen = _chosen(studies, everything=everything)
+    chosen = _chosen(names, everything=everything)
     most = max(study.default_runs for study in chosen) if runs is None else runs
     first, _ = terminal.seeds(seed, most)
     threads = simulation.workers(jobs)
     files.prepare_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
-    store = _store(out)
-    planned = plan(chosen, runs=runs, seed=first)
-    counts = Counts()
+    kept = _store(out)
+    planned = reproduction.plan(chosen, runs=runs, seed=first)
+    counts = reproduction.Counts()
     given = {"--runs": runs, "--seed": None if seed == 1 else seed, "--out": out}
-    command = terminal.command("reproduce", *(studies or []), *(["--all"] if everything else []), **given)
+    command = terminal.command("reproduce", *(names or []), *(["--all"] if everything else []), **given)
     width = terminal.width(wide=wide)
     cells = sum(len(entry) for entry in planned.cells)
-    named = "1 study" if len(chosen) == 1 else f"{len(chosen)} studies"
-    terminal.note(f"{named}, {counted(cells, 'cell')}, {counted(len(planned.tasks), 'run')}")
+    sizes = (counted(len(chosen), "study", "studies"), counted(cells, "cell"))
+    terminal.note(f"{', '.join(sizes)}, {counted(len(planned.tasks), 'run')}")
     say = terminal.note if json_path == files.STDOUT else terminal.say
-    report = _writer().ReproductionReport(out, command, planned.studies)
+    report = writer.ReproductionReport(out, command, planned.studies)
     try:
         with terminal.progress("runs", len(planned.tasks)) as step:
 
@@ -145,27 +153,33 @@ def reproduce(
                     _show(outcome, say, width)
                     pictures = report.add(outcome)
                     if pictures:
-                        say("\n" + prose(f"plots: {', '.join(str(path) for path in pictures)}", width))
+                        say("\n" + table.prose(f"plots: {', '.join(str(path) for path in pictures)}", width))
 
-            outcomes = execute(
-                planned, jobs=threads, store=store, counts=counts, finished=step, judged=judged
+            outcomes = reproduction.execute(
+                planned,
+                jobs=threads,
+                store=kept,
+                counts=counts,
+                finished=step,
+                judged=judged,
+                waiting=step.waiting,
             )
     except KeyboardInterrupt:
         done = counts.simulated + counts.found + counts.shared
-        kept = f"{done} of {counted(len(planned.tasks), 'run')} are kept in {store.directory}"
-        terminal.note(f"interrupted: {kept}; the same command resumes")
-        raise typer.Exit(130) from None
+        all_ = counted(len(planned.tasks), "run")
+        terminal.note(f"interrupted: {done} of {all_} are kept in {kept.directory}; the same command resumes")
+        raise typer.Exit(interrupts.EXIT) from None
     except BrokenPipeError:
         raise  # the reader of standard output has left, which is no fault of the store
     except OSError as error:
-        raise PerhopError(f"{store.directory}: a run could not be kept: {error.strerror or error}") from None
-    for path in store.broken:
+        raise PerhopError(f"{kept.directory}: a run could not be kept: {error.strerror or error}") from None
+    for path in kept.broken:
         terminal.note(f"warning: {path} was not readable and has been computed again")
     report.finish(outcomes)
     if json_path is not None and json_path != files.STDOUT:
-        files.write(json_path, to_json(outcomes))
+        files.write(json_path, reproduction.to_json(outcomes))
     if json_path == files.STDOUT:
-        terminal.out_bytes(to_json(outcomes).encode())
+        terminal.out_bytes(reproduction.to_json(outcomes).encode())
     _conclude(outcomes, counts, (out, json_path), say, width)
 
 
@@ -210,17 +224,18 @@ def run(
                 seed=first,
                 jobs=threads,
                 progress=lambda _done, _all: step(),
+                waiting=step.waiting,
             )
     except KeyboardInterrupt:
         terminal.note("interrupted; nothing was written")
-        raise typer.Exit(130) from None
+        raise typer.Exit(interrupts.EXIT) from None
     shown = summary.summarize(result)
     say = terminal.note if json_path == files.STDOUT else terminal.say
     if out is not None:
         command = terminal.command(
             "run", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
         )
-        _writer().write_run(out, result, shown, command)
+        writer.write_run(out, result, shown, command)
     if json_path == files.STDOUT:
         terminal.out_bytes(summary.to_json(result).encode())
     elif json_path is not None:
@@ -257,9 +272,9 @@ def scenario(
     if len(cells) != 1:
         listed = cells or found.cells
         what = (
-            f"{len(cells)} cells of {study} are so; say which"
+            f"{len(cells)} cells of {study} match; choose one"
             if cells
-            else f"no cell of {study} is so; there are"
+            else f"no cell of {study} matches; there are"
         )
         raise PerhopError(f"{what}: {'; '.join(map(_cell, listed))}")
     text = _engine.scenario_to_toml(json.dumps(found.scenario(cells[0])), study)
@@ -294,23 +309,25 @@ def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> Non
                 "claims": sum(not claim.finding for claim in study.claims),
                 "findings": sum(claim.finding for claim in study.claims),
             }
-            for study in STUDIES.values()
+            for study in studies.STUDIES.values()
         ]
         terminal.say(json.dumps({"studies": entries}, indent=1, ensure_ascii=False))
         return
     width = terminal.width(wide=wide)
-    for study in STUDIES.values():
-        terminal.say(prose(f"{study.id}  {study.title}", width, "", "    "))
+    for study in studies.STUDIES.values():
+        terminal.say(table.prose(f"{study.id}  {study.title}", width, "", "    "))
         for text in (study.source, study.summary):
-            terminal.say(prose(text, width, "    "))
+            terminal.say(table.prose(text, width, "    "))
         claims = sum(not claim.finding for claim in study.claims)
         runs = f"{counted(study.default_runs, 'run')} of each"
         parts = [counted(len(study.cells), "cell"), runs, f"claims: {claims}"]
         if claims < len(study.claims):
             parts.append(f"findings of ours: {len(study.claims) - claims}")
         extra = "; only with --all or by name" if study.extra else ""
-        terminal.say(prose(", ".join(parts) + extra, width, "    ") + "\n")
-    terminal.say(prose("perhop reproduce reruns the papers' printed items, with --all every study.", width))
+        terminal.say(table.prose(", ".join(parts) + extra, width, "    ") + "\n")
+    terminal.say(
+        table.prose("perhop reproduce reruns the papers' printed items, with --all every study.", width)
+    )
 
 
 @listing.command("blocks", short_help="Queue rules, meters, schedulers.")
@@ -324,10 +341,10 @@ def list_blocks(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None
     for block in blocks:
         terminal.say(f"{block['name']}  ({block['role']})")
         for text in (block["summary"], block["source"]):
-            terminal.say(prose(text, width, "    "))
+            terminal.say(table.prose(text, width, "    "))
         for line, entry in zip(_defaults(block), block["parameters"].values(), strict=True):
             text = f"{entry['description']} [{entry['type']}]"
-            terminal.say(prose(text, width, line, " " * min(len(line), MOST_INDENT)))
+            terminal.say(table.prose(text, width, line, " " * min(len(line), MOST_INDENT)))
         terminal.say("")
 
 
@@ -335,22 +352,55 @@ def main() -> None:
     """Run the command line and exit with its status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a sign shows a question mark
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(errors="backslashreplace")
+    warnings.showwarning = _warn  # type: ignore[assignment] # takes what is asked and more
     try:
-        app(prog_name="perhop")
-    except (PerhopError, ScenarioError) as error:
-        terminal.note(f"error: {error}")
-        sys.exit(2)
+        sys.exit(app(prog_name="perhop", standalone_mode=False))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(interrupts.EXIT)
     except BrokenPipeError:
         # The reader has left (`| head`): what was to be written is written, and nobody listens.
         terminal.abandon_stdout()
         sys.exit(1)
-    except OSError as error:
-        # Help texts are written by typer; everything else has said what it could not read or write.
-        terminal.abandon_stdout()
-        terminal.note(f"error: {error.strerror or error}")
+    except Exception as error:
+        if interrupts.seen():
+            sys.exit(interrupts.EXIT)  # what a database makes of Ctrl-C
+        if not _told(error):
+            raise
         sys.exit(2)
+
+
+def _warn(message: Warning | str, *_place: object) -> None:
+    """Other projects' warnings may quote what a file says."""
+    terminal.note(f"warning: {message}")
+
+
+UsageError: type[typer.BadParameter] = next(
+    one for one in typer.BadParameter.__mro__ if one.__name__ == "UsageError"
+)
+"""What typer raises of options and arguments; it has this from another package in some of its versions."""
+
+
+def _told(error: Exception) -> bool:
+    """Say what is wrong; False if it is no fault of the user or the system."""
+    match error:
+        case PerhopError() | ScenarioError():
+            terminal.fail(error)
+        case UsageError():
+            text = io.StringIO()
+            error.show(text)
+            terminal.note(text.getvalue().rstrip("\n"))
+        case MemoryError():
+            more = "give the command fewer --jobs, or a smaller scenario"
+            terminal.fail(f"out of memory: {error}; {more}" if str(error) else f"out of memory; {more}")
+        case OSError():
+            # Help texts are written by typer; everything else has said what it could not read or write.
+            terminal.abandon_stdout()
+            terminal.fail(error.strerror or error)
+        case _:
+            return False
+    return True
 
 
 def _chosen(names: Sequence[str] | None, *, everything: bool) -> list[Study]:
@@ -358,13 +408,9 @@ def _chosen(names: Sequence[str] | None, *, everything: bool) -> list[Study]:
     if names and everything:
         raise PerhopError("--all has no effect beside named studies; leave one of them out")
     if names:
-        return in_order([_study(name) for name in dict.fromkeys(names)])
-    return in_order(study for study in STUDIES.values() if everything or not study.extra)
-
-
-def _writer() -> ModuleType:
-    """The module that draws and writes; importing it takes as long as the rest of the program."""
-    return importlib.import_module("perhop.output.writer")
+        named = [study for name in names for study in _studies(name)]
+        return studies.in_order({study.id: study for study in named}.values())
+    return studies.in_order(study for study in studies.STUDIES.values() if everything or not study.extra)
 
 
 def _factor(text: str) -> tuple[str, str]:
@@ -381,17 +427,35 @@ def _cell(cell: Factors) -> str:
     )
 
 
+def _studies(name: str) -> Sequence[Study]:
+    """The study of this name, or all printed items of the paper of this name."""
+    for paper in studies.PAPERS:
+        if paper.id == name:
+            return [study for study in paper.studies if not study.extra]
+    return [_study(name)]
+
+
 def _study(name: str) -> Study:
-    if name in STUDIES:
-        return STUDIES[name]
-    near = difflib.get_close_matches(name, STUDIES, n=1, cutoff=0.3)
-    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(STUDIES)}"
-    raise PerhopError(f"no study `{name}`; {hint} (`perhop list studies`)")
+    if name in studies.STUDIES:
+        return studies.STUDIES[name]
+    raise PerhopError(f"no study `{name}`; {_hint(name)}")
+
+
+def _hint(name: str) -> str:
+    """What somebody may have meant who names no study."""
+    if name.endswith(".toml") or Path(name).is_file():
+        return f"to simulate a scenario file, use `perhop run {name}`"
+    for paper in studies.PAPERS:
+        if paper.id == name.lower():
+            return f"`{paper.id}` is a paper; its studies are {', '.join(one.id for one in paper.studies)}"
+    near = difflib.get_close_matches(name, studies.STUDIES, n=1, cutoff=0.6)
+    listed = f"there are {', '.join(studies.STUDIES)} (`perhop list studies` says what each shows)"
+    return f"did you mean `{near[0]}`? (`perhop list studies`)" if near else listed
 
 
 def _store(out: Path) -> DirectoryStore:
     try:
-        return DirectoryStore(out / "runs")
+        return store.DirectoryStore(out / "runs")
     except OSError as error:
         raise PerhopError(f"--out {out}: {out / 'runs'} cannot be made: {error.strerror or error}") from None
 
@@ -399,18 +463,21 @@ def _store(out: Path) -> DirectoryStore:
 def _show(outcome: Outcome, say: Callable[[str], None], width: int | None) -> None:
     """A study's tables, notes and claims as text."""
     study = outcome.study
-    say("\n" + prose(f"{study.id}: {study.title}", width) + "\n" + prose(study.source, width))
-    for table in study.tables:
-        grid = pivot(table, outcome.rows)
+    say("\n" + table.prose(f"{study.id}: {study.title}", width) + "\n" + table.prose(study.source, width))
+    for shown in study.tables:
+        grid = table.pivot(shown, outcome.rows)
         if grid is not None:
-            say("\n" + as_text(grid, width))
+            say("\n" + table.as_text(grid, width))
     if len(outcome.seeds) == 1:
         say("\n1 run: no interval.")
     elif study.single_run:
-        say("\n" + prose("↓ ↑ The published single run is lower or higher than every run of ours.", width))
+        say(
+            "\n"
+            + table.prose("↓ ↑ The published single run is lower or higher than every run of ours.", width)
+        )
     for note in study.notes:
         if note.impossible:
-            say("\n" + prose(f"Cannot be right: {note.text}", width))
+            say("\n" + table.prose(f"Cannot be right: {note.text}", width))
     for title, verdicts in (
         ("Claims", outcome.claims),
         ("Findings of ours, not the paper's", outcome.findings),
@@ -422,8 +489,8 @@ def _show(outcome: Outcome, say: Callable[[str], None], width: int | None) -> No
 
 
 def _show_verdict(verdict: Verdict, say: Callable[[str], None], width: int | None) -> None:
-    say(prose(f"{verdict.state}: {verdict.claim.text}", width, "  ", "    "))
-    say(prose(verdict.judgement.evidence, width, "    "))
+    say(table.prose(f"{verdict.state}: {verdict.claim.text}", width, "  ", "    "))
+    say(table.prose(verdict.judgement.evidence, width, "    "))
 
 
 def _conclude(
@@ -439,12 +506,12 @@ def _conclude(
     lines = [
         {
             "": group.title,
-            **{state: str(group.count(holds)) for holds, state in STATES.items()},
+            **{state: str(group.count(holds)) for holds, state in judging.STATES.items()},
             "not run": str(group.not_run),
         }
-        for group in by_paper(outcomes)
+        for group in reproduction.by_paper(outcomes)
     ]
-    for line in records(lines, width):
+    for line in table.records(lines, width):
         say(line)
     for holds in (False, None):
         found = {
@@ -452,13 +519,16 @@ def _conclude(
             for outcome in outcomes
         }
         if any(found.values()):
-            say(f"\n{STATES[holds]}")
+            say(f"\n{judging.STATES[holds]}")
         for study, claims in found.items():
             if claims:
-                say(prose(f"{study}: {', '.join(claims)}", width, "  ", "    "))
-    left = [study.id for study in STUDIES.values() if study.extra and study.id not in _ids(outcomes)]
+                say(table.prose(f"{study}: {', '.join(claims)}", width, "  ", "    "))
+    left = [study.id for study in studies.STUDIES.values() if study.extra and study.id not in _ids(outcomes)]
     if left and len(outcomes) > 1:
-        say("\n" + prose(f"Not run: {', '.join(left)}. `perhop reproduce --all` runs these, too.", width))
+        say(
+            "\n"
+            + table.prose(f"Not run: {', '.join(left)}. `perhop reproduce --all` runs these, too.", width)
+        )
     say("\n" + _counted(counts, out))
     if json_path is not None and json_path != files.STDOUT:
         say(f"results: {json_path}")

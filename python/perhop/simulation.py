@@ -21,12 +21,12 @@ from perhop import _engine, kinds, memory
 from perhop.errors import PerhopError, ScenarioError
 from perhop.inputs import read_text
 from perhop.measures import histogram_quantile
-from perhop.output.numbers import counted
 from perhop.output.readable import Estimates, end_names, html_table, readable
 from perhop.parallel import available_cores, parallel_map
 from perhop.runs import COLORS, Group, Run
 from perhop.statistics import estimate
 from perhop.tables import plain
+from perhop.wording import counted
 
 MAX_SEED = 2**64 - 1
 MAX_RUNS = 100_000

@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
 import threading
 import time
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from perhop import simulation
+from perhop import interrupts
 from perhop.errors import PerhopError
+from perhop.lazy import Lazy
+from perhop.wording import lasting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rich.progress import Progress
+
+    from perhop import simulation
+else:
+    simulation = Lazy("perhop.simulation")
 
 
 NARROWEST = 40
 """Text is not fitted to less than this many columns."""
 PROGRESS_EVERY_S = 5.0
 """Without a terminal, progress is a line of text this often."""
+FIRST_NOTE_S = 1.0
+LONG_S = 10.0
+"""The first line of progress comes sooner where more than this is left."""
+FEWEST_STEPS = 3
+"""Whole steps from which a forecast may be made."""
 
 
 def place(text: object) -> Path:
@@ -39,7 +51,15 @@ def place(text: object) -> Path:
 Runs = Annotated[
     int | None, typer.Option("--runs", metavar="N", help="Independent runs, each with its own seed.")
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="S", help="First seed; runs use S, S+1, ...")]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        metavar="S",
+        help="First seed; runs use S, S+1, ... Random numbers depend on the seed and on the names of groups "
+        "and links: renaming one changes the results of a seed.",
+    ),
+]
 Jobs = Annotated[
     int | None,
     typer.Option(
@@ -87,36 +107,51 @@ class Steps:
         """Progress of `total` steps that are called `what`, such as "runs"."""
         self._what, self._total = what, total
         self._done = 0
-        self._began = self._noted = time.monotonic()
+        self._under_way = 0.0
+        self._began = time.monotonic()
+        self._note_at = self._began + FIRST_NOTE_S
         self._lock = threading.RLock()
         """Held while something is printed: a line must not stand amid results."""
         self._bar: Progress | None = None
-        console = Console(stderr=True)
-        if console.is_terminal:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-            self._bar = Progress(
-                *columns, TimeRemainingColumn(), console=console, transient=True, redirect_stdout=False
-            )
-            self._bar.add_task(what, total=total)
+        if sys.stderr.isatty():
+            self._bar = _bar(what, total)
 
     def __call__(self) -> None:
         """One more step is done."""
         self._done += 1
-        if self._bar is None:
-            self._note_if_due()
-        else:
-            self._bar.advance(self._bar.task_ids[0])
+        self._under_way = max(0.0, self._under_way - 1.0)
+        self._show()
 
-    def _note_if_due(self) -> None:
+    def waiting(self, under_way: float) -> None:
+        """Steps are under way, which come to so many whole ones; may be called as often as one likes."""
+        self._under_way = under_way
+        self._show()
+
+    def _show(self) -> None:
+        done = min(self._done + self._under_way, self._total)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done)
+            return
         with self._lock:
-            now = time.monotonic()
-            if now - self._noted < PROGRESS_EVERY_S or self._done >= self._total:
-                return
-            self._noted = now
-            past = now - self._began
-            left = past * (self._total - self._done) / self._done if self._done else None
-            line = f"{self._what}: {self._done} of {self._total} after {past:.0f} s"
-            note(line if left is None else f"{line}, about {left:.0f} s left")
+            self._note_if_due(done)
+
+    def _note_if_due(self, done: float) -> None:
+        now = time.monotonic()
+        if now < self._note_at or self._done >= self._total:
+            return
+        past = now - self._began
+        left = self._forecast(past, done)
+        if past < PROGRESS_EVERY_S and (left is None or left < LONG_S):
+            return
+        self._note_at = now + PROGRESS_EVERY_S
+        forecast = "" if left is None else f", about {lasting(left)} left"
+        note(f"{self._what}: {self._done} of {self._total} after {lasting(past)}{forecast}")
+
+    def _forecast(self, past: float, done: float) -> float | None:
+        """How many seconds are left, if that can be told: one or two whole steps alone tell too little."""
+        if done <= 0 or (self._under_way == 0 and self._done < FEWEST_STEPS):
+            return None
+        return past * (self._total - done) / done
 
     @contextmanager
     def running(self) -> Iterator[Steps]:
@@ -136,7 +171,7 @@ class Steps:
 
     def _keep_noting(self, ended: threading.Event) -> None:
         while not ended.wait(PROGRESS_EVERY_S):
-            self._note_if_due()
+            self._show()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -152,6 +187,22 @@ class Steps:
             self._bar.start()
 
 
+def _bar(what: str, total: int) -> Progress:
+    with interrupts.loading():
+        from rich.console import Console  # noqa: PLC0415 - most commands need no bar
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+    bar.add_task(what, total=total)
+    return bar
+
+
 def progress(what: str, total: int) -> AbstractContextManager[Steps]:
     """Progress of `total` steps: a bar on a terminal, a line every few seconds in a pipe."""
     return Steps(what, total).running()
@@ -163,6 +214,27 @@ def command(*words: str, **options: object) -> str:
     return shlex.join(["perhop", *words, *given])
 
 
+_CONTROLS = (
+    "\\x00-\\x1f\\x7f-\\x9f"  # C0 without exceptions, DEL and C1
+    "\\u061c\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff"  # directions, and what has no width
+    "\\u2028\\u2029\\ufff9-\\ufffb\\ud800-\\udfff\\U000e0000-\\U000e007f"
+)
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+
+
+def escaped(text: str) -> str:
+    """Text on one line in which control characters, line breaks included, stand as escapes.
+
+    Text of a file or an argument may hold sequences that a terminal obeys, or that show it in another order.
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def _lines(text: str) -> str:
+    """Text of several lines, escaped."""
+    return "\n".join(map(escaped, text.split("\n")))
+
+
 def _out(text: str) -> None:
     with _stdout():
         sys.stdout.write(text)
@@ -170,11 +242,17 @@ def _out(text: str) -> None:
 
 
 def out_bytes(data: bytes) -> None:
-    """For JSON, which is UTF-8 whatever the terminal reads."""
+    """For JSON, which is UTF-8 whatever the terminal reads; its strings have escapes of their own."""
+    text = "\n".join(_CONTROL.sub(_json_escape, line) for line in data.decode().split("\n"))
     with _stdout():
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
 
 @contextmanager
@@ -195,11 +273,17 @@ def abandon_stdout() -> None:
 
 
 def say(text: str) -> None:
-    """A line of results, on standard output."""
-    _out(text + "\n")
+    """Lines of results, on standard output."""
+    _out(_lines(text) + "\n")
 
 
 def note(text: str) -> None:
-    """A line about the work, on standard error."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    """Lines about the work, on standard error. If nobody reads them, the work goes on."""
+    with suppress(OSError):
+        sys.stderr.write(_lines(text) + "\n")
+        sys.stderr.flush()
+
+
+def fail(problem: object) -> None:
+    """The one line that says why a command cannot do what was asked."""
+    note(f"error: {escaped(str(problem))}")

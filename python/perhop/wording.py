@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def counted(number: int, one: str, more: str | None = None) -> str:
     """A number of things: "1 run", "3 runs"."""
-    return f"{number} {one if number == 1 else more or one + 's'}"
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def lasting(seconds: float) -> str:

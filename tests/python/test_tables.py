@@ -23,12 +23,13 @@ import perhop as package
 from perhop import simulation, terminal
 from perhop.cli import app
 from perhop.errors import PerhopError
-from perhop.output.numbers import counted, fixed, measured, short, significant
+from perhop.output.numbers import fixed, measured, short, significant
 from perhop.output.readable import readable
 from perhop.output.table import as_text, continued, pivot, prose, records
 from perhop.study import Axis, Row, Table
 from perhop.sweep.metrics import measure
 from perhop.sweep.plan import Given, read_plan
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from typer.testing import Result as Ended

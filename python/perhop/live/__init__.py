@@ -4,8 +4,32 @@
 runs both and tests whether they are equivalent.
 """
 
-from perhop.live.compare import run as compare
-from perhop.live.equivalence import Comparison, Margin
-from perhop.live.laboratory import LiveReport, LiveResult, available, run
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from perhop.live.comparing import run as compare
+    from perhop.live.equivalence import Comparison, Margin
+    from perhop.live.laboratory import LiveReport, LiveResult, available, run
 
 __all__ = ["Comparison", "LiveReport", "LiveResult", "Margin", "available", "compare", "run"]
+
+_PLACES = {
+    "Comparison": ("equivalence", "Comparison"),
+    "LiveReport": ("laboratory", "LiveReport"),
+    "LiveResult": ("laboratory", "LiveResult"),
+    "Margin": ("equivalence", "Margin"),
+    "available": ("laboratory", "available"),
+    "compare": ("comparing", "run"),
+    "run": ("laboratory", "run"),
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever stands under this name
+    """Load what is first asked for: `perhop --help` shall not wait for it."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'perhop.live' has no attribute {name!r}")
+    module, attribute = _PLACES[name]
+    return getattr(importlib.import_module(f"perhop.live.{module}"), attribute)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,17 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import simulation, terminal
+from perhop import terminal
 from perhop.errors import PerhopError, ScenarioError
-from perhop.live import laboratory, metrics
-from perhop.output import files, summary
+from perhop.lazy import Lazy
 from perhop.output.numbers import measured
-from perhop.output.table import prose, records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perhop import simulation
+    from perhop.live import laboratory, metrics
     from perhop.live.laboratory import LiveReport, LiveResult
+    from perhop.output import files, summary, table, writer
+else:
+    simulation = Lazy("perhop.simulation")
+    laboratory = Lazy("perhop.live.laboratory")
+    metrics = Lazy("perhop.live.metrics")
+    files = Lazy("perhop.output.files")
+    summary = Lazy("perhop.output.summary")
+    table = Lazy("perhop.output.table")
+    writer = Lazy("perhop.output.writer")
 
 INVALID = 3
 """Exit status of a command whose runs are invalid."""
@@ -117,7 +125,7 @@ def live(
         command = terminal.command(
             "live", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
         )
-        importlib.import_module("perhop.output.writer").write_run(out, result, shown, command)
+        writer.write_run(out, result, shown, command)
     text = to_json(result)
     if json_path == files.STDOUT:
         terminal.out_bytes(text.encode())
@@ -212,8 +220,9 @@ def to_json(result: LiveResult) -> str:
 
 def report_text(result: LiveResult, width: int | None = None) -> str:
     """How well the machine kept up, a line for each run, and what a reader should know."""
-    table = records([_row(report) for report in result.reports], width, _LEFT_OUT_FIRST)
-    return "\n".join(["", *table, "", *(prose(text, width) for text in remarks(result))])
+    rows = [_row(report) for report in result.reports]
+    shown = table.records(rows, width, _LEFT_OUT_FIRST)
+    return "\n".join(["", *shown, "", *(table.prose(text, width) for text in remarks(result))])
 
 
 _LEFT_OUT_FIRST = (

@@ -10,9 +10,10 @@ import polars as pl
 
 from perhop.live.equivalence import MEASURES, directions
 from perhop.live.explain import otherwise
-from perhop.output.numbers import counted, fixed
+from perhop.output.numbers import fixed
 from perhop.output.table import MISSING, continued, prose, records
 from perhop.study import Axis, Plot, Reference, Row, rounded
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

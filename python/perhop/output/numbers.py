@@ -40,11 +40,6 @@ def fixed(value: float, decimals: int, *, sign: bool = False) -> str:
     return text.replace("-", "−")
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 run`, `5 runs`; for nouns whose plural ends in s."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def _decimals(value: float, digits: int) -> int:
     """How many decimals show so many significant digits."""
     return min(max(digits - 1 - math.floor(math.log10(abs(value))), 0), MOST_DECIMALS)

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import simulation, terminal
-from perhop.output import files
-from perhop.output.numbers import counted
+from perhop import terminal
+from perhop.lazy import Lazy
+from perhop.wording import counted
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from collections.abc import Callable
+
+    from perhop import simulation
+    from perhop.output import files
+    from perhop.sweep import job, plan, report, tune_report, tuning
+    from perhop.sweep import tune as search
+else:
+    simulation = Lazy("perhop.simulation")
+    files = Lazy("perhop.output.files")
+    job = Lazy("perhop.sweep.job")
+    plan = Lazy("perhop.sweep.plan")
+    report = Lazy("perhop.sweep.report")
+    search = Lazy("perhop.sweep.tune")
+    tune_report = Lazy("perhop.sweep.tune_report")
+    tuning = Lazy("perhop.sweep.tuning")
 
 Store = Annotated[
     Path,
@@ -69,19 +82,18 @@ def sweep(
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
     simulation.workers(jobs)
-    planner, job = heavy("plan"), heavy("job")
-    plan = planner.read_plan(sweep_file, planner.Given(runs, seed, until_ci))
+    planned = plan.read_plan(sweep_file, plan.Given(runs, seed, until_ci))
     json_path = prepared(store, out, json_file)
     place = job.Workplace(store, backend, jobs, address)
     try:
-        swept = job.run_sweep(plan, place, say=terminal.note, progress=terminal.progress)
+        swept = job.run_sweep(planned, place, say=terminal.note, progress=terminal.progress)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     command = terminal.command(
         "sweep", str(sweep_file), **{"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci}
     )
     width = terminal.width(wide=wide)
-    conclude(swept, width, json_path, out, lambda: heavy("report").write_sweep(out, swept, store, command))
+    conclude(swept, width, json_path, out, lambda place: report.write_sweep(place, swept, store, command))
     say_counts(swept.work, store, out, json_path)
 
 
@@ -116,18 +128,18 @@ def tune(
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
     simulation.workers(jobs)
-    plan = heavy("tuning").read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
+    planned = tuning.read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
     json_path = prepared(store, out, json_file)
-    place = heavy("job").Workplace(store, backend, jobs, address)
+    place = job.Workplace(store, backend, jobs, address)
     try:
-        tuned = heavy("tune").tune(plan, place, say=terminal.note, progress=terminal.progress)
+        tuned = search.tune(planned, place, say=terminal.note, progress=terminal.progress)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     command = terminal.command(
         "tune", str(tune_file), **{"--store": store, "--trials": trials, "--runs": runs, "--seed": seed}
     )
     width = terminal.width(wide=wide)
-    conclude(tuned, width, json_path, out, lambda: heavy("tune_report").write_tuned(out, tuned, command))
+    conclude(tuned, width, json_path, out, lambda place: tune_report.write_tuned(place, tuned, command))
     say_counts(tuned.work, store, out, json_path)
 
 
@@ -148,7 +160,7 @@ def conclude(
     width: int | None,
     json_path: Path | None,
     out: Path | None,
-    write: Any,  # noqa: ANN401
+    write: Callable[[Path], None],
 ) -> None:
     """Write what was asked for, then say the result.
 
@@ -157,10 +169,10 @@ def conclude(
         width: Of the terminal; None for no limit.
         json_path: Where JSON goes.
         out: Where the report goes; None for no report.
-        write: Writes the report.
+        write: Writes the report there.
     """
     if out is not None:
-        write()
+        write(out)
     if json_path == files.STDOUT:
         terminal.out_bytes(result.json().encode())
     elif json_path is not None:
@@ -179,8 +191,3 @@ def say_counts(work: Any, store: Path, out: Path | None, json_path: Path | None)
 def terminal_say(json_path: Path | None) -> Any:  # noqa: ANN401
     """Where text goes: standard output, unless JSON has it."""
     return terminal.note if json_path == files.STDOUT else terminal.say
-
-
-def heavy(name: str) -> ModuleType:
-    """A module of this package; importing DuckDB and polars takes longer than `perhop --help` should."""
-    return importlib.import_module(f"perhop.sweep.{name}")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from perhop import simulation
 from perhop.errors import PerhopError
-from perhop.output.numbers import counted
 from perhop.sweep.backend import LocalBackend
 from perhop.sweep.run import Counts, Runner, sweep
 from perhop.sweep.store import SweepStore

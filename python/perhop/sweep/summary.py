@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop.output.numbers import counted, measured
+from perhop.output.numbers import measured
 from perhop.output.table import MISSING, continued, prose, records
 from perhop.statistics import Estimate, estimate
 from perhop.study import rounded
 from perhop.sweep.metrics import engine_id, names_of
 from perhop.sweep.space import text_of
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from perhop.sweep.plan import Plan, Point

@@ -20,7 +20,6 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from perhop.errors import ScenarioError
-from perhop.output.numbers import counted
 from perhop.output.table import continued, prose, records
 from perhop.statistics import Estimate, estimate
 from perhop.sweep.job import Workplace, kept, open_backend

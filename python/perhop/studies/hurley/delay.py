@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.judging import above, all_of, below, fact, judge
-from perhop.output.numbers import counted
 from perhop.studies.hurley.common import (
     ABE,
     BLUE,
@@ -27,6 +26,7 @@ from perhop.studies.hurley.common import (
 )
 from perhop.studies.paper import claims
 from perhop.study import Axis, Plot, Study, Table
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

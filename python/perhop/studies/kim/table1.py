@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.judging import above, all_of, below, fact, judge, opposite
 from perhop.measures import reservation_success, rmse, subscription, targets, utilization
-from perhop.output.numbers import counted
 from perhop.runs import COLORS
 from perhop.statistics import estimate, paired_difference
 from perhop.studies.kim.common import (
@@ -37,6 +36,7 @@ from perhop.study import (
     Study,
     Table,
 )
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

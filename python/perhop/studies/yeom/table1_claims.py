@@ -18,7 +18,6 @@ from perhop.judging import (
     judge,
     near,
 )
-from perhop.output.numbers import counted
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     FAIRLY_CLOSE,
@@ -51,6 +50,7 @@ from perhop.studies.yeom.ten_flows import (
 from perhop.study import (
     Evidence,
 )
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,21 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop import simulation, terminal
+from perhop import terminal
 from perhop.errors import PerhopError, ScenarioError
+from perhop.lazy import Lazy
 from perhop.live import command as living
-from perhop.live import laboratory, report
-from perhop.live.equivalence import MARGINS, Comparison, Margin, margins
-from perhop.live.explain import explain, variations
-from perhop.live.laboratory import LiveResult
-from perhop.output import files
-from perhop.output.numbers import counted
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.live.explain import Change
+    from perhop import simulation
+    from perhop.live import equivalence, explain, laboratory, report
+    from perhop.live.equivalence import Comparison, Margin
+    from perhop.live.laboratory import LiveResult
+    from perhop.output import files
     from perhop.simulation import Result, ScenarioSource
+else:
+    simulation = Lazy("perhop.simulation")
+    equivalence = Lazy("perhop.live.equivalence")
+    explain = Lazy("perhop.live.explain")
+    laboratory = Lazy("perhop.live.laboratory")
+    report = Lazy("perhop.live.report")
+    files = Lazy("perhop.output.files")
 
 LIVE_RUNS = 4
 SIMULATED_RUNS = 20
@@ -84,7 +91,7 @@ def compare(
         raise PerhopError(
             f"compare takes one scenario, or two to hold against each other, not {len(scenarios)}"
         )
-    wanted = margins(margin or [])
+    wanted = equivalence.margins(margin or [])
     first, _ = terminal.seeds(seed, max(runs, sim_runs))
     for count in (runs, sim_runs):
         simulation.seeds(seed, count)
@@ -147,7 +154,7 @@ class _Work:
 
     def _live_runs(self, texts: Sequence[str], *, explained: bool) -> list[int]:
         def ways(text: str) -> int:
-            return 1 + sum(one.where == "live" for one, _ in variations(text)) if explained else 1
+            return 1 + sum(one.where == "live" for one, _ in explain.variations(text)) if explained else 1
 
         return [self.runs * ways(text) for text in texts]
 
@@ -161,17 +168,19 @@ class _Work:
         with terminal.progress("seconds", total) as self.step:
             live = self._in_turn(texts)
             simulated = [self._simulate(text) for text in texts]
-            comparisons = [Comparison(*pair, wanted) for pair in zip(simulated, live, strict=True)]
-            changes: list[list[Change]] = []
+            comparisons = [
+                equivalence.Comparison(*pair, wanted) for pair in zip(simulated, live, strict=True)
+            ]
+            changes: list[list[explain.Change]] = []
             if explained:
-                changes = [list(explain(one, self._simulate, self._live)) for one in comparisons]
+                changes = [list(explain.explain(one, self._simulate, self._live)) for one in comparisons]
         return report.Compared(comparisons, names, changes)
 
     def _in_turn(self, texts: Sequence[str]) -> list[LiveResult]:
         """Every scenario on one seed, then on the next: what else the machine does meets all of them."""
         made = [[self._live_run(text, self.seed + number) for text in texts] for number in range(self.runs)]
         return [
-            LiveResult(of[0].scenario, tuple(run for one in of for run in one.runs))
+            laboratory.LiveResult(of[0].scenario, tuple(run for one in of for run in one.runs))
             for of in zip(*made, strict=True)
         ]
 
@@ -233,7 +242,7 @@ def run(
     # Real packets first: they say soonest what cannot be.
     live = laboratory.run(content, runs=runs, seed=seed, real_time=real_time)
     simulated = simulation.run(content, runs=sim_runs, seed=seed, jobs=jobs)
-    return Comparison(simulated, live, {**MARGINS, **(given or {})})
+    return equivalence.Comparison(simulated, live, {**equivalence.MARGINS, **(given or {})})
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

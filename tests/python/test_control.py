@@ -1,0 +1,273 @@
+"""Ctrl-C, closed streams and start-up: what happens around a command's work."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+OVERLOAD = """\
+title = "2 Gbit/s into 1 Gbit/s for eleven days"
+duration = "1000000s"
+[links.link]
+from = "a"
+to = "b"
+rate = "1Gbps"
+delay = "10ms"
+queue = { aqm = "drop-tail", limit = "100p" }
+[[flows]]
+name = "cbr"
+from = "a"
+to = "b"
+transport = { udp = "cbr", rate = "2Gbps" }
+"""
+NO_DELAY = """\
+title = "Two links that take no time"
+duration = "1000s"
+[links.first]
+from = "a"
+to = "b"
+rate = "1000Gbps"
+delay = "0s"
+queue = { aqm = "drop-tail", limit = "100p" }
+[links.second]
+from = "b"
+to = "c"
+rate = "1000Gbps"
+delay = "0s"
+queue = { aqm = "drop-tail", limit = "100p" }
+[[flows]]
+name = "tcp"
+from = "a"
+to = "c"
+transport = { tcp = "newreno" }
+"""
+SWEEP = """\
+scenario = "endless.toml"
+runs = 2
+[grid]
+"links.link.queue.limit" = ["20p", "50p"]
+"""
+TUNE = """\
+scenario = "endless.toml"
+trials = 3
+objectives = ["minimize links.link.delay_p99_s"]
+[search]
+"links.link.queue.limit" = "20p..400p"
+"""
+AT_ONCE_S = 1.0
+"""How long a command may compute after Ctrl-C, on each of two processors; what else runs does not count."""
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """A directory with scenarios, a sweep and a search that take days."""
+    (tmp_path / "endless.toml").write_text(OVERLOAD, encoding="utf-8")
+    (tmp_path / "no-delay.toml").write_text(NO_DELAY, encoding="utf-8")
+    (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    (tmp_path / "tune.toml").write_text(TUNE, encoding="utf-8")
+    return tmp_path
+
+
+def start(directory: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "perhop", *arguments],
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def said(process: subprocess.Popen[str], pattern: str) -> str:
+    """What it says on standard error until a line has this pattern."""
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if re.search(pattern, line):
+            return "".join(lines)
+    raise AssertionError("".join(lines))
+
+
+def computed(process: subprocess.Popen[str]) -> float:
+    """How many seconds of processors it has taken so far."""
+    stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Sends Ctrl-C; what the command then says, which it must do soon."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = computed(process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=100)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - ended.ru_utime - ended.ru_stime - before
+    assert process.returncode == 130, err
+    assert took < 2 * AT_ONCE_S
+    assert "Traceback" not in err
+    return out, err
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [
+        (("run", "endless.toml", "--runs", "1"), "nothing was written"),
+        (("run", "no-delay.toml", "--runs", "1"), "nothing was written"),
+        (("run", "endless.toml", "--runs", "6", "--jobs", "2"), "nothing was written"),
+        (("sweep", "sweep.toml", "--jobs", "2"), "0 runs are kept"),
+        (("tune", "tune.toml", "--jobs", "1"), "0 runs are kept"),
+    ],
+)
+def test_a_long_run_says_how_long_and_ctrl_c_ends_it_within_a_second(
+    endless: Path, command: Sequence[str], end: str
+) -> None:
+    process = start(endless, *command)
+    forecast = said(process, "left")
+    assert re.search(r"(runs|trials): 0 of \d+ after \d+ s, about [\d,]+ (min|h|days|years) left", forecast)
+    out, err = interrupted(process)
+    assert err.startswith("interrupted")
+    assert end in err
+    assert out == ""
+
+
+def test_ctrl_c_ends_reproduce_within_a_second(tmp_path: Path) -> None:
+    process = start(tmp_path, "reproduce", "kim-table1", "--runs", "500", "--jobs", "2", "--out", "out")
+    said(process, "3500 runs")
+    time.sleep(0.5)
+    _, err = interrupted(process)
+    assert "runs are kept in out/runs; the same command resumes" in err
+
+
+def test_ctrl_c_ends_a_run_of_very_many_flows_while_it_is_built(tmp_path: Path) -> None:
+    many = OVERLOAD.replace('name = "cbr"', 'name = "cbr"\ncount = 1000000').replace("2Gbps", "2kbps")
+    (tmp_path / "many.toml").write_text(many, encoding="utf-8")
+    moments = random.Random(4)  # noqa: S311 - not for secrets
+    for _ in range(3):
+        process = start(tmp_path, "run", "many.toml", "--runs", "1")
+        time.sleep(moments.uniform(0.8, 3.0))
+        _, err = interrupted(process)
+        assert err in {"", "interrupted; nothing was written\n"} or "runs: 0 of 1" in err
+
+
+def test_ctrl_c_in_the_first_second_never_ends_in_a_traceback(tmp_path: Path, small: Path) -> None:
+    commands = [
+        ("run", str(small), "--runs", "100000"),
+        ("reproduce", "--runs", "100", "--out", "out"),
+        ("list", "studies"),
+        ("sweep", "--help"),
+    ]
+    moments = random.Random(5)  # noqa: S311 - not for secrets
+    ends = []
+    for number in range(60):
+        process = start(tmp_path, *commands[number % len(commands)])
+        time.sleep(moments.uniform(0.0, 1.0))
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        if process.returncode == -signal.SIGINT and "perhop" not in err:
+            continue  # Python itself was still starting, and ends in its own way.
+        assert "Traceback" not in err, err
+        assert process.returncode in {0, 130}
+        ends.append(process.returncode)
+    assert ends.count(130) > 10
+
+
+def shell(directory: Path, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/sh", "-c", f"exec {sys.executable} -m perhop {command}"],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("command", ["run small.toml", "--version", "--help", "list studies", "schema"])
+def test_without_standard_output_a_command_refuses_to_work(tmp_path: Path, command: str) -> None:
+    done = shell(tmp_path, f"{command} >&-")
+    assert done.returncode == 2
+    assert done.stderr == "error: standard output is closed; send it somewhere, such as >/dev/null\n"
+
+
+@pytest.mark.usefixtures("small")
+def test_without_standard_error_a_command_works(tmp_path: Path) -> None:
+    done = shell(tmp_path, "run small.toml --out out 2>&-")
+    assert done.returncode == 0
+    assert "gold" in done.stdout
+    assert (tmp_path / "out" / "report.html").stat().st_size > 1000
+    assert shell(tmp_path, "run nosuch.toml 2>&-").returncode == 2
+    assert shell(tmp_path, "run small.toml <&- >&- 2>&-").returncode == 2
+
+
+@pytest.mark.usefixtures("small")
+def test_a_reader_of_standard_error_who_leaves_disturbs_nothing(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "perhop", "reproduce", "kim-table1", "--runs", "2", "--out", "out"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=write,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    os.close(write)
+    assert done.returncode == 0
+    assert "report: out/report.html" in done.stdout
+
+
+HEAVY = ("numpy", "scipy", "polars", "duckdb", "optuna", "matplotlib", "jinja2", "rich", "prometheus_client")
+ASKED = f"""
+import sys
+from perhop import entry
+sys.argv[0] = "perhop"
+try:
+    entry.main()
+except SystemExit:
+    pass
+loaded = [name for name in {HEAVY!r} if name in sys.modules]
+loaded += [name for name in sys.modules if name.startswith(("perhop.studies", "perhop.scenario"))]
+sys.stderr.write(" ".join(loaded))
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        ("--help",),
+        (),
+        *(
+            (command, "--help")
+            for command in ("run", "list", "reproduce", "sweep", "tune", "live", "compare")
+        ),
+        ("schema",),
+        ("list", "blocks"),
+    ],
+)
+def test_help_and_version_wait_for_nothing_heavy(arguments: Sequence[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED, *arguments], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout or not arguments
+    assert done.stderr.removeprefix(done.stderr.rpartition("\n")[0]).strip() == ""
