@@ -27,7 +27,7 @@ def main() -> None:
     outcomes = execute(
         plan(list(STUDIES.values()), runs=None, seed=1),
         jobs=available_cores(),
-        store=DirectoryStore(results / "runs"),
+        store=DirectoryStore(results / "runs", print),
         counts=counts,
     )
     pages = paper_pages(outcomes, COMMAND)

@@ -173,8 +173,6 @@ def reproduce(
         raise  # the reader of standard output has left, which is no fault of the store
     except OSError as error:
         raise PerhopError(f"{kept.directory}: a run could not be kept: {error.strerror or error}") from None
-    for path in kept.broken:
-        terminal.note(f"warning: {path} was not readable and has been computed again")
     report.finish(outcomes)
     if json_path is not None and json_path != files.STDOUT:
         files.write(json_path, reproduction.to_json(outcomes))
@@ -455,9 +453,11 @@ def _hint(name: str) -> str:
 
 def _store(out: Path) -> DirectoryStore:
     try:
-        return store.DirectoryStore(out / "runs")
+        return store.DirectoryStore(out / "runs", terminal.note)
     except OSError as error:
-        raise PerhopError(f"--out {out}: {out / 'runs'} cannot be made: {error.strerror or error}") from None
+        raise PerhopError(
+            f"--out {out}: {out / 'runs'} cannot be opened: {error.strerror or error}"
+        ) from None
 
 
 def _show(outcome: Outcome, say: Callable[[str], None], width: int | None) -> None:

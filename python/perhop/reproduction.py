@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from dataclasses import dataclass
@@ -183,8 +184,19 @@ def execute(
     cancel = _engine.Cancel(memory.share(jobs))
     gathering = _Gathering(planned, finished, judged)
     work = _Work(planned, store, counts, cancel)
-    parallel_map(work, planned.tasks, jobs=jobs, cancel=cancel, finished=gathering, waiting=waiting)
+    try:
+        parallel_map(work, planned.tasks, jobs=jobs, cancel=cancel, finished=gathering, waiting=waiting)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            _sync(store)
+        raise
+    _sync(store)
     return [gathering.outcomes[index] for index in range(len(planned.studies))]
+
+
+def _sync(store: RunStore | None) -> None:
+    if store is not None:
+        store.sync()
 
 
 class _Work:

@@ -16,7 +16,8 @@ import polars as pl
 import pytest
 
 from perhop import _engine
-from perhop.store import pack
+from perhop.journal import joined, pieces
+from perhop.store import Entry, pack
 from perhop.studies import PAPERS, STUDIES, in_order
 
 if TYPE_CHECKING:
@@ -405,7 +406,7 @@ def test_reproduce_leaves_everything(perhop: Perhop, tmp_path: Path) -> None:
     }
     kept = {name for name in found if name.startswith("runs/")}
     assert found - kept == {"report.html", "manifest.json", "samples.parquet"} | plots
-    assert len(kept) == 14
+    assert [len(pieces((out / name).read_bytes()).contents) for name in kept] == [14]
     frame = pl.read_parquet(out / "samples.parquet")
     assert frame.columns == ["study", "seed", "out", "profile_mbps", "scheme", "metric", "unit", "value"]
     throughput = frame.filter(pl.col("metric") == "throughput")
@@ -482,24 +483,33 @@ def test_json_is_the_same_bytes_for_any_number_of_threads(perhop: Perhop, tmp_pa
     assert b"NaN" not in texts[0]
 
 
-def test_a_broken_run_file_is_computed_again(perhop: Perhop, tmp_path: Path) -> None:
+def test_a_broken_run_is_computed_again(perhop: Perhop, tmp_path: Path) -> None:
     first = perhop(*REPRODUCE, "--json", "-")
-    kept = sorted((tmp_path / "results" / "runs").iterdir())
-    kept[0].write_bytes(kept[0].read_bytes()[:100])
+    (journal,) = (tmp_path / "results" / "runs").iterdir()
+    data = bytearray(journal.read_bytes())
+    data[len(data) // 2] ^= 16
+    journal.write_bytes(data)
     second = perhop(*REPRODUCE, "--json", "-")
     assert second.out == first.out
-    assert f"warning: results/runs/{kept[0].name} was not readable" in second.err
+    assert second.err.count("warning:") == 1
+    assert f"warning: results/runs/{journal.name}: " in second.err
+    assert "6 finished runs are kept" in second.err
     assert "1 run simulated, 6 found" in second.err
 
 
-def test_a_readable_file_that_is_no_run_is_computed_again(perhop: Perhop, tmp_path: Path) -> None:
+def test_a_whole_record_that_is_no_run_is_computed_again(perhop: Perhop, tmp_path: Path) -> None:
     first = perhop(*REPRODUCE, "--json", "-")
-    kept = sorted((tmp_path / "results" / "runs").iterdir())
-    kept[0].write_bytes(pack({"seed": 1}))
-    second = perhop(*REPRODUCE, "--json", "-")
-    assert second.out == first.out
-    assert f"warning: results/runs/{kept[0].name} was not readable" in second.err
-    assert "1 run simulated, 6 found finished" in second.err
+    (journal,) = (tmp_path / "results" / "runs").iterdir()
+    entries = [Entry.of(content) for _, content in pieces(journal.read_bytes()).contents]
+    assert entries[0] is not None
+    entries[0] = Entry(entries[0].key, entries[0].engine, pack({"seed": 1}))
+    journal.write_bytes(joined(entry.content() for entry in entries if entry is not None))
+    for simulated, warnings in ((1, 1), (0, 0)):
+        again = perhop(*REPRODUCE, "--json", "-")
+        assert again.out == first.out
+        assert again.err.count("warning:") == warnings
+        noun = "run" if simulated == 1 else "runs"
+        assert f"{simulated} {noun} simulated, {7 - simulated} found finished" in again.err
 
 
 def test_plots_of_an_earlier_report_go_and_nothing_else(perhop: Perhop, tmp_path: Path, small: Path) -> None:

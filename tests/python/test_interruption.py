@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perhop.journal import pieces
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -29,10 +31,14 @@ def start(directory: Path, *arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
+def kept_runs(directory: Path) -> int:
+    return sum(len(pieces(path.read_bytes()).contents) for path in (directory / "runs").glob("*.journal"))
+
+
 def wait_for_runs(directory: Path, wanted: int) -> None:
     """Until that many runs are kept."""
     end = time.monotonic() + 120
-    while len(list((directory / "runs").glob("*.npz"))) < wanted:
+    while kept_runs(directory) < wanted:
         assert time.monotonic() < end
         time.sleep(0.005)
 
@@ -49,7 +55,7 @@ def test_an_interrupted_reproduce_resumes(
     process.stderr.close()
     code = process.wait(60)
     assert code == (130 if number == signal.SIGINT else -signal.SIGKILL)
-    kept = len(list((tmp_path / "stopped" / "runs").glob("*.npz")))
+    kept = kept_runs(tmp_path / "stopped")
     assert 3 <= kept < ALL
     assert not (tmp_path / "stopped" / "report.html").exists()
     if number == signal.SIGINT:

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perhop.sweep.journal import ENDING, MAGIC, Layout, Record, decode, encode, framed
+from perhop.journal import ENDING, MAGIC, framed
+from perhop.sweep.journal import Layout, Record, decode, encode
 from perhop.sweep.store import ARCHIVE, RUNS, SCENARIOS, StoreError, SweepStore
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def test_a_torn_journal_is_cut_and_said(tmp_path: Path) -> None:
     assert ('{"a":1}', 9, 0.9) in rows
     assert len(rows) == 5
     assert len(said) == 1
-    assert f"{left}: 46 of " in said[0]
+    assert f"{left}: 58 of " in said[0]
     assert "1 finished runs are kept" in said[0]
     assert not left.exists()
 

@@ -8,9 +8,9 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perhop import _engine
+from perhop import _engine, filesystem
 from perhop.errors import PerhopError
-from perhop.store import atomic_write
+from perhop.filesystem import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,10 +26,10 @@ def prepare_directory(path: Path, option: str = "--out") -> Path:
         PerhopError: It cannot be made or written to.
     """
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        filesystem.make_directory(path)
         probe = path / ".perhop-write-test"
         atomic_write(probe, b"")
-        probe.unlink()
+        filesystem.remove(probe)
     except FileNotFoundError:
         raise PerhopError(
             f"{option} {path}: cannot be created: {path.parent} takes no new files; choose another place"
@@ -67,7 +67,7 @@ def prepare_file(path: Path) -> Path:
         target = path.resolve()
         probe = target.with_name(f".{target.name}.write-test")
         atomic_write(probe, b"")
-        probe.unlink()
+        filesystem.remove(probe)
     except (OSError, ValueError) as error:
         raise PerhopError(f"--json {path}: cannot be written: {_reason(error)}") from None
     return path
@@ -85,10 +85,7 @@ def write(path: Path, data: bytes | str) -> None:
     content = data.encode() if isinstance(data, str) else data
     try:
         if _in_place(path):
-            with path.open("ab", buffering=0) as file:
-                view = memoryview(content)
-                while view:
-                    view = view[file.write(view) :]
+            _write_in_place(path, content)
         else:
             atomic_write(path.resolve(), content)
     except OSError as error:
@@ -104,6 +101,14 @@ def manifest(command: str, scenarios: Sequence[Mapping[str, Any]], plots: Sequen
         "scenarios": list(scenarios),
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _write_in_place(path: Path, content: bytes) -> None:
+    file = filesystem.open_file(path, filesystem.APPEND)
+    try:
+        filesystem.write_all(file, content)
+    finally:
+        filesystem.close_file(file)
 
 
 def _in_place(path: Path) -> bool:

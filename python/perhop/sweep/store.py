@@ -16,7 +16,6 @@ again from its twin. A journal goes only after its segment has been read back. N
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gzip
 import hashlib
 import io
@@ -33,18 +32,11 @@ import duckdb
 import numpy as np
 import polars as pl
 
+from perhop import filesystem
 from perhop.errors import PerhopError
-from perhop.store import atomic_write
-from perhop.sweep.journal import (
-    ENDING,
-    Contents,
-    JournalWriter,
-    Layout,
-    Record,
-    decode,
-    encode,
-    sync_directory,
-)
+from perhop.filesystem import AT_ONCE, EXCLUSIVE, SHARED, atomic_write, sync_directory
+from perhop.journal import ENDING
+from perhop.sweep.journal import Contents, JournalWriter, Layout, Record, decode, encode
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -85,9 +77,9 @@ class SweepStore:
         self._say = say
         with self._explained("cannot be opened"):
             for place in (self._journals, self._segments):
-                place.mkdir(parents=True, exist_ok=True)
+                filesystem.make_directory(place)
             self._writer = JournalWriter(self._journals)
-            with self._lock(fcntl.LOCK_EX):
+            with self._lock(EXCLUSIVE):
                 self._compact()
                 self._check()
 
@@ -125,7 +117,7 @@ class SweepStore:
             if self._writer.size:
                 self._writer.sync()
                 self._writer.close()
-            with self._lock(fcntl.LOCK_EX):
+            with self._lock(EXCLUSIVE):
                 self._compact()
 
     def close(self) -> None:
@@ -188,7 +180,7 @@ class SweepStore:
             self._explained("cannot be read"),
             tempfile.TemporaryDirectory(prefix="perhop-") as scratch,
             duckdb.connect() as database,
-            self._lock(fcntl.LOCK_SH),
+            self._lock(SHARED),
         ):
             _views(database, self._parquet_files(Path(scratch)))
             yield database
@@ -210,21 +202,21 @@ class SweepStore:
         for path in sorted(self._journals.glob(f"*{ENDING}")):
             with path.open("rb") as file:
                 try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    filesystem.lock(file.fileno(), EXCLUSIVE | AT_ONCE)
                 except BlockingIOError:
                     continue  # its writer lives
                 contents = decode(file.read())
                 self._tell(path, contents)
                 if contents.records:
                     self._make(path.stem, contents.records)
-                path.unlink()
-        for partial in self._segments.glob(".*.partial"):
-            partial.unlink()
+                filesystem.remove(path)
+        for partial in self._segments.glob(filesystem.PARTIAL):
+            filesystem.remove(partial)
         for left in self._journals.glob(".*.new"):
             # A writer that lives gives its new journal its name, or takes the lock, at any moment.
             with contextlib.suppress(FileNotFoundError, BlockingIOError), left.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                left.unlink()
+                filesystem.lock(file.fileno(), EXCLUSIVE | AT_ONCE)
+                filesystem.remove(left)
 
     def _tell(self, path: Path, contents: Contents) -> None:
         if contents.unreadable:
@@ -262,7 +254,9 @@ class SweepStore:
                 self._set_aside(path)
                 segments[name] |= {}
             elif ending in segments[name]:
-                path.unlink()  # written by another version of a library before a compaction was cut short
+                filesystem.remove(
+                    path
+                )  # written by another version of a library before a compaction was cut short
             else:
                 segments[name][ending] = path
         for name, files in segments.items():
@@ -272,8 +266,8 @@ class SweepStore:
 
     def _set_aside(self, path: Path) -> None:
         place = self.directory / "broken"
-        place.mkdir(exist_ok=True)
-        path.rename(place / path.name)
+        filesystem.make_directory(place)
+        filesystem.rename(path, place / path.name)
         self._say(f"warning: {path} is broken and was moved to {place}")
 
     def _mend(self, name: str, files: Mapping[str, Path], missing: Sequence[str]) -> None:
@@ -292,9 +286,12 @@ class SweepStore:
 
     @contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
-        with (self.directory / "lock").open("ab") as file:
-            fcntl.flock(file, kind)
+        file = filesystem.open_file(self.directory / "lock", filesystem.APPEND_OR_NEW)
+        try:
+            filesystem.lock(file, kind)
             yield
+        finally:
+            filesystem.close_file(file)
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:

@@ -1,0 +1,221 @@
+"""Every change that perhop makes to a file system, in one place, so that tests can make each of them fail.
+
+The functions below are what the rest of the package uses. They work on a `FileSystem`, by default the
+operating system's; tests put one in its place that fails, writes less than it was given, or loses what was
+not synced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+READ, EXCLUSIVE, SHARED, AT_ONCE = os.O_RDONLY, fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_NB
+APPEND = os.O_WRONLY | os.O_APPEND
+APPEND_OR_NEW = APPEND | os.O_CREAT
+APPEND_NEW = APPEND_OR_NEW | os.O_EXCL
+_WHOLE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+PARTIAL = ".*.partial"
+"""The names of files that `atomic_write` has not finished."""
+
+
+class FileSystem:
+    """The operating system's calls, each as it is; all raise `OSError`."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """A descriptor, closed in programs that this one starts."""
+        return os.open(path, flags | os.O_CLOEXEC, 0o666)
+
+    def write(self, file: int, data: memoryview) -> int:
+        """How many bytes were taken, perhaps fewer than there are."""
+        return os.write(file, data)
+
+    def truncate(self, file: int, size: int) -> None:
+        """Cut a file to a size."""
+        os.ftruncate(file, size)
+
+    def sync(self, file: int) -> None:
+        """Wait until the disk has a file's content, or a directory's names."""
+        os.fsync(file)
+
+    def lock(self, file: int, kind: int) -> None:
+        """`EXCLUSIVE` or `SHARED`, perhaps with `AT_ONCE`; gone when the descriptor is closed."""
+        fcntl.flock(file, kind)
+
+    def close(self, file: int) -> None:
+        """Let go of a descriptor."""
+        os.close(file)
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Give a file its new name, in place of the file that has it."""
+        os.replace(old, new)  # noqa: PTH105 - one call, one line
+
+    def unlink(self, path: Path) -> None:
+        """Remove a name."""
+        os.unlink(path)  # noqa: PTH108
+
+    def make_directory(self, path: Path) -> None:
+        """Make one directory."""
+        os.mkdir(path)  # noqa: PTH102
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove an empty directory."""
+        os.rmdir(path)  # noqa: PTH106
+
+
+_system = FileSystem()
+
+
+@contextmanager
+def replaced(system: FileSystem) -> Iterator[None]:
+    """Use another file system meanwhile."""
+    global _system  # noqa: PLW0603 - that there is exactly one is the point
+    before, _system = _system, system
+    try:
+        yield
+    finally:
+        _system = before
+
+
+def open_file(path: Path, flags: int) -> int:
+    """A descriptor, to be closed with `close_file`."""
+    return _patiently(lambda: _system.open(path, flags))
+
+
+def close_file(file: int) -> None:
+    """Let go of a descriptor.
+
+    Raises:
+        OSError: What was written did not arrive, as some network file systems say only now.
+    """
+    # The descriptor is gone even where a signal interrupts the call.
+    with contextlib.suppress(InterruptedError):
+        _system.close(file)
+
+
+def write_all(file: int, data: bytes) -> None:
+    """Write everything, in as many calls as it takes."""
+    view = memoryview(data)
+    while view:
+        left = view
+        view = view[_patiently(lambda left=left: _system.write(file, left)) :]  # type: ignore[misc]
+
+
+def truncate(file: int, size: int) -> None:
+    """Cut a file to a size."""
+    _patiently(lambda: _system.truncate(file, size))
+
+
+def sync(file: int) -> None:
+    """Wait until the disk has a file's content, or a directory's names."""
+    _patiently(lambda: _system.sync(file))
+
+
+def lock(file: int, kind: int) -> None:
+    """Lock a file until it is closed.
+
+    Raises:
+        BlockingIOError: With `AT_ONCE`, somebody else has it.
+    """
+    _patiently(lambda: _system.lock(file, kind))
+
+
+def rename(old: Path, new: Path) -> None:
+    """Give a file its new name, in place of the file that has it."""
+    _patiently(lambda: _system.rename(old, new))
+
+
+def remove(path: Path, *, missing_ok: bool = False) -> None:
+    """Remove a file."""
+    with contextlib.suppress(*([FileNotFoundError] if missing_ok else [])):
+        _patiently(lambda: _system.unlink(path))
+
+
+def remove_directory(path: Path) -> None:
+    """Remove an empty directory."""
+    _patiently(lambda: _system.remove_directory(path))
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory and those that it lies in, as far as they are missing.
+
+    Raises:
+        FileExistsError, NotADirectoryError: Something of that name is no directory.
+    """
+    missing = []
+    place = path
+    while not place.exists():
+        missing.append(place)
+        place = place.parent
+    if not place.is_dir():
+        raise FileExistsError(17, os.strerror(17), str(place))
+    for place in reversed(missing):
+        try:
+            _patiently(lambda place=place: _system.make_directory(place))  # type: ignore[misc]
+        except FileExistsError:
+            if not place.is_dir():
+                raise
+
+
+def sync_directory(path: Path) -> None:
+    """Wait until the disk has the names in a directory."""
+    file = open_file(path, READ)
+    try:
+        sync(file)
+    finally:
+        close_file(file)
+
+
+def atomic_write(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Write a whole file under its name at once, or leave what was there.
+
+    Args:
+        path: Its name.
+        data: Its content.
+        durable: Wait until the disk has it, so that it outlives a failing machine.
+
+    Raises:
+        OSError: The directory is missing or not writable, or the disk is full.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
+    try:
+        _write_whole(temporary, data, durable=durable)
+        rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remove(temporary)
+        raise
+    if durable:
+        sync_directory(path.parent)
+
+
+def _write_whole(path: Path, data: bytes, *, durable: bool) -> None:
+    file = open_file(path, _WHOLE)
+    try:
+        write_all(file, data)
+        if durable:
+            sync(file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            close_file(file)
+        raise
+    close_file(file)
+
+
+def _patiently(call: Callable[[], T]) -> T:
+    """Repeat a call that a signal interrupted; Python does so for some calls, and not for all."""
+    while True:
+        try:
+            return call()
+        except InterruptedError:
+            continue
