@@ -1,7 +1,7 @@
 """The command line: `perhop reproduce`, `run`, `live`, `compare`, `sweep`, `tune`, and what lists or prints.
 
-Exit status: 0 fine, 2 a request that cannot be met (one line on standard error says why), 3 runs on real
-packets that are invalid, 130 interrupted.
+Exit status: 0 fine, 1 faults that `store verify` found, 2 a request that cannot be met (one line on standard
+error says why), 3 runs on real packets that are invalid, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from perhop.errors import PerhopError, ScenarioError
 from perhop.lazy import Lazy
 from perhop.live import command as living
 from perhop.live.comparing import compare
+from perhop.store_command import app as stores
 from perhop.sweep import command as sweeping
 from perhop.wording import counted
 
@@ -68,6 +69,7 @@ listing = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="List what perhop knows: studies, blocks."
 )
 app.add_typer(listing, name="list")
+app.add_typer(stores, name="store")
 
 
 DEFAULT_RUNS = 5
@@ -132,7 +134,7 @@ def reproduce(
     most = max(study.default_runs for study in chosen) if runs is None else runs
     first, _ = terminal.seeds(seed, most)
     threads = simulation.workers(jobs)
-    files.prepare_directory(out)
+    files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     kept = _store(out)
     planned = reproduction.plan(chosen, runs=runs, seed=first)
@@ -212,7 +214,7 @@ def run(
     threads = simulation.workers(jobs)
     canonical = simulation.canonical(scenario)
     if out is not None:
-        files.prepare_directory(out)
+        files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     try:
         with terminal.progress("runs", wanted) as step:

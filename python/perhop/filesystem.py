@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,8 @@ APPEND_OR_NEW = APPEND | os.O_CREAT
 APPEND_NEW = APPEND_OR_NEW | os.O_EXCL
 _WHOLE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 PARTIAL = ".*.partial"
-"""The names of files that `atomic_write` has not finished."""
+"""The names of files that `atomic_write` has not finished, as a pattern."""
+_PARTIAL = re.compile(r"\..+\.\d+-\d+\.partial")
 
 
 class FileSystem:
@@ -147,7 +149,7 @@ def remove_directory(path: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and those that it lies in, as far as they are missing.
+    """Make a directory and those that it lies in, as far as they are missing; they outlive a failing machine.
 
     Raises:
         FileExistsError, NotADirectoryError: Something of that name is no directory.
@@ -165,6 +167,8 @@ def make_directory(path: Path) -> None:
         except FileExistsError:
             if not place.is_dir():
                 raise
+        # Without its name in the directory above, all that is in it would be lost.
+        sync_directory(place.parent)
 
 
 def sync_directory(path: Path) -> None:
@@ -197,6 +201,11 @@ def atomic_write(path: Path, data: bytes, *, durable: bool = False) -> None:
         raise
     if durable:
         sync_directory(path.parent)
+
+
+def is_partial(path: Path) -> bool:
+    """Whether this is a name that `atomic_write` gives to what is not whole yet."""
+    return _PARTIAL.fullmatch(path.name) is not None
 
 
 def _write_whole(path: Path, data: bytes, *, durable: bool) -> None:

@@ -250,12 +250,21 @@ def _mended(path: Path, contents: Sequence[tuple[int, bytes]]) -> Sequence[tuple
 def _remove_left(path: Path) -> None:
     """Remove what a writer left that was killed; one that lives holds a lock, or gives it its name."""
     with contextlib.suppress(OSError):
-        file = filesystem.open_file(path, filesystem.READ)
-        try:
-            if _lock_at_once(file):
-                filesystem.remove(path)
-        finally:
-            filesystem.close_file(file)
+        if is_left(path):
+            filesystem.remove(path)
+
+
+def is_left(path: Path) -> bool:
+    """Whether nobody is writing to a journal any more.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    file = filesystem.open_file(path, filesystem.READ)
+    try:
+        return _lock_at_once(file)
+    finally:
+        filesystem.close_file(file)
 
 
 def _lock_at_once(file: int) -> bool:

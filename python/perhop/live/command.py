@@ -100,7 +100,7 @@ def live(
     canonical = simulation.canonical(scenario)
     served = None if metrics_at is None else metrics.endpoint(metrics_at)
     if out is not None:
-        files.prepare_directory(out)
+        files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     try:
         with nullcontext() if served is None else metrics.serve(*served) as serving:

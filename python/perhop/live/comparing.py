@@ -98,7 +98,7 @@ def compare(
     threads = simulation.workers(jobs)
     texts = [simulation.canonical(path) for path in scenarios]
     if out is not None:
-        files.prepare_directory(out)
+        files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     names = _names(scenarios)
     work = _Work(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -29,7 +30,7 @@ def prepare_directory(path: Path, option: str = "--out") -> Path:
         filesystem.make_directory(path)
         probe = path / ".perhop-write-test"
         atomic_write(probe, b"")
-        filesystem.remove(probe)
+        filesystem.remove(probe, missing_ok=True)  # another command may have removed it
     except FileNotFoundError:
         raise PerhopError(
             f"{option} {path}: cannot be created: {path.parent} takes no new files; choose another place"
@@ -39,6 +40,58 @@ def prepare_directory(path: Path, option: str = "--out") -> Path:
     except (OSError, ValueError) as error:
         raise PerhopError(f"{option} {path}: cannot be written to: {_reason(error)}") from None
     return path
+
+
+_claimed: dict[tuple[int, int], int] = {}
+"""The directories that this process has locked, by device and inode, and the descriptors that hold them."""
+
+
+def claim_directory(path: Path, option: str = "--out") -> Path:
+    """`prepare_directory`, and keep other commands out until this process ends, however it does.
+
+    Where the file system has no locks, such as some network file systems, nobody is kept out.
+
+    Raises:
+        PerhopError: It cannot be made or written to, or another command writes there.
+    """
+    prepare_directory(path, option)
+    try:
+        file = filesystem.open_file(path, filesystem.READ)
+    except OSError as error:
+        raise PerhopError(f"{option} {path}: cannot be read: {_reason(error)}") from None
+    status = os.fstat(file)
+    place = (status.st_dev, status.st_ino)
+    if place in _claimed:
+        filesystem.close_file(file)
+        return path
+    try:
+        filesystem.lock(file, filesystem.EXCLUSIVE | filesystem.AT_ONCE)
+    except BlockingIOError:
+        filesystem.close_file(file)
+        raise PerhopError(
+            f"{option} {path}: another perhop command is writing there; wait until it has ended, or choose "
+            "another place"
+        ) from None
+    except OSError:
+        filesystem.close_file(file)
+        return path
+    _claimed[place] = file
+    _remove_left(path)
+    return path
+
+
+def _remove_left(directory: Path) -> None:
+    """Remove what commands that were killed left half-written; nobody else writes here now."""
+    for left in (*directory.glob(filesystem.PARTIAL), *directory.glob(f"*/{filesystem.PARTIAL}")):
+        if filesystem.is_partial(left):
+            with contextlib.suppress(OSError):
+                filesystem.remove(left)
+
+
+def release_directories() -> None:
+    """Let others write to what this process has claimed."""
+    while _claimed:
+        filesystem.close_file(_claimed.popitem()[1])
 
 
 def prepare_file(path: Path) -> Path:

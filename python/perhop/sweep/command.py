@@ -151,7 +151,7 @@ def prepared(store: Path, out: Path | None, json_file: Path | None) -> Path | No
     """
     files.prepare_directory(store, "--store")
     if out is not None:
-        files.prepare_directory(out)
+        files.claim_directory(out)
     return None if json_file is None else files.prepare_file(json_file)
 
 

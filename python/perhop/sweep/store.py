@@ -238,7 +238,7 @@ class SweepStore:
             )
             path = self._segments / f"{name}-{_sum(data)}{ending}"
             atomic_write(path, data, durable=True)
-            if not _whole(path):
+            if not is_whole(path):
                 raise OSError(f"{path} does not read as it was written")
         sync_directory(self._segments)
 
@@ -250,7 +250,7 @@ class SweepStore:
             if ending is None:
                 continue
             name = path.name.partition("-")[0]
-            if not _whole(path):
+            if not is_whole(path):
                 self._set_aside(path)
                 segments[name] |= {}
             elif ending in segments[name]:
@@ -363,7 +363,7 @@ def _sum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:SUM_DIGITS]
 
 
-def _whole(path: Path) -> bool:
+def is_whole(path: Path) -> bool:
     """Whether a file's bytes are those that its name says."""
     stated = path.name.partition("-")[2].partition(".")[0]
     try:

@@ -1,0 +1,374 @@
+"""Whatever fails while a command writes: no finished run lost, nothing false accepted, one clear message.
+
+Each command runs in this process on a file system that fails by a seed (`faults.py`), and once more without a
+fault; then everything must be as if nothing had happened. `make faults` tries ten thousand seeds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import io
+import itertools
+import os
+import random
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import matplotlib.figure
+import pytest
+import typer.main
+from tests.python.conftest import SMALL
+from tests.python.faults import Crash, Fault, FaultyFileSystem, Kind
+from tests.python.test_compare import pretend
+
+from perhop import _engine, cli, filesystem
+from perhop.output import files, report
+from perhop.store import DirectoryStore, run_key
+from perhop.sweep import metrics
+from perhop.sweep.store import SweepStore
+from perhop.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from perhop.sweep.journal import Record
+
+ALL = int(os.environ.get("PERHOP_FAULTS", "240"))
+"""How many commands run on a file system that fails, all kinds of them together."""
+FIRST = int(os.environ.get("PERHOP_FAULTS_SEED", "1"))
+
+SWEEP = """\
+scenario = "small.toml"
+runs = 2
+metrics = ["flows.*.throughput_bps"]
+[grid]
+"links.bottleneck.queue.limit" = ["40p", "50p"]
+"""
+TUNE = """\
+scenario = "small.toml"
+trials = 3
+runs = 1
+validation-runs = 1
+objectives = ["minimize links.bottleneck.mean_queue_packets"]
+[search]
+"links.bottleneck.queue.limit" = "40p..50p"
+"""
+INPUTS = {"small.toml": SMALL.replace('"5s"', '"2s"'), "sweep.toml": SWEEP, "tune.toml": TUNE}
+STUDY = "kim-table1"
+
+COMMANDS = {
+    "run": "run small.toml --runs 2 --out out --json out.json",
+    "reproduce": f"reproduce {STUDY} --runs 1 --jobs 1 --out out --json out.json",
+    "sweep": "sweep sweep.toml --jobs 1 --store store --out out --json out.json",
+    "tune": "tune tune.toml --jobs 1 --store store --out out --json out.json",
+    "compare": "compare small.toml --runs 2 --sim-runs 2 --out out --json out.json",
+}
+
+DRAWING = (
+    ("output.plot", "pictures"),
+    ("output.plot", "inline_panels"),
+    ("output.report", "inline_panels"),
+    ("output.report", "inline_topology"),
+    ("output.writer", "pictures"),
+    ("output.writer", "topology"),
+    ("sweep.report", "draw_all"),
+    ("sweep.report", "html_plots"),
+    ("sweep.tune_report", "_pictures"),
+    ("sweep.tune_report", "_html_plots"),
+)
+"""What takes long and writes nothing."""
+STORES = {"reproduce": "out", "sweep": "store", "tune": "store"}
+PNG = b"a picture"
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1pt" height="1pt" viewBox="0 0 1 1"></svg>'
+
+
+# ---------------------------------------------------------------- a world in which commands take milliseconds
+
+
+@dataclass
+class World:
+    """The runs that one command computed, and those that it surely kept."""
+
+    computed: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
+
+
+@pytest.fixture(scope="module")
+def patched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of the commands; runs are simulated once, plots are not drawn."""
+    place = tmp_path_factory.mktemp("faults") / "work"
+    place.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setattr(_engine, "simulate", _recalled(_engine.simulate))
+        patch.setattr("perhop.sweep.backend.simulate", _recalled(metrics.simulate))
+        patch.setattr(matplotlib.figure.Figure, "savefig", _drawn)
+        for where, what in DRAWING:
+            module = importlib.import_module(f"perhop.{where}")
+            if hasattr(module, what):
+                patch.setattr(module, what, _once(getattr(module, what)))
+        patch.setattr("perhop.output.report.environment", functools.cache(report.environment))
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        with duckdb.connect() as shared:
+            patch.setattr(duckdb, "connect", lambda: _emptied_after(shared))
+            patch.setattr("perhop.live.laboratory.run", _live)
+            patch.setattr("perhop.journal.SYNC_EVERY_S", -1.0)  # so that the failing machine keeps every run
+            patch.setattr(DirectoryStore, "save", _noted(DirectoryStore.save, lambda key, _run: [key]))
+            patch.setattr(SweepStore, "append", _noted(SweepStore.append, _of_records))
+            yield place
+
+
+_world = World()
+
+
+def _recalled(simulate: Callable[..., Any]) -> Callable[..., Any]:
+    known: dict[tuple[str, int], Any] = {}
+
+    def recall(scenario: str, seed: int, cancel: Any = None) -> Any:  # noqa: ANN401
+        _world.computed.add(run_key(scenario, seed))
+        if (scenario, seed) not in known:
+            known[scenario, seed] = simulate(scenario, seed, cancel)
+        return known[scenario, seed]
+
+    return recall
+
+
+def _once(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Draws the same for the same names."""
+    known: dict[Any, Any] = {}
+
+    def recall(*arguments: Any) -> Any:  # noqa: ANN401
+        names = tuple(getattr(one, "id", one if isinstance(one, str) else None) for one in arguments)
+        if names not in known:
+            made = draw(*arguments)
+            known[names] = list(made) if isinstance(made, Iterator) else made
+        return known[names]
+
+    return recall
+
+
+@contextlib.contextmanager
+def _emptied_after(database: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Connecting takes most of the time of a small command."""
+    try:
+        yield database
+    finally:
+        for kind, name in database.execute(
+            "SELECT 'VIEW', view_name FROM duckdb_views() WHERE NOT internal "
+            "UNION ALL SELECT 'TABLE', table_name FROM duckdb_tables()"
+        ).fetchall():
+            database.execute(f"DROP {kind} {name}")
+
+
+def _drawn(_figure: object, buffer: io.BytesIO | io.StringIO, format: str, **_: object) -> None:  # noqa: A002
+    if isinstance(buffer, io.StringIO):
+        buffer.write(SVG)
+    else:
+        buffer.write(SVG.encode() if format == "svg" else PNG)
+
+
+def _live(scenario: Any, *, runs: int = 1, seed: int = 1, **_: object) -> object:  # noqa: ANN401
+    return pretend(scenario, runs, seed=seed + 100)
+
+
+def _noted(keep: Callable[..., None], keys: Callable[..., Sequence[str]]) -> Callable[..., None]:
+    def note(store: object, *arguments: Any) -> None:  # noqa: ANN401
+        keep(store, *arguments)
+        _world.kept.update(keys(*arguments))
+
+    return note
+
+
+def _of_records(records: Sequence[Record]) -> list[str]:
+    return [run_key(record.layout.scenario, record.seed) for record in records]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended; no code if it crashed."""
+
+    code: int | None
+    out: str
+    err: str
+    world: World
+    system: FaultyFileSystem
+
+
+def command(
+    line: str,
+    place: Path,
+    fault: Fault | None = None,
+    seed: int = 0,
+    before: FaultyFileSystem | None = None,
+) -> Ended:
+    """Run `perhop LINE` in this process as if it were one of its own."""
+    global _world  # noqa: PLW0603 - one command at a time
+    _world = World()
+    system = FaultyFileSystem(place, fault, seed, before)
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    code: int | None = 0
+    with pytest.MonkeyPatch.context() as patch, filesystem.replaced(system):
+        patch.setattr(sys, "argv", ["perhop", *line.split()])
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                cli.main()
+            except SystemExit as end:
+                code = int(end.code or 0)
+            except Crash:
+                code = None
+    system.end()
+    files._claimed.clear()
+    out.flush()
+    return Ended(code, out.buffer.getvalue().decode(), err.getvalue(), _world, system)
+
+
+def emptied(place: Path) -> None:
+    for path in place.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for name, text in INPUTS.items():
+        (place / name).write_text(text, encoding="utf-8")
+
+
+def results(place: Path) -> dict[str, bytes]:
+    """What a command leaves that a user looks at: everything but the runs that it keeps."""
+    return {
+        str(path.relative_to(place)): path.read_bytes()
+        for path in sorted(place.rglob("*"))
+        if path.is_file() and path.relative_to(place).parts[0] in ("out", "out.json")
+        if path.parent.name != "runs"
+    }
+
+
+COUNTS = re.compile(r"\d+ runs simulated.*")
+
+
+@functools.cache
+def undisturbed(name: str, place: Path) -> tuple[Ended, dict[str, bytes]]:
+    emptied(place)
+    ended = command(COMMANDS[name], place)
+    assert ended.code == 0, ended.err
+    assert {"out/report.html", "out/manifest.json", "out/samples.parquet", "out.json"} <= set(results(place))
+    return ended, results(place)
+
+
+def disturbed(name: str, place: Path, faults: Sequence[tuple[Fault, int]]) -> list[int | None]:
+    """Run a command again and again, each time with a fault, then without; hold all against what must be.
+
+    Returns:
+        How each time ended.
+    """
+    reference, expected = undisturbed(name, place)
+    emptied(place)
+    kept: set[str] = set()
+    codes = []
+    before = None
+    for fault, seed in faults:
+        ended = command(COMMANDS[name], place, fault, seed, before)
+        before = ended.system
+        _check_end(ended, fault, place, expected)
+        assert not ended.world.computed & kept, "a finished run was lost"
+        kept |= ended.world.kept
+        codes.append(ended.code)
+    again = command(COMMANDS[name], place)
+    assert again.code == 0, again.err
+    assert results(place) == expected
+    assert COUNTS.sub("", again.out) == COUNTS.sub("", reference.out)
+    assert not again.world.computed & kept, "a finished run was lost"
+    _check_store(name, place)
+    return codes
+
+
+def _check_end(ended: Ended, fault: Fault, place: Path, expected: dict[str, bytes]) -> None:
+    """A command that says that it is done has done it; one that fails says why, once."""
+    assert "Traceback" not in ended.err
+    if ended.code == 0:
+        assert results(place) == expected
+    elif ended.code is not None:
+        assert ended.code == 2, ended.err
+        assert fault.kind is not Kind.SHORT, ended.err
+        said = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+        assert len(said) == 1, ended.err
+        assert ended.err.endswith(f"{said[0]}\n")
+        assert re.search(r"No space|Input/output|quota|Interrupted", said[0]), said
+        assert re.search(r"\bout|\bstore", said[0]), f"no place: {said[0]}"
+
+
+def _check_store(name: str, place: Path) -> None:
+    if name in STORES:
+        assert [checked.findings for checked in verify(place / STORES[name])] == [[]]
+
+
+def some_faults(name: str, place: Path, chance: random.Random) -> list[tuple[Fault, int]]:
+    """One to three faults, each at any call."""
+    calls = undisturbed(name, place)[0].system.calls
+    return [
+        (Fault(chance.choice(list(Kind)), chance.randrange(1, calls + 1)), chance.randrange(2**32))
+        for _ in range(chance.choice((1, 1, 2, 3)))
+    ]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nothing_is_lost_whatever_fails(name: str, patched: Path) -> None:
+    ends: Counter[int | None] = Counter()
+    for seed in itertools.count(FIRST):
+        if ends.total() >= ALL // len(COMMANDS):
+            break
+        faults = some_faults(name, patched, random.Random(seed))  # noqa: S311 - a test's own luck
+        try:
+            ends.update(disturbed(name, patched, faults))
+        except BaseException as error:
+            error.add_note(f"perhop {COMMANDS[name]} with {faults}, seed {seed}")
+            raise
+    assert set(ends) == {0, 2, None}, "every way to end has been met"
+
+
+def damaged(store: Path, chance: random.Random) -> None:
+    """Break a store: flip bits, cut files, copy one over another, remove one."""
+    for _ in range(chance.choice((1, 1, 2, 5))):
+        found = sorted(path for path in store.rglob("*") if path.is_file() and path.stat().st_size)
+        if not found:
+            return
+        path, other = chance.choice(found), chance.choice(found)
+        data = bytearray(path.read_bytes())
+        match chance.randrange(8):
+            case 0:
+                path.write_bytes(data[: chance.randrange(len(data))])
+            case 1:
+                path.write_bytes(other.read_bytes())
+            case 2:
+                path.unlink()
+            case 3:
+                path.write_bytes(data + bytes(chance.randrange(1, 100)))
+            case _:
+                for _ in range(chance.choice((1, 1, 3))):
+                    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+                path.write_bytes(data)
+
+
+@pytest.mark.parametrize("name", ["reproduce", "sweep"])
+def test_nothing_false_is_accepted_whatever_breaks(name: str, patched: Path) -> None:
+    reference, expected = undisturbed(name, patched)
+    for seed in range(FIRST, FIRST + ALL // len(COMMANDS)):
+        emptied(patched)
+        # Killed somewhere, so that journals are broken, too, and not only segments.
+        calls = reference.system.calls
+        chance = random.Random(seed)  # noqa: S311 - a test's own luck
+        command(COMMANDS[name], patched, Fault(Kind.KILL, chance.randrange(calls // 2, calls + 20)), seed)
+        damaged(patched / STORES[name] / ("runs" if name == "reproduce" else ""), chance)
+        again = command(COMMANDS[name], patched)
+        assert again.code == 0, (seed, again.err)
+        assert results(patched) == expected, seed
+        assert COUNTS.sub("", again.out) == COUNTS.sub("", reference.out)
+        last = command(COMMANDS[name], patched)
+        assert not last.world.computed & reference.world.kept, "what broke is computed once"
+        assert "warning" not in last.err, "and said once"
+        assert results(patched) == expected, seed

@@ -1,0 +1,341 @@
+"""Every change of the file system goes through one module; nobody writes where another command does."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import perhop
+from perhop.errors import PerhopError
+from perhop.filesystem import FileSystem, atomic_write, make_directory, replaced
+from perhop.journal import MAGIC, Journal, pieces
+from perhop.output import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.python.conftest import Finished
+
+PACKAGE = Path(perhop.__file__).parent
+ALLOWED = {
+    ("filesystem.py", "*"): "the one place",
+    ("terminal.py", "os.open"): "opens the null device",
+    ("sweep/store.py", "write_parquet"): "a scratch file for DuckDB, which goes with the query",
+    ("sweep/store.py", "TemporaryDirectory"): "where that lies",
+}
+METHODS = {
+    *(
+        "write_text",
+        "write_bytes",
+        "unlink",
+        "rename",
+        "mkdir",
+        "rmdir",
+        "touch",
+        "symlink_to",
+        "hardlink_to",
+    ),
+    *("savez", "savez_compressed", "tofile", "TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile"),
+    *("mkstemp", "mkdtemp"),
+}
+OF_OS = {
+    *(
+        "open",
+        "write",
+        "pwrite",
+        "replace",
+        "rename",
+        "remove",
+        "unlink",
+        "link",
+        "symlink",
+        "mkdir",
+        "makedirs",
+    ),
+    *("rmdir", "removedirs", "truncate", "ftruncate", "fsync", "fdatasync", "sync"),
+}
+INTO_BUFFERS = {"write_parquet", "savefig"}
+
+
+def writes(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The calls that change a file system, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = written(node)
+            if name is not None:
+                yield node.lineno, name
+
+
+def written(call: ast.Call) -> str | None:
+    """The name of a call if it changes a file system."""
+    if isinstance(call.func, ast.Name):
+        return "open" if call.func.id == "open" and for_writing(call) else None
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    name, of = call.func.attr, call.func.value
+    whose = of.id if isinstance(of, ast.Name) else ""
+    if (whose == "os" and name in OF_OS) or whose == "shutil":
+        return f"{whose}.{name}"
+    changes = (
+        (name in METHODS and whose not in ("filesystem", "_system"))
+        or (name == "open" and for_writing(call))
+        or (name == "replace" and len(call.args) == 1 and not call.keywords)
+        or (name in INTO_BUFFERS and not into_a_buffer(call))
+    )
+    return name if changes else None
+
+
+def for_writing(call: ast.Call) -> bool:
+    values = (*call.args, *(word.value for word in call.keywords))
+    texts = [one.value for one in values if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return any(text.strip("bt+") in ("w", "a", "x") or text == "r+b" for text in texts)
+
+
+def into_a_buffer(call: ast.Call) -> bool:
+    return bool(call.args) and isinstance(call.args[0], ast.Name) and call.args[0].id == "buffer"
+
+
+def test_nothing_writes_past_the_one_module() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}: {name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for line, name in writes(ast.parse(path.read_text(encoding="utf-8")))
+        if not any((str(path.relative_to(PACKAGE)), one) in ALLOWED for one in (name, "*"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Path("x").write_text("")',
+        'open("x", "w")',
+        'Path("x").open(mode="ab")',
+        'os.replace("a", "b")',
+        "path.replace(other)",
+        'shutil.rmtree("x")',
+        "frame.write_parquet(path)",
+        "os.fsync(3)",
+        "path.unlink(missing_ok=True)",
+    ],
+)
+def test_the_search_for_writes_finds_them(text: str) -> None:
+    assert list(writes(ast.parse(text)))
+
+
+@pytest.mark.parametrize("text", ['"a".replace("b", "c")', 'path.open("rb")', "frame.write_parquet(buffer)"])
+def test_the_search_for_writes_finds_nothing_else(text: str) -> None:
+    assert not list(writes(ast.parse(text)))
+
+
+# ---------------------------------------------------------------- calls
+
+
+class Recording(FileSystem):
+    """Notes what is called, in order."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def sync(self, file: int) -> None:
+        self.calls.append(f"sync {Path(f'/proc/self/fd/{file}').readlink().name}")
+        super().sync(file)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self.calls.append(f"rename {new.name}")
+        super().rename(old, new)
+
+
+def test_a_durable_write_is_synced_before_and_after_it_has_its_name(tmp_path: Path) -> None:
+    system = Recording()
+    with replaced(system):
+        atomic_write(tmp_path / "file", b"x", durable=True)
+    first, *rest = system.calls
+    assert first.startswith("sync .file.")
+    assert rest == ["rename file", f"sync {tmp_path.name}"]
+
+
+def test_a_new_directory_is_synced_with_those_above_it(tmp_path: Path) -> None:
+    system = Recording()
+    with replaced(system):
+        make_directory(tmp_path / "a" / "b")
+        make_directory(tmp_path / "a" / "b")
+    assert system.calls == [f"sync {tmp_path.name}", "sync a"]
+    (tmp_path / "file").write_bytes(b"")
+    for name in ("file", "file/below"):
+        with pytest.raises(OSError, match=r"File exists|Not a directory"):
+            make_directory(tmp_path / name)
+
+
+def test_short_and_interrupted_writes_go_on(tmp_path: Path) -> None:
+    class Short(FileSystem):
+        turn = 0
+
+        def write(self, file: int, data: memoryview) -> int:
+            self.turn += 1
+            if self.turn % 2:
+                raise InterruptedError(errno.EINTR, os.strerror(errno.EINTR))
+            return super().write(file, data[:3])
+
+    with replaced(Short()):
+        atomic_write(tmp_path / "file", b"ten bytes.")
+    assert (tmp_path / "file").read_bytes() == b"ten bytes."
+
+
+# ---------------------------------------------------------------- journals
+
+
+def test_a_journal_is_synced_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    system = Recording()
+    with replaced(system):
+        journal = Journal(tmp_path)
+        journal.append([b"Rone"])
+        journal.sync_when_due()
+        name = journal.path.name
+        begun = len(system.calls)
+        now[0] += 0.9
+        journal.sync_when_due()
+        assert system.calls[begun:] == []
+        now[0] += 0.2
+        journal.sync_when_due()
+        journal.sync_when_due()
+        assert system.calls[begun:] == [f"sync {name}"]
+
+
+class Refusing(FileSystem):
+    """Takes some bytes, then no more; and refuses to cut files."""
+
+    room = 10**9
+
+    def write(self, file: int, data: memoryview) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = super().write(file, data[: self.room])
+        self.room -= taken
+        return taken
+
+    def truncate(self, file: int, size: int) -> None:
+        if not self.room:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        super().truncate(file, size)
+
+
+def test_a_journal_that_cannot_be_cut_is_followed_by_another(tmp_path: Path) -> None:
+    """Cutting it later, to the size that it should have, would take finished runs with it."""
+    system = Refusing()
+    with replaced(system):
+        journal = Journal(tmp_path)
+        journal.append([b"Rone"])
+        system.room = 5
+        with pytest.raises(OSError, match="No space"):
+            journal.append([b"Rtwo, half of which is written"])
+        system.room = 10**9
+        journal.append([b"Rthree"])
+        system.room = 5
+        with pytest.raises(OSError, match="No space"):
+            journal.append([b"Rfour, half of which is written"])
+        system.room = 10**9
+        journal.append([b"Rfive"])
+        journal.close()
+    kept = [
+        content for path in sorted(tmp_path.iterdir()) for _, content in pieces(path.read_bytes()).contents
+    ]
+    assert sorted(kept) == [b"Rfive", b"Rone", b"Rthree"]
+
+
+def test_a_journals_first_bytes_are_written_whole(tmp_path: Path) -> None:
+    class Short(FileSystem):
+        def write(self, file: int, data: memoryview) -> int:
+            return super().write(file, data[:5])
+
+    with replaced(Short()):
+        journal = Journal(tmp_path)
+        journal.append([b"Rone"])
+    data = journal.path.read_bytes()
+    assert data.startswith(MAGIC)
+    assert pieces(data).unreadable == 0
+
+
+# ---------------------------------------------------------------- two commands
+
+
+def test_two_commands_do_not_write_to_one_directory(
+    perhop: Callable[..., Finished], tmp_path: Path, small: Path
+) -> None:
+    files.claim_directory(tmp_path / "out")
+    files.claim_directory(tmp_path / "out")
+    refused = perhop("run", small, "--out", "out")
+    assert refused.code == 2
+    assert refused.out == ""
+    assert refused.err == (
+        "error: --out out: another perhop command is writing there; wait until it has ended, or choose "
+        "another place\n"
+    )
+    assert list((tmp_path / "out").iterdir()) == []
+    files.release_directories()
+
+
+HOLD = "import sys, time; from pathlib import Path; from perhop.output import files; "
+HOLD += "files.claim_directory(Path(sys.argv[1])); print('claimed', flush=True); time.sleep(600)"
+
+
+def test_a_killed_command_keeps_nobody_out(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(out)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"claimed\n"
+    with pytest.raises(PerhopError, match="another perhop command is writing there"):
+        files.claim_directory(out)
+    holder.send_signal(signal.SIGKILL)
+    holder.wait(60)
+    holder.stdout.close()
+    files.claim_directory(out)
+    files.release_directories()
+
+
+def test_a_file_system_without_locks_keeps_nobody_out(tmp_path: Path) -> None:
+    class Without(FileSystem):
+        def lock(self, _file: int, _kind: int) -> None:
+            raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    with replaced(Without()):
+        files.claim_directory(tmp_path)
+        files.claim_directory(tmp_path)
+    files.claim_directory(tmp_path)
+    files.release_directories()
+
+
+def test_what_a_killed_command_left_half_written_goes(tmp_path: Path) -> None:
+    (tmp_path / "plots").mkdir()
+    left = [tmp_path / ".report.html.12-34.partial", tmp_path / "plots" / ".a.svg.12-34.partial"]
+    mine = tmp_path / ".notes.partial"
+    for path in (*left, mine):
+        path.write_bytes(b"half")
+    files.claim_directory(tmp_path)
+    files.release_directories()
+    assert not any(path.exists() for path in left)
+    assert mine.exists()
+
+
+def test_a_directory_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
+    class Without(FileSystem):
+        def open(self, path: Path, flags: int) -> int:
+            if path.is_dir():
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return super().open(path, flags)
+
+    with (
+        replaced(Without()),
+        pytest.raises(PerhopError, match=r"--out .*: cannot be read: Input/output error"),
+    ):
+        files.claim_directory(tmp_path)
