@@ -58,6 +58,13 @@ test-rust: cargo
 test-python: $(ENGINE) $(DEV)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+# Seeds follow one another from PERHOP_FAULTS_SEED (1); another range tries others.
+FAULTS ?= 10000
+
+.PHONY: faults
+faults: $(ENGINE) $(DEV) ## Run commands on a file system that fails, 10 000 times (half an hour; FAULTS=N)
+	PERHOP_FAULTS=$(FAULTS) $(BIN)/python -m pytest tests/python/test_faults.py --timeout 7200 $(ARGS)
+
 .PHONY: lint
 lint: lint-rust lint-python lint-generated ## Check formats, lints, types and generated files
 
