@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from perhop.errors import PerhopError
 from perhop.filesystem import FileSystem, atomic_write, make_directory, replaced
 from perhop.journal import MAGIC, Journal, pieces
 from perhop.output import files
+from perhop.sweep.journal import Layout, Record
+from perhop.sweep.store import SweepStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -153,6 +156,10 @@ class Recording(FileSystem):
         self.calls.append(f"rename {new.name}")
         super().rename(old, new)
 
+    def unlink(self, path: Path) -> None:
+        self.calls.append(f"unlink {path.name}")
+        super().unlink(path)
+
 
 def test_a_durable_write_is_synced_before_and_after_it_has_its_name(tmp_path: Path) -> None:
     system = Recording()
@@ -212,10 +219,27 @@ def test_a_journal_is_synced_once_a_second(tmp_path: Path, monkeypatch: pytest.M
         assert system.calls[begun:] == [f"sync {name}"]
 
 
+def test_a_segment_is_on_the_disk_before_its_journal_goes(tmp_path: Path) -> None:
+    system = Recording()
+    with SweepStore(tmp_path, pytest.fail) as store:
+        store.append([Record(Layout("{}", "engine", ("loss",)), 1, 0.1, array("d", [0.5]))])
+        (journal,) = (tmp_path / "journals").iterdir()
+        with replaced(system):
+            store.seal()
+    files_of_segment = sorted(path.name for path in (tmp_path / "segments").iterdir())
+    renamed = [place for place, call in enumerate(system.calls) if call.startswith("rename ")]
+    assert sorted(system.calls[place].removeprefix("rename ") for place in renamed) == files_of_segment
+    for place in renamed:
+        assert system.calls[place - 1].startswith("sync ." + system.calls[place].removeprefix("rename "))
+    assert system.calls[0] == f"sync {journal.name}"
+    assert system.calls[-2:] == ["sync segments", f"unlink {journal.name}"]
+
+
 class Refusing(FileSystem):
-    """Takes some bytes, then no more; and refuses to cut files."""
+    """Takes some bytes, then no more; and refuses to cut files if told so."""
 
     room = 10**9
+    stubborn = True
 
     def write(self, file: int, data: memoryview) -> int:
         if not self.room:
@@ -225,7 +249,7 @@ class Refusing(FileSystem):
         return taken
 
     def truncate(self, file: int, size: int) -> None:
-        if not self.room:
+        if self.stubborn:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         super().truncate(file, size)
 
@@ -236,21 +260,17 @@ def test_a_journal_that_cannot_be_cut_is_followed_by_another(tmp_path: Path) -> 
     with replaced(system):
         journal = Journal(tmp_path)
         journal.append([b"Rone"])
-        system.room = 5
-        with pytest.raises(OSError, match="No space"):
-            journal.append([b"Rtwo, half of which is written"])
-        system.room = 10**9
-        journal.append([b"Rthree"])
-        system.room = 5
-        with pytest.raises(OSError, match="No space"):
-            journal.append([b"Rfour, half of which is written"])
-        system.room = 10**9
-        journal.append([b"Rfive"])
+        for stubborn, after in ((True, b"Rtwo"), (False, b"Rthree")):
+            system.room, system.stubborn = 5, stubborn
+            with pytest.raises(OSError, match="No space"):
+                journal.append([b"R, of which a part is written"])
+            system.room = 10**9
+            journal.append([after])
         journal.close()
     kept = [
         content for path in sorted(tmp_path.iterdir()) for _, content in pieces(path.read_bytes()).contents
     ]
-    assert sorted(kept) == [b"Rfive", b"Rone", b"Rthree"]
+    assert sorted(kept) == [b"Rone", b"Rthree", b"Rtwo"]
 
 
 def test_a_journals_first_bytes_are_written_whole(tmp_path: Path) -> None:
