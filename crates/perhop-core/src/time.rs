@@ -2,7 +2,7 @@
 
 use std::ops::{Add, AddAssign, Sub};
 
-use crate::units::text_unit;
+use crate::units::{TIME, text_unit};
 
 /// A point in time: nanoseconds since the driver's epoch (the start of a simulation, the start of a live router).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,7 +129,7 @@ impl Sub for Duration {
 text_unit!(
     Duration,
     "duration",
-    r"^[0-9]+(\.[0-9]+)?(ns|us|ms|s)$",
+    format!("^{TIME}$"),
     "48ms",
     [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)]
 );

@@ -1,7 +1,8 @@
 //! Quantities as types, and the one place where their text is read.
 //!
 //! Text is parsed exactly, without floating point, in the form that users of the field write: `20Mbps`, `48ms`,
-//! `868p`, `40kB` (k, M and G are powers of 1000). Text that could mean two things (`20mbps`, `40KB`) is refused.
+//! `868p`, `40kB` (k, M and G are powers of 1000), or `20 Mbps` with one space. Text that could mean two things (`20mbps`,
+//! `40KB`) is refused. The patterns of the JSON Schema stand beside the parsers and accept the same forms.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -273,15 +274,18 @@ impl FromStr for Thresholds {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let shape =
             || UnitError(format!("`{text}`: write min/max/max_p, such as 30/90/0.05 or 40kB/80kB/0.05"));
-        let mut parts = text.split('/').map(str::trim);
+        let mut parts = parts(text, "/");
         let (Some(min), Some(max), Some(max_p), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             return Err(shape());
         };
-        let level = |part: &str| match part.parse::<u64>() {
-            Ok(packets) => Ok(Depth::Packets(packets)),
-            Err(_) => part.parse::<Depth>().map_err(|_| shape()),
+        let level = |part: &str| match part.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => part.parse().map(Depth::Packets).map_err(|_| shape()),
+            false => part.parse::<Depth>().map_err(|problem| match part.ends_with('B') {
+                true => UnitError(format!("`{text}`: {problem}")),
+                false => shape(),
+            }),
         };
         let (min, max, unit) = match (level(min)?, level(max)?) {
             (Depth::Packets(min), Depth::Packets(max)) => (min, max, Unit::Packets),
@@ -292,10 +296,23 @@ impl FromStr for Thresholds {
                 )));
             }
         };
-        let max_p = max_p.parse::<f64>().map_err(|_| shape())?;
         let within = |problem: UnitError| UnitError(format!("`{text}`: {problem}"));
-        Self::new(min, max, unit, Probability::new(max_p).map_err(within)?).map_err(within)
+        let probability = Probability::new(max_p.parse().map_err(|_| shape())?).map_err(within)?;
+        // Rust also reads `+0.1`.
+        if max_p.starts_with(['+', '-']) {
+            return Err(shape());
+        }
+        Self::new(min, max, unit, probability).map_err(within)
     }
+}
+
+/// The parts of a text such as `30/90/0.05`; spaces may stand beside the separator.
+pub fn parts<'a>(text: &'a str, separator: &'static str) -> impl Iterator<Item = &'a str> {
+    let last = text.split(separator).count() - 1;
+    text.split(separator).enumerate().map(move |(n, part)| {
+        let part = if n == 0 { part } else { part.trim_start_matches(' ') };
+        if n == last { part } else { part.trim_end_matches(' ') }
+    })
 }
 
 impl fmt::Display for Thresholds {
@@ -314,9 +331,12 @@ impl FromStr for Depth {
         if let Ok(packets) = text.parse::<Packets>() {
             return Ok(Self::Packets(packets.get()));
         }
-        text.parse::<Bytes>().map(|bytes| Self::Bytes(bytes.get())).map_err(|_| {
+        text.parse::<Bytes>().map(|bytes| Self::Bytes(bytes.get())).map_err(|problem| {
+            if text.ends_with('B') {
+                return problem;
+            }
             UnitError(format!(
-                "`{text}` is not a queue size; write packets such as 868p or bytes such as 500kB"
+                "`{text}` is not a queue size; write whole packets such as 868p or bytes such as 500kB"
             ))
         })
     }
@@ -356,7 +376,7 @@ number_in_range!(Weight, json_schema!({ "type": "number", "exclusiveMinimum": 0,
 
 /// Serde and JSON Schema for a type whose text form is its `Display` and `FromStr`.
 macro_rules! text_serde {
-    ($type:ident, $pattern:expr, $example:expr) => {
+    ($type:ident, $form:literal, $pattern:expr, $example:literal) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -364,7 +384,7 @@ macro_rules! text_serde {
         }
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $crate::units::deserialize_text(deserializer, $example)
+                $crate::units::deserialize_text(deserializer, concat!($form, ", such as \"", $example, "\""))
             }
         }
         impl schemars::JsonSchema for $type {
@@ -393,7 +413,7 @@ macro_rules! text_unit {
                 $crate::units::format_scaled(f, self.0, &$suffixes)
             }
         }
-        $crate::units::text_serde!($type, $pattern, $example);
+        $crate::units::text_serde!($type, "text with its unit", $pattern, $example);
     };
 }
 pub(crate) use text_unit;
@@ -401,18 +421,25 @@ pub(crate) use text_unit;
 text_unit!(
     Bytes,
     "size",
-    r"^[0-9]+(\.[0-9]+)?(B|kB|MB|GB)$",
+    format!("^{SIZE}$"),
     "40kB",
     [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)]
 );
-text_unit!(Packets, "number of packets", r"^[0-9]+p$", "868p", [("p", 1)]);
-text_serde!(Depth, r"^[0-9]+(\.[0-9]+)?(p|B|kB|MB|GB)$", "868p");
-text_serde!(
-    Thresholds,
-    r"^[0-9]+(p|(\.[0-9]+)?(B|kB|MB|GB))?/[0-9]+(p|(\.[0-9]+)?(B|kB|MB|GB))?/[0-9]*\.?[0-9]+$",
-    "30/90/0.05"
-);
-text_serde!(Bitrate, r"^[0-9]+(\.[0-9]+)?(bps|kbps|Mbps|Gbps)$", "20Mbps");
+text_unit!(Packets, "number of packets", format!("^{COUNT}$"), "868p", [("p", 1)]);
+text_serde!(Depth, "text with its unit", format!("^({COUNT}|{SIZE})$"), "868p");
+text_serde!(Thresholds, "text min/max/max_p", thresholds_pattern(), "30/90/0.05");
+text_serde!(Bitrate, "text with its unit", r"^[0-9]+(\.[0-9]+)? ?(bps|kbps|Mbps|Gbps)$", "20Mbps");
+
+/// The forms of a time, a size and a number of packets, as regular expressions.
+pub const TIME: &str = r"[0-9]+(\.[0-9]+)? ?(ns|us|ms|s)";
+const SIZE: &str = r"[0-9]+(\.[0-9]+)? ?(B|kB|MB|GB)";
+const COUNT: &str = r"[0-9]+(\.0+)? ?p";
+
+fn thresholds_pattern() -> String {
+    let packets = format!("([0-9]+|{COUNT})");
+    let number = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?";
+    format!("^({packets} */ *{packets}|{SIZE} */ *{SIZE}) */ *{number}$")
+}
 
 const RATES: [(&str, u64); 4] = [("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)];
 
@@ -431,7 +458,8 @@ impl fmt::Display for Bitrate {
     }
 }
 
-pub(crate) fn deserialize_text<'de, D, T>(deserializer: D, example: &'static str) -> Result<T, D::Error>
+/// Reads a text; `expected` says what stands there otherwise.
+pub(crate) fn deserialize_text<'de, D, T>(deserializer: D, expected: &'static str) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: FromStr<Err = UnitError>,
@@ -442,7 +470,7 @@ where
         type Value = T;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "text with its unit, such as \"{}\"", self.0)
+            f.write_str(self.0)
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
@@ -450,10 +478,10 @@ where
         }
     }
 
-    deserializer.deserialize_str(Text(example, std::marker::PhantomData))
+    deserializer.deserialize_str(Text(expected, std::marker::PhantomData))
 }
 
-/// Reads `<decimal><suffix>` into whole base units.
+/// Reads `<decimal><suffix>`, or the same with one space between them, into whole base units.
 pub(crate) fn parse_scaled(
     text: &str,
     what: &str,
@@ -462,7 +490,8 @@ pub(crate) fn parse_scaled(
 ) -> Result<u64, UnitError> {
     let refuse = |why: String| Err(UnitError(format!("`{text}` {why}; write a {what} such as {example}")));
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, suffix) = (&text[..split], text[split..].trim_start());
+    let (number, suffix) = (&text[..split], &text[split..]);
+    let suffix = suffix.strip_prefix(' ').unwrap_or(suffix);
     if number.is_empty() {
         let negative = suffix.starts_with('-');
         return refuse(if negative { "is negative".into() } else { "has no number".into() });

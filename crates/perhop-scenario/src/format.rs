@@ -11,7 +11,7 @@ use perhop_core::control::WindowControl;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{at_key, nested};
-use perhop_core::units::UnitError;
+use perhop_core::units::{TIME, UnitError, parts};
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
@@ -342,9 +342,13 @@ impl FromStr for Start {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parse = |part: &str| part.trim().parse::<Duration>().map_err(|problem| problem.to_string());
-        let (first, last) = text.split_once("..").unwrap_or((text, text));
-        let (first, last) = (parse(first)?, parse(last)?);
+        let parse = |part: &str| part.parse::<Duration>().map_err(|problem| problem.to_string());
+        let mut times = parts(text, "..");
+        let first = parse(times.next().unwrap_or(text))?;
+        let last = times.next().map_or(Ok(first), parse)?;
+        if times.next().is_some() {
+            return Err(format!("`{text}`: a range has two ends, such as 0s..1s"));
+        }
         if first > last {
             return Err(format!("`{text}`: the range ends before it begins; write the earlier time first"));
         }
@@ -378,7 +382,7 @@ impl JsonSchema for Start {
         let time = r"[0-9]+(\.[0-9]+)?(ns|us|ms|s)";
         json_schema!({
             "type": "string",
-            "pattern": format!(r"^{time}(\.\.{time})?$"),
+            "pattern": format!(r"^{TIME}( *\.\. *{TIME})?$"),
             "examples": ["0s..1s", "2s"],
         })
     }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Message;
 use crate::meter::twam::{Reading, shares};
-use crate::units::{UnitError, text_serde};
+use crate::units::{TIME, UnitError, text_serde};
 use crate::{Bitrate, Duration, Instant, Probability, Rng};
 
 /// Before a round trip was measured, and at most so often afterwards, the windows are looked at.
@@ -64,6 +64,11 @@ impl FromStr for LookInterval {
         if text == "measured" {
             return Ok(Self::Measured);
         }
+        if !text.contains(|c: char| c.is_ascii_digit()) {
+            return Err(UnitError::new(format!(
+                "unknown interval `{text}`, expected `measured` or a time such as 40ms"
+            )));
+        }
         let fixed = text.parse().map_err(|problem| UnitError::new(format!("{problem}, or `measured`")))?;
         Ok(Self::Fixed(fixed))
     }
@@ -78,7 +83,7 @@ impl fmt::Display for LookInterval {
     }
 }
 
-text_serde!(LookInterval, r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s)|measured)$", "40ms");
+text_serde!(LookInterval, "a time or `measured`", format!("^({TIME}|measured)$"), "40ms");
 
 /// Where the ingress knows the flows' windows from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -444,7 +449,7 @@ mod tests {
             assert_eq!(text.parse::<LookInterval>().unwrap().to_string(), text);
         }
         let problem = "measure".parse::<LookInterval>().unwrap_err().to_string();
-        assert_eq!(problem, "`measure` has no number; write a duration such as 48ms, or `measured`");
+        assert_eq!(problem, "unknown interval `measure`, expected `measured` or a time such as 40ms");
     }
 
     #[test]
