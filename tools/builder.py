@@ -69,6 +69,8 @@ class Builder:
             return " | ".join(self.type_of(one) for one in schema["anyOf"])
         if "const" in schema:
             return f'Literal["{schema["const"]}"]'
+        if schema["type"] == "string" and "enum" in schema:
+            return f"Literal[{', '.join(repr_(word) for word in schema['enum'])}]"
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         return " | ".join(self.plain(kind, schema) for kind in kinds)
 

@@ -122,6 +122,10 @@ def kind(value: Schema, named: dict[str, Schema]) -> str:
         return " or ".join(kind(option, named) for option in value["anyOf"] if option != {"type": "null"})
     if isinstance(value.get("additionalProperties"), dict):
         return f"by name, {kind(value['additionalProperties'], named)}"
+    if value["type"] == "string" and "enum" in value:
+        return ", ".join(f"`{word}`" for word in value["enum"])
+    if value["type"] in NUMBERS and "maximum" in value:
+        return written(value)
     types = value["type"] if isinstance(value["type"], list) else [value["type"]]
     return " or ".join(
         f"list of {kind(value['items'], named)}" if one == "array" else str(one)

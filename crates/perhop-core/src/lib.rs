@@ -28,7 +28,7 @@ pub mod units;
 pub use block::{Block, BlockInfo, Context, Environment, Role, registry};
 pub use counters::{Counters, Imbalance, Ledger};
 pub use occupancy::Occupancy;
-pub use packet::{Color, Dscp, Ecn, FlowId, Header, Packet, ServiceLevel};
+pub use packet::{Codepoints, Color, Dscp, Ecn, FlowId, Header, Packet, ServiceLevel};
 pub use rng::Rng;
 pub use serializer::Serializer;
 pub use time::{Duration, Instant};

@@ -1,9 +1,12 @@
 //! What a block may know of a packet.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::de::{self, IntoDeserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::UnitError;
 use crate::{Bitrate, Bytes, Instant};
@@ -49,9 +52,44 @@ impl Color {
 }
 
 /// A Differentiated Services codepoint (RFC 2474): six bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "i64", into = "u8")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(into = "u8")]
 pub struct Dscp(u8);
+
+/// Several codepoints: those of a behaviour aggregate (RFC 2475, section 1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Codepoints(u64);
+
+/// The codepoints that have names (IANA's registry of Differentiated Services Field Codepoints).
+const NAMED: [(&str, u8); 23] = [
+    ("DF", 0),
+    ("CS0", 0),
+    ("CS1", 8),
+    ("CS2", 16),
+    ("CS3", 24),
+    ("CS4", 32),
+    ("CS5", 40),
+    ("CS6", 48),
+    ("CS7", 56),
+    ("LE", 1),
+    ("AF11", 10),
+    ("AF12", 12),
+    ("AF13", 14),
+    ("AF21", 18),
+    ("AF22", 20),
+    ("AF23", 22),
+    ("AF31", 26),
+    ("AF32", 28),
+    ("AF33", 30),
+    ("AF41", 34),
+    ("AF42", 36),
+    ("AF43", 38),
+    ("EF", 46),
+];
+
+/// What a codepoint is in a scenario.
+const CODEPOINT: &str =
+    "a codepoint: a number from 0 to 63, or a name such as \"EF\", \"AF11\", \"CS1\" or \"DF\"";
 
 impl Dscp {
     /// Best effort: the default PHB.
@@ -69,11 +107,27 @@ impl Dscp {
     }
 }
 
-impl TryFrom<i64> for Dscp {
-    type Error = UnitError;
-    fn try_from(value: i64) -> Result<Self, UnitError> {
-        let six_bits = u8::try_from(value).ok().and_then(Self::new);
-        six_bits.ok_or_else(|| UnitError::new(format!("a codepoint lies between 0 and 63, not {value}")))
+impl fmt::Display for Dscp {
+    /// Its name, or its number where it has none.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match NAMED.iter().find(|(_, value)| *value == self.0) {
+            Some((name, _)) => f.write_str(name),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Dscp {
+    type Err = UnitError;
+
+    fn from_str(name: &str) -> Result<Self, UnitError> {
+        let known = NAMED.iter().find(|(known, _)| *known == name);
+        known.map(|&(_, value)| Self(value)).ok_or_else(|| {
+            let names = NAMED.map(|(name, _)| format!("`{name}`")).join(", ");
+            UnitError::new(format!(
+                "unknown codepoint `{name}`, expected one of {names}, or a number from 0 to 63"
+            ))
+        })
     }
 }
 
@@ -83,12 +137,144 @@ impl From<Dscp> for u8 {
     }
 }
 
+impl<'de> Deserialize<'de> for Dscp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneCodepoint;
+
+        impl de::Visitor<'_> for OneCodepoint {
+            type Value = Dscp;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(CODEPOINT)
+            }
+
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Dscp, E> {
+                let six_bits = u8::try_from(value).ok().and_then(Dscp::new);
+                six_bits.ok_or_else(|| E::custom(format!("a codepoint lies between 0 and 63, not {value}")))
+            }
+
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Dscp, E> {
+                let value = u64::try_from(value);
+                value
+                    .map_err(|_| E::custom("a codepoint lies between 0 and 63"))
+                    .and_then(|value| self.visit_u64(value))
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Dscp, E> {
+                name.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_any(OneCodepoint)
+    }
+}
+
 impl JsonSchema for Dscp {
     fn schema_name() -> Cow<'static, str> {
         "Dscp".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": 0, "maximum": 63 })
+        json_schema!({
+            "description": "A codepoint: its six-bit number, or its name in IANA's registry.",
+            "anyOf": [
+                { "type": "integer", "minimum": 0, "maximum": 63, "description": "Its number." },
+                { "type": "string", "enum": NAMED.map(|(name, _)| name), "description": "Its name." },
+            ],
+        })
+    }
+}
+
+impl Codepoints {
+    /// Whether this codepoint is one of them.
+    #[inline]
+    pub const fn contains(self, dscp: Dscp) -> bool {
+        self.0 >> dscp.0 & 1 == 1
+    }
+
+    /// Whether all of `others` are among them.
+    pub const fn contain_all(self, others: Self) -> bool {
+        others.0 & !self.0 == 0
+    }
+
+    /// Each, in the order of their numbers.
+    pub fn iter(self) -> impl Iterator<Item = Dscp> {
+        (0..64).map(Dscp).filter(move |dscp| self.contains(*dscp))
+    }
+}
+
+impl From<Dscp> for Codepoints {
+    fn from(dscp: Dscp) -> Self {
+        Self(1 << dscp.0)
+    }
+}
+
+impl FromIterator<Dscp> for Codepoints {
+    fn from_iter<I: IntoIterator<Item = Dscp>>(codepoints: I) -> Self {
+        Self(codepoints.into_iter().fold(0, |bits, dscp| bits | 1 << dscp.0))
+    }
+}
+
+impl Serialize for Codepoints {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut codepoints = self.iter();
+        match (codepoints.next(), codepoints.next()) {
+            (Some(only), None) => only.serialize(serializer),
+            _ => serializer.collect_seq(self.iter()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Codepoints {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrSeveral;
+
+        impl<'de> de::Visitor<'de> for OneOrSeveral {
+            type Value = Codepoints;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{CODEPOINT}; or a list of codepoints")
+            }
+
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Codepoints, E> {
+                Dscp::deserialize(value.into_deserializer()).map(Codepoints::from)
+            }
+
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Codepoints, E> {
+                Dscp::deserialize(value.into_deserializer()).map(Codepoints::from)
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Codepoints, E> {
+                Dscp::deserialize(name.into_deserializer()).map(Codepoints::from)
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Codepoints, A::Error> {
+                let mut found = Codepoints(0);
+                while let Some(dscp) = list.next_element::<Dscp>()? {
+                    found.0 |= 1 << dscp.0;
+                }
+                if found.0 == 0 {
+                    return Err(de::Error::custom(
+                        "the list names no codepoint; leave the key out, or name some",
+                    ));
+                }
+                Ok(found)
+            }
+        }
+
+        deserializer.deserialize_any(OneOrSeveral)
+    }
+}
+
+impl JsonSchema for Codepoints {
+    fn schema_name() -> Cow<'static, str> {
+        "Codepoints".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<Dscp>();
+        json_schema!({
+            "description": "One codepoint, or a list of them, such as [\"AF11\", \"AF12\", \"AF13\"].",
+            "anyOf": [one, { "type": "array", "items": one, "minItems": 1, "description": "Each of these." }],
+        })
     }
 }
 
@@ -209,3 +395,42 @@ impl Packet for Header {
 }
 
 const _: () = assert!(size_of::<Header>() == 24);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Codepoints, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn codepoints_have_the_names_of_their_registry() {
+        let named = |name: &str| name.parse::<Dscp>().unwrap().get();
+        assert_eq!(["DF", "LE", "CS1", "AF11", "AF43", "EF", "CS7"].map(named), [0, 1, 8, 10, 38, 46, 56]);
+        let shown = |value| Dscp::new(value).unwrap().to_string();
+        assert_eq!([0, 8, 12, 46, 3].map(shown), ["DF", "CS1", "AF12", "EF", "3"]);
+        for (name, value) in NAMED {
+            assert_eq!(named(name), value);
+        }
+    }
+
+    #[test]
+    fn a_match_takes_one_codepoint_or_a_list_by_number_or_name() {
+        let numbers = |text: &str| read(text).unwrap().iter().map(Dscp::get).collect::<Vec<_>>();
+        assert_eq!(numbers("46"), [46]);
+        assert_eq!(numbers(r#""EF""#), [46]);
+        assert_eq!(numbers(r#"["AF13", "AF11", 12]"#), [10, 12, 14]);
+        assert_eq!(serde_json::to_string(&read(r#"["EF"]"#).unwrap()).unwrap(), "46");
+        assert_eq!(serde_json::to_string(&read(r#"["AF12", "AF11"]"#).unwrap()).unwrap(), "[10,12]");
+        let assured = read("[10, 12, 14]").unwrap();
+        assert!(
+            assured.contain_all(read("[10, 14]").unwrap()) && !assured.contain_all(read("[10, 46]").unwrap())
+        );
+        assert!(read("[]").unwrap_err().contains("names no codepoint"));
+        assert!(read("64").unwrap_err().contains("between 0 and 63, not 64"));
+        assert!(read("-1").unwrap_err().contains("between 0 and 63"));
+        assert!(read(r#"["EF", "AF14"]"#).unwrap_err().contains("unknown codepoint `AF14`"));
+        assert!(read("1.5").unwrap_err().contains("a number from 0 to 63, or a name"));
+    }
+}

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use perhop_core::Dscp;
+use perhop_core::{Codepoints, Dscp};
 
 use crate::wire::{Fields, FiveTuple};
 
@@ -21,7 +21,7 @@ pub struct Selector {
     /// Their destination port is one of these.
     pub destination_ports: Option<RangeInclusive<u16>>,
     /// Their codepoint when they come.
-    pub dscp: Option<Dscp>,
+    pub dscp: Option<Codepoints>,
 }
 
 /// A network: an address and how many of its leading bits count.
@@ -61,7 +61,7 @@ impl Selector {
             ports.as_ref().is_none_or(|ports| ports.contains(&port))
         };
         self.protocol.is_none_or(|protocol| protocol == tuple.protocol)
-            && self.dscp.is_none_or(|wanted| wanted == dscp)
+            && self.dscp.is_none_or(|wanted| wanted.contains(dscp))
             && within(&self.source_ports, tuple.source_port)
             && within(&self.destination_ports, tuple.destination_port)
             && self.source.is_none_or(|network| network.contains(tuple.source))
@@ -143,7 +143,8 @@ mod tests {
     fn the_first_selector_that_takes_a_packet_names_its_stream() {
         let one = Selector { source_ports: Some(5000..=5009), ..Selector::default() };
         let two = Selector { source: Prefix::new([10, 0, 0, 128].into(), 25), ..Selector::default() };
-        let three = Selector { dscp: Dscp::new(46), protocol: Some(6), ..Selector::default() };
+        let three =
+            Selector { dscp: Dscp::new(46).map(Codepoints::from), protocol: Some(6), ..Selector::default() };
         let mut classifier = Classifier::new(vec![(one, 1), (two, 2), (three, 3)]);
         for _ in 0..2 {
             assert_eq!(classifier.stream_of(&fields(200, 5009, 46)), Some(1));

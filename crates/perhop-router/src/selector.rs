@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use perhop_core::Dscp;
+use perhop_core::Codepoints;
 use perhop_live::{Prefix, Selector};
 use serde::{Deserialize, Deserializer, de};
 
@@ -22,8 +22,8 @@ pub struct Match {
     pub source_ports: Option<Ports>,
     /// The ports that they go to.
     pub destination_ports: Option<Ports>,
-    /// Their codepoint when they come.
-    pub dscp: Option<Dscp>,
+    /// Their codepoint when they come, or a list of codepoints.
+    pub dscp: Option<Codepoints>,
 }
 
 /// A network, or a single address.

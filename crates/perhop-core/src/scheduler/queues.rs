@@ -11,7 +11,7 @@ use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason};
 use crate::control::Message;
 use crate::table::{at_key, bad_name};
 use crate::units::UnitError;
-use crate::{Bitrate, Color, Context, Dscp, Environment, Header, Instant, Ledger, Occupancy, Packet};
+use crate::{Bitrate, Codepoints, Color, Context, Environment, Header, Instant, Ledger, Occupancy, Packet};
 
 /// Which packets a queue takes: those that agree with every key given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,9 +21,10 @@ pub struct Match {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub path: Option<PathName>,
-    /// Their codepoint.
+    /// Their codepoint, or a list of codepoints of which they carry one. A marker writes a codepoint for each color, so a
+    /// queue for marked flows names all of them: `["AF11", "AF12", "AF13"]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dscp: Option<Dscp>,
+    pub dscp: Option<Codepoints>,
     /// The Asymmetric Best-Effort service that they ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Service>,
@@ -73,7 +74,7 @@ impl Match {
     /// Whether it takes everything that the other one takes.
     fn covers(&self, other: &Self) -> bool {
         self.path.as_ref().is_none_or(|path| other.path.as_ref().is_some_and(|named| named.name == path.name))
-            && (self.dscp.is_none() || self.dscp == other.dscp)
+            && self.dscp.is_none_or(|dscps| other.dscp.is_some_and(|others| dscps.contain_all(others)))
             && (self.service.is_none() || self.service == other.service)
             && (self.color.is_none() || self.color == other.color)
     }
@@ -96,7 +97,7 @@ impl Match {
     #[inline]
     fn takes(&self, packet: &Header) -> bool {
         self.may_follow(packet.label)
-            && self.dscp.is_none_or(|dscp| dscp == packet.dscp)
+            && self.dscp.is_none_or(|dscps| dscps.contains(packet.dscp))
             && self.service.is_none_or(|service| service == Service::of(packet.dscp))
             && self.color.is_none_or(|color| color == packet.color)
     }
@@ -439,7 +440,7 @@ pub(super) use books_of_queues;
 pub(super) mod tests {
     use super::*;
     use crate::scheduler::{Dequeued, Discipline};
-    use crate::{FlowId, Rng};
+    use crate::{Dscp, FlowId, Rng};
 
     /// A packet of the queue that takes this codepoint; its flow tells it from others.
     pub(crate) fn packet(dscp: u8, number: u32, size: u16) -> Header {
@@ -512,6 +513,10 @@ pub(super) mod tests {
         assert!(path.takes(&labelled) && !path.takes(&packet(46, 0, 40)));
         assert_eq!(serde_json::to_string(&path).unwrap(), r#"{"path":"gold"}"#);
         assert!(read(r#"{"dscp": 46}"#).takes(&labelled) && !read(r#"{"dscp": 0}"#).takes(&labelled));
+        let assured = read(r#"{"dscp": ["AF11", "AF12", "AF13"]}"#);
+        assert!([10, 12, 14].iter().all(|&dscp| assured.takes(&packet(dscp, 0, 40))));
+        assert!(!assured.takes(&packet(18, 0, 40)));
+        assert!(assured.covers(&read(r#"{"dscp": 12}"#)) && !read(r#"{"dscp": 12}"#).covers(&assured));
         assert!(read(r#"{"service": "green"}"#).takes(&packet(3, 0, 40)));
         assert!(read(r#"{"color": "yellow", "dscp": 46}"#).takes(&labelled));
         assert!(!read(r#"{"color": "green", "dscp": 46}"#).takes(&labelled));

@@ -187,7 +187,7 @@ fn selector(choices: &mut Choices<'_>) -> Selector {
         0 => Selector { source_ports: ports(choices), ..Selector::default() },
         1 => Selector { destination_ports: ports(choices), ..Selector::default() },
         2 => Selector { protocol: Some(choices.of(&[6, 17, 1, 0])), ..Selector::default() },
-        3 => Selector { dscp: Some(choices.dscp()), ..Selector::default() },
+        3 => Selector { dscp: Some(choices.dscp().into()), ..Selector::default() },
         4 => {
             let source = Prefix::new([10, 0, 0, 0].into(), choices.of(&[8, 31, 32, 0]));
             Selector { source, ..Selector::default() }
