@@ -1,9 +1,16 @@
 //! Markers: a color written into the packet as a codepoint (RFC 2475, section 2.3.3.2).
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::units::UnitError;
 use crate::{Color, Dscp, Header};
 
 /// One of the four Assured Forwarding classes (RFC 2597, section 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "u8")]
 pub struct AfClass(u8);
 
 impl AfClass {
@@ -13,6 +20,12 @@ impl AfClass {
     /// The class AFnx, for n in 1..=4.
     pub const fn new(class: u8) -> Option<Self> {
         if class >= 1 && class <= 4 { Some(Self(class)) } else { None }
+    }
+
+    /// Which of the classes it is, from 0.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize - 1
     }
 
     /// The codepoint of this class with the drop precedence of `color`: AFn1 green, AFn2 yellow, AFn3 red.
@@ -30,6 +43,37 @@ impl AfClass {
     pub fn mark(self, packet: &mut Header, color: Color) {
         packet.color = color;
         packet.dscp = self.codepoint(color);
+    }
+}
+
+impl Default for AfClass {
+    fn default() -> Self {
+        Self::ONE
+    }
+}
+
+impl TryFrom<i64> for AfClass {
+    type Error = UnitError;
+    fn try_from(class: i64) -> Result<Self, UnitError> {
+        let found = u8::try_from(class).ok().and_then(Self::new);
+        found.ok_or_else(|| {
+            UnitError::new(format!("the classes of Assured Forwarding are 1 to 4, not {class}"))
+        })
+    }
+}
+
+impl From<AfClass> for u8 {
+    fn from(class: AfClass) -> Self {
+        class.0
+    }
+}
+
+impl JsonSchema for AfClass {
+    fn schema_name() -> Cow<'static, str> {
+        "AfClass".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": 4 })
     }
 }
 

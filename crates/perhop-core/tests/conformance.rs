@@ -247,6 +247,8 @@ proptest! {
         for (name, table) in METERS {
             let colors = meter_colors(meter(name, table).build(environment()), seed, &arrivals);
             prop_assert_eq!(&colors, &meter_colors(meter(name, table).build(environment()), seed, &arrivals));
+            let declared = meter(name, table).colors();
+            prop_assert!(colors.iter().all(|color| declared.contains(color)), "{} says it gives {:?}", name, declared);
         }
     }
 }

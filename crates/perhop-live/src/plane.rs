@@ -13,7 +13,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use perhop_core::control::{Message, Steering};
-use perhop_core::marker::AfClass;
 use perhop_core::measure::PortView;
 use perhop_core::meter::{AnyMeter, Meter};
 use perhop_core::scheduler::SchedulerParams;
@@ -459,9 +458,9 @@ impl Plane {
                 }
                 Step::Hop(Hop::Link(number)) => return self.offer(number, frame, now, sink),
                 Step::Hop(Hop::Meter(number)) => {
-                    let Metering { meter, rng, .. } = &mut self.meters[number];
+                    let Metering { spec, meter, rng } = &mut self.meters[number];
                     let color = meter.color(&frame.header, &mut Context { now, rng });
-                    AfClass::ONE.mark(&mut frame.header, color);
+                    spec.params.af().mark(&mut frame.header, color);
                     self.streams[frame.stream as usize].counts.marked[color.index()] += 1;
                 }
                 Step::Hop(Hop::Data(control, member)) => {

@@ -13,7 +13,6 @@ use etherparse::{
     IpFragOffset, IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder,
 };
 use perhop_core::aqm::{AqmParams, Reason};
-use perhop_core::marker::AfClass;
 use perhop_core::measure::{LinkOutcome, PortView};
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
@@ -289,7 +288,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
     plane.advance(end, &mut log);
     plane.finish(end);
     plane.balance().unwrap();
-    let told = check_what_left(&log, setting.meter.is_some());
+    let told = check_what_left(&log, setting.meter.as_ref());
     let mut marked = [0; 3];
     for (number, (_, counts)) in plane.streams().enumerate() {
         let dropped = Color::ALL.into_iter().find(|color| counts.dropped[color.index()] > 0);
@@ -334,14 +333,14 @@ fn known(value: f64) -> Option<f64> {
 
 /// Packets that left carry the codepoint that they were given, word of congestion if there was any, and a checksum to match;
 /// nothing else has changed. Returns how many got word of congestion.
-fn check_what_left(log: &Log<'_>, metered: bool) -> u64 {
+fn check_what_left(log: &Log<'_>, meter: Option<&MeterParams>) -> u64 {
     let mut told = 0;
     for (number, left) in log.left.iter().enumerate() {
         let Some(left) = left else { continue };
         let packet = &log.script[number];
         let fields = wire::parse(left).unwrap();
-        if metered {
-            assert!(Color::ALL.map(|color| AfClass::ONE.codepoint(color)).contains(&fields.dscp));
+        if let Some(meter) = meter {
+            assert!(meter.colors().iter().any(|color| meter.af().codepoint(*color) == fields.dscp));
         } else {
             assert_eq!(fields.dscp, packet.dscp);
         }

@@ -67,7 +67,7 @@ impl Way {
                 let rate = Bitrate::from_bps(INTERFACE_BPS).expect("above zero");
                 plan.meters.push(MeterSpec { name, params: profile.clone(), rate });
                 let meter = Hop::Meter(plan.meters.len() - 1);
-                let green = Coloring::Fixed(Color::Green, AfClass::ONE.codepoint(Color::Green));
+                let green = Coloring::Fixed(Color::Green, profile.af().codepoint(Color::Green));
                 (green, ServiceLevel::of(profile.rate()), Some(meter))
             }
             None => (coloring(class), ServiceLevel::NONE, None),

@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use perhop_core::control::Message;
-use perhop_core::marker::AfClass;
 use perhop_core::meter::{AnyMeter, Meter, MeterParams};
 use perhop_core::{
     Bitrate, Color, Context, Duration, Environment, FlowId, Header, Instant, Rng, ServiceLevel,
@@ -63,9 +62,6 @@ pub(crate) struct Route {
     pub(crate) first_link: u32,
     pub(crate) last_step: u32,
 }
-
-/// How packets are marked.
-static ASSURED: Marks = Marks::of(AfClass::ONE);
 
 /// One flow.
 #[derive(Clone, Debug)]
@@ -162,11 +158,12 @@ enum Place {
     Edge(usize),
 }
 
-/// A flow's own meter, with its random stream.
+/// A meter, a flow's own or a shared one, with its random stream, and how it marks packets.
 #[derive(Clone, Debug)]
-struct Marker {
+pub(crate) struct Marker {
     meter: AnyMeter,
     rng: Rng,
+    marks: &'static Marks,
 }
 
 /// The host that receives.
@@ -208,10 +205,7 @@ impl Flow {
         let (sender, receiver) = spec.transport.ends(spec.volume, spec.reserved);
         let (data_size, ack_size) = spec.transport.packet_sizes();
         let host_rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
-        let marker = |params: &MeterParams, rate| {
-            let meter = params.clone().build(Environment { rate });
-            Box::new(Marker { meter, rng: stream("marker") })
-        };
+        let marker = |params, rate| Box::new(Marker::new(params, rate, stream("marker")));
         let marked_at = match &spec.marking {
             Marking::None => Place::Nowhere,
             Marking::Host(params) => Place::Host(marker(params, host_rate)),
@@ -546,23 +540,21 @@ impl Flow {
     pub(crate) fn mark_at_router(
         &mut self,
         packet: SimPacket,
-        shared: &mut [(AnyMeter, Rng)],
+        shared: &mut [Marker],
         post: Post<'_>,
     ) -> SimPacket {
         let now = packet.at();
         let Self { sender, sending, cargo, .. } = self;
-        let color = match &mut sending.marked_at {
-            Place::Edge(number) => {
-                let (meter, rng) = &mut shared[*number];
-                meter.color(&packet.header(), &mut Context { now, rng })
-            }
-            Place::FirstRouter(marker) => marker.color(packet.header(), now),
+        let marker = match &mut sending.marked_at {
+            Place::Edge(number) => &mut shared[*number],
+            Place::FirstRouter(marker) => &mut **marker,
             Place::Nowhere | Place::Host(_) => return packet,
         };
+        let verdict = (marker.color(packet.header(), now), marker.marks);
         match sender {
-            Sender::Tcp(tcp) => sending.mark(tcp, packet, color, now, post),
+            Sender::Tcp(tcp) => sending.mark(tcp, packet, verdict, now, post),
             Sender::Carrying(sender) => {
-                with_cargo!(&mut **sender, cargo, source => sending.mark(source, packet, color, now, post))
+                with_cargo!(&mut **sender, cargo, source => sending.mark(source, packet, verdict, now, post))
             }
         }
     }
@@ -648,7 +640,7 @@ impl SendingHost {
             if let Place::Host(marker) = &mut self.marked_at {
                 let color = marker.color(packet.header(), now);
                 self.marked[color.index()] += 1;
-                packet = packet.marked(color, &ASSURED);
+                packet = packet.marked(color, marker.marks);
             } else if let Place::Nowhere = &self.marked_at {
                 self.marked[packet.color().index()] += 1;
             }
@@ -687,8 +679,8 @@ impl SendingHost {
             match &mut self.marked_at {
                 Place::Nowhere => self.marked[packet.color().index()] += 1,
                 Place::Host(marker) => {
-                    let color = marker.color(packet.header(), now);
-                    packet = self.mark(source, packet, color, now, way.post());
+                    let verdict = (marker.color(packet.header(), now), marker.marks);
+                    packet = self.mark(source, packet, verdict, now, way.post());
                 }
                 Place::FirstRouter(_) | Place::Edge(_) => {}
             }
@@ -720,7 +712,7 @@ impl SendingHost {
         &mut self,
         source: &mut S,
         packet: SimPacket,
-        color: Color,
+        (color, marks): (Color, &Marks),
         now: Instant,
         post: Post<'_>,
     ) -> SimPacket {
@@ -732,7 +724,7 @@ impl SendingHost {
         {
             source.on_message(&message);
         }
-        packet.marked(color, &ASSURED)
+        packet.marked(color, marks)
     }
 }
 
@@ -743,6 +735,11 @@ impl Place {
 }
 
 impl Marker {
+    /// The meter of a profile, to which packets can come at this rate.
+    pub(crate) fn new(params: &MeterParams, rate: Bitrate, rng: Rng) -> Self {
+        Self { meter: params.clone().build(Environment { rate }), rng, marks: Marks::of(params.af()) }
+    }
+
     #[inline(always)]
     fn color(&mut self, header: Header, now: Instant) -> Color {
         self.meter.color(&header, &mut Context { now, rng: &mut self.rng })

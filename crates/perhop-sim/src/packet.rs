@@ -183,9 +183,26 @@ impl SimPacket {
 #[derive(Clone, Copy, Debug)]
 pub struct Marks([u64; 3]);
 
+/// Those of the four classes of Assured Forwarding.
+static ASSURED: [Marks; 4] = {
+    let mut classes = [Marks([0; 3]); 4];
+    let mut number = 0;
+    while number < 4 {
+        if let Some(class) = AfClass::new(number as u8 + 1) {
+            classes[number] = Marks::with(class);
+        }
+        number += 1;
+    }
+    classes
+};
+
 impl Marks {
     /// Those of an Assured Forwarding class.
-    pub const fn of(class: AfClass) -> Self {
+    pub fn of(class: AfClass) -> &'static Self {
+        &ASSURED[class.index()]
+    }
+
+    const fn with(class: AfClass) -> Self {
         let mut marks = [0; 3];
         let mut color = 0;
         while color < 3 {
@@ -287,7 +304,7 @@ mod tests {
             prop_assert_eq!((packet.sequence(), packet.flow()), (sequence, flow as usize));
             prop_assert_eq!(SimPacket::from(Queued::from(packet)), packet);
             let class = AfClass::new(3).unwrap();
-            let changed = packet.numbered(other).before(sequence).sized(7).marked(Color::Red, &Marks::of(class));
+            let changed = packet.numbered(other).before(sequence).sized(7).marked(Color::Red, Marks::of(class));
             let expected = Header { size: 7, color: Color::Red, dscp: class.codepoint(Color::Red), ..header };
             prop_assert_eq!(changed, SimPacket::new(&expected, sequence, other));
             let notified = Header { ecn: Ecn::Congested, ..header };

@@ -12,13 +12,12 @@ use std::fmt;
 
 use perhop_core::control::{Message, Steering, WindowSource};
 use perhop_core::measure::LinkOutcome;
-use perhop_core::meter::AnyMeter;
-use perhop_core::{Bitrate, Bytes, Counters, Duration, Environment, Imbalance, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Counters, Duration, Imbalance, Instant, Rng};
 
 use crate::clear::{Clear, clear_ways};
 use crate::control::{Channels, Hearer, Post};
 use crate::events::{Event, EventQueue, SourceId};
-use crate::flow::{Flow, NO_LINK, Route};
+use crate::flow::{Flow, Marker, NO_LINK, Route};
 use crate::inbox::Inbox;
 use crate::link::Link;
 use crate::network::{LinkSpec, Marking, Network, NoRoute, SharedMeter, TransportSpec};
@@ -563,10 +562,10 @@ fn lookahead(network: &Network, flows: &[Flow]) -> Duration {
     news.fold(pass, Duration::min)
 }
 
-/// A meter that several flows share, with its random stream.
-fn build_shared(shared: &SharedMeter, seed: u64) -> (AnyMeter, Rng) {
+/// A meter that several flows share.
+fn build_shared(shared: &SharedMeter, seed: u64) -> Marker {
     let rng = Rng::stream(seed, &format!("profiles/{}/marker", shared.name));
-    (shared.params.clone().build(Environment { rate: Bitrate::MAX }), rng)
+    Marker::new(&shared.params, Bitrate::MAX, rng)
 }
 
 #[cfg(test)]

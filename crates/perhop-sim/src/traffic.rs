@@ -2,13 +2,12 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
+use perhop_core::Instant;
 use perhop_core::control::Steering;
-use perhop_core::meter::AnyMeter;
-use perhop_core::{Instant, Rng};
 
 use crate::control::{Channels, Post};
 use crate::events::{Event, EventQueue};
-use crate::flow::{Flow, Way};
+use crate::flow::{Flow, Marker, Way};
 use crate::inbox::Inbox;
 use crate::packet::{Content, SimPacket};
 use crate::prefetch::prefetch;
@@ -61,7 +60,7 @@ pub(crate) struct Traffic {
     pub(crate) flows: Vec<Flow>,
     /// All routes, end to end.
     pub(crate) steps: Vec<Step>,
-    pub(crate) shared_meters: Vec<(AnyMeter, Rng)>,
+    pub(crate) shared_meters: Vec<Marker>,
     /// The ways of control messages.
     pub(crate) channels: Channels,
     /// Window controls of paths.

@@ -1,6 +1,7 @@
 //! perhop's core and simulator as a WebAssembly module: no imports, and the same result as everywhere else.
 
 use perhop_core::aqm::{AqmParams, RioPlusOutParams};
+use perhop_core::marker::AfClass;
 use perhop_core::meter::{MeterParams, TokenBucketParams};
 use perhop_core::units::Packets;
 use perhop_core::{Bytes, Color, Depth, Dscp, Duration, Ecn, Instant, Thresholds, Weight};
@@ -77,7 +78,11 @@ fn flow(number: usize) -> FlowSpec {
             ..TcpParams::new(Variant::NewReno)
         }),
         marking: rate.map_or(Marking::None, |rate| {
-            Marking::Host(MeterParams::TokenBucket(TokenBucketParams { rate, burst: Bytes::new(40_000) }))
+            Marking::Host(MeterParams::TokenBucket(TokenBucketParams {
+                rate,
+                burst: Bytes::new(40_000),
+                af: AfClass::ONE,
+            }))
         }),
         color: Color::Yellow,
         dscp: Dscp::DEFAULT,

@@ -12,10 +12,35 @@ pub use tsw::{
 pub use twam::{Twam, TwamParams};
 
 use crate::control::Message;
+use crate::marker::AfClass;
 use crate::{Bitrate, Color, Context, Header};
+
+/// Adds to a meter the parameters of the marker behind it, which all of them have.
+macro_rules! meter_params {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)+
+            /// The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green packets, AFn2 into
+            /// yellow ones, AFn3 into red ones.
+            #[serde(default, skip_serializing_if = "crate::meter::is_default")]
+            pub af: crate::marker::AfClass,
+        }
+    };
+}
+use meter_params;
+
+fn is_default(af: &AfClass) -> bool {
+    *af == AfClass::default()
+}
 
 /// Measures a flow against its profile.
 pub trait Meter {
+    /// The colors that it gives.
+    const COLORS: &'static [Color] = &[Color::Green, Color::Yellow];
+
     /// The color of the next packet of the flow.
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color;
 
@@ -31,6 +56,16 @@ macro_rules! register_meters {
             /// The rate the profile promises.
             pub fn rate(&self) -> Bitrate {
                 match self { $(Self::$variant(params) => params.rate,)+ }
+            }
+
+            /// The class of Assured Forwarding whose codepoints the marker writes.
+            pub fn af(&self) -> AfClass {
+                match self { $(Self::$variant(params) => params.af,)+ }
+            }
+
+            /// The colors that the meter gives.
+            pub fn colors(&self) -> &'static [Color] {
+                match self { $(Self::$variant(_) => <$block as Meter>::COLORS,)+ }
             }
         }
 

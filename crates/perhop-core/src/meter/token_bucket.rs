@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Meter;
+use super::{Meter, meter_params};
 use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant};
 
-/// Parameters of [`TokenBucket`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TokenBucketParams {
-    /// The profile rate r: the rate at which tokens come.
-    pub rate: Bitrate,
-    /// The bucket's depth: how much may pass IN at once. It starts full.
-    pub burst: Bytes,
+meter_params! {
+    /// Parameters of [`TokenBucket`].
+    TokenBucketParams {
+        /// The profile rate r: the rate at which tokens come.
+        rate: Bitrate,
+        /// The bucket's depth: how much may pass IN at once. It starts full.
+        burst: Bytes,
+    }
 }
 
 /// IN (green) while tokens last, else OUT (yellow); OUT packets take no tokens.
@@ -59,10 +59,15 @@ impl Meter for TokenBucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::marker::AfClass;
     use crate::{FlowId, Rng};
 
     fn bucket(rate: &str, burst: &str) -> TokenBucket {
-        let params = TokenBucketParams { rate: rate.parse().unwrap(), burst: burst.parse().unwrap() };
+        let params = TokenBucketParams {
+            rate: rate.parse().unwrap(),
+            burst: burst.parse().unwrap(),
+            af: AfClass::ONE,
+        };
         TokenBucket::new(params, Environment { rate: Bitrate::from_bps(1).unwrap() })
     }
 

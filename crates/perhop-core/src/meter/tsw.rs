@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Meter;
+use super::{Meter, meter_params};
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Color, Context, Duration, Environment, Header, Instant};
 
@@ -89,21 +89,21 @@ impl InitialRate {
     }
 }
 
-/// Parameters of [`Tsw`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TswParams {
-    /// The profile rate r.
-    pub rate: Bitrate,
-    /// The window over which the rate is smoothed.
-    #[serde(default = "one_second")]
-    pub window: Duration,
-    /// When a flow above its profile sends OUT packets.
-    #[serde(default)]
-    pub rule: OutRule,
-    /// What the estimator believes before the first packet.
-    #[serde(default)]
-    pub initial: InitialRate,
+meter_params! {
+    /// Parameters of [`Tsw`].
+    TswParams {
+        /// The profile rate r.
+        rate: Bitrate,
+        /// The window over which the rate is smoothed.
+        #[serde(default = "one_second")]
+        window: Duration,
+        /// When a flow above its profile sends OUT packets.
+        #[serde(default)]
+        rule: OutRule,
+        /// What the estimator believes before the first packet.
+        #[serde(default)]
+        initial: InitialRate,
+    }
 }
 
 const fn one_second() -> Duration {
@@ -184,27 +184,27 @@ impl Split {
     }
 }
 
-/// Parameters of [`ThreePrecedence`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct ThreePrecedenceParams {
-    /// The profile rate r.
-    pub rate: Bitrate,
-    /// The window that decides between IN and OUT.
-    #[serde(default = "one_second")]
-    pub window: Duration,
-    /// When a flow above its profile sends OUT packets.
-    #[serde(default)]
-    pub rule: OutRule,
-    /// What the estimators believe before the first packet.
-    #[serde(default)]
-    pub initial: InitialRate,
-    /// The window that decides between OUT-IN and OUT-OUT.
-    #[serde(default = "ten_seconds")]
-    pub long_window: Duration,
-    /// How OUT packets are split by the long-term rate.
-    #[serde(default)]
-    pub split: Split,
+meter_params! {
+    /// Parameters of [`ThreePrecedence`].
+    ThreePrecedenceParams {
+        /// The profile rate r.
+        rate: Bitrate,
+        /// The window that decides between IN and OUT.
+        #[serde(default = "one_second")]
+        window: Duration,
+        /// When a flow above its profile sends OUT packets.
+        #[serde(default)]
+        rule: OutRule,
+        /// What the estimators believe before the first packet.
+        #[serde(default)]
+        initial: InitialRate,
+        /// The window that decides between OUT-IN and OUT-OUT.
+        #[serde(default = "ten_seconds")]
+        long_window: Duration,
+        /// How OUT packets are split by the long-term rate.
+        #[serde(default)]
+        split: Split,
+    }
 }
 
 /// As [`Tsw`], and OUT packets are OUT-OUT (red) if the flow's long-term sending rate is above its profile, else OUT-IN
@@ -228,9 +228,9 @@ impl Block for ThreePrecedence {
     }
 
     fn new(params: ThreePrecedenceParams, environment: Environment) -> Self {
-        let ThreePrecedenceParams { rate, window, rule, initial, long_window, split } = params;
+        let ThreePrecedenceParams { rate, window, rule, initial, long_window, split, af } = params;
         Self {
-            short: Tsw::new(TswParams { rate, window, rule, initial }, environment),
+            short: Tsw::new(TswParams { rate, window, rule, initial, af }, environment),
             long: RateEstimator::new(long_window, initial.of(rate)),
             split,
         }
@@ -238,6 +238,8 @@ impl Block for ThreePrecedence {
 }
 
 impl Meter for ThreePrecedence {
+    const COLORS: &'static [Color] = &Color::ALL;
+
     #[inline]
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
         let long_term = self.long.update(packet, cx.now);

@@ -12,7 +12,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Meter;
+use super::{Meter, meter_params};
 use crate::control::Message;
 use crate::{Bitrate, Block, Color, Context, Environment, Header};
 
@@ -53,12 +53,12 @@ pub fn shares(rates: &[f64], windows: &[f64], reading: Reading) -> Vec<f64> {
     rates.iter().zip(windows).map(share).collect()
 }
 
-/// Parameters of [`Twam`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TwamParams {
-    /// The contracted rate (`r_i`).
-    pub rate: Bitrate,
+meter_params! {
+    /// Parameters of [`Twam`].
+    TwamParams {
+        /// The contracted rate (`r_i`).
+        rate: Bitrate,
+    }
 }
 
 /// Marks a flow's packets IN with a probability that it is told.

@@ -135,9 +135,9 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
 /// Meters.
 pub const METERS: &[(&str, &str)] = &[
     ("token-bucket", r#"{"rate": "1Mbps", "burst": "5kB"}"#),
-    ("tsw", r#"{"rate": "1Mbps"}"#),
+    ("tsw", r#"{"rate": "1Mbps", "af": 3}"#),
     ("tsw", r#"{"rate": "1bps", "window": "1ns", "rule": "four-thirds", "initial": "zero"}"#),
-    ("three-precedence", r#"{"rate": "1Mbps", "split": "proportional"}"#),
+    ("three-precedence", r#"{"rate": "1Mbps", "split": "proportional", "af": 4}"#),
     ("three-precedence", r#"{"rate": "1Mbps", "split": "same-rule"}"#),
     ("three-precedence", r#"{"rate": "999Gbps", "rule": "deterministic", "long-window": "1ns"}"#),
     ("twam", r#"{"rate": "1Mbps"}"#),
