@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from perhop import scenario as _scenario
     from perhop._engine import version as __version__
-    from perhop.errors import PerhopError, ScenarioError
+    from perhop.errors import PerhopError, PerhopWarning, ScenarioError
     from perhop.scenario import *  # noqa: F403 - the builder's classes follow the engine's registered blocks
     from perhop.simulation import Result, run
 
-    __all__ = ["PerhopError", "Result", "ScenarioError", "__version__", "run"]
+    __all__ = ["PerhopError", "PerhopWarning", "Result", "ScenarioError", "__version__", "run"]
     __all__ += _scenario.__all__
 else:
     _MODULES = {"errors", "measures", "runs", "scenario", "simulation", "statistics"}
     _PLACES = {
         "PerhopError": "errors",
+        "PerhopWarning": "errors",
         "ScenarioError": "errors",
         "Result": "simulation",
         "run": "simulation",

@@ -47,6 +47,24 @@ def scenario_from_toml(text: str, origin: str) -> str:
 def scenario_from_json(text: str, origin: str) -> str:
     """As `scenario_from_toml`, for JSON."""
 
+def read_toml(text: str, origin: str, *, real_packets: bool = False) -> tuple[str, list[str]]:
+    """Read a scenario in TOML that is to be run.
+
+    Args:
+        text: The scenario.
+        origin: What stands for the file in messages.
+        real_packets: It is to be run by `live` and not by `simulate`.
+
+    Returns:
+        The scenario as canonical JSON, and notices: what in it cannot act, or acts otherwise than it seems.
+
+    Raises:
+        ScenarioError: The scenario cannot be run, or asks for what can have no effect there.
+    """
+
+def read_json(text: str, origin: str, *, real_packets: bool = False) -> tuple[str, list[str]]:
+    """As `read_toml`, for JSON."""
+
 def scenario_to_toml(text: str, origin: str) -> str:
     """A scenario in JSON as TOML, defaults filled in; `scenario_from_toml` reads the same from it.
 

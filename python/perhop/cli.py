@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perhop import _engine, interrupts, terminal
-from perhop.errors import PerhopError, ScenarioError
+from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.lazy import Lazy
 from perhop.live import command as living
 from perhop.live.comparing import compare
@@ -85,6 +85,8 @@ def root(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """Options of `perhop` itself."""
+    # Commands say what there is to be said of a scenario themselves, with the name of its file.
+    warnings.simplefilter("ignore", PerhopWarning)
     if version:
         terminal.say(f"perhop {_engine.version}")
         raise typer.Exit
@@ -212,14 +214,15 @@ def run(
     """  # noqa: D301
     first, wanted = terminal.seeds(seed, runs)
     threads = simulation.workers(jobs)
-    canonical = simulation.canonical(scenario)
+    checked = simulation.read(scenario)
+    terminal.warn(checked.notices)
     if out is not None:
         files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     try:
         with terminal.progress("runs", wanted) as step:
             result = simulation.run(
-                json.loads(canonical),
+                json.loads(checked.text),
                 runs=wanted,
                 seed=first,
                 jobs=threads,

@@ -2,11 +2,18 @@
 
 from perhop._engine import ScenarioError
 
-__all__ = ["PerhopError", "ScenarioError"]
+__all__ = ["PerhopError", "PerhopWarning", "ScenarioError"]
 
 
 class PerhopError(Exception):
     """A request that cannot be met; `str()` is one sentence that says what to change.
 
     The command line prints it as `error: …` and exits with status 2.
+    """
+
+
+class PerhopWarning(UserWarning):
+    """Something that can be done, but hardly as it was meant; `str()` says where, what and what to change.
+
+    The command line prints it as `warning: …`.
     """

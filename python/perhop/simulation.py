@@ -6,6 +6,7 @@ import html
 import json
 import math
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from perhop import _engine, kinds, memory
-from perhop.errors import PerhopError, ScenarioError
+from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.inputs import read_text
 from perhop.measures import histogram_quantile
 from perhop.output.readable import Estimates, end_names, html_table, readable
@@ -46,24 +47,65 @@ ScenarioSource: TypeAlias = "ScenarioLike | Mapping[str, Any] | Path | str"
 """A built scenario, the same as plain dicts and lists, the path of a TOML file, or TOML text."""
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A scenario that has been read and can be run.
+
+    Attributes:
+        text: The scenario as canonical JSON, with every default filled in.
+        notices: What in it cannot act, or acts otherwise than it seems: a sentence each, with its place.
+    """
+
+    text: str
+    notices: tuple[str, ...]
+
+    def warn(self) -> None:
+        """Warn the caller of whoever calls this of each notice."""
+        for notice in self.notices:
+            warnings.warn(notice, PerhopWarning, stacklevel=3)
+
+
 def canonical(scenario: ScenarioSource) -> str:
-    """The scenario as canonical JSON, checked and with every default filled in.
+    """The scenario as canonical JSON, checked for simulation and with every default filled in; see `read`."""
+    return read(scenario).text
+
+
+def read(scenario: ScenarioSource, *, real_packets: bool = False) -> Checked:
+    """Read and check a scenario that is to be simulated, or run on real packets.
 
     Args:
         scenario: See `ScenarioSource`.
+        real_packets: It is to be run on real packets, where keys such as `ecn` can act that cannot otherwise.
 
     Raises:
         ScenarioError: It does not describe a network; the message names the place and the key.
         PerhopError: The file cannot be read, or this is no scenario at all.
     """
+    parse, text, origin = _source(scenario)
+    try:
+        canonical_text, notices = parse(text, origin, real_packets=real_packets)
+    except ScenarioError:
+        if parse is _engine.read_toml and origin != "scenario":
+            with suppress(tomllib.TOMLDecodeError):
+                kinds.expect("scenario", tomllib.loads(text), Path(origin))
+        raise
+    return Checked(canonical_text, tuple(notices))
+
+
+def _source(scenario: ScenarioSource) -> tuple[Callable[..., tuple[str, list[str]]], str, str]:
+    """What reads a scenario, its text, and what stands for its file in messages.
+
+    Raises:
+        PerhopError: The file cannot be read, or this is no scenario at all.
+    """
     if isinstance(scenario, str) and _names_a_file(scenario):
         scenario = Path(scenario)
     if isinstance(scenario, Path):
-        return _of_file(scenario)
+        return _engine.read_toml, read_text(scenario), str(scenario)
     if isinstance(scenario, str):
-        return _engine.scenario_from_toml(scenario, "scenario")
+        return _engine.read_toml, scenario, "scenario"
     if isinstance(scenario, Mapping):
-        return _engine.scenario_from_json(_as_json(plain(scenario)), "scenario")
+        return _engine.read_json, _as_json(plain(scenario)), "scenario"
     if not hasattr(scenario, "to_json"):
         raise PerhopError(
             "a scenario is a perhop.Scenario, a dict, the path of a TOML file, or TOML text, not "
@@ -73,17 +115,7 @@ def canonical(scenario: ScenarioSource) -> str:
         text = scenario.to_json()
     except TypeError as error:
         raise PerhopError(f"scenario: {error}") from None
-    return _engine.scenario_from_json(_as_json(json.loads(text)), "scenario")
-
-
-def _of_file(path: Path) -> str:
-    text = read_text(path)
-    try:
-        return _engine.scenario_from_toml(text, str(path))
-    except ScenarioError:
-        with suppress(tomllib.TOMLDecodeError):
-            kinds.expect("scenario", tomllib.loads(text), path)
-        raise
+    return _engine.read_json, _as_json(json.loads(text)), "scenario"
 
 
 def _names_a_file(text: str) -> bool:
@@ -177,7 +209,9 @@ def run(
     Args:
         scenario: See `ScenarioSource`.
         runs: Number of independent runs.
-        seed: First seed, at least 0.
+        seed: First seed, at least 0. Each flow, profile, path and link draws from a random stream of its own,
+            derived from the seed and its name: a group or a link of another name draws other numbers, as with
+            another seed, and so gives another, equally valid run.
         jobs: Threads; all cores if not given.
         progress: Called with (finished, all) on the calling thread after every run.
         waiting: Called on the calling thread many times a second with what is under way, in whole runs.
@@ -188,7 +222,9 @@ def run(
         PerhopError: An argument is out of range, the file cannot be read, or memory does not suffice.
         perhop._engine.Cancelled: `cancel` was set.
     """
-    text = canonical(scenario)
+    checked = read(scenario)
+    checked.warn()
+    text = checked.text
     wanted = seeds(seed, runs)
     threads, expected = memory.fitting(text, len(wanted), jobs, workers(jobs))
     flag = cancel if cancel is not None else _engine.Cancel()

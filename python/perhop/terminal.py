@@ -21,7 +21,7 @@ from perhop.lazy import Lazy
 from perhop.wording import lasting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rich.progress import Progress
 
@@ -287,3 +287,9 @@ def note(text: str) -> None:
 def fail(problem: object) -> None:
     """The one line that says why a command cannot do what was asked."""
     note(f"error: {escaped(str(problem))}")
+
+
+def warn(notices: Iterable[str]) -> None:
+    """What a user should know of what was asked for, a line each, on standard error."""
+    for notice in notices:
+        note(f"warning: {notice}")

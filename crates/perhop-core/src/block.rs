@@ -1,6 +1,7 @@
 //! What every block has in common, and how blocks are registered.
 
 use std::fmt::Debug;
+use std::ops::RangeInclusive;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -54,6 +55,11 @@ pub trait Block: Sized {
     /// What does not fit, and what would.
     fn fits(_params: &Self::Params, _environment: Environment) -> Result<(), UnitError> {
         Ok(())
+    }
+
+    /// What cannot act, each with its key, where packets have sizes in this range.
+    fn idle_keys(_params: &Self::Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        Vec::new()
     }
 
     /// The label-switched paths that the parameters name, for the driver to fill in their labels; each with its key.
@@ -171,6 +177,11 @@ macro_rules! register_params {
             /// The block's name.
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$block as $crate::Block>::NAME,)+ }
+            }
+
+            /// What cannot act, each with its key, where packets have sizes in this range, in bytes.
+            pub fn idle_keys(&self, sizes: &std::ops::RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+                match self { $(Self::$variant(params) => <$block as $crate::Block>::idle_keys(params, sizes),)+ }
             }
 
             /// Whether the block steers by what the controls of label-switched paths tell it.

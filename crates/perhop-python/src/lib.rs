@@ -3,7 +3,7 @@
 mod live;
 mod outcome;
 
-use perhop_scenario::Scenario;
+use perhop_scenario::{Driver, Notice, Scenario, notices_in};
 use perhop_sim::{Failure, Service, Simulation, Watch};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError};
@@ -77,6 +77,36 @@ fn canonical(read: Result<Scenario, perhop_scenario::ScenarioError>) -> PyResult
     serde_json::to_string(&scenario).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
+/// Reads a scenario in TOML that is to be simulated or, if said, run on real packets: canonical JSON, and notices.
+#[pyfunction]
+#[pyo3(signature = (text, origin, *, real_packets = false))]
+fn read_toml(text: &str, origin: &str, real_packets: bool) -> PyResult<(String, Vec<String>)> {
+    let scenario = Scenario::from_toml_for(text, origin, driver(real_packets));
+    with_notices(scenario, Some(text), origin)
+}
+
+/// The same in JSON.
+#[pyfunction]
+#[pyo3(signature = (text, origin, *, real_packets = false))]
+fn read_json(text: &str, origin: &str, real_packets: bool) -> PyResult<(String, Vec<String>)> {
+    let scenario = Scenario::from_json_for(text, origin, driver(real_packets));
+    with_notices(scenario, None, origin)
+}
+
+fn driver(real_packets: bool) -> Driver {
+    if real_packets { Driver::RealPackets } else { Driver::Simulator }
+}
+
+fn with_notices(
+    read: Result<Scenario, perhop_scenario::ScenarioError>,
+    toml: Option<&str>,
+    origin: &str,
+) -> PyResult<(String, Vec<String>)> {
+    let told = read.as_ref().map_or_else(|_| Vec::new(), Scenario::notices);
+    let notices = notices_in(toml, origin, told).iter().map(Notice::to_string).collect();
+    canonical(read).map(|text| (text, notices))
+}
+
 /// The JSON Schema of the scenario format.
 #[pyfunction]
 fn scenario_schema() -> String {
@@ -100,8 +130,8 @@ fn simulate<'py>(
     cancel: Option<&Cancel>,
     plainly: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let scenario =
-        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let scenario = Scenario::from_json_for(scenario, "scenario", Driver::Simulator)
+        .map_err(|e| ScenarioError::new_err(e.to_string()))?;
     let watch = cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default();
     let memory = scenario.memory();
     if let Some(most) = cancel.and_then(|cancel| cancel.most_bytes).filter(|&most| memory.run() > most) {
@@ -145,8 +175,8 @@ fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> 
 mod _engine {
     #[pymodule_export]
     use super::{
-        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, memory, scenario_from_json,
-        scenario_from_toml, scenario_schema, scenario_to_toml, simulate,
+        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, memory, read_json, read_toml,
+        scenario_from_json, scenario_from_toml, scenario_schema, scenario_to_toml, simulate,
     };
     #[pymodule_export]
     use crate::live::{live, live_probe};

@@ -1,6 +1,7 @@
 //! The configuration: what a user writes, read and checked.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use perhop_core::aqm::AqmParams;
@@ -8,7 +9,7 @@ use perhop_core::meter::MeterParams;
 use perhop_core::table::{bad_name, split_key};
 use perhop_core::{Bitrate, Color, Dscp, Duration, Environment};
 use perhop_scenario::format::Queue;
-use perhop_scenario::{Problem, ScenarioError, Step, read_toml, steps};
+use perhop_scenario::{Problem, ScenarioError, Step, division, divisions, idle_keys, read_toml, steps};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::selector::Match;
@@ -169,6 +170,9 @@ fn seed() -> u64 {
 /// The name of what becomes of packets that no class takes, among classes.
 pub const UNMATCHED: &str = "unmatched";
 
+/// The sizes that IP packets have, in bytes.
+const PACKETS: RangeInclusive<u64> = 20..=65_535;
+
 /// The longest name of an interface in Linux.
 const LONGEST_NAME: usize = 15;
 
@@ -284,6 +288,31 @@ impl Config {
             return at(&format!("profile.{}", MeterParams::TAG), text);
         }
         Ok(())
+    }
+
+    /// What in it cannot act, or acts otherwise than it seems; each where it stands.
+    pub fn notices(&self) -> Vec<Problem> {
+        let links = [
+            ("upstream", &self.upstream, Direction::Upstream),
+            ("downstream", &self.downstream, Direction::Downstream),
+        ];
+        let mut notices = Vec::new();
+        for (name, link, way) in links {
+            let Some(Link { rate, queue: Queue(queue), .. }) = link else { continue };
+            let classes =
+                self.classes.iter().filter(|class| [way, Direction::Both].contains(&class.direction));
+            let divided = divisions(classes.map(|class| {
+                let profile = class.profile.as_ref();
+                (class.name.as_str(), profile.and_then(|profile| division(queue, *rate, 0, profile)))
+            }));
+            let told = idle_keys(queue, &PACKETS).into_iter().chain(divided);
+            notices.extend(
+                told.map(|(key, text)| {
+                    Problem::at(steps(name).chain(steps("queue")).chain(steps(&key)), text)
+                }),
+            );
+        }
+        notices
     }
 
     /// The key of the first part in which another configuration differs that a router cannot change while it runs.

@@ -18,7 +18,7 @@ use nix::unistd::User;
 use perhop_core::{Duration, Instant};
 use perhop_live::device::{AnyDevice, Ethernet, Tun, TunSpec};
 use perhop_live::{Changed, Clock, Fixed, Loss, Plane, PlaneSpec, Report, Runner, Watcher};
-use perhop_scenario::ScenarioError;
+use perhop_scenario::{ScenarioError, notices_in};
 use sd_notify::{NotifyState, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -186,7 +186,11 @@ fn read(
 ) -> Result<Config, String> {
     let origin = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{origin}: {error}"))?;
-    parse(&text, &origin).map_err(|error| error.to_string())
+    let config = parse(&text, &origin).map_err(|error| error.to_string())?;
+    for notice in notices_in(Some(&text), &origin, config.notices()) {
+        warn(format_args!("warning: {notice}"));
+    }
+    Ok(config)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user names a file to write to")]

@@ -30,6 +30,26 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
+/// What a user should know of a scenario, or of another file of tables, that can be used as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The file, or what stands for it.
+    pub origin: String,
+    /// The line in the file, from 1, if it is known.
+    pub line: Option<usize>,
+    /// The key's path.
+    pub key: String,
+    /// What does not act, or acts otherwise than it seems, and what to do.
+    pub text: String,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { origin, line, key, text } = self.clone();
+        ScenarioError { origin, line, key, problem: text }.fmt(f)
+    }
+}
+
 /// A problem at a key, before it is known in which file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {

@@ -3,17 +3,21 @@
 //! The types of [`format`](mod@format) are the one source of truth. The published JSON Schema ([`schema`]), the typed
 //! Python builder and the documentation are generated from them, and so is the reading of TOML and JSON.
 
+mod driver;
 mod error;
 pub mod format;
 mod memory;
 mod network;
+mod notices;
 mod paths;
 mod read;
 
-pub use error::{Problem, ScenarioError, Step, did_you_mean, steps};
+pub use driver::Driver;
+pub use error::{Notice, Problem, ScenarioError, Step, did_you_mean, steps};
 pub use format::Scenario;
 pub use memory::Memory;
-pub use read::read_toml;
+pub use notices::{Division, division, divisions, idle_keys};
+pub use read::{notices_in, read_toml};
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};

@@ -26,17 +26,24 @@ const MOST_SAMPLES: u64 = 1_600_000_000;
 const REVERSE: &str = " (reverse)";
 
 /// The queue of one direction of a link, and where it stands in the scenario.
-struct Port<'a> {
+pub(crate) struct Port<'a> {
     link: &'a str,
     keys: &'static [&'static str],
     from: &'a str,
     to: &'a str,
     rate: Bitrate,
-    queue: &'a SchedulerParams,
+    pub(crate) queue: &'a SchedulerParams,
 }
 
 impl Port<'_> {
-    fn at(&self, inner: &str, text: String) -> Problem {
+    /// The name of its link in the network.
+    pub(crate) fn name(&self) -> String {
+        let reverse = if self.keys.len() > 1 { REVERSE } else { "" };
+        format!("{}{reverse}", self.link)
+    }
+
+    /// A problem at this key of the queue.
+    pub(crate) fn at(&self, inner: &str, text: String) -> Problem {
         let under = ["links", self.link].into_iter().chain(self.keys.iter().copied());
         Problem::at(under.map(|key| Step::Key(key.into())).chain(steps(inner)), text)
     }
@@ -206,7 +213,7 @@ impl Scenario {
     }
 
     /// The queues of both directions of all links, those that there are.
-    fn ports(&self) -> impl Iterator<Item = Port<'_>> {
+    pub(crate) fn ports(&self) -> impl Iterator<Item = Port<'_>> {
         self.links.iter().flat_map(|(name, link)| {
             let Link { from, to, rate, queue, reverse, .. } = link;
             let forward = queue.as_ref().map(|Queue(queue)| Port {

@@ -4,7 +4,8 @@ use perhop_core::table::split_key;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::{Problem, ScenarioError, Step, did_you_mean, steps};
+use crate::driver::Driver;
+use crate::error::{Notice, Problem, ScenarioError, Step, did_you_mean, steps};
 use crate::format::Scenario;
 
 impl Scenario {
@@ -26,6 +27,30 @@ impl Scenario {
             .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
         checked(value, Self::check).map_err(|problem| error(None, problem.key(), problem.text))
     }
+
+    /// Reads a scenario in TOML that this driver is to run.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml); also where something can have no effect there.
+    pub fn from_toml_for(text: &str, origin: &str, driver: Driver) -> Result<Self, ScenarioError> {
+        read_toml(text, origin, |read: &Self| read.check().and_then(|()| read.check_for(driver)))
+    }
+
+    /// The same in JSON.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn from_json_for(text: &str, origin: &str, driver: Driver) -> Result<Self, ScenarioError> {
+        let scenario = Self::from_json(text, origin)?;
+        scenario.check_for(driver).map_err(|problem| ScenarioError {
+            origin: origin.into(),
+            line: None,
+            key: problem.key(),
+            problem: problem.text,
+        })?;
+        Ok(scenario)
+    }
+
     /// The scenario in TOML, defaults filled in; [`from_toml`](Self::from_toml) reads the same from it.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("text, numbers and tables all have a form in TOML")
@@ -42,7 +67,7 @@ pub fn read_toml<T: DeserializeOwned>(
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
-    let line_of = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
+    let line_of = |offset| line_of(text, offset);
     let error = |line, key: String, problem| ScenarioError { origin: origin.into(), line, key, problem };
     let table: toml::Table = toml::from_str(text).map_err(|problem| {
         let line = problem.span().map(|span| line_of(span.start));
@@ -59,6 +84,22 @@ pub fn read_toml<T: DeserializeOwned>(
         let line = span_of(text, &problem.path).map(line_of);
         error(line, problem.key(), problem.text)
     })
+}
+
+/// What is told of a file of tables, with its name, and the lines if its text is TOML.
+pub fn notices_in(toml: Option<&str>, origin: &str, told: Vec<Problem>) -> Vec<Notice> {
+    let line = |notice: &Problem| toml.and_then(|text| Some(line_of(text, span_of(text, &notice.path)?)));
+    let placed = told.into_iter().map(|notice| Notice {
+        origin: origin.into(),
+        line: line(&notice),
+        key: notice.key(),
+        text: notice.text,
+    });
+    placed.collect()
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text[..offset.min(text.len())].matches('\n').count() + 1
 }
 
 fn checked<T: DeserializeOwned>(

@@ -97,7 +97,8 @@ def live(
       perhop live my.toml --metrics 127.0.0.1:9477
     """  # noqa: D301
     first, wanted = terminal.seeds(seed, 1 if runs is None else runs)
-    canonical = simulation.canonical(scenario)
+    checked = simulation.read(scenario, real_packets=True)
+    terminal.warn(checked.notices)
     served = None if metrics_at is None else metrics.endpoint(metrics_at)
     if out is not None:
         files.claim_directory(out)
@@ -108,7 +109,7 @@ def live(
             if serving is not None:
                 told, place = serving
                 terminal.note(f"metrics: {place}")
-            result = run(canonical, wanted, first, stats=stats, manner=(real_time, device), told=told)
+            result = run(checked.text, wanted, first, stats=stats, manner=(real_time, device), told=told)
     except ScenarioError as error:
         # The engine names the key; which file it stands in is known here.
         raise PerhopError(f"{scenario}: {error}") from None

@@ -96,7 +96,9 @@ def compare(
     for count in (runs, sim_runs):
         simulation.seeds(seed, count)
     threads = simulation.workers(jobs)
-    texts = [simulation.canonical(path) for path in scenarios]
+    read = [simulation.read(path) for path in scenarios]
+    terminal.warn(notice for checked in read for notice in checked.notices)
+    texts = [checked.text for checked in read]
     if out is not None:
         files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)

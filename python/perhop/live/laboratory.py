@@ -110,7 +110,9 @@ def run(
         ScenarioError: The scenario is wrong, or asks for what no kernel has.
         PerhopError: The system cannot do it; the message says what is missing.
     """
-    text = simulation.canonical(scenario)
+    checked = simulation.read(scenario, real_packets=True)
+    checked.warn()
+    text = checked.text
     wanted = simulation.seeds(seed, runs)
     manner = {"real_time": real_time, "device": device, "watch_s": watch_s if watch else None}
 

@@ -83,6 +83,7 @@ def sweep(
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
     simulation.workers(jobs)
     planned = plan.read_plan(sweep_file, plan.Given(runs, seed, until_ci))
+    terminal.warn(f"{sweep_file}: {notice}" for notice in plan.notices(planned.points))
     json_path = prepared(store, out, json_file)
     place = job.Workplace(store, backend, jobs, address)
     try:
@@ -129,6 +130,7 @@ def tune(
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
     simulation.workers(jobs)
     planned = tuning.read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
+    terminal.warn(f"{tune_file}: {notice}" for notice in plan.notices(planned.seen))
     json_path = prepared(store, out, json_file)
     place = job.Workplace(store, backend, jobs, address)
     try:
@@ -138,6 +140,8 @@ def tune(
     command = terminal.command(
         "tune", str(tune_file), **{"--store": store, "--trials": trials, "--runs": runs, "--seed": seed}
     )
+    winners = [winner.trial.point for winner in tuned.front if winner.trial.point is not None]
+    terminal.warn(f"{tune_file}: a winner: {notice}" for notice in plan.notices(winners))
     width = terminal.width(wide=wide)
     conclude(tuned, width, json_path, out, lambda place: tune_report.write_tuned(place, tuned, command))
     say_counts(tuned.work, store, out, json_path)

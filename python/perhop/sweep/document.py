@@ -46,8 +46,10 @@ class Base:
         """Names that stand in braces in a setting; a factor of such a name is no path."""
         return frozenset(name for value in self.settings.values() for name in _fields(value))
 
-    def scenario_with(self, factors: Mapping[str, Value], values: Mapping[str, Any], label: str) -> str:
-        """The canonical scenario in which each factor has its value.
+    def scenario_with(
+        self, factors: Mapping[str, Value], values: Mapping[str, Any], label: str
+    ) -> tuple[str, tuple[str, ...]]:
+        """The canonical scenario in which each factor has its value, and what is to be said of it.
 
         Args:
             factors: How each factor reads, for templates.
@@ -69,7 +71,9 @@ class Base:
             where = f"{self.origin}: [set] `{path}`"
             keys = put(scenario, path, _filled(value, values, factors, where), where)
             self._still_varied(varied, keys, f"[set] `{path}`")
-        return _engine.scenario_from_json(json.dumps(scenario), f"{self.origin}: {label}")
+        origin = f"{self.origin}: {label}"
+        text, notices = _engine.read_json(json.dumps(scenario), origin)
+        return text, tuple(notice.removeprefix(f"{origin}: ") for notice in notices)
 
     def _still_varied(self, varied: Mapping[str, Keys], keys: Keys, what: str) -> None:
         """Refuse to overwrite a factor: tables would then show a value that no run had.
@@ -106,11 +110,11 @@ def read_base(data: Mapping[str, Any], path: Path) -> Base:
     if isinstance(source, str):
         place = path.parent / source
         text = read_text(place)
-        _engine.scenario_from_toml(text, str(place))
+        _engine.read_toml(text, str(place))
         scenario = as_json(tomllib.loads(text), str(place))
     elif isinstance(source, Mapping):
         scenario = as_json(source, f"{path}: [scenario]")
-        _engine.scenario_from_json(scenario, f"{path}: [scenario]")
+        _engine.read_json(scenario, f"{path}: [scenario]")
     else:
         raise PerhopError(
             f'{path}: needs a `scenario`: the name of a scenario file, such as "first.toml", or a table'

@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import importlib
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -52,11 +53,19 @@ class Point:
         factors: How each factor reads.
         scenario: Canonical JSON.
         key: What names the scenario in the store: SHA-256 of `scenario`, in hex.
+        notices: What in the scenario cannot act, or acts otherwise than it seems: a sentence each, which
+            begins with its key.
     """
 
     factors: Mapping[str, Value]
     scenario: str
     key: str
+    notices: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Its setting, as messages name it."""
+        return ", ".join(f"{name} = {text_of(value)}" for name, value in self.factors.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,23 @@ class Plan:
     def factors(self) -> tuple[str, ...]:
         """Names of the factors, in the file's order."""
         return tuple(self.points[0].factors)
+
+
+def notices(points: Sequence[Point]) -> list[str]:
+    """What is to be said of points: each key once, with how many of them it concerns."""
+    first: dict[str, tuple[str, Point]] = {}
+    concerned: Counter[str] = Counter()
+    for point in points:
+        keys = {notice.partition(": ")[0]: notice for notice in point.notices}
+        concerned.update(keys.keys())
+        for key, notice in keys.items():
+            first.setdefault(key, (notice, point))
+    return [
+        f"{notice} (so at {concerned[key]} of {len(points)} points, first at {point.label})"
+        if point.factors
+        else notice
+        for key, (notice, point) in first.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +207,8 @@ def make_point(base: Base, factors: Mapping[str, Value], values: Mapping[str, An
     Raises:
         PerhopError, ScenarioError: It is no scenario.
     """
-    scenario = base.scenario_with(factors, values, label)
-    return Point(factors, scenario, hashlib.sha256(scenario.encode()).hexdigest())
+    scenario, notices = base.scenario_with(factors, values, label)
+    return Point(factors, scenario, hashlib.sha256(scenario.encode()).hexdigest(), notices)
 
 
 Setting = Mapping[str, tuple["Value", Any]]

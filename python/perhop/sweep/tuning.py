@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perhop import kinds, simulation
@@ -103,6 +103,7 @@ class TuningPlan:
         runs: Runs of each trial, on the same seeds for all: trials differ by their settings, not their luck.
         validation_runs: Runs of each winner on seeds that no trial has used.
         population: Of the sampler nsga-ii.
+        seen: Points that were looked at before the search.
     """
 
     title: str
@@ -116,6 +117,7 @@ class TuningPlan:
     validation_runs: int
     sampler: str
     population: int
+    seen: tuple[Point, ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -181,12 +183,14 @@ def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int |
     if not 1 <= plan.trials <= MAX_TRIALS:
         raise PerhopError(f"trials must lie between 1 and {MAX_TRIALS}, not {plan.trials}")
     simulation.seeds(plan.seed, plan.runs + plan.validation_runs)
-    _check(plan, where)
-    return plan
+    return replace(plan, seen=(_check(plan, where),))
 
 
-def _check(plan: TuningPlan, where: str) -> None:
+def _check(plan: TuningPlan, where: str) -> Point:
     """Refuse a search whose ends and middle all make no scenario, and metrics that nothing has.
+
+    Returns:
+        The first of them that makes one.
 
     Raises:
         ScenarioError: They make none.
@@ -202,7 +206,7 @@ def _check(plan: TuningPlan, where: str) -> None:
             refused = refused or error
             continue
         check_metrics([point], [literal(name) for name in plan.metrics], f"{where}: a metric")
-        return
+        return point
     assert refused is not None
     raise refused
 

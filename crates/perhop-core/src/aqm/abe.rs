@@ -21,10 +21,12 @@
 //! - The paper's law, alpha = `alpha_t`^2 / `alpha_m`, does not lead to `alpha_t` (`the_published_law_by_hand`); with the law
 //!   `integral` alpha is multiplied by a root of `alpha_t` / `alpha_m` instead, which does.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
 use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
 use crate::abe::Service;
@@ -172,6 +174,13 @@ pub struct Abe {
     control: Control,
 }
 
+impl AbeParams {
+    /// The threshold sets, each with its key.
+    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
+        vec![("thresholds", self.thresholds)]
+    }
+}
+
 impl Block for Abe {
     type Params = AbeParams;
     const NAME: &'static str = "abe";
@@ -204,7 +213,11 @@ impl Block for Abe {
                 return Err(UnitError::new(format!("{key} is at most `largest`, which is {largest}")));
             }
         }
-        check_red(params.mean_packet, &[("thresholds", params.thresholds)])
+        check_red(params.mean_packet, &params.sets())
+    }
+
+    fn idle_keys(params: &AbeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        out_of_reach(params.limit, &params.sets(), sizes)
     }
 
     fn new(params: AbeParams, environment: Environment) -> Self {

@@ -9,9 +9,11 @@
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 
+use std::ops::RangeInclusive;
+
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Bytes, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
+use crate::{Bitrate, Bytes, Depth, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
 
 /// An exponentially weighted moving average of a queue's length.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,6 +116,44 @@ pub(super) fn check_red(mean_packet: Bytes, sets: &[(&str, Thresholds)]) -> Resu
             Err(UnitError::new(at_key(key, text)))
         }
     }
+}
+
+/// The sets, each with its key, that have a threshold which no average of this queue can reach, and why.
+///
+/// An average of queue lengths is not above the longest of them: `limit`, which in the other unit is so many times the size of a
+/// packet.
+pub(super) fn out_of_reach(
+    limit: Depth,
+    sets: &[(&'static str, Thresholds)],
+    sizes: &RangeInclusive<u64>,
+) -> Vec<(&'static str, String)> {
+    let told = |&(key, set): &(&'static str, Thresholds)| {
+        let (most, holds) = match (limit, set.unit()) {
+            (Depth::Packets(packets), Unit::Packets) => (packets, limit.to_string()),
+            (Depth::Bytes(bytes), Unit::Bytes) => (bytes, limit.to_string()),
+            (Depth::Packets(packets), Unit::Bytes) => {
+                let (largest, most) = (sizes.end(), packets.saturating_mul(*sizes.end()));
+                (most, format!("{} ({packets} packets of {largest}B)", Bytes::new(most)))
+            }
+            (Depth::Bytes(bytes), Unit::Packets) => {
+                let (smallest, most) = (sizes.start(), bytes / sizes.start().max(&1));
+                (most, format!("{most}p ({limit} in packets of {smallest}B)"))
+            }
+        };
+        let (name, means) = if set.min() >= most as f64 {
+            ("min", "these thresholds drop nothing")
+        } else if set.max() > most as f64 {
+            ("max", "the drop probability never rises to that at max")
+        } else {
+            return None;
+        };
+        let remedy = "lower the thresholds, or raise `limit`";
+        let text = format!(
+            "`{set}`: the queue holds at most {holds}, so its average never reaches {name}, and {means}; {remedy}"
+        );
+        Some((key, text))
+    };
+    sets.iter().filter_map(told).collect()
 }
 
 /// What a RED test does to a packet that does not pass, and how it came to that.

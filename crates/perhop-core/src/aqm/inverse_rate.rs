@@ -8,10 +8,12 @@
 //! test, which at r = 0 is 1/m, the paper's baseline. One count spreads the drops of all levels, with p varying from
 //! packet to packet. `best_effort_alone_is_rio_to_the_bit` and `readings_by_hand` show them.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
+use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red, out_of_reach};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
@@ -94,6 +96,13 @@ impl Law {
     }
 }
 
+impl InverseRateParams {
+    /// The threshold sets, each with its key.
+    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
+        vec![("in", self.r#in), ("total", self.total)]
+    }
+}
+
 impl Block for InverseRate {
     type Params = InverseRateParams;
     const NAME: &'static str = "inverse-rate";
@@ -102,7 +111,11 @@ impl Block for InverseRate {
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.2, equation 9";
 
     fn check(params: &InverseRateParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &[("in", params.r#in), ("total", params.total)])
+        check_red(params.mean_packet, &params.sets())
+    }
+
+    fn idle_keys(params: &InverseRateParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        out_of_reach(params.limit, &params.sets(), sizes)
     }
 
     fn new(params: InverseRateParams, environment: Environment) -> Self {

@@ -6,10 +6,12 @@
 //! ns-2 also skips the test for the first packet above min. That is not in the paper's algorithm and not here;
 //! `first_packet_above_min_may_drop` shows it.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{Block, Bytes, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight};
@@ -34,7 +36,8 @@ macro_rules! red_params {
             #[serde(default)]
             pub gentle: bool,
             /// Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section 5). Above max, and where
-            /// there is no room, it drops them all the same (section 7).
+            /// there is no room, it drops them all the same (section 7). Refused where no packet can be capable: in simulations,
+            /// and on real packets unless TCP asks for it (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`).
             #[serde(default)]
             pub ecn: bool,
             /// The packet size for idle time and for byte-mode probabilities.
@@ -92,6 +95,13 @@ pub struct Red {
     test: EarlyTest,
 }
 
+impl RedParams {
+    /// The threshold sets, each with its key.
+    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
+        vec![("thresholds", self.thresholds)]
+    }
+}
+
 impl Block for Red {
     type Params = RedParams;
     const NAME: &'static str = "red";
@@ -99,7 +109,11 @@ impl Block for Red {
     const SOURCE: &'static str = "Floyd & Jacobson 1993, figure 2";
 
     fn check(params: &RedParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &[("thresholds", params.thresholds)])
+        check_red(params.mean_packet, &params.sets())
+    }
+
+    fn idle_keys(params: &RedParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        out_of_reach(params.limit, &params.sets(), sizes)
     }
 
     fn new(params: RedParams, environment: Environment) -> Self {

@@ -7,10 +7,12 @@
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
 use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
@@ -153,6 +155,13 @@ impl InOutAverages {
     }
 }
 
+impl RioParams {
+    /// The threshold sets, each with its key.
+    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
+        vec![("in", self.r#in), ("total", self.total)]
+    }
+}
+
 impl Block for Rio {
     type Params = RioParams;
     const NAME: &'static str = "rio";
@@ -161,7 +170,11 @@ impl Block for Rio {
     const SOURCE: &'static str = "Clark & Fang 1998, section IV";
 
     fn check(params: &RioParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &[("in", params.r#in), ("total", params.total)])
+        check_red(params.mean_packet, &params.sets())
+    }
+
+    fn idle_keys(params: &RioParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        out_of_reach(params.limit, &params.sets(), sizes)
     }
 
     fn new(params: RioParams, environment: Environment) -> Self {

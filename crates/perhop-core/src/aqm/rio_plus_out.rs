@@ -7,10 +7,12 @@
 //! The figure's inequalities are strict on both sides; an average equal to a threshold is undefined there. Here, as in
 //! RED, min itself still passes and max itself drops.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
+use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red, out_of_reach};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
@@ -43,6 +45,13 @@ pub struct RioPlusOut {
     out_test: EarlyTest,
 }
 
+impl RioPlusOutParams {
+    /// The threshold sets, each with its key.
+    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
+        vec![("in", self.r#in), ("total", self.total), ("out", self.out)]
+    }
+}
+
 impl Block for RioPlusOut {
     type Params = RioPlusOutParams;
     const NAME: &'static str = "rio-plus-out";
@@ -50,7 +59,11 @@ impl Block for RioPlusOut {
     const SOURCE: &'static str = "Kim, Park & Bahk, figure 1";
 
     fn check(params: &RioPlusOutParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &[("in", params.r#in), ("total", params.total), ("out", params.out)])
+        check_red(params.mean_packet, &params.sets())
+    }
+
+    fn idle_keys(params: &RioPlusOutParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        out_of_reach(params.limit, &params.sets(), sizes)
     }
 
     fn new(params: RioPlusOutParams, environment: Environment) -> Self {

@@ -6,10 +6,12 @@
 //! packets this is RIO. With `out-in-average = "in-and-out-in"` OUT-IN packets are tested on the packets of their own
 //! precedence and the better one; `the_average_of_in_and_out_in_leaves_out_out_out` shows the difference.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
@@ -81,6 +83,13 @@ impl Better {
     }
 }
 
+impl RioThreeParams {
+    /// The threshold sets, each with its key.
+    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
+        vec![("in", self.r#in), ("out-in", self.out_in), ("out-out", self.out_out)]
+    }
+}
+
 impl Block for RioThree {
     type Params = RioThreeParams;
     const NAME: &'static str = "rio-three";
@@ -88,10 +97,11 @@ impl Block for RioThree {
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.3";
 
     fn check(params: &RioThreeParams) -> Result<(), UnitError> {
-        check_red(
-            params.mean_packet,
-            &[("in", params.r#in), ("out-in", params.out_in), ("out-out", params.out_out)],
-        )
+        check_red(params.mean_packet, &params.sets())
+    }
+
+    fn idle_keys(params: &RioThreeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        out_of_reach(params.limit, &params.sets(), sizes)
     }
 
     fn new(params: RioThreeParams, environment: Environment) -> Self {

@@ -9,10 +9,12 @@
 //! of yellow and red packets, and green ones are dropped on overflow only, by a set above it (`green = "above"`), or by the
 //! same thresholds with a lower `max_p` (`green = "same-thresholds"`). `in_profile_packets_are_spared` shows all three.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
 use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
 use crate::control::Message;
@@ -84,6 +86,14 @@ impl OneAverage {
     }
 }
 
+impl WredParams {
+    /// The threshold sets that are given, each with its key.
+    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
+        let sets = [("green", self.green), ("yellow", self.yellow), ("red", self.red)];
+        sets.into_iter().filter_map(|(key, set)| Some((key, set?))).collect()
+    }
+}
+
 impl Block for Wred {
     type Params = WredParams;
     const NAME: &'static str = "wred";
@@ -91,16 +101,17 @@ impl Block for Wred {
     const SOURCE: &'static str = "Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5";
 
     fn check(params: &WredParams) -> Result<(), UnitError> {
-        let sets = [("green", params.green), ("yellow", params.yellow), ("red", params.red)];
-        let given: Vec<(&str, Thresholds)> =
-            sets.into_iter().filter_map(|(key, set)| Some((key, set?))).collect();
-        if given.is_empty() {
+        if params.sets().is_empty() {
             return Err(UnitError::new(
                 "no color has thresholds, so packets would be dropped on overflow only; give one some, such as \
                  yellow = \"40/160/0.1\", or write aqm = \"drop-tail\"",
             ));
         }
-        check_red(params.mean_packet, &given)
+        check_red(params.mean_packet, &params.sets())
+    }
+
+    fn idle_keys(params: &WredParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        out_of_reach(params.limit, &params.sets(), sizes)
     }
 
     fn new(params: WredParams, environment: Environment) -> Self {

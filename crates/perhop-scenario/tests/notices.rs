@@ -1,0 +1,202 @@
+//! What can be run, but hardly as it was meant, is said with its place; what can have no effect is refused.
+
+use perhop_scenario::{Driver, Scenario, notices_in};
+
+const ASSURED: &str = r#"
+duration = "10s"
+
+[links.bottleneck]
+from = "edge"
+to = "core"
+rate = "20Mbps"
+delay = "10ms"
+
+[links.bottleneck.queue]
+scheduler = "drr"
+
+[[links.bottleneck.queue.queues]]
+name = "assured"
+match = { dscp = ["AF11", "AF12", "AF13"] }
+rule = { aqm = "rio", limit = "200p", in = "40/160/0.02", total = "20/80/0.1" }
+
+[[links.bottleneck.queue.queues]]
+name = "rest"
+rule = { aqm = "drop-tail", limit = "100p" }
+
+[[flows]]
+name = "gold"
+from = "edge"
+to = "core"
+transport = { tcp = "newreno", packet = "1000B" }
+profile = { rate = "2Mbps", marker = "token-bucket", burst = "40kB" }
+
+[[flows]]
+name = "silver"
+from = "edge"
+to = "core"
+transport = { udp = "cbr", rate = "1Mbps" }
+profile = { rate = "1Mbps", marker = "tsw" }
+
+[[flows]]
+name = "best effort"
+from = "edge"
+to = "core"
+transport = { tcp = "newreno" }
+"#;
+
+/// What is said of the example with this change.
+fn said(from: &str, to: &str) -> Vec<String> {
+    assert!(ASSURED.contains(from), "{from}");
+    let text = ASSURED.replacen(from, to, 1);
+    let scenario = Scenario::from_toml(&text, "s.toml").unwrap();
+    notices_in(Some(&text), "s.toml", scenario.notices()).iter().map(ToString::to_string).collect()
+}
+
+/// What is said of the threshold sets of the first queue's rule.
+fn said_of_rule(rule: &str) -> Vec<String> {
+    said("aqm = \"rio\", limit = \"200p\", in = \"40/160/0.02\", total = \"20/80/0.1\"", rule)
+}
+
+#[test]
+fn nothing_is_said_of_a_scenario_in_which_everything_acts() {
+    assert_eq!(said("duration", "duration"), [""; 0]);
+    assert_eq!(said("[\"AF11\", \"AF12\", \"AF13\"]", "[10, 12, 14]"), [""; 0]);
+    assert_eq!(
+        said("[\"AF11\", \"AF12\", \"AF13\"]", "[\"AF11\", \"AF12\"]"),
+        [""; 0],
+        "no meter here gives red"
+    );
+    assert_eq!(said("[\"AF11\", \"AF12\", \"AF13\"]", "\"EF\""), [""; 0], "all of them go to the rest");
+}
+
+#[test]
+fn a_stream_whose_packets_meet_two_queues_is_named() {
+    assert_eq!(
+        said("[\"AF11\", \"AF12\", \"AF13\"]", "\"AF11\""),
+        [
+            "s.toml:15: links.bottleneck.queue.queues[0].match: packets of `gold`, `silver` go to different queues: green ones \
+          (AF11) `assured`, yellow ones (AF12) `rest`; they can overtake each other, which TCP takes for loss; to keep them \
+          together, match all codepoints that the marker writes, dscp = [\"AF11\", \"AF12\"]"
+        ]
+    );
+    let three = said("marker = \"tsw\" }", "marker = \"three-precedence\" }");
+    assert_eq!(three, [""; 0]);
+    let by_color = said("dscp = [\"AF11\", \"AF12\", \"AF13\"]", "color = \"green\"");
+    assert!(by_color[0].contains("`gold`, `silver` go to different queues"), "{by_color:?}");
+}
+
+#[test]
+fn a_marker_of_another_class_writes_its_codepoints() {
+    let second = said("burst = \"40kB\"", "burst = \"40kB\", af = 2");
+    assert_eq!(second, [""; 0], "all packets of class 2 go to the rest");
+    let text = ASSURED
+        .replacen("burst = \"40kB\"", "burst = \"40kB\", af = 2", 1)
+        .replacen("\"AF13\"", "\"AF21\"", 1);
+    let said = Scenario::from_toml(&text, "s.toml").unwrap().notices();
+    assert!(
+        said[0].text.contains(
+            "`gold` go to different queues: green ones (AF21) `assured`, yellow ones (AF22) `rest`"
+        )
+    );
+}
+
+#[test]
+fn a_shared_profile_divides_its_flows_likewise() {
+    let text = ASSURED
+        .replacen("[[flows]]", "[profiles.sold]\nrate = \"2Mbps\"\nmarker = \"tsw\"\n[[flows]]", 1)
+        .replacen(
+            "profile = { rate = \"2Mbps\", marker = \"token-bucket\", burst = \"40kB\" }",
+            "profile = \"sold\"",
+            1,
+        )
+        .replacen("[\"AF11\", \"AF12\", \"AF13\"]", "\"AF12\"", 1);
+    let said = Scenario::from_toml(&text, "s.toml").unwrap().notices();
+    assert!(said[0].text.contains("packets of `gold`, `silver`"), "{said:?}");
+}
+
+#[test]
+fn thresholds_that_the_average_cannot_reach_are_named() {
+    let key = "s.toml:16: links.bottleneck.queue.queues[0].rule";
+    assert_eq!(
+        said_of_rule("aqm = \"red\", limit = \"200p\", thresholds = \"300/900/0.1\""),
+        [format!(
+            "{key}.thresholds: `300/900/0.1`: the queue holds at most 200p, so its average never reaches min, and these \
+             thresholds drop nothing; lower the thresholds, or raise `limit`"
+        )]
+    );
+    let told = said_of_rule("aqm = \"rio\", limit = \"200p\", in = \"40/200/0.02\", total = \"20/201/0.1\"");
+    assert_eq!(told.len(), 1, "max may be the limit itself: {told:?}");
+    assert!(
+        told[0].starts_with(&format!(
+            "{key}.total: `20/201/0.1`: the queue holds at most 200p, so its average never reaches max"
+        )),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn thresholds_in_the_other_unit_are_held_against_the_sizes_of_packets() {
+    // 200 packets of at most 1000 bytes; the smallest packet is an acknowledgement of 40 bytes.
+    let bytes = |set: &str| said_of_rule(&format!("aqm = \"red\", limit = \"200p\", thresholds = \"{set}\""));
+    assert_eq!(bytes("100kB/200kB/0.1"), [""; 0]);
+    assert!(
+        bytes("100kB/201kB/0.1")[0]
+            .contains("at most 200kB (200 packets of 1000B), so its average never reaches max")
+    );
+    assert!(bytes("200kB/300kB/0.1")[0].contains("never reaches min"));
+    let packets =
+        |set: &str| said_of_rule(&format!("aqm = \"red\", limit = \"40kB\", thresholds = \"{set}\""));
+    assert_eq!(packets("900/1000/0.1"), [""; 0]);
+    assert!(packets("900/1001/0.1")[0].contains("at most 1000p (40kB in packets of 40B)"));
+}
+
+#[test]
+fn moving_thresholds_and_colors_without_any_are_not_judged() {
+    assert_eq!(said_of_rule("aqm = \"wred\", limit = \"200p\", yellow = \"40/160/0.1\""), [""; 0]);
+    let red =
+        said_of_rule("aqm = \"wred\", limit = \"200p\", yellow = \"40/160/0.1\", red = \"400/500/0.1\"");
+    assert!(red.len() == 1 && red[0].contains("rule.red: `400/500/0.1`"), "{red:?}");
+}
+
+/// The message for the example with `ecn` and another change, where this driver runs it.
+fn with_ecn(driver: Driver, from: &str, to: &str) -> Result<Scenario, String> {
+    assert!(ASSURED.contains(from), "{from}");
+    let text =
+        ASSURED.replacen("total = \"20/80/0.1\"", "total = \"20/80/0.1\", ecn = true", 1).replace(from, to);
+    Scenario::from_toml_for(&text, "s.toml", driver).map_err(|error| error.to_string())
+}
+
+#[test]
+fn ecn_is_refused_where_nobody_is_capable() {
+    let place = "s.toml:16: links.bottleneck.queue.queues[0].rule.ecn: ";
+    let simulated = with_ecn(Driver::Simulator, "duration", "duration").unwrap_err();
+    assert!(simulated.starts_with(&format!("{place}no simulated sender is ECN-capable")), "{simulated}");
+    let kernel = with_ecn(Driver::RealPackets, "duration", "duration").unwrap_err();
+    assert!(
+        kernel.starts_with(&format!("{place}the kernel's TCP does not ask for ECN by itself")),
+        "{kernel}"
+    );
+    let granted = "live = { sysctl = { \"net.ipv4.tcp_ecn\" = 2 } }\nduration";
+    assert!(with_ecn(Driver::RealPackets, "duration", granted).is_err(), "2 only grants what others ask for");
+    let no_tcp =
+        with_ecn(Driver::RealPackets, "tcp = \"newreno\"", "udp = \"cbr\", rate = \"1Mbps\"").unwrap_err();
+    assert!(no_tcp.starts_with(&format!("{place}only TCP is ECN-capable")), "{no_tcp}");
+    for on in ["1", "\"1\"", "3"] {
+        let asked = format!("live = {{ sysctl = {{ \"net.ipv4.tcp_ecn\" = {on} }} }}\nduration");
+        with_ecn(Driver::RealPackets, "duration", &asked).unwrap();
+        with_ecn(Driver::Simulator, "duration", &asked).unwrap_err();
+    }
+    let without = ASSURED.replacen("total = \"20/80/0.1\"", "total = \"20/80/0.1\", ecn = false", 1);
+    Scenario::from_toml_for(&without, "s.toml", Driver::Simulator).unwrap();
+}
+
+#[test]
+fn json_has_keys_and_no_lines() {
+    let text = ASSURED.replacen("total = \"20/80/0.1\"", "total = \"20/80/0.1\", ecn = true", 1);
+    let json = serde_json::to_string(&Scenario::from_toml(&text, "s.toml").unwrap()).unwrap();
+    let message = Scenario::from_json_for(&json, "scenario", Driver::Simulator).unwrap_err().to_string();
+    assert!(
+        message.starts_with("scenario: links.bottleneck.queue.queues[0].rule.ecn: no simulated"),
+        "{message}"
+    );
+}

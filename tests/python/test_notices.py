@@ -1,0 +1,198 @@
+"""What can hardly be meant is said once, where it stands; what can have no effect is refused."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.python.conftest import SMALL
+
+import perhop
+from perhop import ScenarioError, _engine, simulation
+from perhop.live import laboratory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+DIVIDED = """\
+duration = "2s"
+
+[links.bottleneck]
+from = "edge"
+to = "core"
+rate = "2Mbps"
+delay = "10ms"
+
+[links.bottleneck.queue]
+scheduler = "drr"
+
+[[links.bottleneck.queue.queues]]
+name = "assured"
+match = { dscp = "AF11" }
+rule = { aqm = "drop-tail", limit = "50p" }
+
+[[links.bottleneck.queue.queues]]
+name = "rest"
+rule = { aqm = "drop-tail", limit = "50p" }
+
+[[flows]]
+name = "gold"
+from = "edge"
+to = "core"
+transport = { tcp = "newreno" }
+profile = { rate = "0.1Mbps", marker = "token-bucket", burst = "4kB" }
+start = "0s"
+"""
+SAID = "links.bottleneck.queue.queues[0].match: packets of `gold` go to different queues"
+BEYOND = SMALL.replace("5/15/0.1", "60/90/0.1")
+"""Thresholds that the queue of 50 packets never reaches."""
+BEYOND_SAID = "links.bottleneck.queue.total: `60/90/0.1`: the queue holds at most 50p"
+ECN = SMALL.replace("5/15/0.1", '5/15/0.1", ecn = true, coupling = "coupled')
+
+
+@pytest.fixture
+def divided(tmp_path: Path) -> Path:
+    """A scenario file in which a queue takes one of the codepoints that a marker writes."""
+    path = tmp_path / "divided.toml"
+    path.write_text(DIVIDED, encoding="utf-8")
+    return path
+
+
+def classes(text: str) -> dict[str, int]:
+    """Packets that came to each queue of the bottleneck."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", perhop.PerhopWarning)
+        rows = perhop.run(text).link_classes
+    return dict(zip(rows["class"], rows["arrived_packets"], strict=True))
+
+
+def test_python_warns_once_in_each_call(divided: Path) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        perhop.run(divided)
+        perhop.run(json.loads(simulation.canonical(divided)))
+    assert [entry.category for entry in caught] == [perhop.PerhopWarning] * 2
+    first, second = (str(entry.message) for entry in caught)
+    assert first.startswith(f"{divided}:12: {SAID}")
+    assert second.startswith(f"scenario: {SAID}")
+    assert all(entry.filename == __file__ for entry in caught), "it points at the caller"
+
+
+def test_run_says_it_once_and_goes_on(perhop: Perhop, divided: Path) -> None:
+    done = perhop("run", divided)
+    assert done.code == 0, done.err
+    assert done.err.count("warning:") == 1
+    assert f"warning: {divided}:12: {SAID}" in done.err
+
+
+def test_codepoints_as_a_list_keep_a_flow_in_one_queue() -> None:
+    divided = classes(DIVIDED)
+    assert divided["assured"] > 0
+    assert divided["rest"] > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        perhop.run(DIVIDED.replace('"AF11"', '["AF11", "AF12"]'))
+    together = classes(DIVIDED.replace('"AF11"', '["AF11", "AF12"]'))
+    assert together["assured"] > 0
+    assert together["rest"] == 0
+
+
+def test_a_profile_chooses_the_class_of_assured_forwarding() -> None:
+    second = DIVIDED.replace('burst = "4kB"', 'burst = "4kB", af = 2')
+    assert classes(second)["assured"] == 0
+    assert classes(second.replace('"AF11"', '["AF21", "AF22", "AF23"]'))["rest"] == 0
+    shared = second.replace(
+        'profile = { rate = "0.1Mbps", marker = "token-bucket", burst = "4kB", af = 2 }', 'profile = "sold"'
+    )
+    shared += '[profiles.sold]\nrate = "0.1Mbps"\nmarker = "tsw"\naf = 2\n'
+    assert classes(shared.replace('"AF11"', '["AF21", "AF22"]'))["rest"] == 0
+
+
+def test_a_sweep_says_which_points_it_concerns(perhop: Perhop, small: Path, tmp_path: Path) -> None:
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(
+        f'scenario = "{small.name}"\nruns = 1\n[set]\nduration = "1s"\n'
+        '[grid]\n"links.bottleneck.queue.total" = ["5/15/0.1", "60/90/0.1", "70/90/0.1"]\n',
+        encoding="utf-8",
+    )
+    done = perhop("sweep", sweep)
+    assert done.code == 0, done.err
+    assert done.err.count("warning:") == 1
+    assert f"warning: {sweep}: {BEYOND_SAID}" in done.err
+    assert "(so at 2 of 3 points, first at links.bottleneck.queue.total = 60/90/0.1)" in done.err
+
+
+def test_a_search_says_it_before_it_begins_and_of_its_winner(perhop: Perhop, tmp_path: Path) -> None:
+    (tmp_path / "beyond.toml").write_text(BEYOND, encoding="utf-8")
+    tune = tmp_path / "tune.toml"
+    tune.write_text(
+        'scenario = "beyond.toml"\ntrials = 2\nruns = 1\nvalidation-runs = 1\n'
+        'objectives = ["maximize utilization"]\n[set]\nduration = "1s"\n'
+        '[search]\n"links.bottleneck.rate" = "1Mbps..2Mbps"\n',
+        encoding="utf-8",
+    )
+    done = perhop("tune", tune)
+    assert done.code == 0, done.err
+    assert done.err.count(f"warning: {tune}: {BEYOND_SAID}") == 1
+    assert done.err.count(f"warning: {tune}: a winner: {BEYOND_SAID}") == 1
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_ecn_is_refused_where_no_sender_is_capable(perhop: Perhop, tmp_path: Path, command: str) -> None:
+    (tmp_path / "ecn.toml").write_text(ECN, encoding="utf-8")
+    done = perhop(command, "ecn.toml")
+    assert done.code == 2
+    assert done.err.startswith(
+        "error: ecn.toml:9: links.bottleneck.queue.ecn: no simulated sender is ECN-capable"
+    )
+    assert "Traceback" not in done.err
+
+
+def test_ecn_is_refused_in_every_simulation() -> None:
+    for scenario in (ECN, json.loads(json.dumps(perhop_table()))):
+        with pytest.raises(ScenarioError, match="no simulated sender is ECN-capable"):
+            perhop.run(scenario)
+    with pytest.raises(ScenarioError, match="no simulated sender is ECN-capable"):
+        _engine.simulate(json.dumps(perhop_table()), 1)
+
+
+def perhop_table() -> dict[str, object]:
+    """`ECN` as plain data."""
+    checked = simulation.read('live = { sysctl = { "net.ipv4.tcp_ecn" = 1 } }\n' + ECN, real_packets=True)
+    table: dict[str, object] = json.loads(checked.text)
+    return table
+
+
+def test_on_real_packets_ecn_needs_a_kernel_that_asks_for_it(perhop: Perhop, tmp_path: Path) -> None:
+    assert perhop_table()["live"]
+    with pytest.raises(ScenarioError, match="the kernel's TCP does not ask for ECN by itself"):
+        laboratory.run(ECN)
+    (tmp_path / "ecn.toml").write_text(ECN, encoding="utf-8")
+    done = perhop("live", "ecn.toml")
+    assert done.code == 2
+    assert done.err.startswith("error: ecn.toml:9: links.bottleneck.queue.ecn: the kernel's TCP does not ask")
+
+
+def test_another_name_gives_another_run_of_this_flow_alone() -> None:
+    """What the documentation says of seeds and names."""
+    udp = SMALL.replace('tcp = "newreno", packet = "1000B"', 'udp = "cbr", rate = "0.1Mbps"')
+
+    def starts(text: str) -> dict[str, list[float]]:
+        flows = perhop.run(text, seed=7).flows
+        return {
+            str(name): flows.filter(flows["class"] == name)["started_s"].to_list()
+            for name in flows["class"].unique(maintain_order=True)
+        }
+
+    before = starts(udp)
+    assert starts(udp) == before
+    after = starts(udp.replace('name = "gold"', 'name = "platinum"'))
+    assert after["platinum"] != before["gold"]
+    assert after["best-effort"] == before["best-effort"]
