@@ -103,11 +103,13 @@ impl Problem {
     }
 }
 
-/// ` Did you mean `x`?` for the candidate nearest to `word`, or nothing if none is near.
+/// ` Did you mean `x`?` for the candidate nearest to `word`, or nothing if none is near. Capitals and lower lines are no
+/// difference: `RIO` and `token_bucket` are near.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let plain = |text: &str| text.to_lowercase().replace('_', "-");
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .map(|candidate| (strsim::damerau_levenshtein(&plain(word), &plain(candidate)), candidate))
         .min()
         .filter(|(distance, candidate)| 2 * distance <= candidate.chars().count().max(word.chars().count()))
         .map_or_else(String::new, |(_, candidate)| format!("; did you mean `{candidate}`?"))

@@ -23,6 +23,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// A network, its traffic and what to measure.
+///
+/// Every flow, link, profile and path draws from a random stream of its own, which depends on the seed and on its name. So what
+/// is added changes no draw of the others, and what gets another name draws other numbers: with the same seed that gives
+/// another run, as valid as the first, like one with another seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
@@ -126,10 +130,11 @@ pub enum FlowProfile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flow {
-    /// The group's name in tables.
+    /// The group's name in tables, and in the names of its flows' random streams: under another name the same seed gives
+    /// another run.
     pub name: String,
     /// How many flows it has.
-    #[serde(default = "one")]
+    #[serde(default = "one", deserialize_with = "flows")]
     pub count: u32,
     /// The router of the sending hosts; the ingress of `path` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -331,6 +336,15 @@ const fn one() -> u32 {
     1
 }
 
+/// A number of flows; one that is out of range has a message that says what is in range, be it negative or too large.
+fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let count = i64::deserialize(deserializer)?;
+    u32::try_from(count).map_err(|_| {
+        let most = crate::network::MOST_FLOWS;
+        de::Error::custom(format!("a scenario has 1 to {most} flows, each group at least 1, not {count}"))
+    })
+}
+
 impl Default for Start {
     /// Within the first second: synchronized starts cause phase effects.
     fn default() -> Self {
@@ -379,7 +393,6 @@ impl JsonSchema for Start {
         "Start".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let time = r"[0-9]+(\.[0-9]+)?(ns|us|ms|s)";
         json_schema!({
             "type": "string",
             "pattern": format!(r"^{TIME}( *\.\. *{TIME})?$"),
@@ -432,8 +445,8 @@ impl<'de> Deserialize<'de> for Transport {
             ["rap"] => read_transport(table, RapParams::check).map(Self::Rap),
             ["tfrc"] => read_transport(table, TfrcParams::check).map(Self::Tfrc),
             _ => Err(de::Error::custom(
-                "a transport names one protocol: tcp = \"newreno\" (or \"reno\", \"two-windows\"), udp = \"cbr\" (or \
-                 \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
+                "a transport names one protocol: tcp = \"newreno\" (or \"reno\", \"two-windows\", \"linux\", \"ns-1998\"), udp = \
+                 \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
             )),
         }
     }

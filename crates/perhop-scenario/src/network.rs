@@ -17,7 +17,7 @@ use crate::format::{
 use crate::memory::Memory;
 
 /// More flows than this are refused: a slip of the keyboard, or a machine out of memory.
-const MOST_FLOWS: u64 = 1_000_000;
+pub(crate) const MOST_FLOWS: u64 = 1_000_000;
 
 /// Bytes that the samples of a run may take.
 const MOST_SAMPLES: u64 = 1_600_000_000;
@@ -114,7 +114,10 @@ impl Scenario {
             if flow.count == 0 || total > MOST_FLOWS {
                 return at(
                     under("count"),
-                    format!("a scenario has 1 to {MOST_FLOWS} flows, each group at least 1"),
+                    format!(
+                        "a scenario has 1 to {MOST_FLOWS} flows, each group at least 1, not {}",
+                        flow.count
+                    ),
                 );
             }
             self.check_route(flow, under)?;

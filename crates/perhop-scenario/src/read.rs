@@ -106,7 +106,7 @@ fn checked<T: DeserializeOwned>(
     value: Value,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, Problem> {
-    let read = deserialize(value)?;
+    let read = deserialize(&value)?;
     check(&read)?;
     Ok(read)
 }
@@ -144,8 +144,28 @@ fn plain(value: toml::Value, path: &mut Vec<Step>) -> Result<Value, Problem> {
     }
 }
 
-fn deserialize<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
-    serde_path_to_error::deserialize(value).map_err(|error| problem_of(&error))
+fn deserialize<T: DeserializeOwned>(value: &Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let problem = problem_of(&error);
+        name_the_choices::<T>(value, &problem).unwrap_or(problem)
+    })
+}
+
+/// Where one of several names belongs and something else stands, serde does not say which names: put there a name that is none
+/// of them, and it does.
+fn name_the_choices<T: DeserializeOwned>(value: &Value, problem: &Problem) -> Option<Problem> {
+    const NO_NAME: &str = "?";
+    let found = problem.text.strip_prefix("expected string or table, not ")?;
+    let mut changed = value.clone();
+    *problem.path.iter().try_fold(&mut changed, |inside, step| match step {
+        Step::Key(key) => inside.get_mut(key),
+        Step::Index(index) => inside.get_mut(index),
+    })? = NO_NAME.into();
+    let again: Result<T, _> = serde_path_to_error::deserialize(&changed);
+    let asked = problem_of(&again.err()?);
+    let (_, choices) = asked.text.strip_suffix(')')?.split_once("(one of ")?;
+    let text = format!("expected one of {choices}, in quotes, not {found}");
+    (asked.path == problem.path).then(|| Problem { text, ..asked })
 }
 
 fn problem_of(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
@@ -193,17 +213,59 @@ fn plainer(text: &str) -> String {
         let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
         let hint = did_you_mean(word, known.iter().copied());
         let kind = if kind == "variant" { "value" } else { kind };
-        return format!("unknown {kind} `{word}`{hint} (one of {})", known.join(", "));
+        let others = expected.rsplit('`').next().unwrap_or_default();
+        return format!("unknown {kind} `{word}`{hint} (one of {}{others})", known.join(", "));
     }
+    if text == "data did not match any variant of untagged enum Setting" {
+        return "expected a number, or text in quotes".into();
+    }
+    match text.strip_prefix("invalid type: ").or(text.strip_prefix("invalid value: ")) {
+        Some(rest) => match rest.rsplit_once(", expected ") {
+            Some((found, wanted)) => {
+                format!("expected {}, not {}", wanted_in_words(wanted), found_in_words(found))
+            }
+            None => rest.into(),
+        },
+        None => text.replace(" map", " table").replace("struct ", "table "),
+    }
+}
+
+/// What serde asked for.
+fn wanted_in_words(wanted: &str) -> String {
     let theirs_and_ours = [
-        (" map", " table"),
-        ("struct ", "table "),
-        ("expected a nonzero u32", "expected a whole number from 1"),
-        ("expected u32", "expected a whole number"),
-        ("expected i64", "expected a whole number"),
-        ("expected f64", "expected a number"),
+        ("a nonzero u32", "a whole number from 1 to 4294967295"),
+        ("u16", "a whole number from 0 to 65535"),
+        ("u32", "a whole number from 0 to 4294967295"),
+        ("i32", "a whole number"),
+        ("i64", "a whole number"),
+        ("f64", "a number"),
+        ("a boolean", "true or false"),
+        ("a string", "text in quotes"),
+        ("a sequence", "a list"),
+        ("a map", "a table"),
+        ("string or map", "string or table"),
     ];
-    theirs_and_ours.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours))
+    let ours =
+        theirs_and_ours.iter().find(|(theirs, _)| *theirs == wanted).map(|(_, ours)| (*ours).to_owned());
+    ours.unwrap_or_else(|| {
+        wanted.strip_prefix("struct ").map_or(wanted.into(), |name| format!("a table ({name})"))
+    })
+}
+
+/// What serde found.
+fn found_in_words(found: &str) -> String {
+    let quoted = |kind: &str| found.strip_prefix(kind).map(|rest| rest.trim_matches('`'));
+    match found {
+        "sequence" => "a list".into(),
+        "map" => "a table".into(),
+        "null" | "unit value" => "nothing".into(),
+        _ => quoted("integer ")
+            .or(quoted("floating point "))
+            .or(quoted("boolean "))
+            .map(str::to_owned)
+            .or(found.strip_prefix("string ").map(|text| format!("the text {text}")))
+            .unwrap_or_else(|| found.into()),
+    }
 }
 
 /// Where in a TOML text the key of this path, or the nearest table around it, begins.

@@ -100,7 +100,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "\"20Mbps\"",
             "20",
-            "s.toml:8: links.bottleneck.rate: invalid type: integer `20`, expected text with its unit",
+            "s.toml:8: links.bottleneck.rate: expected text with its unit, such as \"20Mbps\", not 20",
         ),
         ("\"20Mbps\"", "\"0Mbps\"", "s.toml:8: links.bottleneck.rate: `0Mbps`: a rate must be above zero"),
         ("\"20Mbps\"", "\"-20Mbps\"", "s.toml:8: links.bottleneck.rate: `-20Mbps` is negative"),
@@ -200,7 +200,12 @@ fn each_problem_is_named_where_it_stands() {
             "s.toml:19: flows[0].profile.rate: `2Mb` has the unit `Mb`, which is not one of",
         ),
         ("count = 4", "count = 0", "s.toml:14: flows[0].count: a scenario has 1 to 1000000 flows"),
-        ("count = 4", "count = -1", "s.toml:14: flows[0].count: invalid value: integer `-1`"),
+        (
+            "count = 4",
+            "count = -8",
+            "s.toml:14: flows[0].count: a scenario has 1 to 1000000 flows, each group at least 1, not -8",
+        ),
+        ("count = 4", "count = 1.5", "s.toml:14: flows[0].count: expected a whole number, not 1.5"),
         (
             "count = 4",
             "count = 4\nstart = \"3s..1s\"",
@@ -229,7 +234,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "count = 4",
             "count = \"four\"",
-            "s.toml:14: flows[0].count: invalid type: string \"four\", expected a whole number",
+            "s.toml:14: flows[0].count: expected a whole number, not the text \"four\"",
         ),
         (
             "limit = \"868p\"",
@@ -311,7 +316,7 @@ fn each_problem_is_named_where_it_stands() {
             TRANSPORT,
             "tfrc = \"rfc5348\", rap = \"aimd\"",
             "s.toml:18: flows[0].transport: a transport names one protocol: tcp = \"newreno\" (or \"reno\", \
-             \"two-windows\"), udp = \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
+             \"two-windows\", \"linux\", \"ns-1998\"), udp = \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
         ),
         ("name = \"gold\"", "name = \" \"", "s.toml:13: flows[0].name: a name has at least one letter"),
         (
@@ -353,6 +358,146 @@ fn each_problem_is_named_where_it_stands() {
         let message = message(from, to);
         assert!(message.starts_with(expected), "expected {expected}\n     got {message}");
         assert!(!message.contains('\n') && !message.contains('\u{1f}'), "{message}");
+    }
+}
+
+/// A word that is nearly right, or of another key, and a value of another kind: each message says what would be right.
+#[test]
+fn messages_name_the_choices_and_the_nearest_one() {
+    let cases = [
+        (
+            "aqm = \"rio-plus-out\"",
+            "aqm = \"RIO-Plus-Out\"",
+            "s.toml:10: links.bottleneck.queue: unknown aqm `RIO-Plus-Out`; did you mean `rio-plus-out`?",
+        ),
+        (
+            QUEUE,
+            "aqm = \"RIO\", limit = \"868p\", in = \"390/694/0.02\", total = \"347/694/0.05\"",
+            "s.toml:10: links.bottleneck.queue: unknown aqm `RIO`; did you mean `rio`?",
+        ),
+        (
+            "token-bucket",
+            "Token_Bucket",
+            "s.toml:19: flows[0].profile: unknown marker `Token_Bucket`; did you mean `token-bucket`?",
+        ),
+        (
+            "in = \"390/694/0.02\"",
+            "in = [390, 694, 0.02]",
+            "s.toml:10: links.bottleneck.queue.in: expected text min/max/max_p, such as \"30/90/0.05\", not a list",
+        ),
+        (
+            "in = \"390/694/0.02\"",
+            "in = 390",
+            "s.toml:10: links.bottleneck.queue.in: expected text min/max/max_p, such as \"30/90/0.05\", not 390",
+        ),
+        (
+            TRANSPORT,
+            "tcp = \"cubic\"",
+            "s.toml:18: flows[0].transport.tcp: `cubic` is a congestion control, a key of its own: write tcp = \"newreno\", \
+             congestion = \"cubic\"; or tcp = \"linux\"",
+        ),
+        (
+            TRANSPORT,
+            "tcp = \"sack\"",
+            "s.toml:18: flows[0].transport.tcp: `sack` is a key of its own: write tcp = \"newreno\", sack = true",
+        ),
+        (
+            TRANSPORT,
+            "tcp = \"vegas\"",
+            "s.toml:18: flows[0].transport.tcp: unknown value `vegas` (one of reno, newreno, two-windows, linux, ns-1998)",
+        ),
+        (
+            TRANSPORT,
+            "tcp = 3",
+            "s.toml:18: flows[0].transport.tcp: expected one of reno, newreno, two-windows, linux, ns-1998, in quotes, not 3",
+        ),
+        (
+            "count = 4",
+            "count = 4\ncolor = true",
+            "s.toml:15: flows[0].color: expected one of green, yellow, red, in quotes, not true",
+        ),
+        (
+            QUEUE,
+            "aqm = \"rio\", limit = \"8p\", in = \"1/2/0.1\", total = \"1/2/0.1\", coupling = [\"coupled\"]",
+            "s.toml:10: links.bottleneck.queue.coupling: expected one of coupled, decoupled, in quotes, not a list",
+        ),
+        (
+            "count = 4",
+            "count = 4\ndscp = \"ef\"",
+            "s.toml:15: flows[0].dscp: unknown codepoint `ef`; did you mean `EF`? (one of DF, CS0,",
+        ),
+        (
+            "count = 4",
+            "count = 4\ndscp = true",
+            "s.toml:15: flows[0].dscp: expected a codepoint: a number from 0 to 63, or a name such as \"EF\"",
+        ),
+        (
+            "burst = \"40kB\"",
+            "burst = \"40kB\", af = 5",
+            "s.toml:19: flows[0].profile.af: the classes of Assured Forwarding are 1 to 4, not 5",
+        ),
+        (
+            TRANSPORT,
+            "tcp = \"newreno\", sack = 1",
+            "s.toml:18: flows[0].transport.sack: expected true or false, not 1",
+        ),
+    ];
+    for (from, to, expected) in cases {
+        let message = message(from, to);
+        assert!(message.starts_with(expected), "expected {expected}\n     got {message}");
+        assert!(!message.contains('\n') && !message.contains('\u{1f}'), "{message}");
+    }
+    let text = format!("{GOOD}[live]\nsysctl = {{ \"net.ipv4.tcp_sack\" = true }}\n");
+    let message = Scenario::from_toml(&text, "s.toml").unwrap_err().to_string();
+    assert_eq!(message, "s.toml:21: live.sysctl.net.ipv4.tcp_sack: expected a number, or text in quotes");
+}
+
+#[test]
+fn timers_that_no_connection_has_and_keys_without_effect_are_refused() {
+    let cases = [
+        (
+            "tcp = \"newreno\", tick = \"1000000s\"",
+            "tick: a clock that ticks each 1000000s measures no round trip",
+        ),
+        (
+            "tcp = \"newreno\", initial-rto = \"61s\"",
+            "initial-rto: 61s is above `max-rto`, which is 60s; lower this",
+        ),
+        ("tcp = \"newreno\", min-rto = \"61s\"", "min-rto: 61s is above `max-rto`, which is 60s; lower this"),
+        ("tcp = \"newreno\", max-rto = \"1000000s\"", "max-rto: a timeout is at most 3600s"),
+        (
+            "tcp = \"ns-1998\", prr = true",
+            "prr: it paces a recovery by SACK, and ns-1998 is a NewReno; leave this key out",
+        ),
+        (
+            "tcp = \"reno\", newreno-timer = \"impatient\"",
+            "newreno-timer: only a recovery by NewReno has partial",
+        ),
+        (
+            "tcp = \"two-windows\", partial-window-deflation = \"by-acknowledged\"",
+            "partial-window-deflation: only a recovery by NewReno has partial",
+        ),
+        (
+            "tcp = \"linux\", newreno-timer = \"impatient\"",
+            "newreno-timer: only a recovery by NewReno has partial",
+        ),
+    ];
+    for (transport, expected) in cases {
+        let message = message(TRANSPORT, transport);
+        let expected = format!("s.toml:18: flows[0].transport.{expected}");
+        assert!(message.starts_with(&expected), "expected {expected}\n     got {message}");
+    }
+    // What leaves these keys out, or has NewReno's recovery, reads, and its canonical form does, too.
+    for transport in [
+        "tcp = \"reno\"",
+        "tcp = \"two-windows\"",
+        "tcp = \"linux\"",
+        "tcp = \"linux\", sack = false, prr = false, newreno-timer = \"impatient\"",
+        "tcp = \"ns-1998\", newreno-timer = \"impatient\"",
+    ] {
+        let scenario = Scenario::from_toml(&GOOD.replacen(TRANSPORT, transport, 1), "s.toml").unwrap();
+        let canonical = serde_json::to_string(&scenario).unwrap();
+        assert_eq!(Scenario::from_json(&canonical, "json").unwrap(), scenario, "{canonical}");
     }
 }
 
@@ -520,7 +665,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "weight = 2",
             "weight = 0",
-            "s.toml:38: links.R2-R3.queue.queues[2].weight: invalid value: integer `0`, expected a whole number from 1",
+            "s.toml:38: links.R2-R3.queue.queues[2].weight: expected a whole number from 1 to 4294967295, not 0",
         ),
         (
             "weight = 2",
@@ -585,8 +730,14 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         ),
         (
             "back = [\"R3\", \"R2\", \"R1\"]\n",
+            "control = { interval = \"mesured\" }\n",
+            "s.toml:6: paths.gold.control.interval: unknown interval `mesured`; did you mean `measured`?",
+        ),
+        (
+            "back = [\"R3\", \"R2\", \"R1\"]\n",
             "control = { interval = \"measure\" }\n",
-            "s.toml:6: paths.gold.control.interval: `measure` has no number; write a duration such as 48ms, or `measured`",
+            "s.toml:6: paths.gold.control.interval: unknown interval `measure`; did you mean `measured`? (one of measured or a \
+             time such as 40ms)",
         ),
         (
             "back = [\"R3\", \"R2\", \"R1\"]\n",

@@ -135,10 +135,16 @@ def _varied(content: Mapping[str, Any], variation: Variation) -> str | None:
         return None
 
 
+_OF_NEWRENO = {"newreno-timer": "impatient", "partial-window-deflation": "by-acknowledged"}
+"""Keys of a canonical scenario that recovery by SACK has no use for, at their defaults."""
+
+
 def _transport(flow: Mapping[str, Any], variation: Variation) -> dict[str, Any]:
     keeps = variation.keeps
     kept = {key: value for key, value in flow["transport"].items() if keeps is None or key in keeps}
     changed = kept | dict(variation.transport)
+    if changed.get("sack"):
+        changed = {key: value for key, value in changed.items() if _OF_NEWRENO.get(key) != value}
     if changed["tcp"] == "linux":
         # bbr is not modelled; reno stands in.
         congestion = flow.get("live", {}).get("congestion") or flow["transport"].get("congestion")

@@ -3,11 +3,11 @@
 //! Defaults are those of ns-2.35 for an agent without options, except where a comment says otherwise: its clock and timeouts,
 //! and the NewReno of RFC 6582, which ns-2 has had since May 2003. `tcp = "ns-1998"` is the NewReno of the papers' period.
 
-use perhop_core::table::nested;
+use perhop_core::table::{at_key, nested};
 use perhop_core::units::{Packets, UnitError};
 use perhop_core::{Bytes, Duration};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::{Map, Value};
 
 use super::Congestion;
@@ -151,7 +151,7 @@ pub struct TcpParams {
     #[serde(default = "none")]
     pub quick_acks: Packets,
     /// Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or `"two-windows"` and with `sack`, which have
-    /// none, any value but the default is refused.
+    /// none, the key is refused.
     #[serde(default)]
     pub newreno_timer: NewRenoTimer,
     /// What a partial acknowledgement takes out of NewReno's window. Refused like `newreno-timer`.
@@ -214,6 +214,13 @@ const fn max_rto() -> Duration {
 
 /// Shorter timeouts would only make a sender spin.
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
+/// Longer ones are a slip of the keyboard.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// The keys that only a recovery by NewReno takes notice of.
+const NEWRENO_KEYS: [&str; 2] = ["newreno-timer", "partial-window-deflation"];
+const NO_PARTIAL_ACKS: &str = "only a recovery by NewReno has partial acknowledgements: leave this key out, or give `tcp = \
+                               \"newreno\"` without `sack`";
 
 impl TcpParams {
     /// The defaults for a variant.
@@ -306,11 +313,30 @@ impl TcpParams {
                 return refuse(key, "a timeout is at least 1ms");
             }
         }
-        if self.min_rto > self.max_rto {
-            return refuse("min-rto", "min-rto is above max-rto");
+        if self.max_rto > LONGEST_TIMEOUT {
+            return refuse("max-rto", "a timeout is at most 3600s, such as 60s");
+        }
+        for (key, timeout) in [("min-rto", self.min_rto), ("initial-rto", self.initial_rto)] {
+            if timeout > self.max_rto {
+                let why = format!(
+                    "{timeout} is above `max-rto`, which is {}; lower this, or raise that",
+                    self.max_rto
+                );
+                return refuse(key, &why);
+            }
+        }
+        if self.tick > self.max_rto {
+            let why = format!("a clock that ticks each {} measures no round trip; 10ms is usual", self.tick);
+            return refuse("tick", &why);
         }
         if self.quick_acks.get() > u64::from(u16::MAX) {
             return refuse("quick-acks", "at most 65535p are acknowledged at once");
+        }
+        if self.tcp == Variant::Ns1998 && self.prr {
+            return refuse(
+                "prr",
+                "it paces a recovery by SACK, and ns-1998 is a NewReno; leave this key out, or give `tcp = \"newreno\"` with `sack`",
+            );
         }
         if self.prr && !self.sack {
             return refuse("prr", "it paces the recovery of `sack`; set that to true, or this to false");
@@ -321,15 +347,12 @@ impl TcpParams {
                 "ns-1998 is a NewReno; for SACK give `tcp = \"newreno\"` and its clock's keys",
             );
         }
-        let partial_acks = !self.sack && !matches!(self.tcp, Variant::Reno | Variant::TwoWindows);
-        if !partial_acks {
-            let why = "only a recovery by NewReno has partial acknowledgements: leave this key out, or give `tcp = \"newreno\"` \
-                       without `sack`";
+        if !self.has_partial_acks() {
             if self.newreno_timer != NewRenoTimer::default() {
-                return refuse("newreno-timer", why);
+                return refuse(NEWRENO_KEYS[0], NO_PARTIAL_ACKS);
             }
             if self.partial_window_deflation != PartialWindowDeflation::default() {
-                return refuse("partial-window-deflation", why);
+                return refuse(NEWRENO_KEYS[1], NO_PARTIAL_ACKS);
             }
         }
         if self.tcp == Variant::TwoWindows && self.congestion != Congestion::Reno {
@@ -340,11 +363,24 @@ impl TcpParams {
         }
         Ok(())
     }
+
+    /// Whether losses are recovered by NewReno.
+    fn has_partial_acks(&self) -> bool {
+        !self.sack && !matches!(self.tcp, Variant::Reno | Variant::TwoWindows)
+    }
 }
 
+/// Every key, but those that have no part in it.
 impl Serialize for TcpParams {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Self::serialize(self, serializer)
+        if self.has_partial_acks() {
+            return Self::serialize(self, serializer);
+        }
+        let mut table = Self::serialize(self, serde_json::value::Serializer).map_err(ser::Error::custom)?;
+        if let Value::Object(table) = &mut table {
+            table.retain(|key, _| !NEWRENO_KEYS.contains(&key.as_str()));
+        }
+        table.serialize(serializer)
     }
 }
 
@@ -352,6 +388,10 @@ impl Serialize for TcpParams {
 impl<'de> Deserialize<'de> for TcpParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut table = Map::deserialize(deserializer)?;
+        if let Some(hint) = table.get("tcp").and_then(Value::as_str).and_then(elsewhere) {
+            return Err(de::Error::custom(at_key("tcp", hint)));
+        }
+        let given = NEWRENO_KEYS.into_iter().find(|key| table.contains_key(*key));
         let preset = match table.get("tcp").and_then(Value::as_str) {
             Some("linux") => Some(Variant::Linux),
             Some("ns-1998") => Some(Variant::Ns1998),
@@ -364,7 +404,26 @@ impl<'de> Deserialize<'de> for TcpParams {
                 table.entry(key).or_insert(value);
             }
         }
-        nested(Value::Object(table), |table| Some(Self::deserialize(table))).expect("always read")
+        let read: Self =
+            nested(Value::Object(table), |table| Some(Self::deserialize(table))).expect("always read")?;
+        match given.filter(|_| !read.has_partial_acks()) {
+            Some(key) => Err(de::Error::custom(at_key(key, NO_PARTIAL_ACKS))),
+            None => Ok(read),
+        }
+    }
+}
+
+/// Where to write what is not a way to recover from losses.
+fn elsewhere(word: &str) -> Option<&'static str> {
+    match word.to_lowercase().as_str() {
+        "cubic" => Some(
+            "`cubic` is a congestion control, a key of its own: write tcp = \"newreno\", congestion = \"cubic\"; or tcp = \
+             \"linux\", which has it",
+        ),
+        "sack" => Some(
+            "`sack` is a key of its own: write tcp = \"newreno\", sack = true; or tcp = \"linux\", which has it",
+        ),
+        _ => None,
     }
 }
 
