@@ -586,6 +586,11 @@ color = "green"
                 "r.toml:27: classes[1].match.dscp: a codepoint lies between 0 and 63, not 64",
             ),
             (
+                "dscp = 46",
+                "dscp = [\"EF\", \"AF14\"]",
+                "r.toml:27: classes[1].match.dscp[1]: unknown codepoint `AF14`; did you mean `AF11`?",
+            ),
+            (
                 "name = \"calls\"",
                 "name = \"gold\"",
                 "r.toml:25: classes[1].name: `gold` names an earlier class",
@@ -628,6 +633,41 @@ color = "green"
             assert!(message.starts_with(expected), "{to}:\n{message}\n{expected}");
             assert_eq!(message.lines().count(), 1, "{message}");
         }
+    }
+
+    #[test]
+    fn what_cannot_act_and_what_a_queue_divides_are_told() {
+        let told = |text: &str| {
+            let config = Config::read(text, "r.toml").unwrap();
+            let notices = perhop_scenario::notices_in(Some(text), "r.toml", config.notices());
+            notices.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(told(GOOD), [""; 0]);
+        let beyond = told(&GOOD.replacen("5/15/0.1", "50/60/0.1", 1));
+        assert!(
+            beyond[0]
+                .starts_with("r.toml:18: upstream.queue.total: `50/60/0.1`: the queue holds at most 50p")
+        );
+        let rule = "rule = { aqm = \"drop-tail\", limit = \"50p\" }";
+        let queues = |codepoints: &str| {
+            let queue = format!(
+                "queue = {{ scheduler = \"drr\", queues = [{{ name = \"assured\", match = {{ dscp = {codepoints} }}, {rule} }}, \
+                 {{ name = \"rest\", {rule} }}] }}"
+            );
+            let start = GOOD.find("queue = ").unwrap();
+            let end = start + GOOD[start..].find('\n').unwrap();
+            format!("{}{queue}{}", &GOOD[..start], &GOOD[end..])
+        };
+        let divided = told(&queues("\"AF11\""));
+        assert!(
+            divided[0].starts_with(
+                "r.toml:18: upstream.queue.queues[0].match: packets of `gold` go to different queues"
+            ),
+            "{divided:?}"
+        );
+        assert_eq!(told(&queues("[\"AF11\", \"AF12\"]")), [""; 0]);
+        let second = queues("\"AF11\"").replacen("burst = \"40kB\"", "burst = \"40kB\", af = 2", 1);
+        assert_eq!(told(&second), [""; 0]);
     }
 
     #[test]

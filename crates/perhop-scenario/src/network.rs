@@ -112,12 +112,10 @@ impl Scenario {
             }
             total += u64::from(flow.count);
             if flow.count == 0 || total > MOST_FLOWS {
+                let found = if flow.count == 0 { 0 } else { total };
                 return at(
                     under("count"),
-                    format!(
-                        "a scenario has 1 to {MOST_FLOWS} flows, each group at least 1, not {}",
-                        flow.count
-                    ),
+                    format!("a scenario has 1 to {MOST_FLOWS} flows, each group at least 1, not {found}"),
                 );
             }
             self.check_route(flow, under)?;
