@@ -12,6 +12,7 @@ from tests.python.conftest import SMALL
 import perhop
 from perhop import ScenarioError, _engine, simulation
 from perhop.live import laboratory
+from perhop.studies import STUDIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +135,7 @@ def test_a_search_says_it_before_it_begins_and_of_its_winner(perhop: Perhop, tmp
     tune = tmp_path / "tune.toml"
     tune.write_text(
         'scenario = "beyond.toml"\ntrials = 2\nruns = 1\nvalidation-runs = 1\n'
-        'objectives = ["maximize utilization"]\n[set]\nduration = "1s"\n'
+        'objectives = ["maximize links.bottleneck.utilization"]\n[set]\nduration = "1s"\n'
         '[search]\n"links.bottleneck.rate" = "1Mbps..2Mbps"\n',
         encoding="utf-8",
     )
@@ -178,6 +179,14 @@ def test_on_real_packets_ecn_needs_a_kernel_that_asks_for_it(perhop: Perhop, tmp
     done = perhop("live", "ecn.toml")
     assert done.code == 2
     assert done.err.startswith("error: ecn.toml:9: links.bottleneck.queue.ecn: the kernel's TCP does not ask")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_nothing_is_to_be_said_of_the_studies(name: str) -> None:
+    study = STUDIES[name]
+    for cell in study.cells:
+        _, notices = _engine.read_json(json.dumps(study.scenario(cell)), name)
+        assert notices == [], cell
 
 
 def test_another_name_gives_another_run_of_this_flow_alone() -> None:
