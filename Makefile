@@ -112,6 +112,11 @@ FUZZ_TARGETS := parse plane run_loop
 fuzz: cargo ## Feed the live data plane whatever bytes there are (3 minutes; FUZZ_SECONDS=N each of three targets)
 	@tools/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
+.PHONY: mutants
+mutants: cargo $(ENGINE) $(DEV) ## Change the code in small ways and list what no test notices (hours; docs/mutants.md)
+	@tools/mutants.sh rust
+	@tools/mutants.sh python
+
 .PHONY: wasm
 wasm: cargo ## Check that core and simulator need no operating system (WebAssembly without imports)
 	@tools/wasm.sh

@@ -1,43 +1,51 @@
 #!/usr/bin/env bash
-# mutants.sh rust|python|changed [BASE]: mutation tests (docs/mutants.md). Each changes one thing in the code at a time and runs
-# the tests that should notice; what nobody noticed is listed.
+# Mutation tests: the code is changed in one small way at a time, and some test should notice (docs/mutants.md).
 #
-#   rust     cargo-mutants over what .cargo/mutants.toml names; further arguments go to it, such as --shard 1/8
-#   python   mutmut over the modules below
-#   changed  cargo-mutants over what differs from BASE (by default the last state of main), for at most MUTANTS_SECONDS
+#   mutants.sh rust [ARGUMENT …]     cargo-mutants over what .cargo/mutants.toml names; arguments go to it (--shard 0/8)
+#   mutants.sh python [GROUP …]      mutmut over the groups of modules below, or over those named
+#   mutants.sh changed [BASE]        cargo-mutants over what differs from BASE (by default from the last state of main),
+#                                    for at most MUTANTS_SECONDS
+#
+# What survives is listed and fails nothing: it is for a reader to judge.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-out=target/mutation
+out=$PWD/target/mutation
+seconds=${MUTANTS_SECONDS:-300}
 
-# A module, and the tests that should notice what changes in it; mutmut finds out which of them reach which function.
-modules=(
-    'statistics judging: statistics judging'
-    'store sweep/store sweep/journal: store sweep_store interruption sweep_interruption'
+# Modules of a group, and the tests that should notice; mutmut finds out which of these reach which function.
+declare -A modules=(
+    [statistics]='statistics judging'
+    [stores]='store sweep/store sweep/journal'
+)
+declare -A tests=(
+    [statistics]='statistics judging'
+    [stores]='store sweep_store'
 )
 
 rust() {
-    mkdir -p $out
-    cargo mutants --output $out "$@"
+    found cargo-mutants 'cargo install --locked cargo-mutants' || exit 2
+    mkdir -p "$out"
+    cargo mutants --output "$out" "$@" || judge $?
 }
 
 changed() {
-    local base=${1:-} diff=$out/changed.diff
-    command -v cargo-mutants >/dev/null || leave_out 'no cargo-mutants found; cargo install --locked cargo-mutants'
-    base=${base:-$(previous)} || leave_out 'no earlier state of main is known here'
-    mkdir -p $out
-    git diff "$base" -- crates >$diff
-    [[ -s $diff ]] || leave_out "no crate differs from $base"
-    # Interrupted, it still says what it found.
-    timeout --signal=INT --kill-after=30 "${MUTANTS_SECONDS:-300}" \
-        cargo mutants --output $out --in-diff $diff --baseline=skip --timeout 60 || judge $?
+    found cargo-mutants 'cargo install --locked cargo-mutants' || leave_out
+    local base
+    base=${1:-$(previous)} || leave_out 'no earlier state of main is known here'
+    mkdir -p "$out"
+    git diff "$base" -- crates >"$out/changed.diff"
+    [[ -s $out/changed.diff ]] || leave_out "no crate differs from $base"
+    # Interrupted, cargo-mutants still says what it has found.
+    timeout --signal=INT --kill-after=30 "$seconds" \
+        cargo mutants --output "$out" --in-diff "$out/changed.diff" --baseline=skip --timeout 60 || judge $?
 }
 
-# previous: the last state of main, or the commit before this one where this is main itself.
+# The last state of main that this one goes back to; where this is main itself, the commit before.
 previous() {
-    local here
+    local here ref base
     here=$(git rev-parse HEAD)
-    for base in origin/main main HEAD~; do
-        if base=$(git merge-base "$base" HEAD 2>/dev/null) && [[ $base != "$here" ]]; then
+    for ref in origin/main main HEAD~; do
+        if base=$(git merge-base "$ref" HEAD 2>/dev/null) && [[ $base != "$here" ]]; then
             echo "$base"
             return
         fi
@@ -45,49 +53,50 @@ previous() {
     return 1
 }
 
-# judge STATUS: survivors are shown and fail nothing, for they are a reviewer's business; a tool that fails does.
+# judge STATUS: what the exit status of cargo-mutants or of timeout means.
 judge() {
     case $1 in
-    2 | 3) echo 'mutants survived: write a test that notices, or say in docs/mutants.md why none can' ;;
-    124 | 130 | 137) echo "stopped after ${MUTANTS_SECONDS:-300} s; the rest was not tried" ;;
+    2 | 3) echo 'some survived: write a test that notices, or say in docs/mutants.md why none can' ;;
+    124 | 130 | 137) echo "stopped after $seconds s: the rest was not tried" ;;
     *) exit "$1" ;;
     esac
 }
 
-leave_out() {
-    printf 'mutation tests left out: %s\n' "$1" >&2
-    exit "${MUTANTS_REQUIRED:-0}"
-}
-
-# mutmut wants the package below src/, and works in a copy.
 python() {
-    local bin=$PWD/.venv/bin
-    [[ -x $bin/mutmut ]] || {
-        echo "error: no mutmut found; .venv/bin/pip install 'mutmut>=3.8'" >&2
-        exit 2
-    }
-    for group in "${modules[@]}"; do
-        local name=${group%%:*} tests=${group#*:}
-        local tree=$out/python/${name//[ \/]/-}
-        rm -rf "$tree"
-        mkdir -p "$tree/src"
-        cp -r python/perhop "$tree/src/"
-        cp -r tests tools examples docs benches Cargo.toml "$tree/"
-        settings "$name" "$tests" >"$tree/pyproject.toml"
-        (cd "$tree" && "$bin/mutmut" run --max-children "${MUTANTS_JOBS:-2}" >run.log && "$bin/mutmut" results)
-        tail -n 2 "$tree/run.log" | tr '\r' '\n' | tail -n 2
+    found "$PWD/.venv/bin/mutmut" ".venv/bin/pip install 'mutmut>=3.8,<4'" || exit 2
+    local group
+    for group in "${@:-statistics stores}"; do
+        for group in $group; do
+            python_group "$group"
+        done
     done
 }
 
+# mutmut wants the package below src/, and works in a copy.
+python_group() {
+    local tree=$out/$1 mutmut=$PWD/.venv/bin/mutmut
+    rm -rf "$tree"
+    mkdir -p "$tree/src"
+    cp -r python/perhop "$tree/src/"
+    cp -r tests tools examples docs benches Cargo.toml "$tree/"
+    settings "${modules[$1]}" "${tests[$1]}" >"$tree/pyproject.toml"
+    cd "$tree"
+    "$mutmut" run --max-children "${MUTANTS_JOBS:-2}" >run.log
+    "$mutmut" results
+    "$mutmut" export-cicd-stats >/dev/null
+    printf '%s: %s\n' "$1" "$(tr -d '{}\n" ' <mutants/mutmut-cicd-stats.json)"
+    cd - >/dev/null
+}
+
 settings() {
-    local only tests
-    only=$(printf '"src/perhop/%s.py", ' $1)
-    tests=$(printf '"tests/python/test_%s.py", ' $2)
+    local module test only='' selected=''
+    for module in $1; do only+="\"src/perhop/$module.py\", "; done
+    for test in $2; do selected+="\"tests/python/test_$test.py\", "; done
     cat <<TOML
 [tool.mutmut]
 source_paths = ["src/perhop"]
 only_mutate = [$only]
-pytest_add_cli_args_test_selection = [$tests]
+pytest_add_cli_args_test_selection = [$selected]
 pytest_add_cli_args = ["-p", "no:cacheprovider"]
 also_copy = ["examples", "docs", "tools", "benches", "Cargo.toml"]
 
@@ -96,6 +105,18 @@ pythonpath = ["."]
 addopts = ["--strict-markers", "--import-mode=importlib"]
 timeout = 60
 TOML
+}
+
+found() {
+    command -v "$1" >/dev/null || {
+        printf 'no %s found; %s\n' "${1##*/}" "$2" >&2
+        return 1
+    }
+}
+
+leave_out() {
+    printf 'mutation tests left out%s\n' "${1:+: $1}" >&2
+    exit "${MUTANTS_REQUIRED:-0}"
 }
 
 "$@"

@@ -278,6 +278,17 @@ mod tests {
         assert_eq!(averages_after(r#","averages":"in-arrivals""#, &[Yellow, Green]), (2.0, 4.0));
         let decoupled = r#","averages":"own-class","coupling":"decoupled""#;
         assert_eq!(averages_after(decoupled, &[Yellow, Green]), (2.0, 2.0));
+        // One of each hides which of the two it was.
+        for (extra, at_out, at_in) in [
+            ("", (2.0, 4.0), (2.0, 4.0)),
+            (r#","averages":"own-class""#, (0.0, 4.0), (2.0, 4.0)),
+            (r#","averages":"in-arrivals""#, (0.0, 0.0), (2.0, 4.0)),
+            (decoupled, (0.0, 2.0), (2.0, 0.0)),
+            (r#","coupling":"decoupled""#, (2.0, 2.0), (2.0, 2.0)),
+        ] {
+            assert_eq!(averages_after(extra, &[Yellow]), at_out, "{extra}");
+            assert_eq!(averages_after(extra, &[Green]), at_in, "{extra}");
+        }
     }
 
     #[test]
