@@ -348,10 +348,10 @@ mod tests {
             put(&mut queue, 0, packet(dscp, number, 1000));
         }
         // Each has tokens for one packet; after that 1000 bytes take 8, 2 and 4 ms.
-        assert_eq!(drain(&mut queue, 0, 9), [0, 10, 20, 11]);
-        assert_eq!(take(&mut queue, 3_500_000), Dequeued::Wait(Some(Instant::from_nanos(4_000_000))));
-        assert_eq!(drain(&mut queue, 4_000_000, 9), [21]);
-        assert_eq!(take(&mut queue, 5_000_000), Dequeued::Wait(Some(Instant::from_nanos(8_000_000))));
+        assert_eq!(drain(&mut queue, 0, 4), [0, 10, 20, 11]);
+        assert_eq!(take(&mut queue, 4_000_000), Dequeued::Wait(Some(Instant::from_nanos(6_000_000))));
+        assert_eq!(drain(&mut queue, 6_000_000, 1), [21]);
+        assert_eq!(take(&mut queue, 7_000_000), Dequeued::Wait(Some(Instant::from_nanos(8_000_000))));
     }
 
     #[test]
