@@ -337,6 +337,21 @@ mod tests {
     }
 
     #[test]
+    fn a_full_queue_overflows_whatever_the_average() {
+        let mut aqm = wred(r#"{"yellow": "40/160/0.1", "limit": "100p", "weight": 0.002}"#);
+        let mut rng = Rng::stream(3, "wred");
+        for (waiting, verdict) in [(99, Verdict::Pass), (100, Verdict::Drop(Reason::Overflow))] {
+            let mut queue = Occupancy::EMPTY;
+            (0..waiting).for_each(|_| queue.add(Color::Yellow, 1000));
+            for color in Color::ALL {
+                let packet = Header { color, ..Header::new(FlowId(0), 1000) };
+                let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
+                assert_eq!(aqm.on_arrival(&packet, &queue, cx), verdict, "{waiting} {color:?}");
+            }
+        }
+    }
+
+    #[test]
     fn thresholds_follow_the_windows() {
         let mut aqm = dwred("");
         assert!((share(&mut aqm, Color::Yellow, 100) - of(0.05)).abs() < 0.003, "before the first message");

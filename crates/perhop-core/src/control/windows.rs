@@ -444,6 +444,37 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_has_its_place_among_the_members_and_its_window() {
+        let mut control = control("sender");
+        assert_eq!(
+            [10, 11, 12, 13, 0].map(|flow| control.member_of(flow)),
+            [Some(0), Some(1), Some(2), None, None]
+        );
+        control.look(Instant::ZERO, |flow| Some(flow as f64));
+        assert_eq!(control.all_seen().collect::<Vec<_>>(), [(10, 10.0), (11, 11.0), (12, 12.0)]);
+    }
+
+    #[test]
+    fn messages_are_lost_with_the_probability_that_is_given() {
+        let lost = |loss: f64| {
+            let spec = format!(r#"{{"interval": "40ms", "loss": {loss}}}"#);
+            let spec = serde_json::from_str(&spec).unwrap();
+            let mut control = Steering::new(spec, 7, [(10, None)], Rng::stream(1, "control"));
+            (0..1000).filter(|_| control.loses()).count()
+        };
+        assert_eq!([lost(0.0), lost(1.0)], [0, 1000]);
+        assert!((250..350).contains(&lost(0.3)), "{}", lost(0.3));
+    }
+
+    #[test]
+    fn an_interval_has_a_first_and_a_shortest_length() {
+        let fixed = LookInterval::Fixed(Duration::from_millis(40));
+        assert_eq!([fixed.first(), fixed.shortest()], [Duration::from_millis(40); 2]);
+        let measured = [LookInterval::Measured.first(), LookInterval::Measured.shortest()];
+        assert_eq!(measured, [100, 1].map(Duration::from_millis));
+    }
+
+    #[test]
     fn an_interval_is_a_duration_or_measured() {
         for text in ["40ms", "measured"] {
             assert_eq!(text.parse::<LookInterval>().unwrap().to_string(), text);

@@ -98,14 +98,11 @@ impl<P> Queue<P> {
         Self { offset, packets: VecDeque::new(), due: 0 }
     }
 
-    /// How many packets are due no later than this. The count moves with time, one step a packet.
+    /// How many packets are due no later than this. Who asks does so for ever later times, so the count moves one step a packet.
     #[inline]
     fn due_by(&mut self, deadline: Instant) -> usize {
         while self.packets.get(self.due).is_some_and(|held| held.deadline <= deadline) {
             self.due += 1;
-        }
-        while self.due > 0 && self.packets[self.due - 1].deadline > deadline {
-            self.due -= 1;
         }
         self.due
     }
