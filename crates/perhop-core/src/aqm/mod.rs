@@ -189,3 +189,37 @@ register_aqms! {
     Wred(Wred),
     Dwred(Dwred),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FlowId;
+
+    #[test]
+    fn every_reason_has_its_name_and_its_number() {
+        let names = ["overflow", "early", "forced", "early-out", "forced-out", "delay-control", "late"];
+        assert_eq!(Reason::ALL.map(Reason::name), names);
+        assert_eq!(Reason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_notification_marks_who_is_capable_and_drops_the_others() {
+        let packet = |ecn| Header { ecn, ..Header::new(FlowId(0), 1000) };
+        let told = Verdict::Notify(Reason::Early);
+        for (verdict, ecn, applied, after) in [
+            (Verdict::Pass, Ecn::Capable0, Ok(None), Ecn::Capable0),
+            (told, Ecn::Capable0, Ok(Some(Reason::Early)), Ecn::Congested),
+            (told, Ecn::Capable1, Ok(Some(Reason::Early)), Ecn::Congested),
+            (told, Ecn::NotCapable, Err(Reason::Early), Ecn::NotCapable),
+            (Verdict::Drop(Reason::Forced), Ecn::Capable0, Err(Reason::Forced), Ecn::Capable0),
+        ] {
+            let mut packet = packet(ecn);
+            assert_eq!(verdict.admits(&packet), applied.is_ok());
+            assert_eq!((verdict.apply(&mut packet), packet.ecn), (applied, after), "{verdict:?} {ecn:?}");
+        }
+        let of =
+            [None, Some(Severity::Early), Some(Severity::Notify), Some(Severity::Forced)].map(Verdict::of);
+        let by_hand = [Verdict::Pass, Verdict::Drop(Reason::Early), told, Verdict::Drop(Reason::Forced)];
+        assert_eq!(of, by_hand);
+    }
+}
