@@ -8,11 +8,13 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,7 +28,7 @@ from tests.python.test_cli import broken, refused
 import perhop as package
 from perhop import live, simulation
 from perhop.errors import PerhopError
-from perhop.live.metrics import RunningStatistics, endpoint
+from perhop.live.metrics import READERS, RunningStatistics, endpoint, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -256,6 +258,62 @@ def test_metrics_say_what_was_seen() -> None:
         'perhop_live_lateness_seconds{quantile="1"} 0.25',
     ):
         assert line in text
+
+
+def get(port: int, host: str) -> str:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        return b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+
+
+def test_metrics_answer_to_names_of_this_machine_only() -> None:
+    with serve("127.0.0.1", 0) as (_, place):
+        port = int(place.split(":")[-1].split("/")[0])
+        for host in (
+            "localhost",
+            f"localhost:{port}",
+            "LOCALHOST.",
+            f"127.0.0.1:{port}",
+            "[::1]",
+            "127.3.2.1",
+        ):
+            assert get(port, host).startswith("HTTP/1.0 200 "), host
+        for host in (
+            "evil.example",
+            f"evil.example:{port}",
+            "127.0.0.1.evil.example",
+            "192.0.2.1",
+            "a@localhost",
+            "",
+        ):
+            assert get(port, host).startswith("HTTP/1.0 421 "), host
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.0 421 ")
+
+
+def test_idle_readers_of_metrics_delay_nobody_for_long() -> None:
+    with serve("127.0.0.1", 0) as (_, place), ExitStack() as idle:
+        port = int(place.split(":")[-1].split("/")[0])
+        began = time.monotonic()
+        for _ in range(READERS - 2):
+            idle.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+        assert get(port, "localhost").startswith("HTTP/1.0 200 ")
+        slow = [
+            idle.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20)) for _ in range(9)
+        ]
+        slow[-1].settimeout(20)
+        assert slow[-1].recv(1) == b"", "there are too many"
+        # Readers who say nothing are given up, whatever they drip.
+        assert eventually(lambda: "200" in get_or_nothing(port))
+        assert time.monotonic() - began < 20
+
+
+def get_or_nothing(port: int) -> str:
+    try:
+        return get(port, "localhost")
+    except OSError:
+        return ""
 
 
 # ---------------------------------------------------------------- while it runs, and when it is stopped

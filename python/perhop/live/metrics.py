@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from contextlib import contextmanager
+import socket
+import threading
+from contextlib import contextmanager, suppress
+from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from perhop.errors import PerhopError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from prometheus_client.core import Metric
 
+    _Connection = socket.socket | tuple[bytes, socket.socket]
+    _Address = tuple[str, int] | str | bytes
+
 PREFIX = "perhop_live"
+
+PATIENCE = 2.0
+"""The longest that a reader may take, in seconds."""
+
+READERS = 32
+"""As many readers are answered at once; for more, the connection is closed."""
 
 
 def endpoint(text: str) -> tuple[str, int]:
@@ -105,9 +119,12 @@ def serve(host: str, port: int) -> Iterator[tuple[RunningStatistics, str]]:
     registry = CollectorRegistry()
     registry.register(statistics)
     try:
-        server, thread = start_http_server(port, addr=host, registry=registry)
+        server = _Server(host, port)
     except OSError as error:
         raise PerhopError(f"--metrics {host}:{port}: cannot be served: {error.strerror or error}") from None
+    server.set_app(_for_this_machine(make_wsgi_app(registry)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     shown = f"[{host}]" if ":" in host else host
     try:
         yield statistics, f"http://{shown}:{server.server_port}/metrics"
@@ -115,3 +132,74 @@ def serve(host: str, port: int) -> Iterator[tuple[RunningStatistics, str]]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _for_this_machine(application: WSGIApplication) -> WSGIApplication:
+    """Answer only requests by a name of this machine.
+
+    A page of another site may have a browser ask by that site's name, whose address it says is 127.0.0.1 (DNS
+    rebinding), and read the answer as its own.
+    """
+
+    def checked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if names_this_machine(environ.get("HTTP_HOST")):
+            return application(environ, start_response)
+        start_response("421 Misdirected Request", [("Content-Type", "text/plain")])
+        return [b"This is not a name of this machine: ask by 127.0.0.1 or localhost.\n"]
+
+    return checked
+
+
+def names_this_machine(host: str | None) -> bool:
+    """Whether the `Host` of a request, with or without a port, is `localhost` or an address of loopback."""
+    match = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]]+))(?::\d*)?", host or "")
+    if match is None:
+        return False
+    name = (match[1] or match[2]).removesuffix(".").lower()
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name == "localhost"
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+class _Silent(WSGIRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nobody asked for a log."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """Answers several readers at once, and gives up those who are slow."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._free = threading.BoundedSemaphore(READERS)
+        super().__init__((host, port), _Silent)
+
+    def process_request(self, request: _Connection, client_address: _Address) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: _Connection, client_address: _Address) -> None:
+        giving_up = threading.Timer(PATIENCE, _hang_up, [request])
+        giving_up.daemon = True
+        giving_up.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            giving_up.cancel()
+            self._free.release()
+
+    def handle_error(self, request: _Connection, client_address: _Address) -> None:
+        """A reader that went away, or was given up, is no reason to say anything."""
+
+
+def _hang_up(connection: _Connection) -> None:
+    if isinstance(connection, socket.socket):  # a server of datagrams would have others
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
