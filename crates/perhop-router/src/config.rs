@@ -7,7 +7,7 @@ use std::str::FromStr;
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::table::{bad_name, split_key};
-use perhop_core::{Bitrate, Color, Dscp, Duration, Environment};
+use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Environment};
 use perhop_scenario::format::Queue;
 use perhop_scenario::{Problem, ScenarioError, Step, division, divisions, idle_keys, read_toml, steps};
 use serde::{Deserialize, Deserializer, de};
@@ -40,7 +40,13 @@ pub struct Config {
     /// Whether others than this host may read them.
     #[serde(default)]
     pub metrics_public: bool,
-    /// Whom it runs as once everything is open; as it was started unless given.
+    /// Names of this host, beside `localhost`, by which they may be asked for.
+    #[serde(default)]
+    pub metrics_hosts: Vec<String>,
+    /// Files of a capture, if there is one.
+    #[serde(default)]
+    pub capture: CaptureFiles,
+    /// Whom it runs as once everything is open; if it is started as root, an unprivileged user unless given.
     #[serde(default)]
     pub user: Option<String>,
     /// The real-time priority that it asks for (`SCHED_FIFO`, 1 to 99); none unless given.
@@ -56,6 +62,63 @@ pub struct Config {
     #[serde(default = "seed")]
     pub seed: u64,
 }
+
+/// Files of a capture: written in turn, each up to its limit.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CaptureFiles {
+    /// The most bytes of each.
+    #[serde(default = "file_size")]
+    pub size: Bytes,
+    /// How many there are; with one, the capture ends when it is full.
+    #[serde(default = "files", rename = "files")]
+    pub count: u16,
+    /// Who may read them.
+    #[serde(default)]
+    pub mode: Mode,
+}
+
+impl Default for CaptureFiles {
+    fn default() -> Self {
+        Self { size: file_size(), count: files(), mode: Mode::default() }
+    }
+}
+
+/// Who may read a capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Mode {
+    /// Its owner.
+    #[default]
+    #[serde(rename = "0600")]
+    Owner,
+    /// And its group.
+    #[serde(rename = "0640")]
+    Group,
+}
+
+impl Mode {
+    /// As the system wants to have it.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::Owner => 0o600,
+            Self::Group => 0o640,
+        }
+    }
+}
+
+fn file_size() -> Bytes {
+    Bytes::new(500_000_000)
+}
+
+fn files() -> u16 {
+    2
+}
+
+/// The smallest limit of a capture file: many times what is written at once.
+const SMALLEST_FILE: Bytes = Bytes::new(1_000_000);
+
+/// The most files of a capture: each is held open.
+const MOST_FILES: u16 = 100;
 
 /// A side of the router.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -221,6 +284,26 @@ impl Config {
             );
             return at("metrics", text);
         }
+        let bad = |name: &String| {
+            name.is_empty() || name.contains(|c: char| c.is_whitespace() || "/:@[]".contains(c))
+        };
+        if let Some(number) = self.metrics_hosts.iter().position(bad) {
+            let name = &self.metrics_hosts[number];
+            let text =
+                format!("{name:?} is no name of a host; write it without a port, such as \"router.example\"");
+            return at(&format!("metrics-hosts[{number}]"), text);
+        }
+        if self.metrics.is_none() && !self.metrics_hosts.is_empty() {
+            return at("metrics-hosts", "without `metrics` nobody can ask for them; give an address".into());
+        }
+        if self.capture.size < SMALLEST_FILE {
+            let text = format!("a file of a capture holds at least 1MB, not {}", self.capture.size);
+            return at("capture.size", text);
+        }
+        if !(1..=MOST_FILES).contains(&self.capture.count) {
+            let text = format!("a capture has 1 to {MOST_FILES} files, not {}", self.capture.count);
+            return at("capture.files", text);
+        }
         if self.user.as_deref() == Some("") {
             return at("user", "a user has a name, such as \"nobody\"".into());
         }
@@ -321,6 +404,8 @@ impl Config {
             ("inside", self.inside == other.inside),
             ("outside", self.outside == other.outside),
             ("metrics", self.metrics == other.metrics),
+            ("metrics-hosts", self.metrics_hosts == other.metrics_hosts),
+            ("capture", self.capture == other.capture),
             ("user", self.user == other.user),
             ("realtime", self.realtime == other.realtime),
             ("lock-memory", self.lock_memory == other.lock_memory),
@@ -627,6 +712,31 @@ color = "green"
                 "r.toml:4: buffers: a router holds 64 to 1000000 packets, not 1",
             ),
             ("user = \"nobody\"", "user = nobody", "r.toml:4: "),
+            (
+                "user = \"nobody\"",
+                "metrics-hosts = [\"here\", \"here:9477\"]",
+                "r.toml:4: metrics-hosts[1]: \"here:9477\" is no name of a host; write it without a port",
+            ),
+            (
+                "metrics = \"127.0.0.1:9477\"",
+                "metrics-hosts = [\"here\"]",
+                "r.toml:3: metrics-hosts: without `metrics` nobody can ask for them",
+            ),
+            (
+                "user = \"nobody\"",
+                "capture = { size = \"10kB\" }",
+                "r.toml:4: capture.size: a file of a capture holds at least 1MB, not 10kB",
+            ),
+            (
+                "user = \"nobody\"",
+                "capture = { files = 0 }",
+                "r.toml:4: capture.files: a capture has 1 to 100 files, not 0",
+            ),
+            (
+                "user = \"nobody\"",
+                "capture = { mode = \"0644\" }",
+                "r.toml:4: capture.mode: unknown value `0644`",
+            ),
         ];
         for (from, to, expected) in cases {
             let message = message(from, to);
@@ -679,6 +789,16 @@ color = "green"
             ("eth1", "eth2", "r.toml:6: inside: this cannot change while the router runs"),
             ("9477", "9478", "r.toml:3: metrics: this cannot change"),
             ("user = \"nobody\"", "", "r.toml: user: this cannot change"),
+            (
+                "user = \"nobody\"",
+                "user = \"nobody\"\ncapture = { files = 3 }",
+                "r.toml:5: capture: this cannot",
+            ),
+            (
+                "user = \"nobody\"",
+                "user = \"nobody\"\nmetrics-hosts = [\"a\"]",
+                "r.toml:5: metrics-hosts: this cannot",
+            ),
         ] {
             let message = successor(from, to).unwrap_err().to_string();
             assert!(message.starts_with(expected), "{message}");

@@ -1,112 +1,161 @@
-//! The little of HTTP/1.1 (RFC 9112) that a scraper needs: one request, one answer, and the connection is closed.
+//! A place where metrics are read: one request, one answer, and the connection is closed. One thread answers all readers at
+//! once, so that those who say nothing keep nobody waiting.
 
 #![expect(
     clippy::disallowed_types,
-    reason = "the router owns this socket, and a reader that is slow is given up by the clock"
+    reason = "the router owns these sockets, and a reader that is slow is given up by the clock"
 )]
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
 use crate::metrics::Published;
+use crate::request::{Hosts, Request};
 
 /// The longest that a reader may take, all in all.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The longest request that is read.
-const LONGEST: usize = 8192;
+/// As many readers are answered at once. For one more, the one who has been there longest has to go.
+const READERS: usize = 64;
 
 /// A place where metrics can be read.
-pub struct Server(TcpListener);
+pub struct Server {
+    listener: TcpListener,
+    hosts: Hosts,
+}
 
 impl Server {
     /// Takes the address; nobody is answered yet.
     ///
     /// # Errors
     /// The system's.
-    pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        Ok(Self(TcpListener::bind(address)?))
+    pub fn bind(address: SocketAddr, hosts: Hosts) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, hosts })
     }
 
-    /// Answers one after the other, forever. Whoever is slow is left alone after two seconds.
+    /// Answers, forever.
     pub fn serve(self, published: &Published) {
-        for connection in self.0.incoming() {
-            match connection {
-                // A reader that goes away, or is too slow, misses its answer.
-                Ok(connection) => drop(answer(connection, published)),
-                // Out of descriptors, perhaps: others may go away meanwhile.
-                Err(_) => std::thread::park_timeout(Duration::from_millis(100)),
+        let mut readers = Vec::new();
+        loop {
+            self.wait(&readers);
+            // A reader that goes away, or is too slow, misses its answer.
+            readers.retain_mut(|reader: &mut Reader| {
+                let is_late = reader.deadline <= Instant::now();
+                reader.go_on(&self.hosts, published).is_ok_and(|goes_on| goes_on && !is_late)
+            });
+            self.accept(&mut readers);
+        }
+    }
+
+    /// Waits until somebody comes, or goes on, or has taken too long.
+    fn wait(&self, readers: &[Reader]) {
+        let mut events = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
+        events.extend(readers.iter().map(Reader::event));
+        let deadline = readers.iter().map(|reader| reader.deadline).min();
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(PollTimeout::NONE, |left| {
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+        });
+        let _ = poll(&mut events, timeout);
+    }
+
+    fn accept(&self, readers: &mut Vec<Reader>) {
+        for _ in 0..READERS {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    if readers.len() == READERS {
+                        readers.remove(0);
+                    }
+                    readers.extend(Reader::new(stream).ok());
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                // Out of descriptors, perhaps: some readers may go away meanwhile.
+                Err(_) => return std::thread::park_timeout(Duration::from_millis(100)),
             }
         }
     }
 }
 
-fn answer(mut connection: TcpStream, published: &Published) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    let request = read_request(&mut connection, deadline)?;
-    let response = match request.as_deref().map(Request::of) {
-        None => whole("413 Content Too Large", "text/plain", "The request is too long.\n"),
-        Some(Request::Metrics) => {
+/// Somebody who reads.
+struct Reader {
+    stream: TcpStream,
+    deadline: Instant,
+    request: Vec<u8>,
+    /// What is left to be said, once it is known.
+    answer: Option<(Vec<u8>, usize)>,
+}
+
+impl Reader {
+    fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream, deadline: Instant::now() + PATIENCE, request: Vec::new(), answer: None })
+    }
+
+    fn event(&self) -> PollFd<'_> {
+        let flag = if self.answer.is_some() { PollFlags::POLLOUT } else { PollFlags::POLLIN };
+        PollFd::new(self.stream.as_fd(), flag)
+    }
+
+    /// Goes as far as it can without waiting; says whether there is more to do.
+    fn go_on(&mut self, hosts: &Hosts, published: &Published) -> io::Result<bool> {
+        if self.answer.is_none() {
+            let reached = self.stream.local_addr()?.ip();
+            let Some(request) = self.read(|name| hosts.contains(name, reached))? else { return Ok(true) };
+            self.answer = Some((answer(request, published)?.into_bytes(), 0));
+        }
+        let Some((answer, said)) = &mut self.answer else { return Ok(true) };
+        while *said < answer.len() {
+            match self.stream.write(&answer[*said..]) {
+                Ok(more) => *said += more,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        self.stream.shutdown(Shutdown::Write)?;
+        Ok(false)
+    }
+
+    fn read(&mut self, ours: impl Fn(&str) -> bool) -> io::Result<Option<Request>> {
+        let mut part = [0; 1024];
+        loop {
+            match self.stream.read(&mut part) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(length) => self.request.extend(&part[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            }
+            if let Some(request) = Request::read(&self.request, &ours) {
+                return Ok(Some(request));
+            }
+        }
+    }
+}
+
+/// The answer to a request.
+fn answer(request: Request, published: &Published) -> io::Result<String> {
+    let plain = |status: &str, text: &str| whole(status, "text/plain", text);
+    Ok(match request {
+        Request::Metrics => {
             let text = published.text().map_err(io::Error::other)?;
             whole("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", &text)
         }
-        Some(Request::Front) => whole("200 OK", "text/plain", "perhop-router; its metrics are at /metrics\n"),
-        Some(Request::Unknown) => whole("404 Not Found", "text/plain", "The metrics are at /metrics.\n"),
-        Some(Request::Wrong) => whole("405 Method Not Allowed", "text/plain", "Only GET is answered.\n"),
-    };
-    let mut rest = response.as_bytes();
-    while !rest.is_empty() {
-        connection.set_write_timeout(Some(left_until(deadline)?))?;
-        let written = connection.write(rest)?;
-        rest = &rest[written..];
-    }
-    connection.shutdown(std::net::Shutdown::Write)
-}
-
-/// What is asked for.
-enum Request {
-    Metrics,
-    Front,
-    Unknown,
-    Wrong,
-}
-
-impl Request {
-    fn of(text: &[u8]) -> Self {
-        let line = text.split(|&byte| byte == b'\r').next().unwrap_or_default();
-        let mut words = line.split(|&byte| byte == b' ');
-        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
-        match (method, path) {
-            (b"GET", b"/metrics") => Self::Metrics,
-            (b"GET", b"/") => Self::Front,
-            (b"GET", _) => Self::Unknown,
-            _ => Self::Wrong,
+        Request::Front => plain("200 OK", "perhop-router; its metrics are at /metrics\n"),
+        Request::Malformed => plain("400 Bad Request", "This is no request of HTTP/1.1 with one Host.\n"),
+        Request::Unknown => plain("404 Not Found", "The metrics are at /metrics.\n"),
+        Request::WrongMethod => plain("405 Method Not Allowed", "Only GET is answered.\n"),
+        Request::TooLong => plain("413 Content Too Large", "The request is too long.\n"),
+        Request::Misdirected => {
+            plain("421 Misdirected Request", "This host has no such name; `metrics-hosts` gives it one.\n")
         }
-    }
-}
-
-/// A request up to the empty line behind its header; `None` if it is too long.
-fn read_request(connection: &mut TcpStream, deadline: Instant) -> io::Result<Option<Vec<u8>>> {
-    let mut request = Vec::new();
-    let mut part = [0; 1024];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        if request.len() > LONGEST {
-            return Ok(None);
-        }
-        connection.set_read_timeout(Some(left_until(deadline)?))?;
-        match connection.read(&mut part)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            length => request.extend(&part[..length]),
-        }
-    }
-    Ok(Some(request))
-}
-
-fn left_until(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    })
 }
 
 fn whole(status: &str, kind: &str, body: &str) -> String {
@@ -114,4 +163,68 @@ fn whole(status: &str, kind: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::thread;
+
+    fn server() -> SocketAddr {
+        let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), Hosts::default()).unwrap();
+        let address = server.listener.local_addr().unwrap();
+        let published = Arc::<Published>::default();
+        thread::Builder::new().spawn(move || server.serve(&published)).unwrap();
+        address
+    }
+
+    fn ask(address: SocketAddr, text: &str) -> String {
+        let mut connection = TcpStream::connect(address).unwrap();
+        connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        connection.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+    #[test]
+    fn readers_who_say_nothing_delay_nobody() {
+        let address = server();
+        let began = Instant::now();
+        let half: Vec<_> = (0..READERS + 30)
+            .map(|number| {
+                let mut connection = TcpStream::connect(address).unwrap();
+                connection.write_all(&SCRAPE.as_bytes()[..number % 20]).unwrap();
+                connection
+            })
+            .collect();
+        let answer = ask(address, SCRAPE);
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("# EOF\n"), "{answer}");
+        // One after the other they would take as many times two seconds.
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        drop(half);
+    }
+
+    #[test]
+    fn whoever_takes_too_long_is_left_alone() {
+        let address = server();
+        let mut slow = TcpStream::connect(address).unwrap();
+        slow.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        slow.write_all(b"GET ").unwrap();
+        assert_eq!(slow.read(&mut [0; 10]).unwrap_or(0), 0);
+    }
+
+    #[test]
+    fn another_name_is_refused() {
+        let address = server();
+        for (host, status) in [("evil.example", "421 "), ("localhost\r\nHost: localhost", "400 ")] {
+            let answer = ask(address, &SCRAPE.replace("localhost", host));
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+            assert!(!answer.contains("# EOF"), "{answer}");
+        }
+        assert!(ask(address, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    }
 }

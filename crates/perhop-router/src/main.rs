@@ -5,10 +5,17 @@ mod capture;
 #[cfg(target_os = "linux")]
 mod config;
 #[cfg(target_os = "linux")]
+mod descriptors;
+#[cfg(target_os = "linux")]
 mod http;
+#[cfg(target_os = "linux")]
+mod log;
+#[cfg(target_os = "linux")]
+mod manager;
 #[cfg(target_os = "linux")]
 mod metrics;
 #[cfg(target_os = "linux")]
+mod outlet;
 #[cfg(target_os = "linux")]
 mod pcapng;
 #[cfg(target_os = "linux")]
@@ -16,7 +23,13 @@ mod plan;
 #[cfg(target_os = "linux")]
 mod privileges;
 #[cfg(target_os = "linux")]
+mod request;
+#[cfg(target_os = "linux")]
+mod ring;
+#[cfg(target_os = "linux")]
 mod router;
+#[cfg(target_os = "linux")]
+mod seccomp;
 #[cfg(target_os = "linux")]
 mod selector;
 #[cfg(target_os = "linux")]

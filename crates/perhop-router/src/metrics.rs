@@ -14,6 +14,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
+use crate::capture::Told;
 use crate::plan::{SIDES, class_and_way};
 
 /// Upper bounds of the buckets of waiting times, in seconds.
@@ -50,6 +51,17 @@ pub struct Reloads {
     pub refused: AtomicU64,
 }
 
+/// What is told beside the plane.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside<'a> {
+    /// Configurations that were loaded.
+    pub reloads: &'a Reloads,
+    /// Lines of the log that were dropped.
+    pub unlogged: u64,
+    /// How the capture does, if there is one.
+    pub capture: Option<Told>,
+}
+
 /// The newest snapshot, between the run loop and whoever asks.
 #[derive(Debug, Default)]
 pub struct Published(Mutex<Arc<Snapshot>>);
@@ -77,14 +89,8 @@ impl Published {
 }
 
 impl Snapshot {
-    /// Copies what is told of a plane at work. `captured` are packets written to a capture, and those that it missed.
-    pub fn of(
-        plane: &Plane,
-        report: &Report,
-        devices: &[String; 2],
-        reloads: &Reloads,
-        captured: Option<(u64, u64)>,
-    ) -> Self {
+    /// Copies what is told of a plane at work.
+    pub fn of(plane: &Plane, report: &Report, devices: &[String; 2], beside: &Beside<'_>) -> Self {
         let mut snapshot = Self::default();
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
         let build = std::iter::once((version, Value::Info));
@@ -100,15 +106,26 @@ impl Snapshot {
         let pause = report.lateness.longest_pause().as_secs_f64();
         let help = "The longest time in which nobody looked at the devices, since the start";
         snapshot.gauge("perhop_longest_pause_seconds", help, [(vec![], pause)]);
+        snapshot.add_beside(beside);
+        snapshot
+    }
+
+    fn add_beside(&mut self, beside: &Beside<'_>) {
+        let Beside { reloads, unlogged, capture } = *beside;
         let loaded = [("applied", &reloads.applied), ("refused", &reloads.refused)];
         let loaded = loaded.map(|(result, n)| (vec![("result", result.into())], n.load(Ordering::Relaxed)));
-        snapshot.count("perhop_reloads", "Configurations read while it ran", loaded);
-        if let Some((written, missed)) = captured {
-            let counts = [("written", written), ("missed", missed)];
-            let counts = counts.map(|(result, n)| (vec![("result", result.into())], n));
-            snapshot.count("perhop_captured_packets", "Packets for the capture file", counts);
-        }
-        snapshot
+        self.count("perhop_reloads", "Configurations read while it ran", loaded);
+        let help = "Lines of the log that nobody read in time";
+        self.count("perhop_log_dropped_lines", help, [(vec![], unlogged)]);
+        let Some(told) = capture else { return };
+        let counts = [("written", told.written), ("missed", told.missed)];
+        let counts = counts.map(|(result, n)| (vec![("result", result.into())], n));
+        self.count("perhop_captured_packets", "Packets for the capture", counts);
+        self.count("perhop_capture_files", "Files that were begun", [(vec![], told.files)]);
+        let help = "Times that a file could not be written any more";
+        self.count("perhop_capture_failures", help, [(vec![], told.failures)]);
+        let help = "1 if its file can be written, 0 if packets are missed because it cannot";
+        self.gauge("perhop_capture_writable", help, [(vec![], f64::from(u8::from(told.writable)))]);
     }
 
     fn add_devices(&mut self, plane: &Plane, report: &Report, devices: &[String; 2]) {
@@ -370,7 +387,9 @@ profile = { marker = "token-bucket", rate = "1Mbps", burst = "4kB" }
         let names = ["in0".to_owned(), "out0".to_owned()];
         let published = Published::default();
         assert_eq!(published.text().unwrap(), "# EOF\n");
-        published.publish(Snapshot::of(&plane, &report, &names, &Reloads::default(), Some((3, 1))));
+        let capture = Some(Told { written: 3, missed: 1, failures: 2, writable: false, files: 5 });
+        let beside = Beside { reloads: &Reloads::default(), unlogged: 4, capture };
+        published.publish(Snapshot::of(&plane, &report, &names, &beside));
         let text = published.text().unwrap();
         for line in [
             "perhop_build_info{version=\"0.1.0\"} 1",
@@ -386,6 +405,10 @@ profile = { marker = "token-bucket", rate = "1Mbps", burst = "4kB" }
             "perhop_class_marked_packets_total{class=\"a \\\"quoted\\\" name\",direction=\"upstream\",color=\"green\"} 4",
             "perhop_captured_packets_total{result=\"missed\"} 1",
             "perhop_reloads_total{result=\"applied\"} 0",
+            "perhop_log_dropped_lines_total 4",
+            "perhop_capture_failures_total 2",
+            "perhop_capture_files_total 5",
+            "perhop_capture_writable 0.0",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }

@@ -1,7 +1,5 @@
 //! Capture files in the format pcapng (draft-ietf-opsawg-pcapng): the blocks that a router writes.
 
-use std::io::{self, Write};
-
 /// Raw IP packets, of either version (`LINKTYPE_RAW`).
 const RAW_IP: u16 = 101;
 
@@ -41,44 +39,49 @@ pub struct Captured<'a> {
     pub missed: u64,
 }
 
-/// Writes a capture file, block by block.
-#[derive(Debug)]
-pub struct Writer<W> {
-    file: W,
-    block: Vec<u8>,
+/// Whole blocks, one after the other.
+#[derive(Debug, Default)]
+pub struct Blocks {
+    bytes: Vec<u8>,
+    /// Where the block begins that is being made.
+    begin: usize,
 }
 
-impl<W: Write> Writer<W> {
-    /// Begins a file of packets of these interfaces.
-    ///
-    /// # Errors
-    /// The file's.
-    pub fn new(file: W, interfaces: &[String], longest: u32) -> io::Result<Self> {
-        let mut writer = Self { file, block: Vec::new() };
-        writer.begin(0x0a0d_0d0a);
-        writer.word(0x1a2b_3c4d);
-        writer.block.extend(1_u16.to_ne_bytes());
-        writer.block.extend(0_u16.to_ne_bytes());
-        writer.block.extend((-1_i64).to_ne_bytes());
-        writer.option(SHB_USERAPPL, concat!("perhop-router ", env!("CARGO_PKG_VERSION")).as_bytes());
-        writer.end()?;
+impl Blocks {
+    /// What a file begins with: its kind, and the interfaces.
+    pub fn header(interfaces: &[String], longest: u32) -> Self {
+        let mut blocks = Self::default();
+        blocks.begin(0x0a0d_0d0a);
+        blocks.word(0x1a2b_3c4d);
+        blocks.bytes.extend(1_u16.to_ne_bytes());
+        blocks.bytes.extend(0_u16.to_ne_bytes());
+        blocks.bytes.extend((-1_i64).to_ne_bytes());
+        blocks.option(SHB_USERAPPL, concat!("perhop-router ", env!("CARGO_PKG_VERSION")).as_bytes());
+        blocks.end();
         for name in interfaces {
-            writer.begin(1);
-            writer.block.extend(RAW_IP.to_ne_bytes());
-            writer.block.extend(0_u16.to_ne_bytes());
-            writer.word(longest);
-            writer.option(IF_NAME, name.as_bytes());
-            writer.option(IF_TSRESOL, &[9]); // nanoseconds
-            writer.end()?;
+            blocks.begin(1);
+            blocks.bytes.extend(RAW_IP.to_ne_bytes());
+            blocks.bytes.extend(0_u16.to_ne_bytes());
+            blocks.word(longest);
+            blocks.option(IF_NAME, name.as_bytes());
+            blocks.option(IF_TSRESOL, &[9]); // nanoseconds
+            blocks.end();
         }
-        Ok(writer)
+        blocks
     }
 
-    /// Writes a packet.
-    ///
-    /// # Errors
-    /// The file's.
-    pub fn packet(&mut self, captured: &Captured<'_>) -> io::Result<()> {
+    /// The bytes of all of them.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Begins anew.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// Adds a packet.
+    pub fn packet(&mut self, captured: &Captured<'_>) {
         let Captured { interface, time, way, packet, comment, missed } = *captured;
         self.begin(6);
         self.word(interface);
@@ -93,54 +96,42 @@ impl<W: Write> Writer<W> {
         if missed > 0 {
             self.option(EPB_DROPCOUNT, &missed.to_ne_bytes());
         }
-        self.end()
+        self.end();
     }
 
-    /// Writes at the end how many packets of an interface were to be captured, and how many of them were missed.
-    ///
-    /// # Errors
-    /// The file's.
-    pub fn statistics(&mut self, interface: u32, time: u64, seen: u64, missed: u64) -> io::Result<()> {
+    /// Adds how many packets of an interface were to be captured, and how many of them were missed.
+    pub fn statistics(&mut self, interface: u32, time: u64, seen: u64, missed: u64) {
         self.begin(5);
         self.word(interface);
         self.time(time);
         self.option(ISB_IFRECV, &seen.to_ne_bytes());
         self.option(ISB_IFDROP, &missed.to_ne_bytes());
-        self.end()
-    }
-
-    /// Hands on what was written so far.
-    ///
-    /// # Errors
-    /// The file's.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.end();
     }
 
     fn begin(&mut self, kind: u32) {
-        self.block.clear();
+        self.begin = self.bytes.len();
         self.word(kind);
         self.word(0); // the length, known at the end
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self) {
         self.word(0); // the end of options
-        let length = (self.block.len() + 4) as u32;
-        self.block[4..8].copy_from_slice(&length.to_ne_bytes());
+        let length = (self.bytes.len() - self.begin + 4) as u32;
+        self.bytes[self.begin + 4..self.begin + 8].copy_from_slice(&length.to_ne_bytes());
         self.word(length);
-        self.file.write_all(&self.block)
     }
 
     fn option(&mut self, number: u16, value: &[u8]) {
         let value = &value[..value.len().min(usize::from(u16::MAX))];
-        self.block.extend(number.to_ne_bytes());
-        self.block.extend((value.len() as u16).to_ne_bytes());
+        self.bytes.extend(number.to_ne_bytes());
+        self.bytes.extend((value.len() as u16).to_ne_bytes());
         self.padded(value);
     }
 
     fn padded(&mut self, bytes: &[u8]) {
-        self.block.extend(bytes);
-        self.block.resize(self.block.len().next_multiple_of(4), 0);
+        self.bytes.extend(bytes);
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
     fn time(&mut self, time: u64) {
@@ -149,7 +140,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn word(&mut self, word: u32) {
-        self.block.extend(word.to_ne_bytes());
+        self.bytes.extend(word.to_ne_bytes());
     }
 }
 
@@ -162,7 +153,7 @@ mod tests {
     #[test]
     fn another_reader_reads_what_was_written() {
         let names = ["eth0".to_owned(), "eth1".to_owned()];
-        let mut writer = Writer::new(Vec::new(), &names, 1500).unwrap();
+        let mut blocks = Blocks::header(&names, 1500);
         let packet = Captured {
             interface: 1,
             time: 1_700_000_000_123_456_789,
@@ -171,12 +162,10 @@ mod tests {
             comment: Some("dropped: early"),
             missed: 3,
         };
-        writer.packet(&packet).unwrap();
-        writer
-            .packet(&Captured { interface: 0, comment: None, missed: 0, way: Way::Outbound, ..packet })
-            .unwrap();
-        writer.statistics(1, packet.time, 9, 3).unwrap();
-        let mut reader = PcapNgReader::new(&writer.file[..]).unwrap();
+        blocks.packet(&packet);
+        blocks.packet(&Captured { interface: 0, comment: None, missed: 0, way: Way::Outbound, ..packet });
+        blocks.statistics(1, packet.time, 9, 3);
+        let mut reader = PcapNgReader::new(blocks.bytes()).unwrap();
         let mut seen = Vec::new();
         while let Some(block) = reader.next_block() {
             match block.unwrap() {

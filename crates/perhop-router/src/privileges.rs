@@ -1,10 +1,16 @@
-//! What a router needs to start, and how it gives it away once everything is open.
+//! What a router needs to start, how it gives it away once everything is open, and how it makes sure that all of it is gone.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::io;
+use std::path::Path;
 
 use caps::{CapSet, Capability};
 use nix::sys::prctl;
-use nix::unistd::{Gid, Uid, User, getgroups, getresgid, getresuid, setgroups, setresgid, setresuid, setuid};
+use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgroups, setgroups, setresgid, setresuid, setuid};
+
+/// Whom it becomes if it is started as root and is not told: the first of these that there is.
+const USERS: [&str; 2] = ["perhop", "nobody"];
 
 /// What an error of opening something means: names the capability that is missing, where one is.
 pub fn explain(error: &io::Error, needed: Capability) -> String {
@@ -12,7 +18,8 @@ pub fn explain(error: &io::Error, needed: Capability) -> String {
         let name = needed.to_string();
         let lower = name.to_lowercase();
         format!(
-            "the capability {name} is missing; start it as root or by its unit, or once: setcap {lower}+ep perhop-router"
+            "the capability {name} is missing; start it as root or by its unit, or once: setcap \
+             cap_setpcap,{lower}+ep perhop-router"
         )
     } else {
         error.to_string()
@@ -23,79 +30,233 @@ fn holds(capability: Capability) -> bool {
     caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false)
 }
 
-/// The user of this name.
-///
-/// # Errors
-/// There is none, or it is root.
-pub fn user(name: &str) -> Result<User, String> {
-    let found = User::from_name(name).map_err(|error| format!("cannot look up `{name}`: {error}"))?;
-    let user = found.ok_or_else(|| format!("there is no user `{name}`; name one, such as \"nobody\""))?;
-    if user.uid.is_root() {
-        return Err("root keeps what is to be given away; name another user, such as \"nobody\"".into());
-    }
-    Ok(user)
+/// Whom a router runs as once everything is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// Whoever started it, who is not root.
+    Kept,
+    /// Another user.
+    Other(User),
+    /// Root, because the user says so.
+    Root,
 }
 
-/// Gives away, for good, what the router no longer needs: becomes the user, if one is given, and keeps no capability. Only
-/// the calling thread and those that it will start are meant: there must be no others yet.
+impl Identity {
+    /// By the configuration's `user`.
+    ///
+    /// # Errors
+    /// There is no such user, or none at all that is not root.
+    pub fn of(user: Option<&str>) -> Result<Self, String> {
+        let found = match user {
+            Some(name) => {
+                let found = look_up(name)?;
+                Some(
+                    found
+                        .ok_or_else(|| format!("there is no user `{name}`; name one, such as \"nobody\""))?,
+                )
+            }
+            None if geteuid().is_root() => Some(unprivileged()?),
+            None => None,
+        };
+        Ok(match found {
+            None => Self::Kept,
+            Some(user) if user.uid.is_root() => Self::Root,
+            Some(user) => Self::Other(user),
+        })
+    }
+}
+
+fn look_up(name: &str) -> Result<Option<User>, String> {
+    User::from_name(name).map_err(|error| format!("cannot look up `{name}`: {error}"))
+}
+
+fn unprivileged() -> Result<User, String> {
+    for name in USERS {
+        if let Some(user) = look_up(name)?.filter(|user| !user.uid.is_root()) {
+            return Ok(user);
+        }
+    }
+    let [first, second] = USERS;
+    Err(format!("there is neither `{first}` nor `{second}` to run as; name a user that is not root"))
+}
+
+/// Gives away, for good, what the router no longer needs: becomes the user, and keeps no capability in any set. Only the
+/// calling thread and those that it will start are meant: there must be no others yet. What comes back is to be verified
+/// once all threads run.
 ///
 /// # Errors
 /// What could not be given away. The router must not go on then.
-pub fn drop_all(to: Option<&User>) -> Result<(), String> {
-    if let Some(user) = to {
-        become_user(user)?;
-    }
-    // Whoever has few of them may not be allowed to touch this set, which gives nothing to a process that runs no other.
-    let _ = caps::clear(None, CapSet::Bounding);
+pub fn drop_all(to: &Identity) -> Result<Dropped, String> {
+    // The bounding set first: to shrink it takes a capability, which goes with the change of user.
+    caps::clear(None, CapSet::Bounding).map_err(|error| {
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let why = if holds(Capability::CAP_SETPCAP) {
+            error.to_string()
+        } else {
+            explain(&denied, Capability::CAP_SETPCAP)
+        };
+        format!("cannot clear the bounding set: {why}")
+    })?;
+    let dropped = become_user(to)?;
     for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
         caps::clear(None, set)
             .map_err(|error| format!("cannot give away the {set:?} capabilities: {error}"))?;
     }
     prctl::set_no_new_privs().map_err(|error| format!("cannot set no_new_privs: {error}"))?;
-    verify(to)
+    // Other processes of the same user are not to look into its memory, where packets are.
+    prctl::set_dumpable(false).map_err(|error| format!("cannot forbid core dumps: {error}"))?;
+    if dropped.uid != 0 && setuid(Uid::from_raw(0)).is_ok() {
+        return Err("privileges are still there: root can be had back".into());
+    }
+    Ok(dropped)
 }
 
-fn become_user(user: &User) -> Result<(), String> {
-    let already = getresuid().is_ok_and(|ids| [ids.real, ids.effective, ids.saved] == [user.uid; 3]);
-    if already {
-        return Ok(());
-    }
-    let explained = |call: &str, needed: Capability| {
-        let name = user.name.clone();
-        let call = call.to_owned();
-        move |errno: nix::errno::Errno| {
-            format!("cannot become `{name}` ({call}): {}", explain(&errno.into(), needed))
+fn become_user(to: &Identity) -> Result<Dropped, String> {
+    let (name, uid, gid) = match to {
+        Identity::Other(user) => (user.name.as_str(), user.uid, user.gid),
+        Identity::Root => ("root", Uid::from_raw(0), Gid::from_raw(0)),
+        Identity::Kept => {
+            // Those of whoever started it stay where they cannot be given away.
+            if holds(Capability::CAP_SETGID) {
+                setgroups(&[]).map_err(|error| format!("cannot give away the groups: {error}"))?;
+            }
+            let groups = getgroups().map_err(|error| format!("groups: {error}"))?;
+            let groups = groups.into_iter().map(Gid::as_raw).collect();
+            return Ok(Dropped { uid: geteuid().as_raw(), gid: getegid().as_raw(), groups });
         }
     };
-    setgroups(&[user.gid]).map_err(explained("setgroups", Capability::CAP_SETGID))?;
-    setresgid(user.gid, user.gid, user.gid).map_err(explained("setresgid", Capability::CAP_SETGID))?;
-    setresuid(user.uid, user.uid, user.uid).map_err(explained("setresuid", Capability::CAP_SETUID))
+    let explained = |call: &'static str, needed: Capability| {
+        move |errno: nix::errno::Errno| match errno {
+            // In a user namespace without other users.
+            nix::errno::Errno::EINVAL => {
+                format!("cannot become `{name}` ({call}): it does not exist in this user namespace")
+            }
+            _ => format!("cannot become `{name}` ({call}): {}", explain(&errno.into(), needed)),
+        }
+    };
+    setgroups(&[]).map_err(explained("setgroups", Capability::CAP_SETGID))?;
+    setresgid(gid, gid, gid).map_err(explained("setresgid", Capability::CAP_SETGID))?;
+    setresuid(uid, uid, uid).map_err(explained("setresuid", Capability::CAP_SETUID))?;
+    Ok(Dropped { uid: uid.as_raw(), gid: gid.as_raw(), groups: BTreeSet::new() })
 }
 
-/// Looks whether all of it is gone, and cannot be had back.
-fn verify(to: Option<&User>) -> Result<(), String> {
-    let failed = |what: &str| Err(format!("privileges are still there: {what}"));
-    if let Some(user) = to {
-        let users = getresuid().map_err(|error| error.to_string())?;
-        let groups = getresgid().map_err(|error| error.to_string())?;
-        if [users.real, users.effective, users.saved] != [user.uid; 3] {
-            return failed("the user");
+/// What every thread must be like after that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    uid: u32,
+    gid: u32,
+    groups: BTreeSet<u32>,
+}
+
+impl Dropped {
+    /// Supplementary groups that could not be given away.
+    pub fn groups_left(&self) -> Vec<u32> {
+        self.groups.iter().copied().filter(|group| *group != self.gid).collect()
+    }
+
+    /// Reads back from the kernel whether all of it is gone, from every thread, and whether system calls are filtered.
+    ///
+    /// # Errors
+    /// What is still there. The router must not go on then.
+    #[expect(clippy::disallowed_methods, reason = "the kernel tells a process of itself in files")]
+    pub fn verify(&self) -> Result<(), String> {
+        let tasks = Path::new("/proc/self/task");
+        let explain = |error: io::Error| format!("cannot verify privileges: {}: {error}", tasks.display());
+        for task in fs::read_dir(tasks).map_err(explain)? {
+            let task = task.map_err(explain)?.path();
+            let status = fs::read_to_string(task.join("status")).map_err(explain)?;
+            self.check(&status).map_err(|what| format!("privileges are still there: {what}"))?;
         }
-        if [groups.real, groups.effective, groups.saved] != [user.gid; 3] {
-            return failed("the group");
+        Ok(())
+    }
+
+    /// The same of one thread's `status` (proc(5)).
+    fn check(&self, status: &str) -> Result<(), String> {
+        let value = |key: &str| {
+            let found = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+            found.map(str::trim).ok_or_else(|| format!("the kernel does not tell {key}"))
+        };
+        let thread = value("Name")?;
+        let expect = |key: &str, wanted: &str, agrees: &dyn Fn(&str) -> bool| {
+            let found = value(key)?;
+            let text = || format!("thread {thread}: {key} is {found:?}, which must be {wanted}");
+            agrees(found).then_some(()).ok_or_else(text)
+        };
+        // Real, effective, saved, and of the file system.
+        for (key, id) in [("Uid", self.uid), ("Gid", self.gid)] {
+            expect(key, &format!("{id} four times"), &|found| numbers(found) == Some(vec![id; 4]))?;
         }
-        let others = getgroups().map_err(|error| error.to_string())?;
-        if others.iter().any(|&group| group != user.gid && group == Gid::from_raw(0)) {
-            return failed("the groups");
+        expect("Groups", &format!("{:?}", self.groups), &|found| {
+            numbers(found).is_some_and(|found| found.into_iter().collect::<BTreeSet<_>>() == self.groups)
+        })?;
+        for key in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+            expect(key, "0", &|found| u64::from_str_radix(found, 16) == Ok(0))?;
         }
-        if setuid(Uid::from_raw(0)).is_ok() {
-            return failed("root can be had back");
+        expect("NoNewPrivs", "1", &|found| found == "1")?;
+        expect("Seccomp", "2 (filtered)", &|found| found == "2")
+    }
+}
+
+fn numbers(text: &str) -> Option<Vec<u32>> {
+    text.split_whitespace().map(|number| number.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = "Name:\tmetrics\nUid:\t65534\t65534\t65534\t65534\nGid:\t65533\t65533\t65533\t65533\n\
+                          Groups:\t \nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\n\
+                          CapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\n\
+                          NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t2\n";
+
+    fn dropped() -> Dropped {
+        Dropped { uid: 65534, gid: 65533, groups: BTreeSet::new() }
+    }
+
+    #[test]
+    fn every_privilege_that_is_left_is_found() {
+        assert_eq!(dropped().check(STATUS), Ok(()));
+        for (from, to, key) in [
+            ("Uid:\t65534\t65534\t65534\t65534", "Uid:\t65534\t65534\t0\t65534", "Uid"),
+            ("Uid:\t65534\t65534\t65534\t65534", "Uid:\t65534\t65534\t65534\t0", "Uid"),
+            ("Gid:\t65533\t65533\t65533\t65533", "Gid:\t0\t65533\t65533\t65533", "Gid"),
+            ("Groups:\t ", "Groups:\t0 ", "Groups"),
+            ("CapInh:\t0000000000000000", "CapInh:\t0000000000000001", "CapInh"),
+            ("CapPrm:\t0000000000000000", "CapPrm:\t0000000000002000", "CapPrm"),
+            ("CapEff:\t0000000000000000", "CapEff:\t0000000000002000", "CapEff"),
+            ("CapBnd:\t0000000000000000", "CapBnd:\t000001ffffffffff", "CapBnd"),
+            ("CapAmb:\t0000000000000000", "CapAmb:\t0000000000002000", "CapAmb"),
+            ("NoNewPrivs:\t1", "NoNewPrivs:\t0", "NoNewPrivs"),
+            ("Seccomp:\t2", "Seccomp:\t0", "Seccomp"),
+            ("Seccomp:\t2", "Seccomp:\t1", "Seccomp"),
+            ("CapBnd:\t0000000000000000\n", "", "CapBnd"),
+            ("Seccomp:\t2\n", "", "Seccomp"),
+        ] {
+            let status = STATUS.replace(from, to);
+            assert_ne!(status, STATUS, "{from}");
+            let fault = dropped().check(&status).expect_err(to);
+            assert!(fault.contains(key) && fault.contains("metrics") != to.is_empty(), "{fault}");
         }
     }
-    for set in [CapSet::Effective, CapSet::Permitted] {
-        if !caps::read(None, set).is_ok_and(|left| left.is_empty()) {
-            return failed("capabilities");
-        }
+
+    #[test]
+    fn groups_that_could_not_be_given_away_are_known_and_no_others() {
+        let kept = Dropped { groups: [27, 65533].into(), ..dropped() };
+        assert_eq!(kept.groups_left(), [27]);
+        assert_eq!(kept.check(&STATUS.replace("Groups:\t ", "Groups:\t27 65533 ")), Ok(()));
+        assert!(kept.check(STATUS).is_err());
+        assert!(kept.check(&STATUS.replace("Groups:\t ", "Groups:\t0 27 65533 ")).is_err());
     }
-    if prctl::get_no_new_privs() == Ok(true) { Ok(()) } else { failed("no_new_privs is not set") }
+
+    #[test]
+    fn root_is_kept_only_when_it_is_named() {
+        assert_eq!(Identity::of(Some("root")), Ok(Identity::Root));
+        let unnamed = Identity::of(None).unwrap();
+        assert_eq!(unnamed == Identity::Kept, !geteuid().is_root());
+        assert_ne!(unnamed, Identity::Root);
+        assert!(
+            Identity::of(Some("nobody-at-all")).unwrap_err().contains("there is no user `nobody-at-all`")
+        );
+    }
 }

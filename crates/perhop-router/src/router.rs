@@ -2,33 +2,38 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread;
 use std::time::Duration as Wait;
 
 use caps::Capability;
 use clap::Parser;
 use nix::sys::mman::{MlockAllFlags, mlockall};
-use nix::unistd::User;
 use perhop_core::{Duration, Instant};
 use perhop_live::device::{AnyDevice, Ethernet, Tun, TunSpec};
 use perhop_live::{Changed, Clock, Fixed, Loss, Plane, PlaneSpec, Report, Runner, Watcher};
 use perhop_scenario::{ScenarioError, notices_in};
-use sd_notify::{NotifyState, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
-use crate::capture::{Capture, Writing};
+use crate::capture::{self, Capture, Setup, Writing};
 use crate::config::{Config, Interface, Kind};
+use crate::descriptors;
 use crate::http::Server;
-use crate::metrics::{Published, Reloads, Snapshot};
+use crate::log::{self, Log};
+use crate::manager::{self, Manager};
+use crate::metrics::{Beside, Published, Reloads, Snapshot};
 use crate::plan::{self, SIDES};
-use crate::privileges;
+use crate::privileges::{self, Dropped, Identity};
+use crate::request::Hosts;
+use crate::seccomp;
 use crate::summary::{Merged, Summary};
 
 /// Keeps what was sold: meters, markers and queue rules between two interfaces of this host.
@@ -55,6 +60,12 @@ const AFTER: &str = "SIGHUP reads the configuration again, without losing a pack
 /// How often the run loop looks whether it is told something, and how often it tells something.
 const TICK: Duration = Duration::from_millis(50);
 const PUBLISH: Duration = Duration::from_secs(1);
+
+/// How long the end waits for whoever reads the log, and for the service manager.
+const LAST_WORDS: Wait = Wait::from_millis(300);
+
+/// The longest configuration, in bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// The longest packet of a TUN device, and its queue in the kernel, unless told otherwise.
 const TUN_MTU: u16 = 1500;
@@ -83,57 +94,80 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if answer.use_stderr() { 2 } else { 0 });
         }
     };
-    match run(&options) {
+    let (log, lines) = Log::new();
+    let mut lines = Some(lines);
+    let code = match run(&options, &log, &mut lines) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Mistake(line)) => {
-            warn(line);
+            log.warn(line);
             ExitCode::from(2)
         }
         Err(Failure::Failed(line)) => {
-            warn(format_args!("error: {line}"));
+            log.warn(format_args!("error: {line}"));
             ExitCode::FAILURE
         }
+    };
+    if write_log(&mut lines).is_ok() {
+        log.finish(LAST_WORDS);
     }
+    code
 }
 
-fn run(options: &Options) -> Outcome<()> {
-    let config = read(&options.config, Config::read).map_err(Failure::Mistake)?;
+fn run(options: &Options, log: &Log, lines: &mut Option<log::Backlog>) -> Outcome<()> {
+    let config = read(&options.config, log, Config::read).map_err(Failure::Mistake)?;
     let at =
         |key: &str, text: String| Failure::Mistake(format!("{}: {key}: {text}", options.config.display()));
-    let user = config.user.as_deref().map(privileges::user).transpose().map_err(|text| at("user", text))?;
+    let identity = Identity::of(config.user.as_deref()).map_err(|text| at("user", text))?;
     if options.check {
-        say(format_args!("{}: no mistakes found", options.config.display()));
+        log.say(format_args!("{}: no mistakes found", options.config.display()));
         return Ok(());
     }
-    let signals = Signals::new([SIGHUP, SIGTERM, SIGINT]).map_err(failed)?;
+    descriptors::close_inherited().map_err(failed)?;
+    let Opened { devices, mtu, server, files } = Opened::by(&config, options, log)?;
     let names = [config.inside.device.clone(), config.outside.device.clone()];
-    let (devices, mtu) = open(&config)?;
-    check_memory(&config, mtu)?;
-    let server = config.metrics.map(|address| {
-        let explain = |error: io::Error| failed(format_args!("metrics: cannot listen on {address}: {error}"));
-        Server::bind(address).map_err(explain)
-    });
-    let server = server.transpose()?;
-    let file = options.capture.as_deref().map(create).transpose()?;
     let (clock, seed) = (Clock::start(), config.seed);
-    let plane = Plane::new(plan::plane(&config, mtu), config.seed);
-    settle(&config, user.as_ref())?;
+    let plane = Plane::new(plan::plane(&config, mtu), seed);
+    let dropped = settle(&config, &identity, log)?;
 
     // Threads begin here: what is above holds for all of them.
     let stop = Arc::new(AtomicBool::new(false));
+    let signals = Signals::new([SIGHUP, SIGTERM, SIGINT]).map_err(failed)?;
+    write_log(lines).map_err(failed)?;
+    let (manager, notes) = Manager::new();
+    manager::start(notes).map_err(failed)?;
     let (reloads, published) = <(Arc<Reloads>, Arc<Published>)>::default();
     let (orders, to_apply) = mpsc::channel();
     let (answers, applied) = mpsc::channel();
-    let capture = file.map(|file| Capture::begin(file, &names, options.capture_drops, mtu, clock));
-    let (capture, writing) = capture.transpose().map_err(failed)?.unzip();
+    let setup = Setup {
+        interfaces: &names,
+        limit: config.capture.size.get(),
+        drops_only: options.capture_drops,
+        longest: mtu,
+    };
+    let capture = files.map(|files| Capture::begin(files, &setup, clock, log.clone()));
+    let (capture, writing) =
+        capture.transpose().map_err(|error| failed(format_args!("capture: {error}")))?.unzip();
     if let Some(server) = server {
         let published = Arc::clone(&published);
         start("metrics", move || server.serve(&published))?;
     }
-    let loader =
-        Loader { path: options.config.clone(), config, mtu, reloads: Arc::clone(&reloads), orders, applied };
-    let stopper = Arc::clone(&stop);
-    start("signals", move || loader.listen(signals, &stopper))?;
+    let loader = Loader {
+        path: options.config.clone(),
+        config,
+        mtu,
+        reloads: Arc::clone(&reloads),
+        orders,
+        applied,
+        log: log.clone(),
+        manager: manager.clone(),
+    };
+    let (reload, to_reload) = mpsc::sync_channel(1);
+    start("loader", move || loader.serve(&to_reload))?;
+    let (stopper, listener) = (Arc::clone(&stop), log.clone());
+    start("signals", move || listen(signals, &stopper, &reload, &listener))?;
+    seccomp::confine().map_err(failed)?;
+    dropped.verify().map_err(failed)?;
+
     let (next, publish) = (Instant::ZERO, Instant::ZERO);
     let mut overseer = Overseer {
         next,
@@ -146,17 +180,31 @@ fn run(options: &Options) -> Outcome<()> {
         names,
         seed,
         warned: false,
+        log: log.clone(),
     };
     let mut runner = Runner::new(plane, devices, clock);
-    say(format_args!(
+    log.say(format_args!(
         "forwarding between {} (inside) and {} (outside), packets up to {mtu} bytes",
         overseer.names[0], overseer.names[1]
     ));
-    tell(&[NotifyState::Ready, NotifyState::Status("forwarding")]);
+    manager.ready("forwarding");
     let ran = runner.run(Instant::NEVER, &stop, &mut overseer);
-    tell(&[NotifyState::Stopping]);
+    manager.stopping();
     let (plane, report) = runner.into_parts();
-    finish(&plane, &report, overseer, writing, ran)
+    let outcome = finish(&plane, &report, overseer, writing, ran);
+    manager.finish(LAST_WORDS);
+    outcome
+}
+
+/// Begins to write the log, if nobody does yet.
+#[expect(clippy::disallowed_methods, reason = "the program speaks to its user here")]
+fn write_log(lines: &mut Option<log::Backlog>) -> io::Result<()> {
+    // Of its own, without the locks and buffers of `io::stdout`, which the end would wait for.
+    let own = |descriptor: BorrowedFd<'_>| descriptor.try_clone_to_owned().map(File::from);
+    let Some(lines) = lines.take() else { return Ok(()) };
+    // Whoever started it may have closed them.
+    let [output, error] = [own(io::stdout().as_fd()), own(io::stderr().as_fd())];
+    lines.start("log", log::write(output.ok(), error.ok()))
 }
 
 /// Says how it was.
@@ -167,11 +215,10 @@ fn finish(
     writing: Option<Writing>,
     ran: io::Result<()>,
 ) -> Outcome<()> {
-    let Overseer { names, reloads, capture, .. } = overseer;
+    let Overseer { names, reloads, capture, log, .. } = overseer;
     drop(capture); // so that its file ends
-    let written = writing.map(Writing::finish);
-    let captured = written.as_ref().and_then(|written| written.as_ref().ok().copied());
-    say(Summary { plane, report, names: &names, reloads: &reloads, captured });
+    let (captured, written) = writing.map(Writing::finish).unzip();
+    log.say(Summary { plane, report, names: &names, reloads: &reloads, unlogged: log.dropped(), captured });
     if let Some(Err(error)) = written {
         return Err(failed(format_args!("capture: {error}")));
     }
@@ -182,24 +229,51 @@ fn finish(
 #[expect(clippy::disallowed_methods, reason = "the router reads its configuration")]
 fn read(
     path: &Path,
+    log: &Log,
     parse: impl FnOnce(&str, &str) -> Result<Config, ScenarioError>,
 ) -> Result<Config, String> {
     let origin = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{origin}: {error}"))?;
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| format!("{origin}: {error}"))?;
+    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| format!("{origin}: {error}"))?;
+    if text.len() as u64 > LONGEST {
+        return Err(format!("{origin}: a configuration has at most {LONGEST} bytes; this is another file"));
+    }
     let config = parse(&text, &origin).map_err(|error| error.to_string())?;
     for notice in notices_in(Some(&text), &origin, config.notices()) {
-        warn(format_args!("warning: {notice}"));
+        log.warn(format_args!("warning: {notice}"));
     }
     Ok(config)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the user names a file to write to")]
-fn create(path: &Path) -> Outcome<File> {
-    File::create(path).map_err(|error| failed(format_args!("capture: {}: {error}", path.display())))
+/// Everything that takes privileges to open.
+struct Opened {
+    devices: [AnyDevice; 2],
+    /// The longest packet that both devices take.
+    mtu: u16,
+    server: Option<Server>,
+    /// Of a capture.
+    files: Option<Vec<File>>,
+}
+
+impl Opened {
+    fn by(config: &Config, options: &Options, log: &Log) -> Outcome<Self> {
+        let (devices, mtu) = open(config, log)?;
+        check_memory(config, mtu)?;
+        let server = config.metrics.map(|address| {
+            let bound = Server::bind(address, Hosts::new(&config.metrics_hosts));
+            bound.map_err(|error| failed(format_args!("metrics: cannot listen on {address}: {error}")))
+        });
+        let files = options.capture.as_deref().map(|path| {
+            let opened = capture::open(path, &config.capture);
+            opened.map_err(|text| failed(format_args!("capture: {text}")))
+        });
+        Ok(Self { devices, mtu, server: server.transpose()?, files: files.transpose()? })
+    }
 }
 
 /// Opens both devices, and tells the longest packet that both take.
-fn open(config: &Config) -> Outcome<([AnyDevice; 2], u16)> {
+fn open(config: &Config, log: &Log) -> Outcome<([AnyDevice; 2], u16)> {
     let sides = [&config.inside, &config.outside];
     if config.inside.kind == Kind::Tun {
         let [inside, outside] = sides.map(tun);
@@ -212,7 +286,7 @@ fn open(config: &Config) -> Outcome<([AnyDevice; 2], u16)> {
     })?;
     let mtus = bridge.each_ref().map(Ethernet::mtu);
     if mtus[0] != mtus[1] {
-        warn(format_args!(
+        log.warn(format_args!(
             "warning: the interfaces' longest packets differ ({} and {} bytes); longer ones than {} are dropped",
             mtus[0],
             mtus[1],
@@ -248,20 +322,30 @@ fn tun(side: &Interface) -> Outcome<AnyDevice> {
 }
 
 /// Takes the priority and the memory that are asked for, then gives away all privileges.
-fn settle(config: &Config, user: Option<&User>) -> Outcome<()> {
+fn settle(config: &Config, identity: &Identity, log: &Log) -> Outcome<Dropped> {
     if config.lock_memory
         && let Err(errno) = mlockall(MlockAllFlags::MCL_CURRENT)
     {
         let why = privileges::explain(&denied(errno), Capability::CAP_IPC_LOCK);
-        warn(format_args!("warning: lock-memory: {why}; going on without"));
+        log.warn(format_args!("warning: lock-memory: {why}; going on without"));
     }
     if let Some(priority) = config.realtime
         && let Err(error) = perhop_live::set_fifo(priority)
     {
         let why = privileges::explain(&error, Capability::CAP_SYS_NICE);
-        warn(format_args!("warning: realtime: {why}; going on without"));
+        log.warn(format_args!("warning: realtime: {why}; going on without"));
     }
-    privileges::drop_all(user).map_err(failed)
+    if *identity == Identity::Root {
+        log.warn("warning: user: it stays root, whom the system trusts in more than this program checks; name another");
+    }
+    let dropped = privileges::drop_all(identity).map_err(failed)?;
+    let groups = dropped.groups_left();
+    if !groups.is_empty() {
+        log.warn(format_args!(
+            "warning: user: it keeps the groups {groups:?}, which it may not give away; start it as root or by its unit"
+        ));
+    }
+    Ok(dropped)
 }
 
 /// To lock more memory than is allowed fails with `ENOMEM`.
@@ -276,6 +360,20 @@ fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Outcome<()> {
     thread::Builder::new().name(name.into()).spawn(work).map(drop).map_err(failed)
 }
 
+/// Waits for signals and hands them on: it does nothing that could keep it from the next one.
+fn listen(mut signals: Signals, stop: &AtomicBool, reload: &SyncSender<()>, log: &Log) {
+    for signal in signals.forever() {
+        if signal == SIGHUP {
+            if reload.try_send(()).is_err() {
+                log.warn("SIGHUP: the configuration is still being read for the last one");
+            }
+        } else if stop.swap(true, Ordering::Relaxed) {
+            // The second one: whatever the end waits for is given up.
+            let _ = emulate_default_handler(signal);
+        }
+    }
+}
+
 /// Reads configurations beside the run loop.
 struct Loader {
     path: PathBuf,
@@ -284,37 +382,34 @@ struct Loader {
     reloads: Arc<Reloads>,
     orders: Sender<PlaneSpec>,
     applied: Receiver<Result<Changed, Fixed>>,
+    log: Log,
+    manager: Manager,
 }
 
 impl Loader {
-    /// Waits for signals, until one ends the program.
-    fn listen(mut self, mut signals: Signals, stop: &AtomicBool) {
-        for signal in signals.forever() {
-            if signal != SIGHUP {
-                stop.store(true, Ordering::Relaxed);
-                return;
-            }
-            let reloading = NotifyState::monotonic_usec_now();
-            tell(&[NotifyState::Reloading].into_iter().chain(reloading).collect::<Vec<_>>());
+    /// Reads the configuration again as often as it is told to. The file may keep it waiting, but nobody else.
+    fn serve(mut self, to_reload: &Receiver<()>) {
+        for () in to_reload {
+            self.manager.reloading();
             let status = match self.reload() {
                 Ok(changed) => {
                     self.reloads.applied.fetch_add(1, Ordering::Relaxed);
                     let text = format!("reloaded {}: {}", self.path.display(), told(&changed));
-                    say(&text);
+                    self.log.say(&text);
                     text
                 }
                 Err(line) => {
                     self.reloads.refused.fetch_add(1, Ordering::Relaxed);
-                    warn(format_args!("{line}; going on as before"));
+                    self.log.warn(format_args!("{line}; going on as before"));
                     format!("forwarding; refused: {line}")
                 }
             };
-            tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
+            self.manager.ready(&status);
         }
     }
 
     fn reload(&mut self) -> Result<Changed, String> {
-        let config = read(&self.path, |text, origin| self.config.read_successor(text, origin))?;
+        let config = read(&self.path, &self.log, |text, origin| self.config.read_successor(text, origin))?;
         while self.applied.try_recv().is_ok() {} // an answer that came too late
         self.orders.send(plan::plane(&config, self.mtu)).map_err(|_| "the router is about to end")?;
         let answer = self.applied.recv_timeout(Wait::from_secs(10));
@@ -345,18 +440,18 @@ struct Overseer {
     names: [String; 2],
     seed: u64,
     warned: bool,
+    log: Log,
 }
 
 impl Overseer {
-    /// Says once, and at once, why hardly anything passes. Not from this thread, which waits for nobody.
+    /// Says once, and at once, why hardly anything passes.
     fn warn_of_offload(&mut self, report: &Report) {
         let Some(side) = report.aside.iter().position(|aside| aside.merged > 0).filter(|_| !self.warned)
         else {
             return;
         };
         self.warned = true;
-        let line = format!("warning: {}: {}", self.names[side], Merged(&self.names[side]));
-        let _ = start("warning", move || warn(line));
+        self.log.warn(format_args!("warning: {}: {}", self.names[side], Merged(&self.names[side])));
     }
 }
 
@@ -373,8 +468,9 @@ impl Watcher for Overseer {
         }
         if now >= self.publish {
             self.publish = now + PUBLISH;
-            let captured = self.capture.as_ref().map(Capture::counts);
-            self.published.publish(Snapshot::of(plane, report, &self.names, &self.reloads, captured));
+            let capture = self.capture.as_ref().map(Capture::told);
+            let beside = Beside { reloads: &self.reloads, unlogged: self.log.dropped(), capture };
+            self.published.publish(Snapshot::of(plane, report, &self.names, &beside));
         }
     }
 
@@ -391,20 +487,4 @@ impl Watcher for Overseer {
             capture.lost(device, packet, why, now);
         }
     }
-}
-
-/// Tells the service manager, if there is one.
-fn tell(states: &[NotifyState<'_>]) {
-    let _ = notify(states);
-}
-
-/// Says a line to the user. One who does not listen is no reason to stop.
-#[expect(clippy::disallowed_methods, reason = "the program speaks to its user here, and in `warn`")]
-fn say(line: impl Display) {
-    let _ = writeln!(io::stdout(), "{line}");
-}
-
-#[expect(clippy::disallowed_methods, reason = "the program speaks to its user here, and in `say`")]
-fn warn(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use perhop_core::Color;
 use perhop_live::{Loss, Plane, Report};
 
+use crate::capture::Told;
 use crate::metrics::Reloads;
 use crate::plan::{SIDES, class_and_way};
 
@@ -19,8 +20,10 @@ pub struct Summary<'a> {
     pub names: &'a [String; 2],
     /// Configurations read while it ran.
     pub reloads: &'a Reloads,
-    /// Packets written to a capture, and those that it missed.
-    pub captured: Option<(u64, u64)>,
+    /// Lines of the log that were dropped.
+    pub unlogged: u64,
+    /// How the capture did, if there was one.
+    pub captured: Option<Told>,
 }
 
 /// Why packets of an interface are dropped that offload made of many, and what helps.
@@ -55,7 +58,10 @@ impl fmt::Display for Summary<'_> {
         if loaded != [0; 2] {
             write!(f, "\nreloads: {} applied, {} refused", loaded[0], loaded[1])?;
         }
-        if let Some((written, missed)) = self.captured {
+        if self.unlogged > 0 {
+            write!(f, "\nlog: {} lines dropped: nobody read it", self.unlogged)?;
+        }
+        if let Some(Told { written, missed, .. }) = self.captured {
             write!(f, "\ncaptured: {written} packets, {missed} missed")?;
         }
         Ok(())

@@ -1,0 +1,70 @@
+//! What the service manager is told (`sd_notify(3)`), by a thread of its own: one that does not listen delays nobody.
+
+use std::io;
+use std::time::Duration;
+
+use sd_notify::{NotifyState, notify};
+
+use crate::outlet::{Backlog, Outlet};
+
+/// How many notes may wait.
+const WAITING: usize = 64;
+
+/// What it is told.
+#[derive(Debug)]
+pub enum Note {
+    /// It forwards; with its status.
+    Ready(String),
+    /// It reads its configuration again, since that time of the monotonic clock.
+    Reloading(Option<NotifyState<'static>>),
+    /// It ends.
+    Stopping,
+}
+
+/// The service manager, if there is one.
+#[derive(Clone, Debug)]
+pub struct Manager(Outlet<Note>);
+
+impl Manager {
+    /// Notes wait until they are delivered.
+    pub fn new() -> (Self, Backlog<Note>) {
+        let (outlet, backlog) = Outlet::new(WAITING);
+        (Self(outlet), backlog)
+    }
+
+    /// It forwards. A line's end would begin another note.
+    pub fn ready(&self, status: &str) {
+        self.0.put(Note::Ready(status.replace(char::is_control, " ")));
+    }
+
+    /// It reads its configuration again.
+    pub fn reloading(&self) {
+        self.0.put(Note::Reloading(NotifyState::monotonic_usec_now().ok()));
+    }
+
+    /// It ends.
+    pub fn stopping(&self) {
+        self.0.put(Note::Stopping);
+    }
+
+    /// Waits until it is told everything, at most so long.
+    pub fn finish(&self, patience: Duration) {
+        self.0.finish(patience);
+    }
+}
+
+/// Begins to deliver.
+///
+/// # Errors
+/// There is no further thread.
+pub fn start(notes: Backlog<Note>) -> io::Result<()> {
+    notes.start("manager", |note, _| {
+        let _ = match note {
+            Note::Ready(status) => notify(&[NotifyState::Ready, NotifyState::Status(&status)]),
+            Note::Reloading(since) => {
+                notify(&[NotifyState::Reloading].into_iter().chain(since).collect::<Vec<_>>())
+            }
+            Note::Stopping => notify(&[NotifyState::Stopping]),
+        };
+    })
+}
