@@ -272,7 +272,18 @@ pub fn value(metrics: &str, line: &str) -> f64 {
 
 /// Fails with this exit code, and says this.
 pub fn fails(command: &mut Command, code: i32, text: &str) {
-    let done = command.stdin(Stdio::null()).output().unwrap();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > Duration::from_secs(20) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("it runs, and does not say: {text}");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let done = child.wait_with_output().unwrap();
     let said = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.code(), Some(code), "{said}");
     assert!(said.contains(text), "{text} is missing in\n{said}");
