@@ -247,6 +247,9 @@ class _Panel:
         if plot.limits is not None:
             _limits(axes, plot, self.rows, self.panel, self.place)
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
+        if not self.spaced:
+            wide = self.sheet.columns < 3 and self.sheet.cell_width > 300.0
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=8 if wide else 5, steps=[1, 2, 5, 10]))
         if limits is not None:
             axes.set_ylim(*limits)
         elif plot.from_zero:
@@ -271,7 +274,7 @@ class _Panel:
         margins = Margins(
             left, right, 6.0 + legend + (LINE + 2.0 if title else 0.0), 10.0 + ticks + (LINE if name else 0.0)
         )
-        self._place(axes, margins)
+        sheet.place(axes, self.index, margins)
         axes.set_title(_fitted(title, wide, bold=True), pad=legend + 4.0)
         axes.set_xlabel(_fitted(name, wide))
         axes.set_ylabel(_fitted(plot.y_label, sheet.cell_height - margins.top - margins.bottom))
@@ -283,11 +286,6 @@ class _Panel:
             _legend(axes, columns)
         if not above:
             _direct_labels(axes, labels, sheet.cell_height - margins.top - margins.bottom)
-
-    def _place(self, axes: Axes, margins: Margins) -> None:
-        place = self.sheet.axes(self.index, margins)
-        axes.set_position(place.get_position())
-        place.remove()
 
     def _category_room(self, wide: float) -> tuple[float, float]:
         """By how much the names below the axis are turned so that they fit, and how high they then are."""
@@ -309,7 +307,7 @@ class _Panel:
         handles = axes.get_legend_handles_labels()[1]
         columns = _legend_columns(handles, sheet.cell_width - 14.0)
         legend = LINE * math.ceil(len(handles) / columns)
-        self._place(axes, Margins(left, 14.0, 8.0 + legend, 34.0))
+        sheet.place(axes, self.index, Margins(left, 14.0, 8.0 + legend, 34.0))
         axes.set_yticks(list(self.place.values()), names)
         axes.set_xlabel(_fitted(plot.y_label, wide))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=7 if wide > 250 else 5))

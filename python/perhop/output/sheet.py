@@ -190,16 +190,22 @@ class Sheet:
 
     def axes(self, index: int, margins: Margins) -> Axes:
         """The axes of a panel."""
+        axes = self.figure.add_axes(self._rectangle(index, margins))
+        axes.xaxis.set_major_formatter(Numbers())
+        axes.yaxis.set_major_formatter(Numbers())
+        return axes
+
+    def place(self, axes: Axes, index: int, margins: Margins) -> None:
+        """Give the axes of a panel the room that its texts leave."""
+        axes.set_position(self._rectangle(index, margins))
+
+    def _rectangle(self, index: int, margins: Margins) -> tuple[float, float, float, float]:
+        """Left, bottom, width and height of a panel's axes, as fractions of the sheet."""
         x, y = self._corner(index)
         left, bottom = x + margins.left, self.height - y - self.cell_height + margins.bottom
         width = max(self.cell_width - margins.left - margins.right, 20.0)
         height = max(self.cell_height - margins.top - margins.bottom, 20.0)
-        axes = self.figure.add_axes(
-            (left / self.width, bottom / self.height, width / self.width, height / self.height)
-        )
-        axes.xaxis.set_major_formatter(Numbers())
-        axes.yaxis.set_major_formatter(Numbers())
-        return axes
+        return left / self.width, bottom / self.height, width / self.width, height / self.height
 
     def _corner(self, index: int) -> tuple[float, float]:
         """The upper left corner of a panel, from that of the sheet."""

@@ -219,9 +219,7 @@ def _marks_sheet(marks: Marks, *, title: str = "", remark: str = "", narrow: boo
     for index, axes in enumerate(panels):
         axes.set_ylim(low, high)
         left = 33.0 + max(map(text_width, tick_texts(axes, "y")), default=0.0)
-        place = sheet.axes(index, Margins(left, 16.0, 8.0 + legend, 36.0))
-        axes.set_position(place.get_position())
-        place.remove()
+        sheet.place(axes, index, Margins(left, 16.0, 8.0 + legend, 36.0))
         axes.set_ylabel(unit_of(marks.metric).text)
     if names:
         panels[0].legend(

@@ -239,9 +239,7 @@ def _sheet(tuned: Tuned, x: str, y: str, *, title: str = "", remark: str = "", n
     columns = max(1, min(len(names), int(sheet.width / (max(map(text_width, names), default=0.0) + 34.0))))
     left = 33.0 + max(map(text_width, tick_texts(axes, "y")), default=0.0)
     legend = LINE * math.ceil(len(names) / columns)
-    place = sheet.axes(0, Margins(left, 16.0, 8.0 + legend, 36.0))
-    axes.set_position(place.get_position())
-    place.remove()
+    sheet.place(axes, 0, Margins(left, 16.0, 8.0 + legend, 36.0))
     axes.legend(
         frameon=False,
         loc="lower left",
