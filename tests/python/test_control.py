@@ -117,7 +117,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     before = computed(process)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=250)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = after.ru_utime + after.ru_stime - ended.ru_utime - ended.ru_stime - before
     assert process.returncode == 130, err
@@ -180,7 +180,7 @@ def test_ctrl_c_in_the_first_second_never_ends_in_a_traceback(tmp_path: Path, sm
         process = start(tmp_path, *commands[number % len(commands)])
         time.sleep(moments.uniform(0.0, 1.0))
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=250)
         if process.returncode == -signal.SIGINT and "perhop" not in err:
             continue  # Python itself was still starting, and ends in its own way.
         assert "Traceback" not in err, err
@@ -195,7 +195,7 @@ def shell(directory: Path, command: str) -> subprocess.CompletedProcess[str]:
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         check=False,
     )
 
@@ -228,7 +228,7 @@ def test_a_reader_of_standard_error_who_leaves_disturbs_nothing(tmp_path: Path) 
         stdout=subprocess.PIPE,
         stderr=write,
         text=True,
-        timeout=100,
+        timeout=250,
         check=False,
     )
     os.close(write)
@@ -267,7 +267,7 @@ sys.stderr.write(" ".join(loaded))
 )
 def test_help_and_version_wait_for_nothing_heavy(arguments: Sequence[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ASKED, *arguments], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", ASKED, *arguments], capture_output=True, text=True, timeout=250, check=True
     )
     assert done.stdout or not arguments
     assert done.stderr.removeprefix(done.stderr.rpartition("\n")[0]).strip() == ""

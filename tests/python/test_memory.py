@@ -54,7 +54,7 @@ def limited(directory: Path, room: int, scenario: str, *options: str) -> subproc
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=250,
         check=False,
     )
 
@@ -121,7 +121,7 @@ def measured(scenario: str) -> tuple[int, tuple[int, ...]]:
         input=scenario,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=250,
         check=True,
     )
     found = json.loads(done.stdout)

@@ -78,7 +78,7 @@ def test_killed_at_random_moments_a_search_ends_as_if_undisturbed(perhop: Perhop
                 time.sleep(0.001)
             time.sleep(moments.uniform(0.0, 0.3))
         process.kill()
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=250)
         if process.returncode != -signal.SIGKILL:
             assert process.returncode == 0, error
             break
@@ -111,7 +111,7 @@ def test_ctrl_c_keeps_what_a_search_has_finished(perhop: Perhop, tmp_path: Path)
         assert time.monotonic() < end
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=250)
     assert process.returncode == 130
     text = error.decode()
     assert "Traceback" not in text
