@@ -163,15 +163,15 @@ def test_samples_are_held_once() -> None:
 
 
 def test_as_many_runs_at_a_time_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario = many_flows(500_000, '{ tcp = "newreno" }', "1s")  # 1 GB during the run, 0.1 GB after it
-    monkeypatch.setattr(memory, "free", lambda: Free(2_900_000_000, "a test"))
-    assert memory.fitting(scenario, 4, None, 8) == (2, 2_400_000_000)
-    assert memory.fitting(scenario, 4, 2, 8) == (2, 2_400_000_000)
+    scenario = many_flows(500_000, '{ tcp = "newreno" }', "1s")  # 1.15 GB during the run, 0.1 GB after it
+    monkeypatch.setattr(memory, "free", lambda: Free(3_200_000_000, "a test"))
+    assert memory.fitting(scenario, 4, None, 8) == (2, 2_700_000_000)
+    assert memory.fitting(scenario, 4, 2, 8) == (2, 2_700_000_000)
     with pytest.raises(
-        PerhopError, match=r"for 4 runs, 3 at a time that is about 3.4 GB, and 2.9 GB are free"
+        PerhopError, match=r"for 4 runs, 3 at a time that is about 3.[89] GB, and 3.2 GB are free"
     ):
         memory.fitting(scenario, 4, 3, 8)
-    with pytest.raises(PerhopError, match=r"for 30 runs that is about 4.0 GB"):
+    with pytest.raises(PerhopError, match=r"for 30 runs that is about 4.[12] GB"):
         memory.fitting(scenario, 30, None, 8)
     monkeypatch.setattr(memory, "free", lambda: None)
     assert memory.fitting(scenario, 4, None, 8)[0] == 4
@@ -183,7 +183,7 @@ def test_as_many_runs_at_a_time_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_that_takes_more_than_its_share_does_not_begin() -> None:
     scenario = many_flows(500_000, '{ tcp = "newreno" }', "1s")
     with pytest.raises(
-        MemoryError, match=r"a run takes 1.0 GB: 1.0 GB for 500000 flows, and 0.9 GB are there"
+        MemoryError, match=r"a run takes 1.[12] GB: 1.[12] GB for 500000 flows, and 0.9 GB are there"
     ):
         _engine.simulate(scenario, 1, _engine.Cancel(900_000_000))
 

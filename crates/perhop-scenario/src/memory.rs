@@ -8,8 +8,8 @@ use perhop_core::Duration;
 use crate::format::{Flow, Link, Queue, Scenario, Transport};
 
 /// Bytes that one flow takes while a run is on: its part of the network, its two hosts, its first packets. Measured at a
-/// million flows, and rounded up.
-const TCP_FLOW: u64 = 2000;
+/// hundred thousand flows, and rounded up.
+const TCP_FLOW: u64 = 2300;
 const CARRYING_FLOW: u64 = 3000;
 /// Bytes of a flow's results.
 const FLOW_RESULT: u64 = 200;
