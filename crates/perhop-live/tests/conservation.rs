@@ -11,6 +11,8 @@ mod fake;
 mod parameters;
 #[path = "common/script.rs"]
 mod script;
+#[path = "../../perhop-core/tests/common/seeds.rs"]
+mod seeds;
 
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng, ServiceLevel};
@@ -29,11 +31,36 @@ proptest! {
         script::live_through(&bytes);
     }
 
+    #[test]
+    fn any_reload_survives_anything(bytes in prop::collection::vec(any::<u8>(), 0..4000)) {
+        script::reload_through(&bytes);
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn the_run_loop_survives_anything(bytes in prop::collection::vec(any::<u8>(), 0..4000)) {
         fake::run(&bytes);
     }
+}
+
+#[test]
+fn the_seeds_of_the_fuzz_targets_hold() {
+    assert!(seeds::replay("plane", |bytes| _ = script::live_through(bytes)) > 0);
+    assert!(seeds::replay("reload", |bytes| _ = script::reload_through(bytes)) > 0);
+    #[cfg(target_os = "linux")]
+    assert!(seeds::replay("run_loop", fake::run) > 0);
+}
+
+#[test]
+fn most_configurations_come_into_force_and_some_are_refused() {
+    let mut rng = Rng::stream(3, "bytes");
+    let (mut done, mut refused) = (0, 0);
+    for _ in 0..100 {
+        let bytes: Vec<u8> = (0..4000).map(|_| rng.up_to(255) as u8).collect();
+        let reloads = script::reload_through(&bytes);
+        (done, refused) = (done + reloads.done, refused + reloads.refused);
+    }
+    assert!(done > 3 * refused && refused > 50, "{done} done, {refused} refused");
 }
 
 #[test]

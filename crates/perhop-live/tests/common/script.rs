@@ -12,54 +12,15 @@ use perhop_live::{
 
 use super::parameters::{AQMS, METERS, SCHEDULERS};
 
+#[path = "../../../perhop-core/tests/common/choices.rs"]
+mod choices;
+pub use choices::Choices;
+
 /// Every plane has as many.
 pub const DEVICES: usize = 2;
 
-/// Bytes from which choices are made, in order; when they are used up, every choice is the first.
-pub struct Choices<'a>(&'a [u8]);
-
-impl<'a> Choices<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    pub fn is_over(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn byte(&mut self) -> u8 {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        *first
-    }
-
-    pub fn word(&mut self) -> u16 {
-        u16::from_be_bytes([self.byte(), self.byte()])
-    }
-
-    /// A number below this, which is at most 256.
-    pub fn below(&mut self, end: usize) -> usize {
-        usize::from(self.byte()) % end
-    }
-
-    pub fn one_in(&mut self, end: usize) -> bool {
-        self.below(end) == end - 1
-    }
-
-    pub fn of<T: Clone>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())].clone()
-    }
-
-    /// As many bytes as that, or as there are.
-    pub fn bytes(&mut self, most: usize) -> &'a [u8] {
-        let (taken, rest) = self.0.split_at(most.min(self.0.len()));
-        self.0 = rest;
-        taken
-    }
-
-    fn dscp(&mut self) -> Dscp {
-        Dscp::new(self.byte() % 64).expect("six bits")
-    }
+fn dscp(choices: &mut Choices<'_>) -> Dscp {
+    Dscp::new(choices.byte() % 64).expect("six bits")
 }
 
 /// A valid plane.
@@ -123,7 +84,7 @@ pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
             selector: selector(choices),
             coloring: match choices.below(4) {
                 0 => Coloring::Trust,
-                _ => Coloring::Fixed(choices.of(&Color::ALL), choices.dscp()),
+                _ => Coloring::Fixed(choices.of(&Color::ALL), dscp(choices)),
             },
             service: ServiceLevel::new(choices.word()),
             label: choices.below(3) as u32,
@@ -187,7 +148,7 @@ fn selector(choices: &mut Choices<'_>) -> Selector {
         0 => Selector { source_ports: ports(choices), ..Selector::default() },
         1 => Selector { destination_ports: ports(choices), ..Selector::default() },
         2 => Selector { protocol: Some(choices.of(&[6, 17, 1, 0])), ..Selector::default() },
-        3 => Selector { dscp: Some(choices.dscp().into()), ..Selector::default() },
+        3 => Selector { dscp: Some(dscp(choices).into()), ..Selector::default() },
         4 => {
             let source = Prefix::new([10, 0, 0, 0].into(), choices.of(&[8, 31, 32, 0]));
             Selector { source, ..Selector::default() }
@@ -419,6 +380,78 @@ pub fn live_through(bytes: &[u8]) -> Checked {
     }
     drain(&mut plane, now, &mut sink);
     sink
+}
+
+/// A plane under traffic whose configuration changes again and again: what cannot change is refused and changes nothing, no
+/// packet is lost on the way from one to the next, and everything leaves in the end.
+pub fn reload_through(bytes: &[u8]) -> Reloads {
+    let mut choices = Choices::new(bytes);
+    let first = changeable(&mut choices);
+    let mtu = first.mtu;
+    let mut plane = Plane::new(first, 1);
+    let (mut sink, mut now, mut bytes) = (Checked::default(), Instant::ZERO, Vec::new());
+    let mut reloads = Reloads::default();
+    while !choices.is_over() {
+        match choices.below(16) {
+            0..=11 => {
+                packet(&mut choices, &mut bytes);
+                offer(&mut plane, choices.below(DEVICES), &bytes, now, &mut sink);
+            }
+            12 | 13 => {
+                now += Duration::from_nanos(u64::from(choices.word()) << (choices.byte() % 16));
+                plane.advance(now, &mut sink);
+            }
+            _ => {
+                let other = if choices.one_in(8) { spec(&mut choices) } else { changeable(&mut choices) };
+                let other = PlaneSpec { mtu: if choices.one_in(8) { other.mtu } else { mtu }, ..other };
+                plane.advance(now, &mut sink);
+                reload(&mut plane, other, &mut reloads);
+            }
+        }
+        plane.balance().expect("balanced");
+    }
+    drain(&mut plane, now, &mut sink);
+    assert!(plane.link_totals().all(|link| link.left_over == 0));
+    reloads
+}
+
+/// How many configurations came into force, and how many were refused.
+#[derive(Default)]
+pub struct Reloads {
+    pub done: u64,
+    pub refused: u64,
+}
+
+/// A plane whose configuration may change: without wires and window controls.
+fn changeable(choices: &mut Choices<'_>) -> PlaneSpec {
+    let mut spec = spec(choices);
+    spec.wires.clear();
+    spec.controls.clear();
+    for stream in &mut spec.streams {
+        stream.route.retain(|hop| matches!(hop, Hop::Link(_) | Hop::Meter(_)));
+    }
+    spec
+}
+
+fn reload(plane: &mut Plane, other: PlaneSpec, reloads: &mut Reloads) {
+    let rates = |plane: &Plane| -> Vec<(String, Bitrate)> {
+        plane.link_totals().map(|link| (link.name.to_owned(), link.rate)).collect()
+    };
+    let before = (rates(plane), plane.inside());
+    let possible =
+        usize::from(other.mtu) == plane.mtu() && other.wires.is_empty() && other.controls.is_empty();
+    let wanted: Vec<_> = other.links.iter().map(|link| (link.name.clone(), link.rate)).collect();
+    let done = plane.reload(other, 1);
+    assert_eq!(done.is_ok(), possible, "{done:?}");
+    assert_eq!(plane.inside(), before.1, "to reload neither loses nor sends a packet");
+    if possible {
+        let now = rates(plane);
+        assert!(wanted.iter().all(|link| now.contains(link)), "{wanted:?} {now:?}");
+        reloads.done += 1;
+    } else {
+        assert_eq!(rates(plane), before.0);
+        reloads.refused += 1;
+    }
 }
 
 /// Lets everything leave, and checks that it has.

@@ -1,0 +1,357 @@
+//! What fuzzers and tests do with a scenario: they read any text as one, and draw networks that both engines must agree on.
+#![allow(dead_code, reason = "each user needs its part")]
+
+use perhop_core::control::LookInterval;
+use perhop_core::{Bitrate, Duration, Instant};
+use perhop_scenario::Scenario;
+use perhop_sim::{Network, Outcome, Service, Simulation, TransportSpec};
+use serde_json::{Value, json};
+
+use super::choices::Choices;
+
+/// Any text, TOML or JSON: it is refused with a message that names its place, or it is a scenario whose canonical forms read
+/// back as the same one, and which runs.
+pub fn read(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let is_json = text.trim_start().starts_with('{');
+    let reader = if is_json { Scenario::from_json } else { Scenario::from_toml };
+    let scenario = match reader(text, "input") {
+        Ok(scenario) => scenario,
+        Err(error) => {
+            let message = error.to_string();
+            assert!(message.starts_with("input:") && !error.problem.is_empty(), "{message}");
+            return;
+        }
+    };
+    let toml = scenario.to_toml();
+    assert_eq!(Scenario::from_toml(&toml, "canonical").as_ref(), Ok(&scenario), "{toml}");
+    let json = serde_json::to_string(&scenario).expect("a scenario has a form in JSON");
+    assert_eq!(Scenario::from_json(&json, "canonical").as_ref(), Ok(&scenario), "{json}");
+    if let Some(network) = excerpt(scenario.network()) {
+        run(&network, 1, Service::OnDemand, &[]);
+    }
+}
+
+/// Packets that an excerpt's wires can carry, roughly.
+const PACKETS: u64 = 20_000;
+
+/// The beginning of a network's run, so short that it takes some milliseconds; `None` if that is no run worth the name.
+fn excerpt(mut network: Network) -> Option<Network> {
+    let hosts = network.flows.iter().flat_map(|flow| [&flow.access, &flow.egress]).flatten();
+    let sources = network.flows.iter().filter_map(|flow| match &flow.transport {
+        TransportSpec::Udp(params) => Some(params.rate),
+        _ => None,
+    });
+    let rates = network.links.iter().map(|link| link.rate).chain(hosts.map(|host| host.rate)).chain(sources);
+    let bps: u64 = rates.map(Bitrate::as_bps).fold(0, u64::saturating_add);
+    let nanos = u128::from(PACKETS) * 40 * 8 * 1_000_000_000 / u128::from(bps.max(1));
+    network.duration = network.duration.min(Duration::from_nanos(nanos.min(1 << 40) as u64));
+    let part = |parts: u64| Duration::from_nanos(network.duration.as_nanos() / parts);
+    network.warmup = network.warmup.min(part(2));
+    network.probe_interval = network.probe_interval.map(|interval| interval.max(part(100)));
+    let latest = Instant::ZERO + part(2);
+    for flow in &mut network.flows {
+        flow.start = (flow.start.0.min(latest), flow.start.1.min(latest));
+    }
+    // Timers that go off without a packet: those of controls, and those that rate-based senders set to a round trip.
+    let busy_control =
+        network.paths.iter().filter_map(|path| path.control.as_ref()).any(
+            |control| matches!(control.interval, LookInterval::Fixed(interval) if interval < part(10_000)),
+        );
+    let busy_sender = network.flows.iter().any(|flow| {
+        let far = flow.access.as_ref().is_some_and(|host| host.delay >= Duration::from_millis(1));
+        matches!(flow.transport, TransportSpec::Rap(_) | TransportSpec::Tfrc(_)) && !far
+    });
+    let busy = busy_control || busy_sender;
+    (network.flows.len() <= 32 && !busy && network.duration > Duration::from_nanos(1000)).then_some(network)
+}
+
+/// Runs to the end, with stops at these times, and checks that every queue conserved its packets.
+fn run(network: &Network, seed: u64, service: Service, stops: &[u64]) -> Outcome {
+    let mut simulation = Simulation::with_service(network, seed, service).expect("every flow has a route");
+    for &stop in stops {
+        simulation.run_until(Instant::from_nanos(stop));
+    }
+    simulation.run_to_end();
+    simulation.finish().expect("packets are conserved")
+}
+
+/// Some scenario: both engines give the same numbers, the fast one also where it stops on the way.
+///
+/// Returns how many packets came to links, or `None` if the scenario was refused.
+pub fn both_engines(bytes: &[u8]) -> Option<u64> {
+    let mut choices = Choices::new(bytes);
+    let stops: Vec<u64> = (0..choices.below(3)).map(|_| u64::from(choices.word()) << 14).collect();
+    let scenario = scenario(&mut choices);
+    // What fits together only by chance is left to the reader to refuse.
+    let network = Scenario::from_json(&scenario.to_string(), "drawn").ok()?.network();
+    let fast = run(&network, 1, Service::OnDemand, &stops);
+    let plain = run(&network, 1, Service::ByEvent, &[]);
+    assert_eq!(fast.flows, plain.flows, "{scenario}");
+    assert_eq!((&fast.links, fast.hops), (&plain.links, plain.hops), "{scenario}");
+    // A mean of nothing is NaN, which is not equal to itself.
+    assert_eq!(format!("{:?}", fast.series), format!("{:?}", plain.series), "{scenario}");
+    Some(fast.hops)
+}
+
+const DELAYS: &[&str] = &["0s", "0s", "1ns", "137us", "1ms", "5ms", "999999ns"];
+const LIMITS: &[&str] = &["1p", "3p", "10p", "20kB", "200p"];
+
+/// A scenario on a chain of routers with a shortcut, in JSON.
+fn scenario(choices: &mut Choices<'_>) -> Value {
+    // Acknowledgements pass the last two in less than the clock's nanosecond.
+    let mut rates = vec!["8Mbps", "2Mbps", "1.7Mbps", "333kbps", "1Gbps"];
+    if choices.one_in(3) {
+        rates.extend(["400Gbps", "8000Gbps"]);
+    }
+    let routers: Vec<String> = (0..2 + choices.below(3)).map(|number| format!("R{number}")).collect();
+    let mut drawn = Drawn { choices, rates, routers };
+    let mut links: Vec<(usize, usize)> = (1..drawn.routers.len()).map(|end| (end - 1, end)).collect();
+    links.push(drawn.two_routers());
+    let links: Vec<Value> = links.into_iter().map(|ends| drawn.link(ends)).collect();
+    let links: serde_json::Map<_, _> =
+        links.into_iter().enumerate().map(|(number, link)| (format!("l{number}"), link)).collect();
+    let mut via = drawn.routers.clone();
+    if drawn.choices.one_in(2) {
+        via.reverse();
+    }
+    let mut control = json!({ "interval": drawn.of(&["1ms", "40ms", "33.3ms"]) });
+    control["window"] = drawn.of(&["sender", "in-flight", "passed"]);
+    drawn.some(&mut control, &[("loss", &[json!(0.5)])]);
+    let flows: Vec<Value> = (0..=drawn.choices.below(5)).map(|number| drawn.flow(number, &via)).collect();
+    let shared = |name: &String| (format!("of {name}"), json!({ "marker": "tsw", "rate": "500kbps" }));
+    let profiles: serde_json::Map<_, _> = drawn.routers.iter().map(shared).collect();
+    let mut probes = json!({});
+    drawn.some(&mut probes, &[("interval", &["1ms", "70ms", "100ms", "333.333ms", "5s"].map(Value::from))]);
+    let mut scenario = json!({
+        "duration": "1s", "links": links, "paths": { "pinned": { "via": via, "control": control } },
+        "profiles": profiles, "flows": flows, "probes": probes,
+    });
+    drawn.some(&mut scenario, &[("warmup", &["100ms", "70ms", "333.333ms", "999999999ns"].map(Value::from))]);
+    scenario
+}
+
+/// Choices among the parts of a scenario.
+struct Drawn<'a, 'b> {
+    choices: &'a mut Choices<'b>,
+    rates: Vec<&'static str>,
+    routers: Vec<String>,
+}
+
+impl Drawn<'_, '_> {
+    fn of(&mut self, texts: &[&str]) -> Value {
+        self.choices.of(texts).into()
+    }
+
+    fn rate(&mut self, more: &[&'static str]) -> Value {
+        self.choices.of(&[&self.rates[..], more].concat()).into()
+    }
+
+    /// Adds some of these keys to a table, each with one of its values.
+    fn some(&mut self, table: &mut Value, keys: &[(&str, &[Value])]) {
+        for (key, values) in keys {
+            if self.choices.one_in(3) {
+                table[*key] = self.choices.of(values);
+            }
+        }
+    }
+
+    fn two_routers(&mut self) -> (usize, usize) {
+        let count = self.routers.len();
+        let one = self.choices.below(count);
+        (one, (one + 1 + self.choices.below(count - 1)) % count)
+    }
+
+    fn link(&mut self, (from, to): (usize, usize)) -> Value {
+        let mut link = json!({ "from": self.routers[from], "to": self.routers[to] });
+        link["rate"] = self.rate(&[]);
+        link["delay"] = self.of(DELAYS);
+        if !self.choices.one_in(3) {
+            link["queue"] = self.queue();
+        }
+        if self.choices.one_in(3) {
+            link["reverse"] = json!({ "queue": self.queue() });
+        }
+        link
+    }
+
+    fn queue(&mut self) -> Value {
+        match self.choices.below(8) {
+            3 => json!({ "scheduler": "edf", "blue": self.of(&["1ms", "50ms"]), "rule": self.rule() }),
+            4 => {
+                let rule = json!({ "aqm": "drop-tail", "limit": self.of(LIMITS) });
+                let mut queue =
+                    json!({ "scheduler": "dsd", "bound": self.of(&["1ms", "20ms"]), "rule": rule });
+                let keys: [(&str, &[Value]); 3] = [
+                    ("bias", &[json!(0.5)]),
+                    ("green-drop", &[json!("late")]),
+                    ("control", &[json!("50ms")]),
+                ];
+                self.some(&mut queue, &keys);
+                queue
+            }
+            number @ 5..=7 => self.several_queues(["priority", "drr", "wfq"][number - 5]),
+            _ => self.rule(),
+        }
+    }
+
+    fn several_queues(&mut self, scheduler: &str) -> Value {
+        let kinds = [
+            json!({ "dscp": 46 }),
+            json!({ "color": "green" }),
+            json!({ "path": "pinned" }),
+            json!({ "service": "green" }),
+        ];
+        let mut first = json!({ "name": "first", "match": self.choices.of(&kinds), "rule": self.rule() });
+        let share: (&str, &[Value]) = match scheduler {
+            "priority" => ("cap", &[json!("100kbps")]),
+            _ => ("rate", &[json!("50kbps")]),
+        };
+        self.some(&mut first, &[share]);
+        let rest = json!({ "name": "rest", "rule": self.rule() });
+        let mut queue = json!({ "scheduler": scheduler, "queues": [first, rest] });
+        if scheduler == "priority" {
+            self.some(&mut queue, &[("excess", &[json!("idle")]), ("meter", &[json!("tsw")])]);
+        }
+        queue
+    }
+
+    fn rule(&mut self) -> Value {
+        let rules: &[(&str, &[&str])] = &[
+            ("drop-tail", &[]),
+            ("red", &["thresholds"]),
+            ("rio", &["in", "total"]),
+            ("rio-plus-out", &["in", "total", "out"]),
+            ("rio-three", &["in", "out-in", "out-out"]),
+            ("inverse-rate", &["in", "total"]),
+            ("abe", &["thresholds"]),
+            ("wred", &["yellow", "red"]),
+            ("dwred", &["out"]),
+        ];
+        let (aqm, sets) = self.choices.of(rules);
+        let mut rule = json!({ "aqm": aqm, "limit": self.of(LIMITS) });
+        for set in sets {
+            let least = 1 + self.choices.below(20);
+            let most = least + 1 + self.choices.below(40);
+            rule[*set] = format!("{least}/{most}/{}", self.choices.of(&["0.02", "0.5"])).into();
+        }
+        if !sets.is_empty() {
+            let keys: [(&str, &[Value]); 3] =
+                [("weight", &[json!(0.02), json!(1)]), ("wait", &[json!(false)]), ("gentle", &[json!(true)])];
+            self.some(&mut rule, &keys);
+        }
+        rule
+    }
+
+    fn flow(&mut self, number: usize, via: &[String]) -> Value {
+        let (kind, transport) = self.transport();
+        let mut flow = json!({ "name": format!("f{number}"), "transport": transport });
+        let pinned = self.choices.one_in(2);
+        let begin = if pinned {
+            flow["path"] = "pinned".into();
+            via[0].clone()
+        } else {
+            let (from, to) = self.two_routers();
+            flow["from"] = self.routers[from].as_str().into();
+            flow["to"] = self.routers[to].as_str().into();
+            self.routers[from].clone()
+        };
+        if self.choices.one_in(2) {
+            flow["profile"] = self.profile(&format!("of {begin}"), pinned && kind == "tcp");
+            if kind != "udp" {
+                self.some(&mut flow, &[("out-feedback", &["0s", "1ns", "1ms"].map(Value::from))]);
+            }
+        } else {
+            let looks =
+                [json!({}), json!({ "service": "green" }), json!({ "color": "red" }), json!({ "dscp": 46 })];
+            let looks = self.choices.of(&looks);
+            looks.as_object().into_iter().flatten().for_each(|(key, value)| flow[key] = value.clone());
+        }
+        for key in ["access", "egress"] {
+            if self.choices.one_in(3) {
+                flow[key] = json!({ "rate": self.rate(&["10Mbps"]), "delay": self.of(DELAYS) });
+            }
+        }
+        // The timers of these go off each round trip, however short.
+        if ["rap", "tfrc"].contains(&kind) {
+            flow["access"] = json!({ "rate": "10Mbps", "delay": self.of(&["1ms", "20ms"]) });
+        }
+        self.some(
+            &mut flow,
+            &[("start", &["0s", "0s..100ms"].map(Value::from)), ("stop", &[json!("300ms")])],
+        );
+        if kind == "udp" {
+            self.some(&mut flow, &[("volume", &["1kB", "30kB"].map(Value::from))]);
+        } else {
+            // Without an end to them, windows would turn over a network without delays for ever.
+            flow["volume"] = "30kB".into();
+        }
+        flow
+    }
+
+    fn profile(&mut self, shared: &str, controlled: bool) -> Value {
+        let rate = self.of(&["100kbps", "1Mbps"]);
+        match self.choices.below(5) {
+            0 => json!({ "marker": "token-bucket", "burst": "5kB", "rate": rate }),
+            1 => json!({ "marker": "tsw", "window": "100ms", "rate": rate }),
+            2 => json!({ "marker": "three-precedence", "rate": rate }),
+            3 if controlled => json!({ "marker": "twam", "rate": rate }),
+            _ => shared.into(),
+        }
+    }
+
+    fn transport(&mut self) -> (&'static str, Value) {
+        let kind = self.choices.of(&["tcp", "tcp", "tcp", "udp", "rap", "tfrc"]);
+        let mut transport = match kind {
+            "udp" if self.choices.one_in(2) => {
+                json!({ "udp": "on-off", "on": "100ms", "off": "70ms", "rate": self.of(&["100kbps", "1Mbps"]) })
+            }
+            "udp" => json!({ "udp": "cbr", "rate": self.of(&["100kbps", "1Mbps"]) }),
+            "rap" => json!({ "rap": "aimd", "initial-rtt": "50ms", "max-rate": "4Mbps" }),
+            "tfrc" => json!({ "tfrc": "rfc5348", "max-rate": "4Mbps" }),
+            _ => self.tcp(),
+        };
+        self.some(&mut transport, &[("packet", &["1500B", "576B", "100B"].map(Value::from))]);
+        if kind != "tcp" {
+            self.some(&mut transport, &[("jitter", &[json!(0), json!(0.5)])]);
+        }
+        (kind, transport)
+    }
+
+    fn tcp(&mut self) -> Value {
+        let variant = self.choices.of(&["reno", "newreno", "two-windows", "linux", "ns-1998"]);
+        let mut transport = json!({ "tcp": variant });
+        let keys: [(&str, &[Value]); 10] = [
+            ("ack", &[json!("1B"), json!("1500B")]),
+            ("window", &[json!("5p"), json!("20p")]),
+            ("delayed-ack", &[json!("1ms"), json!("100ms")]),
+            ("handshake", &[json!(true)]),
+            ("limited-transmit", &[json!(true)]),
+            ("send-jitter", &[json!("1us"), json!("10ms")]),
+            ("min-rto", &[json!("10ms")]),
+            ("initial-rto", &[json!("500ms")]),
+            ("quick-acks", &[json!("3p")]),
+            ("rtt-arithmetic", &[json!("fixed-point")]),
+        ];
+        self.some(&mut transport, &keys);
+        if variant != "two-windows" {
+            let keys: [(&str, &[Value]); 3] = [
+                ("congestion", &[json!("reno"), json!("cubic")]),
+                ("byte-counting", &[json!(true)]),
+                ("initial-window", &[json!("4p")]),
+            ];
+            self.some(&mut transport, &keys);
+        }
+        if variant == "newreno" && self.choices.one_in(2) {
+            transport["sack"] = true.into();
+            self.some(&mut transport, &[("prr", &[json!(true)])]);
+        } else if ["newreno", "ns-1998"].contains(&variant) {
+            let keys: [(&str, &[Value]); 2] = [
+                ("newreno-timer", &[json!("slow-but-steady")]),
+                ("partial-window-deflation", &[json!("to-ssthresh")]),
+            ];
+            self.some(&mut transport, &keys);
+        }
+        transport
+    }
+}

@@ -1,0 +1,51 @@
+//! Whatever text comes as a scenario, and whatever network is drawn: what fuzz targets look for at length, in short.
+
+#[path = "../../perhop-core/tests/common/choices.rs"]
+mod choices;
+#[path = "../../perhop-core/tests/common/seeds.rs"]
+mod seeds;
+#[path = "common/story.rs"]
+mod story;
+
+use perhop_core::Rng;
+use proptest::prelude::*;
+
+#[test]
+fn the_seeds_of_the_fuzz_targets_hold() {
+    assert!(seeds::replay("scenario", story::read) > 0);
+    assert!(seeds::replay("engines", |bytes| _ = story::both_engines(bytes)) > 0);
+}
+
+#[test]
+fn both_engines_agree_on_random_networks_and_most_are_not_refused() {
+    let mut rng = Rng::stream(1, "bytes");
+    let (mut ran, mut hops) = (0, 0);
+    for _ in 0..60 {
+        let bytes: Vec<u8> = (0..600).map(|_| rng.up_to(255) as u8).collect();
+        if let Some(packets) = story::both_engines(&bytes) {
+            (ran, hops) = (ran + 1, hops + packets);
+        }
+    }
+    assert!(ran > 30 && hops > 10_000, "{ran} ran, with {hops} packets");
+}
+
+const EXAMPLES: [&str; 3] = [
+    include_str!("../../../examples/first.toml"),
+    include_str!("../../../examples/queues.toml"),
+    include_str!("../../../examples/asymmetric.toml"),
+];
+
+proptest! {
+    #[test]
+    fn an_example_with_a_slip_is_refused_or_runs(
+        example in 0..EXAMPLES.len(),
+        at in any::<prop::sample::Index>(),
+        length in 0_usize..20,
+        with in "\\PC{0,8}",
+    ) {
+        let mut text: Vec<char> = EXAMPLES[example].chars().collect();
+        let at = at.index(text.len());
+        text.splice(at..(at + length).min(text.len()), with.chars());
+        story::read(String::from_iter(text).as_bytes());
+    }
+}
