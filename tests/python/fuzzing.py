@@ -1,0 +1,164 @@
+"""Python's inputs as fuzz targets: bytes that are taken as a file, and what must hold whatever they are.
+
+`test_fuzzing.py` tries some hundred of each; `make fuzz` looks for more (docs/fuzzing.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from unittest import mock
+
+from hypothesis import strategies as st
+
+from perhop import _engine
+from perhop.errors import PerhopError, ScenarioError
+from perhop.inputs import read_text
+from perhop.live.metrics import endpoint
+from perhop.sweep import plan, tuning
+from perhop.sweep.plan import Given, read_plan
+from perhop.sweep.tuning import read_tuning
+
+T = TypeVar("T")
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCENARIO = b"""duration = "1s"
+links.up = { from = "A", to = "B", rate = "1Mbps", delay = "1ms", queue = { aqm = "drop-tail", limit = "9p" } }
+flows = [{ name = "bulk", from = "A", to = "B", transport = { tcp = "newreno" } }]
+"""
+SWEEP = (
+    b"""title = "a sweep"
+scenario = "scenario.toml"
+runs = 2
+seed = 7
+metrics = ["flows.*.throughput_bps"]
+until-ci = { width = "5%", metrics = ["loss"], least-runs = 2 }
+set = { duration = "30s", "links.up.queue.limit" = "{n}p" }
+grid = { n = [1, 2], "links.up.delay" = ["1ms", "2ms"] }
+list = { "flows.bulk.count" = [1, 2] }
+latin-hypercube = { samples = 3, seed = 1, "links.up.rate" = "1Mbps..9Mbps log" }
+""",
+    b"[grid.flows]\nx = 1\n",
+    b"scenario = { duration = '1s' }\n",
+)
+TUNE = (
+    b"""scenario = "scenario.toml"
+objectives = ["maximize links.up.utilization", "minimize links.up.delay_p95_s"]
+constraints = ["flows.bulk.throughput_bps >= 2Mbps", "loss <= 5%"]
+trials = 6
+runs = 2
+sampler = "nsga2"
+[search]
+n = "5..60"
+"links.up.delay" = ["1ms", "2ms"]
+[set]
+"links.up.queue.limit" = "{n}p"
+""",
+)
+WORDS = (
+    *(b"1e400", b"-1", b"nan", b"inf", b"0", b"9223372036854775808", b"1" * 5000, b"0x1", b"1_0"),
+    *(b"[[", b"]", b"{", b"}" * 3, b"[" * 200, b"{a=" * 100, b'"""', b"'''", b"\\u0000", b"\\", b"\n", b"\xff"),
+    *(b"2024-02-30", b"07:32:00", b"true", b"a.b.c=1\n", b"\x1b[2J", b"\xe2\x80\xae", b"\x00", b"..", b"*", b"{n}"),
+)
+"""What mutations put into text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An input.
+
+    Attributes:
+        seeds: Inputs to begin with.
+        take: Takes any bytes; raises where something does not hold.
+    """
+
+    name: str
+    seeds: Sequence[bytes]
+    take: Callable[[bytes], None]
+
+
+def take_sweep(data: bytes) -> None:
+    """A sweep's file is refused in words, or every point of its plan is a scenario."""
+    with (
+        _files(data, "sweep.toml") as path,
+        mock.patch.object(plan, "MAX_POINTS", 40),
+        contextlib.suppress(PerhopError, ScenarioError),
+    ):
+        for point in _in_words(lambda: read_plan(path, Given())).points:
+            assert _engine.scenario_from_json(point.scenario, "a point") == point.scenario
+
+
+def take_tune(data: bytes) -> None:
+    """A tuning's file is refused in words, or it is a search."""
+    with (
+        _files(data, "tune.toml") as path,
+        mock.patch.object(plan, "MAX_POINTS", 40),
+        mock.patch.object(tuning, "MAX_TRIALS", 40),
+        contextlib.suppress(PerhopError, ScenarioError),
+    ):
+        assert _in_words(lambda: read_tuning(path, trials=None, runs=None, seed=None)).search
+
+
+def take_scenario(data: bytes) -> None:
+    """A scenario's file is refused in words, or has a canonical form."""
+    with _files(data, "input.toml") as path, contextlib.suppress(PerhopError, ScenarioError):
+        canonical = _in_words(lambda: _engine.scenario_from_toml(read_text(path), str(path)))
+        assert _engine.scenario_from_json(canonical, "canonical") == canonical
+
+
+def take_endpoint(data: bytes) -> None:
+    """An address is refused in words, or is one of this machine."""
+    with contextlib.suppress(PerhopError):
+        host, port = _in_words(lambda: endpoint(data.decode(errors="replace")))
+        assert 0 <= port <= 65535
+        assert host.startswith("127.") or ":" in host
+
+
+TARGETS = (
+    Target("sweep", (*SWEEP, (EXAMPLES / "sweep-sample.toml").read_bytes()), take_sweep),
+    Target("tune", (*TUNE, (EXAMPLES / "tune-thresholds.toml").read_bytes()), take_tune),
+    Target("scenario_file", (SCENARIO, (EXAMPLES / "queues.toml").read_bytes()), take_scenario),
+    Target("endpoint", (b"127.0.0.1:9477", b"[::1]:0", b"localhost:65535"), take_endpoint),
+)
+
+
+def mutations(seeds: Sequence[bytes]) -> st.SearchStrategy[bytes]:
+    """Seeds with some bytes changed, moved, cut out or put in; now and then any bytes at all."""
+    place = st.integers(0, 2**16)
+    put = st.one_of(st.binary(max_size=8), st.sampled_from(WORDS), st.sampled_from(seeds))
+    edits = st.lists(st.tuples(place, st.integers(0, 30), st.one_of(st.just(b""), put)), max_size=5)
+    return st.one_of(st.builds(_edited, st.sampled_from(seeds), edits), st.binary(max_size=300))
+
+
+def _edited(seed: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
+    """Put bytes in place of some others; a length above 20 stands for none."""
+    data = seed
+    for place, length, put in edits:
+        at = place % (len(data) + 1)
+        data = data[:at] + put + data[at + (length if length <= 20 else 0) :]
+    return data
+
+
+def _in_words(call: Callable[[], T]) -> T:
+    """What a call returns; a refusal says something."""
+    try:
+        return call()
+    except (PerhopError, ScenarioError) as error:
+        assert str(error).strip()
+        raise
+
+
+@contextmanager
+def _files(data: bytes, name: str) -> Iterator[Path]:
+    """A directory with these bytes as a file, and a scenario beside it."""
+    with tempfile.TemporaryDirectory(prefix="perhop-") as place:
+        (Path(place) / "scenario.toml").write_bytes(SCENARIO)
+        (Path(place) / "first.toml").write_bytes((EXAMPLES / "first.toml").read_bytes())
+        path = Path(place) / name
+        path.write_bytes(data)
+        yield path
