@@ -6,6 +6,7 @@ import difflib
 import json
 import re
 import string
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _NAMED_TABLES = frozenset({"links", "flows", "paths", "profiles"})
 """The tables of a scenario that hold others by name."""
+_DEEPEST = 80
+"""As for scenarios; no key of a sweep or a tuning lies deeper than ten."""
 _FRACTION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*")
 
 
@@ -94,10 +97,34 @@ def read(path: Path) -> dict[str, Any]:
     Raises:
         PerhopError: It cannot be read, or it is no TOML.
     """
+    deep = PerhopError(f"{path}: tables and lists lie more than {_DEEPEST} deep within each other")
     try:
-        return tomllib.loads(read_text(path))
+        data = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise PerhopError(f"{path}: {error}") from None
+    except RecursionError:
+        raise deep from None
+    except ValueError:
+        # Python turns no more digits than that into a number, and tomllib does not expect it.
+        most = sys.get_int_max_str_digits()
+        raise PerhopError(f"{path}: a number has more than {most} digits") from None
+    if _depth(data) > _DEEPEST:
+        raise deep
+    return data
+
+
+def _depth(data: object) -> int:
+    """How deep tables and lists lie within each other; without recursion, which has a limit itself."""
+    depth, level = 0, [data]
+    while level := [inner for outer in level for inner in _inner(outer)]:
+        depth += 1
+    return depth
+
+
+def _inner(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def read_base(data: Mapping[str, Any], path: Path) -> Base:
