@@ -104,13 +104,33 @@ bench: $(ENGINE) ## Measure blocks, runs beside ns-2 and ns-3 where they are ins
 router: cargo ## Build perhop-router, for real packets on Linux (target/release/perhop-router)
 	cargo build --locked --release --package perhop-router
 
-# The three targets in turn, each for so many seconds (FUZZ_SECONDS=1800 for half an hour).
+# All targets in turn, each for so many seconds (FUZZ_SECONDS=1800 for half an hour).
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := parse plane run_loop
+FUZZ_TARGETS ?= parse plane reload run_loop scenario engines router_config capture
+FUZZ_PYTHON_TARGETS ?= sweep tune scenario_file endpoint
 
 .PHONY: fuzz
-fuzz: cargo ## Feed the live data plane whatever bytes there are (3 minutes; FUZZ_SECONDS=N each of three targets)
+fuzz: cargo $(ENGINE) $(DEV) ## Feed every input whatever bytes there are (a minute for each target; FUZZ_SECONDS=N)
 	@tools/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+	@for target in $(FUZZ_PYTHON_TARGETS); do \
+		$(BIN)/python -m tools.fuzz_python $$target -max_total_time=$(FUZZ_SECONDS) -max_len=4096 || exit; \
+	done
+
+# Their tools stand in an environment of their own, which nothing that is built or tested sees.
+AUDIT := target/audit
+AUDIT_TOOLS := $(AUDIT)/.installed
+
+$(AUDIT_TOOLS): requirements-audit.lock
+	@mkdir -p target
+	@tools/venv.sh $(AUDIT) $< $@
+
+.PHONY: audit
+audit: cargo $(AUDIT_TOOLS) ## Hold the dependencies against deny.toml and the databases of known weaknesses
+	@$(AUDIT)/bin/python -m tools.audit $(AUDIT)/bin/pip-audit
+
+.PHONY: sbom
+sbom: cargo $(AUDIT_TOOLS) ## Write bills of materials (CycloneDX) of crates and packages to target/sbom
+	@tools/sbom.sh $(AUDIT)
 
 .PHONY: mutants
 mutants: cargo $(ENGINE) $(DEV) ## Change the code in small ways and list what no test notices (hours; docs/mutants.md)

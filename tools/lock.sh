@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Refreshes requirements.lock (to run and build perhop) and requirements-dev.lock (to work on it) from
-# pyproject.toml: every version pinned, every file by its hash, for all platforms and Python >= 3.11.
+# Refreshes requirements.lock (to run and build perhop), requirements-dev.lock (to work on it) and
+# requirements-audit.lock (the tools of `make audit` and `make sbom`) from pyproject.toml: every version pinned, every file by its hash, for all platforms and Python >= 3.11.
 # Versions that still fit stay; `tools/lock.sh --upgrade` takes the newest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,13 +11,14 @@ trap 'rm -rf "$tool"' EXIT
 "$tool/venv/bin/python" -m pip install --quiet 'uv>=0.9'
 
 compile() {
-    "$tool/venv/bin/uv" pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+    "$tool/venv/bin/uv" pip compile --quiet --universal --python-version 3.11 \
         --generate-hashes --no-annotate --fork-strategy fewest --no-emit-index-url --no-emit-find-links \
         --custom-compile-command tools/lock.sh "$@" >/dev/null
 }
-compile --group build --output-file requirements.lock "${@}"
+compile pyproject.toml --group build --output-file requirements.lock "${@}"
 # The second file holds all of the first, at the same versions.
-compile --group dev --constraints requirements.lock --output-file requirements-dev.lock "${@}"
+compile pyproject.toml --group dev --constraints requirements.lock --output-file requirements-dev.lock "${@}"
+compile --group audit --output-file requirements-audit.lock "${@}"
 
 if grep --line-number --extended-regexp '://|--(extra-)?index-url|--find-links| @ ' requirements*.lock; then
     echo 'tools/lock.sh: a lock file names an address; it must name only versions and hashes' >&2

@@ -28,8 +28,17 @@ T = TypeVar("T")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCENARIO = b"""duration = "1s"
-links.up = { from = "A", to = "B", rate = "1Mbps", delay = "1ms", queue = { aqm = "drop-tail", limit = "9p" } }
-flows = [{ name = "bulk", from = "A", to = "B", transport = { tcp = "newreno" } }]
+[links.up]
+from = "A"
+to = "B"
+rate = "1Mbps"
+delay = "1ms"
+queue = { aqm = "drop-tail", limit = "9p" }
+[[flows]]
+name = "bulk"
+from = "A"
+to = "B"
+transport = { tcp = "newreno" }
 """
 SWEEP = (
     b"""title = "a sweep"
@@ -62,22 +71,10 @@ n = "5..60"
 )
 WORDS = (
     *(b"1e400", b"-1", b"nan", b"inf", b"0", b"9223372036854775808", b"1" * 5000, b"1" * 400, b"0x1", b"1_0"),
+    *(b"[[", b"]", b"{", b"}" * 3, b"[" * 200, b"{a=" * 100, b"a." * 2000, b'"""', b"'''", b"\\u0000", b"\\"),
     *(
-        b"[[",
-        b"]",
-        b"{",
-        b"}" * 3,
-        b"[" * 200,
-        b"{a=" * 100,
-        b"a." * 2000,
-        b'"""',
-        b"'''",
-        b"\\u0000",
-        b"\\",
         b"\n",
         b"\xff",
-    ),
-    *(
         b"2024-02-30",
         b"07:32:00",
         b"true",
@@ -85,10 +82,8 @@ WORDS = (
         b"\x1b[2J",
         b"\xe2\x80\xae",
         b"\x00",
-        b"..",
-        b"*",
-        b"{n}",
     ),
+    *(b"..", b"*", b"{n}"),
 )
 """What mutations put into text."""
 
@@ -174,7 +169,8 @@ def _in_words(call: Callable[[], T]) -> T:
     try:
         return call()
     except (PerhopError, ScenarioError) as error:
-        assert str(error).strip()
+        if not str(error).strip():
+            raise AssertionError("a refusal without a word") from error
         raise
 
 

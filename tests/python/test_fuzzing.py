@@ -7,7 +7,6 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from tests.python.fuzzing import TARGETS, Target, mutations
 
 EXAMPLES = int(os.environ.get("PERHOP_FUZZ_EXAMPLES", "100"))
