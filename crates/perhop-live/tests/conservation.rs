@@ -45,6 +45,7 @@ proptest! {
 
 #[test]
 fn the_seeds_of_the_fuzz_targets_hold() {
+    assert!(seeds::replay("parse", script::read_and_mark) > 0);
     assert!(seeds::replay("plane", |bytes| _ = script::live_through(bytes)) > 0);
     assert!(seeds::replay("reload", |bytes| _ = script::reload_through(bytes)) > 0);
     #[cfg(target_os = "linux")]
