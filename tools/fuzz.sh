@@ -20,7 +20,9 @@ fi
 
 for target in "$@"; do
     mkdir -p "target/fuzz-corpus/$target"
+    words=()
+    case $target in scenario | router_config) words=(-dict=fuzz/dictionaries/toml.dict) ;; esac
     # The code has no unsafe parts for a sanitizer to watch.
     cargo "${toolchain[@]}" fuzz run --sanitizer none "$target" "target/fuzz-corpus/$target" "fuzz/corpus/$target" -- \
-        -max_total_time="$seconds" -max_len=4096 -timeout=20
+        -max_total_time="$seconds" -max_len=4096 -timeout=20 "${words[@]}"
 done
