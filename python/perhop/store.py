@@ -95,13 +95,17 @@ class Entry:
 
     @classmethod
     def of(cls, content: bytes) -> Entry | None:
-        """What `content` made; None for a record of another kind, such as a sweep's."""
+        """What `content` made; None for a record of another kind, such as a sweep's, or of none."""
         if content[:1] != b"O":
             return None
         begin = 1 + _LENGTH.size
-        end = begin + _LENGTH.unpack_from(content, 1)[0]
-        about = json.loads(content[begin:end])
-        return cls(about["key"], about["engine"], content[end:])
+        try:
+            end = begin + _LENGTH.unpack_from(content, 1)[0]
+            about = json.loads(content[begin:end])
+            key, engine = about["key"], about["engine"]
+        except (struct.error, ValueError, KeyError, TypeError, RecursionError):
+            return None
+        return cls(key, engine, content[end:]) if isinstance(key, str) and isinstance(engine, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,7 @@ class DirectoryStore:
             return None
         try:
             return unpack(entry.packed)
-        except (ValueError, KeyError, TypeError, struct.error, zlib.error):
+        except (ValueError, KeyError, TypeError, SyntaxError, struct.error, zlib.error):
             self.reject(key)
             return None
 
@@ -316,7 +320,8 @@ def unpack(packed: bytes) -> dict[str, Any]:
     """The run that `pack` packed.
 
     Raises:
-        ValueError, KeyError, TypeError, struct.error, zlib.error: These bytes are not a packed run.
+        ValueError, KeyError, TypeError, SyntaxError, struct.error, zlib.error: These bytes are not a packed
+            run; numpy says SyntaxError of an array's type that is none.
     """
     data = bytearray(zlib.decompress(packed))
     begin = _LENGTH.size + _LENGTH.unpack_from(data)[0]

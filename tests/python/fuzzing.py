@@ -6,21 +6,28 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import struct
 import tempfile
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from unittest import mock
 
+import numpy as np
 from hypothesis import strategies as st
 
 from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
 from perhop.inputs import read_text
+from perhop.journal import ENDING, joined, pieces
 from perhop.live.metrics import endpoint
+from perhop.store import DirectoryStore, Entry, engine_digest, pack
 from perhop.sweep import plan, tuning
+from perhop.sweep.journal import Layout, Record, decode, encode
 from perhop.sweep.plan import Given, read_plan
 from perhop.sweep.tuning import read_tuning
 
@@ -139,10 +146,68 @@ def take_endpoint(data: bytes) -> None:
         assert host.startswith("127.") or ":" in host
 
 
+def take_runs(data: bytes) -> None:
+    """A journal of `reproduce`: runs are given back as saved or not at all, and later ones are kept."""
+    with tempfile.TemporaryDirectory(prefix="perhop-") as place:
+        (Path(place) / f"0{ENDING}").write_bytes(data)
+        said: list[str] = []
+        for key, run in ((None, {}), *RUNS.items()):
+            store = DirectoryStore(Path(place), said.append)
+            for known, saved in RUNS.items():
+                found = store.load(known)
+                assert found is None or pack(found) == pack(saved)
+            if key is not None:
+                store.save(key, run)
+                assert pack(store.load(key) or {}) == pack(run)
+            store.close()
+        assert len(said) <= 1 + len(RUNS)
+
+
+def take_measures(data: bytes) -> None:
+    """A journal of a sweep holds nothing but what was written into it."""
+    written = {_as_bytes(record) for record in MEASURES}
+    contents = decode(data)
+    assert {_as_bytes(record) for record in contents.records} <= written
+    assert contents.size == len(data)
+    assert 0 <= contents.unreadable <= contents.size
+
+
+def take_record(data: bytes) -> None:
+    """A record under a good checksum, whatever made it, is taken or counts as unreadable."""
+    journal = joined([*(content for _, content in pieces(encode(MEASURES)).contents), data])
+    assert len(decode(journal).records) >= len(MEASURES) - 1
+    with tempfile.TemporaryDirectory(prefix="perhop-") as place:
+        (Path(place) / f"0{ENDING}").write_bytes(joined([RECORD, data]))
+        store = DirectoryStore(Path(place), lambda _: None)
+        for key in RUNS:
+            store.load(key)
+        store.close()
+
+
+def _as_bytes(record: Record) -> tuple[Layout, int, bytes, bytes]:
+    return record.layout, record.seed, struct.pack("d", record.wall_s), record.values.tobytes()
+
+
+RUNS: dict[str, dict[str, Any]] = {
+    "one": {"loss": 0.5, "bytes": np.arange(3), "flows": [{"bps": np.array([1.5, np.nan])}]},
+    "two": {"loss": None, "name": "ü"},
+}
+LAYOUT = Layout('{"a":"ü"}', "engine", ("throughput_bps", "loss"))
+MEASURES = tuple(
+    Record(layout, seed, 0.25, array("d", [seed * 0.1, math.nan][: len(layout.metrics)]))
+    for layout in (LAYOUT, Layout("{}", "engine", ("loss",)))
+    for seed in (1, 2)
+)
+RECORD = Entry("one", engine_digest(), pack(RUNS["one"])).content()
+JOURNAL = joined([RECORD, Entry("two", engine_digest(), pack(RUNS["two"])).content()])
+
 TARGETS = (
     Target("sweep", (*SWEEP, (EXAMPLES / "sweep-sample.toml").read_bytes()), take_sweep),
     Target("tune", (*TUNE, (EXAMPLES / "tune-thresholds.toml").read_bytes()), take_tune),
     Target("scenario_file", (SCENARIO, (EXAMPLES / "queues.toml").read_bytes()), take_scenario),
+    Target("runs", (JOURNAL,), take_runs),
+    Target("measures", (encode(MEASURES),), take_measures),
+    Target("record", (RECORD, *(content for _, content in pieces(encode(MEASURES)).contents)), take_record),
     Target("endpoint", (b"127.0.0.1:9477", b"[::1]:0", b"localhost:65535"), take_endpoint),
 )
 

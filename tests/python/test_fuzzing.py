@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.python.fuzzing import TARGETS, Target, mutations
+from tests.python.fuzzing import TARGETS, Target, mutations, take_record
 
 EXAMPLES = int(os.environ.get("PERHOP_FUZZ_EXAMPLES", "100"))
 """Of each target; `make fuzz` takes more."""
@@ -27,3 +27,17 @@ def test_no_bytes_end_in_anything_but_an_answer(target: Target) -> None:
         target.take(data.draw(mutations(target.seeds)))
 
     search()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"S", b"S{}", b"S[1]", b"S\xff", b'S{"metrics": 1}', b"S" + b"[" * 100_000),
+        *(b"R", b"R123", b"R" + bytes(21), b"R" + bytes(20) + b"123"),
+        *(b"O", b"Oabcd", b"O\xff\xff\xff\xff", b"O\x02\0\0\0{}", b"O\x02\0\0\0[]x"),
+        *(b'S{"number": Infinity, "metrics": [], "scenario": "", "engine": ""}', b"X", b"O" + bytes(4)),
+    ],
+    ids=lambda content: repr(content[:20]),
+)
+def test_a_record_that_is_none_under_its_good_checksum_is_not_taken(content: bytes) -> None:
+    take_record(content)

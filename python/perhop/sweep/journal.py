@@ -12,7 +12,7 @@ import struct
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perhop.journal import Journal, joined, pieces
 
@@ -156,17 +156,24 @@ def _run(number: int, record: Record) -> bytes:
 
 
 def _decode(content: bytes, layouts: dict[int, Layout]) -> Record | Layout | None:
-    """A run, or a scenario, which is kept in `layouts`; None for a run whose scenario is lost."""
-    if content[:1] == b"S":
-        known: Mapping[str, object] = json.loads(content[1:])
-        names = known["metrics"]
-        assert isinstance(names, list)
-        layout = Layout(str(known["scenario"]), str(known["engine"]), tuple(names))
-        layouts[int(str(known["number"]))] = layout
-        return layout
-    if content[:1] != b"R":
+    """A run, or a scenario, which is kept in `layouts`; None for a run whose scenario is lost, or neither."""
+    try:
+        if content[:1] == b"S":
+            return _scenario_of(json.loads(content[1:]), layouts)
+        if content[:1] != b"R":
+            return None
+        _, number, seed, wall_s = _RUN.unpack_from(content)
+        values = array("d", content[_RUN.size :])
+    except (struct.error, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    _, number, seed, wall_s = _RUN.unpack_from(content)
-    if number not in layouts:
+    layout = layouts.get(number)
+    if layout is None or len(values) != len(layout.metrics):
         return None
-    return Record(layouts[number], seed, wall_s, array("d", content[_RUN.size :]))
+    return Record(layout, seed, wall_s, values)
+
+
+def _scenario_of(known: Mapping[str, Any], layouts: dict[int, Layout]) -> Layout:
+    """A scenario, under its number in `layouts`."""
+    metrics = tuple(map(str, known["metrics"]))
+    layout = layouts[int(known["number"])] = Layout(str(known["scenario"]), str(known["engine"]), metrics)
+    return layout
