@@ -1,4 +1,4 @@
-//! Whatever comes as a configuration, and whatever is captured: what fuzz targets look for at length, in short.
+//! Whatever comes as a configuration or a request, and whatever is captured: what fuzz targets look for at length, in short.
 #![cfg(target_os = "linux")]
 
 #[path = "../../perhop-core/tests/common/choices.rs"]
@@ -15,6 +15,7 @@ fn the_seeds_of_the_fuzz_targets_hold() {
     // Each seed is a good configuration and its successors.
     assert!(seeds::replay("router_config", |bytes| assert!(inputs::configurations(bytes) > 0)) > 0);
     assert!(seeds::replay("capture", inputs::capture) > 0);
+    assert!(seeds::replay("request", |bytes| _ = inputs::request(bytes).expect("a whole one")) > 0);
 }
 
 const EXAMPLE: &str = include_str!("../../../contrib/perhop-router.toml");
@@ -32,6 +33,16 @@ proptest! {
         let slip = String::from_iter(slip);
         inputs::configurations(slip.as_bytes());
         inputs::configurations(format!("{EXAMPLE}\0{slip}\0{EXAMPLE}").as_bytes());
+    }
+
+    #[test]
+    fn a_request_is_the_same_in_whatever_parts_it_comes(
+        noise in prop::collection::vec(any::<u8>(), 0..40),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let good = b"GET /metrics HTTP/1.1\r\nHost: localhost:9477\r\nAccept: */*\r\n\r\n";
+        let (before, behind) = good.split_at(at.index(good.len()));
+        inputs::request(&[before, &noise[..], behind].concat());
     }
 
     #[test]

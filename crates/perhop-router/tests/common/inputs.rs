@@ -1,4 +1,4 @@
-//! What fuzzers and tests do with the router's inputs: configurations one after the other, and captures.
+//! What fuzzers and tests do with the router's inputs: configurations one after the other, requests, and captures.
 #![allow(dead_code, reason = "each user needs its part")]
 
 use std::borrow::Cow;
@@ -8,8 +8,9 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use perhop_core::{Duration, Instant};
 use perhop_live::{Loss, Plane, Sink};
 use perhop_router::config::Config;
-use perhop_router::pcapng::{Captured, Way, Writer};
+use perhop_router::pcapng::{Blocks, Captured, Way};
 use perhop_router::plan;
+use perhop_router::request::{Hosts, Request};
 
 use super::choices::Choices;
 
@@ -122,6 +123,32 @@ fn packet(number: u8) -> Vec<u8> {
     packet
 }
 
+/// What comes as a request for metrics, in parts that end wherever: it is the same request however it comes, and none but one
+/// that names this host reaches the metrics.
+///
+/// Returns what is asked for, if the header has ended.
+pub fn request(bytes: &[u8]) -> Option<Request> {
+    let hosts = Hosts::new(&["router.example".into()]);
+    let reached = "192.0.2.1".parse().expect("an address");
+    let read = |text: &[u8]| {
+        let mut ours = false;
+        let request = Request::read(text, |name| {
+            ours = hosts.contains(name, reached);
+            ours
+        });
+        let answered = matches!(request, Some(Request::Metrics | Request::Front | Request::Unknown));
+        assert!(!answered || ours, "{request:?}");
+        assert!(!ours || String::from_utf8_lossy(text).to_lowercase().contains("\nhost:"));
+        request
+    };
+    let mut ends = (0..bytes.len()).step_by(bytes.len() / 256 + 1).chain([bytes.len()]);
+    let (end, request) = ends.find_map(|end| Some((end, read(&bytes[..end])?)))?;
+    // What comes behind the header changes nothing.
+    let whole = read(bytes);
+    assert!(request == Request::TooLong || whole == Some(request), "{request:?} after {end}, {whole:?}");
+    whole
+}
+
 /// Any capture: another reader reads the packets that were written, and nothing else.
 pub fn capture(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
@@ -130,8 +157,7 @@ pub fn capture(bytes: &[u8]) {
         String::from_utf8_lossy(choices.bytes(length)).replace('\0', "")
     };
     let names: Vec<String> = (0..=choices.below(3)).map(|_| text(&mut choices)).collect();
-    let mut file = Vec::new();
-    let mut writer = Writer::new(&mut file, &names, 9000).expect("there is room in memory");
+    let mut blocks = Blocks::header(&names, 9000);
     let mut written = Vec::new();
     while !choices.is_over() {
         let comment = choices.one_in(2).then(|| text(&mut choices));
@@ -143,14 +169,13 @@ pub fn capture(bytes: &[u8]) {
         let packet = choices.bytes(length).to_vec();
         let captured =
             Captured { interface, time, way, packet: &packet, comment: comment.as_deref(), missed };
-        writer.packet(&captured).expect("there is room in memory");
+        blocks.packet(&captured);
         written.push((interface, time, packet));
         if choices.one_in(8) {
-            writer.statistics(interface, time, missed + 1, missed).expect("there is room in memory");
+            blocks.statistics(interface, time, missed + 1, missed);
         }
     }
-    drop(writer);
-    let mut reader = PcapNgReader::new(&file[..]).expect("a section");
+    let mut reader = PcapNgReader::new(blocks.bytes()).expect("a section");
     let (mut packets, mut interfaces) = (Vec::new(), 0);
     while let Some(block) = reader.next_block() {
         match block.expect("a block") {
