@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 import textwrap
 from typing import Any
 
@@ -33,6 +34,7 @@ from perhop.tables import Table
 NAMES = {"TcpParams": "Tcp", "UdpParams": "Udp", "RapParams": "Rap", "TfrcParams": "Tfrc"}
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 WIDTH = 100
+LINE = 110
 
 
 def class_name(text: str) -> str:
@@ -98,8 +100,7 @@ class Builder:
         ]
         if name not in self.classes:
             doc = textwrap.fill(schema.get("description", f"Any {name.lower()}."), WIDTH)
-            alias = f"{name}: TypeAlias = {' | '.join(members)}\n" + f'"""{doc}"""\n'
-            self.classes[name] = alias
+            self.classes[name] = f'{_alias(name, members)}\n"""{doc}"""\n'
             self.exported.append(name)
         return name
 
@@ -109,10 +110,12 @@ class Builder:
             return name
         required = set(schema.get("required", []))
         tags, given, open_ = [], [], []
-        summary, source, origin = sentence(schema["description"]).partition(" Source: ")
+        text, source, origin = sentence(schema["description"]).partition(" Source: ")
+        summary, stop, more = text.partition(". ") if len(text) > WIDTH else (text, "", "")
         doc = [
-            textwrap.fill(summary, WIDTH),
+            textwrap.fill(summary + stop.rstrip(), WIDTH),
             "",
+            *([textwrap.fill(more, WIDTH), ""] if more else []),
             *([f"{source.strip()} {origin}", ""] if source else []),
             "Attributes:",
         ]
@@ -144,6 +147,23 @@ class Builder:
         self.classes[name] = "\n".join(lines) + "\n"
         self.exported.append(name)
         return name
+
+
+def _alias(name: str, members: list[str]) -> str:
+    """A union, laid out as the formatter does where it is longer than a line."""
+    line = f"{name}: TypeAlias = {' | '.join(members)}"
+    if len(line) <= LINE:
+        return line
+    literal = re.compile(r"^Literal\[(.*)\]$")
+    spread = [
+        literal.sub(lambda found: _words(found[1]), member) if len(member) > WIDTH else member
+        for member in members
+    ]
+    return f"{name}: TypeAlias = (\n    " + "\n    | ".join(spread) + "\n)"
+
+
+def _words(listed: str) -> str:
+    return "Literal[\n" + "".join(f"        {word},\n" for word in listed.split(", ")) + "    ]"
 
 
 def sentence(text: str) -> str:

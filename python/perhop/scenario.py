@@ -25,8 +25,10 @@ __all__ = [
     "Abe",
     "Access",
     "Aqm",
+    "Codepoints",
     "DropTail",
     "Drr",
+    "Dscp",
     "Dsd",
     "Dwred",
     "Edf",
@@ -101,8 +103,9 @@ class Red(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
-            False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
+            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
+            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -137,8 +140,9 @@ class Rio(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
-            False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
+            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
+            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -174,8 +178,9 @@ class RioPlusOut(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
-            False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
+            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
+            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -215,8 +220,9 @@ class RioThree(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
-            False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
+            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
+            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -258,8 +264,9 @@ class InverseRate(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
-            False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
+            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
+            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -313,8 +320,9 @@ class Abe(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
-            False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
+            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
+            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -358,8 +366,9 @@ class Wred(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
-            False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
+            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
+            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -396,8 +405,9 @@ class Dwred(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Default:
-            False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
+            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
+            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -485,19 +495,56 @@ class Dsd(Table):
     base_rtt: str | None = None
 
 
+Dscp: TypeAlias = (
+    int
+    | Literal[
+        "DF",
+        "CS0",
+        "CS1",
+        "CS2",
+        "CS3",
+        "CS4",
+        "CS5",
+        "CS6",
+        "CS7",
+        "LE",
+        "AF11",
+        "AF12",
+        "AF13",
+        "AF21",
+        "AF22",
+        "AF23",
+        "AF31",
+        "AF32",
+        "AF33",
+        "AF41",
+        "AF42",
+        "AF43",
+        "EF",
+    ]
+)
+"""A codepoint: its six-bit number, or its name in IANA's registry."""
+
+
+Codepoints: TypeAlias = Dscp | Sequence[Dscp]
+"""One codepoint, or a list of them, such as ["AF11", "AF12", "AF13"]."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Match(Table):
     """Which packets a queue takes: those that agree with every key given.
 
     Attributes:
         path: The label-switched path that they follow, by name; acknowledgements follow it, too.
-        dscp: Their codepoint.
+        dscp: Their codepoint, or a list of codepoints of which they carry one. A marker writes a
+            codepoint for each color, so a queue for marked flows names all of them: `["AF11", "AF12",
+            "AF13"]`.
         service: The Asymmetric Best-Effort service that they ask for.
         color: Their color.
     """
 
     path: str | None = None
-    dscp: int | None = None
+    dscp: Codepoints | None = None
     service: Literal["blue", "green"] | None = None
     color: Literal["green", "yellow", "red"] | None = None
 
@@ -695,12 +742,15 @@ class TokenBucket(Table):
     Attributes:
         rate: The profile rate r: the rate at which tokens come.
         burst: The bucket's depth: how much may pass IN at once. It starts full.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "token-bucket")
 
     rate: str
     burst: str
+    af: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -714,6 +764,8 @@ class Tsw(Table):
         window: The window over which the rate is smoothed. Default: "1s".
         rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
         initial: What the estimator believes before the first packet. Default: "profile".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "tsw")
@@ -722,6 +774,7 @@ class Tsw(Table):
     window: str | None = None
     rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
     initial: Literal["profile", "zero"] | None = None
+    af: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -737,6 +790,8 @@ class ThreePrecedence(Table):
         initial: What the estimators believe before the first packet. Default: "profile".
         long_window: The window that decides between OUT-IN and OUT-OUT. Default: "10s".
         split: How OUT packets are split by the long-term rate. Default: "threshold".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "three-precedence")
@@ -747,6 +802,7 @@ class ThreePrecedence(Table):
     initial: Literal["profile", "zero"] | None = None
     long_window: str | None = None
     split: Literal["threshold", "proportional", "probabilistic", "four-thirds", "same-rule"] | None = None
+    af: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -757,11 +813,14 @@ class Twam(Table):
 
     Attributes:
         rate: The contracted rate (`r_i`).
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "twam")
 
     rate: str
+    af: int | None = None
 
 
 Profile: TypeAlias = TokenBucket | Tsw | ThreePrecedence | Twam
@@ -805,8 +864,7 @@ class Tcp(Table):
         quick_acks: With `delayed-ack`: this many segments are acknowledged at once before the first one
             waits, as by Linux's quick mode, which has 16. Default: "0p".
         newreno_timer: Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or
-            `"two-windows"` and with `sack`, which have none, any value but the default is refused.
-            Default: "impatient".
+            `"two-windows"` and with `sack`, which have none, the key is refused. Default: "impatient".
         partial_window_deflation: What a partial acknowledgement takes out of NewReno's window. Refused
             like `newreno-timer`. Default: "by-acknowledged".
         handshake: Exchange a SYN before the first data. Default: False.
@@ -957,7 +1015,8 @@ class Flow(Table):
     """A group of like flows, each between its own two hosts.
 
     Attributes:
-        name: The group's name in tables.
+        name: The group's name in tables, and in the names of its flows' random streams: under another
+            name the same seed gives another run.
         count: How many flows it has. Default: 1.
         from_: The router of the sending hosts; the ingress of `path` unless given.
         to: The router of the receiving hosts; the egress of `path` unless given.
@@ -994,7 +1053,7 @@ class Flow(Table):
     profile: FlowProfile | None = None
     color: Literal["green", "yellow", "red"] | None = None
     service: Literal["blue", "green"] | None = None
-    dscp: int | None = None
+    dscp: Dscp | None = None
     out_feedback: str | None = None
     start: str | None = None
     stop: str | None = None
@@ -1038,6 +1097,11 @@ class Live(Table):
 @dataclass(frozen=True, kw_only=True)
 class Scenario(Table):
     """A network, its traffic and what to measure.
+
+    Every flow, link, profile and path draws from a random stream of its own, which depends on the seed
+    and on its name. So what is added changes no draw of the others, and what gets another name draws
+    other numbers: with the same seed that gives another run, as valid as the first, like one with
+    another seed.
 
     Attributes:
         title: What it shows, in one line.
