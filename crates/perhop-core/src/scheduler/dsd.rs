@@ -547,6 +547,44 @@ mod tests {
     }
 
     #[test]
+    fn the_rates_that_the_control_loop_predicts_by_hand() {
+        let table = r#"{"bound": "9ms", "control": "1s", "base-rtt": "30ms", "rule": {"aqm": "drop-tail", "limit": "7p"}}"#;
+        let mut control = dsd(table).control.unwrap();
+        (control.arrived, control.lost, control.sent) = ([200, 50], [1, 3], [100, 40]);
+        control.waited = [Duration::from_secs(3), Duration::from_millis(400)];
+        // RTT^2 p: (30 + 30 ms)^2 / 200, and (30 + 10 ms)^2 3 / 50.
+        let [blue, green] = control.inverse_squared_rates().unwrap();
+        assert!((blue - 1.8e-5).abs() < 1e-15 && (green - 9.6e-5).abs() < 1e-15, "{blue} {green}");
+    }
+
+    #[test]
+    fn the_bytes_that_are_due_are_counted_back_and_forth() {
+        let held = |(millis, size)| Held {
+            packet: packet(Service::Blue, 0, size),
+            deadline: Instant::from_nanos(millis * UNIT),
+        };
+        let packets = [(1, 100), (2, 200), (3, 400)].map(held).into();
+        let mut blue: Blue<Header> = Blue { packets, due: 0, due_bytes: 0 };
+        let before = |blue: &mut Blue<Header>, nanos| blue.due_bytes_before(Instant::from_nanos(nanos));
+        for (nanos, bytes) in [
+            (UNIT, 0),
+            (2 * UNIT, 100),
+            (9 * UNIT, 700),
+            (2 * UNIT + 1, 300),
+            (2 * UNIT, 100),
+            (0, 0),
+            (3 * UNIT, 300),
+        ] {
+            assert_eq!(before(&mut blue, nanos), bytes, "{nanos}");
+        }
+        assert_eq!(blue.pop().unwrap().size, 100);
+        assert_eq!(before(&mut blue, 3 * UNIT), 200);
+        assert_eq!(before(&mut blue, UNIT), 0);
+        assert_eq!(blue.pop().unwrap().size, 200);
+        assert_eq!(before(&mut blue, 9 * UNIT), 400);
+    }
+
+    #[test]
     fn the_control_loop_counts_what_comes_and_what_becomes_of_it() {
         use Service::{Blue, Green};
         let table =
