@@ -589,6 +589,12 @@ fn averages_are_shown_and_fall_while_the_server_is_idle() {
     }
 }
 
+#[test]
+fn a_rule_that_keeps_track_of_nothing_shows_nothing() {
+    let rule = aqm("drop-tail", r#"{"limit": "7p"}"#).build(environment());
+    assert_eq!(rule.gauges().collect::<Vec<_>>(), []);
+}
+
 /// A FIFO in front of a link of 8 Mbit/s, driven call by call.
 struct Driven {
     fifo: Fifo<Header>,
