@@ -192,6 +192,18 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_of_one_packet_joins_at_the_present_virtual_time() {
+        let mut wfq = wfq([1, 1, 1]);
+        (0..6).for_each(|n| put(&mut wfq, 0, packet(1, n, 1000)));
+        assert_eq!(drain(&mut wfq, 0, 3), [0, 1, 2]);
+        // v is 2: b's only packet goes from 2 to 3, so its next one has a's start tag, 3, and comes after a.
+        put(&mut wfq, 1, packet(2, 1000, 1000));
+        assert_eq!(drain(&mut wfq, 3, 1), [1000]);
+        put(&mut wfq, 4, packet(2, 1001, 1000));
+        assert_eq!(drain(&mut wfq, 4, 3), [3, 1001, 4]);
+    }
+
+    #[test]
     fn virtual_time_begins_anew_when_nothing_waits() {
         let mut wfq = wfq([1, 2, 3]);
         fill(&mut wfq, 2, [40, 1000, 1500]);
