@@ -345,9 +345,9 @@ fn no_block_allocates_per_packet() {
 fn refused(role: Role, name: &str, table: &str) -> String {
     let mut read = serde_json::Deserializer::from_str(table);
     let problem = match role {
-        Role::Aqm => AqmParams::deserialize_named(name, &mut read).map(|read| read.err()),
-        Role::Meter => MeterParams::deserialize_named(name, &mut read).map(|read| read.err()),
-        Role::Scheduler => SchedulerParams::deserialize_named(name, &mut read).map(|read| read.err()),
+        Role::Aqm => AqmParams::deserialize_named(name, &mut read).map(Result::err),
+        Role::Meter => MeterParams::deserialize_named(name, &mut read).map(Result::err),
+        Role::Scheduler => SchedulerParams::deserialize_named(name, &mut read).map(Result::err),
     };
     let problem = problem.expect("registered").unwrap_or_else(|| panic!("{name} {table} is accepted"));
     problem.to_string()

@@ -540,7 +540,7 @@ pub(super) mod tests {
             let queue = |(name, selector): &(&str, &str)| {
                 let selector =
                     if selector.is_empty() { String::new() } else { format!(r#""match": {{{selector}}},"#) };
-                format!(r#"{{"name": "{name}", {} {rule}}}"#, selector)
+                format!(r#"{{"name": "{name}", {selector} {rule}}}"#)
             };
             let text = format!("[{}]", queues.iter().map(queue).collect::<Vec<_>>().join(","));
             let read: Vec<SharingQueue> = serde_json::from_str(&text).unwrap();
