@@ -9,10 +9,15 @@ from perhop import interrupts
 
 
 def main() -> None:
-    """Run the command line and exit with its status."""
+    """Run the command line and exit with its status. The version alone needs no command line."""
     with interrupts.loading():
         interrupts.install()
         open_streams()
+        if sys.argv[1:] == ["--version"]:
+            from perhop import _engine  # noqa: PLC0415
+
+            sys.stdout.write(f"perhop {_engine.version}\n")
+            return
         from perhop import cli  # noqa: PLC0415 - Ctrl-C must be taken care of before
     try:
         cli.main()

@@ -1,17 +1,17 @@
-"""Shared fixtures: the command line as a subprocess, and scenarios small enough to run in a blink."""
+"""Shared fixtures: the command line as a process, and scenarios small enough to run in a blink."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.python.processes import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 SMALL = """\
 title = "Two classes at a small link"
@@ -57,20 +57,23 @@ class Finished:
 Perhop = "Callable[..., Finished]"
 
 
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """What commands are started by."""
+    started = Server()
+    yield started
+    started.stop()
+
+
 @pytest.fixture
-def perhop(tmp_path: Path) -> Callable[..., Finished]:
-    """Run `perhop ARGUMENTS` in a directory of its own."""
+def perhop(tmp_path: Path, server: Server) -> Callable[..., Finished]:
+    """Run `perhop ARGUMENTS` in a process and a directory of its own."""
 
     def call(*arguments: str | Path) -> Finished:
-        done = subprocess.run(
-            [sys.executable, "-m", "perhop", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            timeout=300,
-            check=False,
-        )
-        return Finished(done.returncode, done.stdout, done.stderr)
+        with tempfile.TemporaryDirectory() as streams:
+            out, err = Path(streams) / "out", Path(streams) / "err"
+            code = server.run([str(argument) for argument in arguments], tmp_path, out, err)
+            return Finished(code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
 
     return call
 

@@ -159,7 +159,7 @@ def test_unreadable_file(perhop: Perhop, small: Path) -> None:
         (("--seed", str(2**64)), "seed must be at least 0"),
         (("--out", "small.toml"), "--out small.toml: not a directory"),
         (("--out", "small.toml/results"), "--out small.toml/results: not a directory"),
-        (("--out", "/proc/perhop"), "--out /proc/perhop: cannot be written to"),
+        (("--out", "/proc/perhop"), "--out /proc/perhop: cannot be created"),
         (("--out", ""), "a name is empty"),
         (("--json", ""), "a name is empty"),
         (("--json", "."), "is a directory"),
