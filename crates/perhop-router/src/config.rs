@@ -754,10 +754,8 @@ color = "green"
         };
         assert_eq!(told(GOOD), [""; 0]);
         let beyond = told(&GOOD.replacen("5/15/0.1", "50/60/0.1", 1));
-        assert!(
-            beyond[0]
-                .starts_with("r.toml:18: upstream.queue.total: `50/60/0.1`: the queue holds at most 50p")
-        );
+        let start = "r.toml:17: upstream.queue.total: `50/60/0.1`: the queue holds at most 50p";
+        assert!(beyond[0].starts_with(start), "{beyond:?}");
         let rule = "rule = { aqm = \"drop-tail\", limit = \"50p\" }";
         let queues = |codepoints: &str| {
             let queue = format!(
@@ -771,7 +769,7 @@ color = "green"
         let divided = told(&queues("\"AF11\""));
         assert!(
             divided[0].starts_with(
-                "r.toml:18: upstream.queue.queues[0].match: packets of `gold` go to different queues"
+                "r.toml:17: upstream.queue.queues[0].match: packets of `gold` go to different queues"
             ),
             "{divided:?}"
         );

@@ -475,16 +475,26 @@ mod tests {
         for (table, key) in [
             (r#"{"tcp": "newreno", "prr": true}"#, "prr"),
             (r#"{"tcp": "two-windows", "congestion": "cubic"}"#, "congestion"),
+            (r#"{"tcp": "ns-1998", "sack": true}"#, "sack"),
+        ] {
+            assert_eq!(read(table).check().unwrap_err().0, key);
+        }
+    }
+
+    #[test]
+    fn newreno_keys_are_refused_where_they_cannot_act() {
+        for (table, key) in [
             (r#"{"tcp": "reno", "newreno-timer": "slow-but-steady"}"#, "newreno-timer"),
+            (r#"{"tcp": "reno", "newreno-timer": "impatient"}"#, "newreno-timer"),
             (r#"{"tcp": "two-windows", "newreno-timer": "slow-but-steady"}"#, "newreno-timer"),
             (r#"{"tcp": "linux", "newreno-timer": "slow-but-steady"}"#, "newreno-timer"),
             (
                 r#"{"tcp": "newreno", "sack": true, "partial-window-deflation": "to-ssthresh"}"#,
                 "partial-window-deflation",
             ),
-            (r#"{"tcp": "ns-1998", "sack": true}"#, "sack"),
         ] {
-            assert_eq!(read(table).check().unwrap_err().0, key);
+            let refused = serde_json::from_str::<TcpParams>(table).unwrap_err().to_string();
+            assert!(refused.contains(&format!("{key}\u{1f}{NO_PARTIAL_ACKS}")), "{refused}");
         }
     }
 }
