@@ -280,12 +280,13 @@ impl FromStr for Thresholds {
         else {
             return Err(shape());
         };
-        let level = |part: &str| match part.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => part.parse().map(Depth::Packets).map_err(|_| shape()),
-            false => part.parse::<Depth>().map_err(|problem| match part.ends_with('B') {
-                true => UnitError(format!("`{text}`: {problem}")),
-                false => shape(),
-            }),
+        let level = |part: &str| {
+            if part.bytes().all(|byte| byte.is_ascii_digit()) {
+                return part.parse().map(Depth::Packets).map_err(|_| shape());
+            }
+            part.parse::<Depth>().map_err(|problem| {
+                if part.ends_with('B') { UnitError(format!("`{text}`: {problem}")) } else { shape() }
+            })
         };
         let (min, max, unit) = match (level(min)?, level(max)?) {
             (Depth::Packets(min), Depth::Packets(max)) => (min, max, Unit::Packets),

@@ -125,7 +125,7 @@ fn counts(py: Python<'_>, dict: &Bound<'_, PyDict>, counters: &Counters) -> PyRe
 }
 
 /// Tables of samples become arrays as they are: they are most of a large run, and no copy is made of them.
-fn series<'py>(py: Python<'py>, series: Series, flows: usize) -> PyResult<Bound<'py, PyDict>> {
+fn series(py: Python<'_>, series: Series, flows: usize) -> PyResult<Bound<'_, PyDict>> {
     let looks = series.times.len();
     let table = |values: Vec<f64>| values.into_pyarray(py).reshape([looks, flows]);
     let dict = PyDict::new(py);

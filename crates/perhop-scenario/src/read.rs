@@ -25,7 +25,7 @@ impl Scenario {
         let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
         let value: Value = serde_json::from_str(text)
             .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
-        checked(value, Self::check).map_err(|problem| error(None, problem.key(), problem.text))
+        checked(&value, Self::check).map_err(|problem| error(None, problem.key(), problem.text))
     }
 
     /// Reads a scenario in TOML that this driver is to run.
@@ -80,7 +80,7 @@ pub fn read_toml<T: DeserializeOwned>(
         error(line, String::new(), message)
     })?;
     let value = plain(toml::Value::Table(table), &mut Vec::new());
-    value.and_then(|value| checked(value, check)).map_err(|problem| {
+    value.and_then(|value| checked(&value, check)).map_err(|problem| {
         let line = span_of(text, &problem.path).map(line_of);
         error(line, problem.key(), problem.text)
     })
@@ -103,10 +103,10 @@ fn line_of(text: &str, offset: usize) -> usize {
 }
 
 fn checked<T: DeserializeOwned>(
-    value: Value,
+    value: &Value,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, Problem> {
-    let read = deserialize(&value)?;
+    let read = deserialize(value)?;
     check(&read)?;
     Ok(read)
 }
@@ -165,7 +165,7 @@ fn name_the_choices<T: DeserializeOwned>(value: &Value, problem: &Problem) -> Op
     let asked = problem_of(&again.err()?);
     let (_, choices) = asked.text.strip_suffix(')')?.split_once("(one of ")?;
     let text = format!("expected one of {choices}, in quotes, not {found}");
-    (asked.path == problem.path).then(|| Problem { text, ..asked })
+    (asked.path == problem.path).then_some(Problem { text, ..asked })
 }
 
 fn problem_of(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {

@@ -32,6 +32,7 @@ macro_rules! meter_params {
 }
 use meter_params;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_default(af: &AfClass) -> bool {
     *af == AfClass::default()
 }
