@@ -63,8 +63,10 @@ class Server:
     def stop(self) -> None:
         """End the server."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
 
 
 def serve() -> None:

@@ -31,6 +31,8 @@ PACKAGE = Path(perhop.__file__).parent
 ALLOWED = {
     ("filesystem.py", "*"): "the one place",
     ("terminal.py", "os.open"): "opens the null device",
+    ("entry.py", "os.open"): "opens the null device",
+    ("entry.py", "open"): "likewise",
     ("sweep/store.py", "write_parquet"): "a scratch file for DuckDB, which goes with the query",
     ("sweep/store.py", "TemporaryDirectory"): "where that lies",
 }
@@ -85,7 +87,7 @@ def written(call: ast.Call) -> str | None:
         return None
     name, of = call.func.attr, call.func.value
     whose = of.id if isinstance(of, ast.Name) else ""
-    if (whose == "os" and name in OF_OS) or whose == "shutil":
+    if (whose == "os" and name in OF_OS) or (whose == "shutil" and name != "get_terminal_size"):
         return f"{whose}.{name}"
     changes = (
         (name in METHODS and whose not in ("filesystem", "_system"))

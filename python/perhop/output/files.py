@@ -126,11 +126,11 @@ def prepare_file(path: Path) -> Path:
     return path
 
 
-def write(path: Path, data: bytes | str) -> None:
+def write(path: Path, data: bytes | str, *, durable: bool = False) -> None:
     """Write a whole file at once, or leave what was there; a symbolic link keeps pointing to it.
 
-    What is no regular file (a device, a named pipe, `/dev/fd/N`) is never replaced: it is opened and written
-    to.
+    With `durable` it waits until the disk has the file. What is no regular file (a device, a named pipe,
+    `/dev/fd/N`) is never replaced: it is opened and written to.
 
     Raises:
         PerhopError: It cannot be written.
@@ -140,7 +140,7 @@ def write(path: Path, data: bytes | str) -> None:
         if _in_place(path):
             _write_in_place(path, content)
         else:
-            atomic_write(path.resolve(), content)
+            atomic_write(path.resolve(), content, durable=durable)
     except OSError as error:
         raise PerhopError(f"{path}: cannot be written: {_reason(error)}") from None
 

@@ -1,18 +1,20 @@
 """Replace the files of a report together: whatever fails, it is the old report or the new one, whole.
 
 The new files are written into a directory beside the report's own, which may fail anywhere and changes
-nothing. Then they are moved into place, which takes no room on the disk; a move that fails is undone with
-those before it. A command that is killed in between leaves both directories, from which the next one goes on.
+nothing, until the disk has them. Then they are moved into place, which takes no room on the disk; a move
+that fails is undone with those before it. A command that is killed in between leaves both directories, from
+which the next one goes on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perhop import filesystem
 from perhop.errors import PerhopError
 from perhop.output.files import write
 
@@ -42,8 +44,8 @@ def replace_report(out: Path, files: Mapping[str, bytes | str], *, remove: Itera
             _make(new)
             for name, content in files.items():
                 _make((new / name).parent)
-                write(new / name, content)
-            write(new / _REMOVED, json.dumps(sorted(set(remove) - files.keys())))
+                write(new / name, content, durable=True)
+            write(new / _REMOVED, json.dumps(sorted(set(remove) - files.keys())), durable=True)
             _check(out, files)
             _make(old)
         except BaseException:
@@ -82,7 +84,7 @@ def _check(out: Path, files: Iterable[str]) -> None:
 
 def _recover(out: Path) -> None:
     """Finish what a killed command had begun to move; forget what it had not completed."""
-    if (out / OLD).is_dir() and (out / NEW).is_dir():
+    if (out / OLD).is_dir() and (out / NEW / _REMOVED).exists():  # else all had been moved
         _commit(out)
     _remove_tree(out / NEW)
     _remove_tree(out / OLD)
@@ -114,7 +116,7 @@ def _commit(out: Path) -> None:
         for source, target in reversed(moved):
             _move(target, source, [])
         for directory in reversed(made):
-            directory.rmdir()
+            filesystem.remove_directory(directory)
         _remove_tree(old)
         _remove_tree(new)
         raise
@@ -128,20 +130,24 @@ def _stays(path: Path) -> bool:
 
 
 def _make(directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
+    filesystem.make_directory(directory)
 
 
 def _move(source: Path, target: Path, moved: list[tuple[Path, Path]]) -> None:
     try:
-        source.replace(target)
+        filesystem.rename(source, target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
         write(target, source.read_bytes())  # `plots` may be a link to another disk
-        source.unlink()
+        filesystem.remove(source)
     moved.append((source, target))
 
 
 def _remove_tree(directory: Path) -> None:
     """Remove what is not needed any more; what cannot be removed does no harm."""
-    shutil.rmtree(directory, ignore_errors=True)
+    for path in sorted(directory.rglob("*"), reverse=True):  # what a directory holds comes before it
+        with contextlib.suppress(OSError):
+            filesystem.remove_directory(path) if path.is_dir() else filesystem.remove(path)
+    with contextlib.suppress(OSError):
+        filesystem.remove_directory(directory)
