@@ -48,11 +48,20 @@ validity: $(ENGINE) $(DEV) ## Measure perhop beside theory, ns-2, ns-3 and the k
 build: $(ENGINE) ## Set up .venv with perhop in it, built for speed
 
 .PHONY: test
-test: test-rust test-python ## Run every test, Rust and Python
+test: test-rust test-python ## Run the tests, Rust and Python
+
+.PHONY: test-all
+test-all: test test-long ## The same, and what takes long by nature
 
 .PHONY: test-rust
 test-rust: cargo
-	cargo test --locked $(RUST_PACKAGES)
+	cargo test --locked $(RUST_PACKAGES) --lib --bins --tests
+
+# What takes long by nature, and examples in the documentation, which are all compiled for themselves.
+.PHONY: test-long
+test-long: $(ENGINE) $(DEV)
+	cargo test --locked $(RUST_PACKAGES) --doc
+	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 
 .PHONY: test-python
 test-python: $(ENGINE) $(DEV)

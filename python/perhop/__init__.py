@@ -6,9 +6,11 @@ profile, each class's loss and delay, with intervals over independent runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # as `typing` has it, which takes long to load: Ctrl-C may come meanwhile
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from perhop import scenario as _scenario
     from perhop._engine import version as __version__
     from perhop.errors import PerhopError, PerhopWarning, ScenarioError

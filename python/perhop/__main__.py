@@ -1,5 +1,10 @@
 """`python -m perhop` is `perhop`."""
 
-from perhop.entry import main
+import os
 
-main()
+try:
+    from perhop.entry import main
+
+    main()
+except KeyboardInterrupt:  # before `perhop.entry` has taken over Ctrl-C
+    os._exit(130)

@@ -143,7 +143,7 @@ def test_one_thing_is_not_called_several(perhop: Perhop, tmp_path: Path, small: 
         'scenario = "small.toml"\nruns = 1\n[grid]\n"flows.gold.count" = [1]\n', encoding="utf-8"
     )
     done = perhop("sweep", "sweep.toml", "--store", "store")
-    assert "1 point, 1 of each: 1 run\n" in done.err
+    assert "1 point, 1 run of each: 1 run\n" in done.err
     assert "\n1 run simulated, " in done.out
     listed = perhop("list", "studies").out
     assert " 1 cells" not in f" {listed}"

@@ -81,7 +81,7 @@ def test_python_warns_once_in_each_call(divided: Path) -> None:
         perhop.run(json.loads(simulation.canonical(divided)))
     assert [entry.category for entry in caught] == [perhop.PerhopWarning] * 2
     first, second = (str(entry.message) for entry in caught)
-    assert first.startswith(f"{divided}:12: {SAID}")
+    assert first.startswith(f"{divided}:14: {SAID}")
     assert second.startswith(f"scenario: {SAID}")
     assert all(entry.filename == __file__ for entry in caught), "it points at the caller"
 
@@ -90,7 +90,7 @@ def test_run_says_it_once_and_goes_on(perhop: Perhop, divided: Path) -> None:
     done = perhop("run", divided)
     assert done.code == 0, done.err
     assert done.err.count("warning:") == 1
-    assert f"warning: {divided}:12: {SAID}" in done.err
+    assert f"warning: {divided}:14: {SAID}" in done.err
 
 
 def test_codepoints_as_a_list_keep_a_flow_in_one_queue() -> None:

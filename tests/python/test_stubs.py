@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import perhop
 
 
+@pytest.mark.long
 def test_the_stubs_match_the_module(tmp_path: Path) -> None:
     # The binding layer writes __all__ by itself; every name in it is compared one by one.
     allowed = tmp_path / "allowed"

@@ -87,6 +87,7 @@ def wait_for_a_journal(process: subprocess.Popen[bytes], directory: Path, size: 
         time.sleep(0.001)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small")
 def test_killed_at_random_moments_a_sweep_ends_as_if_undisturbed(perhop: Perhop, tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")

@@ -64,6 +64,7 @@ def cluster() -> Iterator[Any]:
         started.shutdown()
 
 
+@pytest.mark.long
 @needs_ray
 @pytest.mark.usefixtures("small")
 def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any) -> None:  # noqa: ANN401

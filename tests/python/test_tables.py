@@ -174,12 +174,14 @@ def test_the_width_is_the_terminal_s_and_80_in_a_pipe(place: Path) -> None:
 @pytest.mark.usefixtures("place")
 def test_a_log_learns_how_far_the_work_is(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "PROGRESS_EVERY_S", 0.0)
+    monkeypatch.setattr(terminal, "FIRST_NOTE_S", 0.0)
     assert ": 1 of " in typed(*command).stderr
 
 
 @pytest.mark.usefixtures("place")
 def test_a_log_of_reproduce_learns_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "PROGRESS_EVERY_S", 0.0)
+    monkeypatch.setattr(terminal, "FIRST_NOTE_S", 0.0)
     done = typed("reproduce", "hurley-fig3", "--runs", "1", "--out", "out")
     assert "runs: 1 of " in done.stderr
     assert "1 run: no interval." in done.stdout

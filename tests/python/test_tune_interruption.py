@@ -61,6 +61,7 @@ def journaled(directory: Path) -> int:
     return sum(path.stat().st_size for path in (directory / "store").glob("journals/*.journal"))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small")
 def test_killed_at_random_moments_a_search_ends_as_if_undisturbed(perhop: Perhop, tmp_path: Path) -> None:
     (tmp_path / "tune.toml").write_text(TUNE, encoding="utf-8")

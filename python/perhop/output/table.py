@@ -13,12 +13,15 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perhop.study import chosen
+from perhop.lazy import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from perhop import study
     from perhop.study import Row, Table
+else:
+    study = Lazy("perhop.study")
 
 DERIVED = "†"
 LOWER, HIGHER = "↓", "↑"
@@ -66,7 +69,7 @@ class Pivot:
 
 def pivot(table: Table, rows: Sequence[Row]) -> Pivot | None:
     """Lay a study's rows out as the table says, or None if none of them belong in it."""
-    found = [row for metric in table.metrics for row in chosen(rows, metric, table.where)]
+    found = [row for metric in table.metrics for row in study.chosen(rows, metric, table.where)]
     if not found:
         return None
     factor = table.rows.factor
