@@ -19,6 +19,7 @@ from tests.oracle.agreement import Agreement, State, compared, simulate
 from tests.oracle.scenario import perhop_scenario
 from tests.oracle.settings import SETTINGS
 
+from perhop import _engine
 from perhop.parallel import available_cores
 from perhop.statistics import Estimate
 
@@ -186,8 +187,9 @@ KERNEL_SETTINGS = {
 
 def _compare(scenario: dict[str, Any], runs: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name:
-        described, found = Path(name) / "scenario.json", Path(name) / "found.json"
-        described.write_text(json.dumps(scenario), encoding="utf-8")
+        described, found = Path(name) / "scenario.toml", Path(name) / "found.json"
+        text = _engine.scenario_to_toml(json.dumps(scenario), "oracle")
+        described.write_text(text, encoding="utf-8")
         done = subprocess.run(
             [sys.executable, "-m", "perhop", "compare", described, "--runs", str(runs), "--json", found],
             capture_output=True,

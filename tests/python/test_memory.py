@@ -105,12 +105,15 @@ def test_too_many_samples_are_refused_by_what_they_take() -> None:
 
 
 MEASURED = """
-import json, resource, sys
+import json, re, sys
+from pathlib import Path
 from perhop import _engine
+def peak():  # getrusage would count the process that started this one, too
+    return 1024 * int(re.search("VmHWM:\\s*([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 scenario = sys.stdin.read()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
 raw = _engine.simulate(scenario, 1)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+after = peak()
 print(json.dumps({"took": after - before, "samples": raw["series"]["throughput_bps"].shape}))
 """
 
@@ -136,6 +139,10 @@ def many_flows(flows: int, transport: str, duration: str, probes: str = "") -> s
     return simulation.canonical(text + probes)
 
 
+LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a process's peak")
+
+
+@LINUX
 @pytest.mark.parametrize(
     ("transport", "flows"),
     [
@@ -151,9 +158,10 @@ def test_what_flows_are_said_to_take_is_what_they_take(transport: str, flows: in
     said = _engine.memory(scenario)
     took, _ = measured(scenario)
     assert said["flows"] == flows
-    assert 0.4 * said["run_bytes"] < took < 1.1 * said["run_bytes"]
+    assert 0.5 * said["run_bytes"] < took < 1.1 * said["run_bytes"]
 
 
+@LINUX
 def test_samples_are_held_once() -> None:
     scenario = many_flows(40_000, '{ udp = "cbr", rate = "1kbps" }', "1s", '[probes]\ninterval = "1ms"\n')
     said = _engine.memory(scenario)
