@@ -85,9 +85,8 @@ def test_the_runs_that_are_on_at_a_time_count(tmp_path: Path) -> None:
     assert "for 4 runs, 4 at a time that is about 2.6 GB" in error
 
 
-@pytest.mark.parametrize("queue", [QUEUE, pytest.param("", marks=pytest.mark.long)])
-def test_packets_that_wait_without_end_stop_a_run(tmp_path: Path, queue: str) -> None:
-    error = refused(limited(tmp_path, 1_500_000_000, LINK + queue + FLOW))
+def test_packets_that_wait_without_end_stop_a_run(tmp_path: Path) -> None:
+    error = refused(limited(tmp_path, 1_500_000_000, LINK + QUEUE + FLOW))
     assert error.startswith(
         "error: stopped, since memory runs out: packets that wait or are on their way take "
     )
