@@ -77,7 +77,7 @@ def test_killed_at_random_moments_a_search_ends_as_if_undisturbed(perhop: Perhop
             while journaled(tmp_path) <= size and process.poll() is None:
                 assert time.monotonic() < end
                 time.sleep(0.001)
-            time.sleep(moments.uniform(0.0, 0.3))
+            time.sleep(moments.uniform(0.0, 0.03))
         process.kill()
         _, error = process.communicate(timeout=250)
         if process.returncode != -signal.SIGKILL:
