@@ -36,7 +36,7 @@ def all_of_ns2(seeds: Sequence[int]) -> Iterator[Agreement]:
     """Each class's rate on every setting, and RAP's."""
     for name, setting in SETTINGS.items():
         theirs = np.array([run.class_mbps for run in ns2.run_seeds(setting, list(seeds))])
-        ours = np.array([_class_rates(run, setting) for run in simulate(perhop_scenario(setting), seeds)])
+        ours = np.array([class_rates(run, setting) for run in simulate(perhop_scenario(setting), seeds)])
         for index, group in enumerate(setting.groups):
             quantity = f"{group.profile_bps / 1e6:g} Mbit/s" if group.profile_bps else "best effort"
             yield compared(
@@ -51,7 +51,7 @@ def all_of_ns2(seeds: Sequence[int]) -> Iterator[Agreement]:
         for name, rap_setting in rap.SETTINGS.items():
             theirs_by = list(pool.map(functools.partial(rap.ns2_rates, rap_setting), seeds))
             ours_by = [
-                _rap_rates(run, rap_setting)
+                rap_rates(run, rap_setting)
                 for run in simulate(functools.partial(rap.perhop_scenario, rap_setting), seeds)
             ]
             for kind, label in (("rap", "RAP"), ("tcp", "NewReno")):
@@ -209,12 +209,14 @@ def _estimate(found: dict[str, Any], scale: float) -> Estimate:
     return Estimate(found["mean"] * scale, scaled, found["runs"])
 
 
-def _class_rates(run: dict[str, Any], setting: ns2.Ns2Setting) -> list[float]:
+def class_rates(run: dict[str, Any], setting: ns2.Ns2Setting) -> list[float]:
+    """Mean rate of each class's flows, Mbit/s: acknowledged bytes on the wire."""
     ends = np.cumsum([group.count for group in setting.groups])
     return [float(rates.mean()) / 1e6 for rates in np.split(run["flows"]["acked_bps"], ends[:-1])]
 
 
-def _rap_rates(run: dict[str, Any], setting: rap.Setting) -> dict[str, float]:
+def rap_rates(run: dict[str, Any], setting: rap.Setting) -> dict[str, float]:
+    """Mean rate of the flows of each kind, Mbit/s."""
     packets = [int(n) for n in run["flows"]["delivered_packets"]]
     kinds = {"rap": packets[: setting.rap], "tcp": packets[setting.rap :]}
     return {kind: setting.mbps(counts) for kind, counts in kinds.items() if counts}

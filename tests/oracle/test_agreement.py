@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.oracle import ns2
+from tests.oracle.agreement import simulate
+from tests.oracle.peers import class_rates
 from tests.oracle.scenario import perhop_scenario
 from tests.oracle.settings import SETTINGS
 
@@ -43,15 +44,7 @@ def perhop_rates(name: str) -> npt.NDArray[np.float64]:
 
 def simulated(described: dict[str, Any], setting: ns2.Ns2Setting) -> npt.NDArray[np.float64]:
     """Mbit/s for each seed and class of a scenario that has the setting's flows in their order."""
-    scenario = _engine.scenario_from_json(json.dumps(described), "oracle")
-    ends = np.cumsum([group.count for group in setting.groups])
-
-    def one(seed: int) -> list[float]:
-        rates = _engine.simulate(scenario, seed)["flows"]["acked_bps"]
-        return [float(members.mean()) / 1e6 for members in np.split(rates, ends[:-1])]
-
-    with ThreadPoolExecutor(2) as pool:
-        return np.array(list(pool.map(one, SEEDS)))
+    return np.array([class_rates(run, setting) for run in simulate(described, SEEDS)])
 
 
 def agree(ours: Estimate, theirs: Estimate) -> bool:

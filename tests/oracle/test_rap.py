@@ -7,13 +7,13 @@ always, NewReno's where it shares the link. `rap.py` lists what ns-2's queues an
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import replace
 
 import pytest
 from tests.oracle import ns2, rap
+from tests.oracle.agreement import simulate
+from tests.oracle.peers import rap_rates
 
-from perhop import _engine
 from perhop.statistics import Estimate, estimate
 
 MISSING = ns2.available()
@@ -24,10 +24,8 @@ SEEDS = range(1, 5)
 
 def perhop_rates(setting: rap.Setting, seed: int) -> dict[str, float]:
     """Mean rate of the flows of each kind in perhop, Mbit/s."""
-    scenario = _engine.scenario_from_json(json.dumps(rap.perhop_scenario(setting, seed)), "rap")
-    packets = [int(n) for n in _engine.simulate(scenario, seed)["flows"]["delivered_packets"]]
-    kinds = {"rap": packets[: setting.rap], "tcp": packets[setting.rap :]}
-    return {kind: setting.mbps(counts) for kind, counts in kinds.items() if counts}
+    [run] = simulate(rap.perhop_scenario(setting, seed), [seed])
+    return rap_rates(run, setting)
 
 
 @functools.cache

@@ -127,7 +127,7 @@ pub(super) fn out_of_reach(
     sets: &[(&'static str, Thresholds)],
     sizes: &RangeInclusive<u64>,
 ) -> Vec<(&'static str, String)> {
-    let told = |&(key, set): &(&'static str, Thresholds)| {
+    let notice = |&(key, set): &(&'static str, Thresholds)| {
         let (most, holds) = match (limit, set.unit()) {
             (Depth::Packets(packets), Unit::Packets) => (packets, limit.to_string()),
             (Depth::Bytes(bytes), Unit::Bytes) => (bytes, limit.to_string()),
@@ -153,7 +153,7 @@ pub(super) fn out_of_reach(
         );
         Some((key, text))
     };
-    sets.iter().filter_map(told).collect()
+    sets.iter().filter_map(notice).collect()
 }
 
 /// What a RED test does to a packet that does not pass, and how it came to that.

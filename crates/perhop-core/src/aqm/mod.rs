@@ -205,12 +205,12 @@ mod tests {
     #[test]
     fn a_notification_marks_who_is_capable_and_drops_the_others() {
         let packet = |ecn| Header { ecn, ..Header::new(FlowId(0), 1000) };
-        let told = Verdict::Notify(Reason::Early);
+        let notify = Verdict::Notify(Reason::Early);
         for (verdict, ecn, applied, after) in [
             (Verdict::Pass, Ecn::Capable0, Ok(None), Ecn::Capable0),
-            (told, Ecn::Capable0, Ok(Some(Reason::Early)), Ecn::Congested),
-            (told, Ecn::Capable1, Ok(Some(Reason::Early)), Ecn::Congested),
-            (told, Ecn::NotCapable, Err(Reason::Early), Ecn::NotCapable),
+            (notify, Ecn::Capable0, Ok(Some(Reason::Early)), Ecn::Congested),
+            (notify, Ecn::Capable1, Ok(Some(Reason::Early)), Ecn::Congested),
+            (notify, Ecn::NotCapable, Err(Reason::Early), Ecn::NotCapable),
             (Verdict::Drop(Reason::Forced), Ecn::Capable0, Err(Reason::Forced), Ecn::Capable0),
         ] {
             let mut packet = packet(ecn);
@@ -219,7 +219,7 @@ mod tests {
         }
         let of =
             [None, Some(Severity::Early), Some(Severity::Notify), Some(Severity::Forced)].map(Verdict::of);
-        let by_hand = [Verdict::Pass, Verdict::Drop(Reason::Early), told, Verdict::Drop(Reason::Forced)];
+        let by_hand = [Verdict::Pass, Verdict::Drop(Reason::Early), notify, Verdict::Drop(Reason::Forced)];
         assert_eq!(of, by_hand);
     }
 }
