@@ -243,7 +243,7 @@ class RioThree(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class InverseRate(Table):
-    """RIO that drops OUT packets the less, the higher the service level they carry.
+    """RIO that drops OUT packets less often the higher their service level.
 
     Source: Yeom & Reddy 1999, section 3.2, equation 9.
 
@@ -289,7 +289,7 @@ class InverseRate(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Abe(Table):
-    """RED that drops green packets more often than blue ones, and keeps their wait short.
+    """RED that drops green packets more often than blue ones, and keeps their queueing delay short.
 
     Source: Hurley & Le Boudec 1999, section 2.
 
@@ -755,7 +755,7 @@ class TokenBucket(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Tsw(Table):
-    """IN up to the profile rate as a time sliding window sees it, else OUT.
+    """IN up to the profile rate, measured over a time sliding window, else OUT.
 
     Source: Clark & Fang 1998, section IV; RFC 2859 with two colors.
 

@@ -28,8 +28,8 @@ PLACES: dict[str, tuple[str | int, ...]] = {
 
 VALUES = re.compile(
     r"whole number|too large|above zero|between 0 and 1|min .* is above max|ends before it begins"
-    r"|is not a queue size; write whole packets|nothing to send|at least 1p|every 1ms at most"
-    r"|windows are first looked at|write min/max/max_p.*|a segment"
+    r"|is not a queue size; write whole packets|sends nothing|at least 1p|at least 1ms"
+    r"|windows are first sampled|write min/max/max_p.*|a segment"
 )
 """What is said of a text of the right form whose value cannot be."""
 

@@ -27,9 +27,9 @@ pub fn split_key(message: &str) -> (&str, &str) {
 /// Why a name cannot stand in a table of results, if it cannot.
 pub fn bad_name(name: &str) -> Option<String> {
     if name.trim().is_empty() {
-        Some("a name has at least one letter".into())
+        Some("a name must have at least one letter".into())
     } else if name.chars().any(char::is_control) {
-        Some(format!("{name:?} has a control character; write a name that fits into a line"))
+        Some(format!("{name:?} contains a control character; write a name without one"))
     } else {
         None
     }

@@ -111,11 +111,11 @@ pub(crate) fn told(
         let (flows, which) =
             (sent.unconnected.len(), if sent.unconnected.len() > 1 { ", and others" } else { "" });
         report.notes.push(format!(
-            "{flows} flow(s) had not connected by the end ({first}{which}): their SYNs were dropped, or under way"
+            "{flows} flow(s) had not connected by the end ({first}{which}): their SYNs were dropped or still in transit"
         ));
     }
     if let Some(late) = network.flows.iter().find(|flow| flow.start.0 >= Instant::ZERO + network.duration) {
-        report.notes.push(format!("{} starts after the end", late.name));
+        report.notes.push(format!("{} starts after the end of the run", late.name));
     }
     report.invalid = faults(&report, shortest, sent);
     Run { outcome, report }
@@ -141,28 +141,28 @@ fn faults(report: &LabReport, shortest: Duration, sent: &Sent) -> Vec<String> {
     if late.p99 > late.allowed {
         let (p99, allowed) = (millis(late.p99), millis(late.allowed));
         faults.push(format!(
-            "one packet in a hundred left the router {p99} late or more; {allowed} are allowed"
+            "1 % of packets left the router at least {p99} late; at most {allowed} is allowed"
         ));
     }
     let still = shortest.max(LEAST_PAUSE);
     if late.pause > still {
         let (pause, still) = (millis(late.pause), millis(still));
         faults.push(format!(
-            "the router stood still for {pause}; {still} are allowed, a round trip without queues"
+            "the router paused for {pause}; at most {still} is allowed, a round trip without queues"
         ));
     }
     let outside = [
         (drops.to_router, "in the kernel's queue to the router"),
         (drops.to_hosts, "in the kernel's queue to a host"),
-        (drops.no_buffer, "for want of a buffer in the router"),
-        (drops.unsent, "by a device that took no packet"),
+        (drops.no_buffer, "because the router had no free buffer"),
+        (drops.unsent, "at a device that accepted no packet"),
     ];
     for (packets, place) in outside.into_iter().filter(|(packets, _)| *packets > 0) {
         faults.push(format!("{packets} packets were lost {place}, where the scenario has no queue"));
     }
-    faults.extend(sent.failed.iter().map(|failed| format!("a flow broke: {failed}")));
+    faults.extend(sent.failed.iter().map(|failed| format!("a flow failed: {failed}")));
     faults.extend(sent.behind.iter().map(|(flow, behind)| {
-        format!("the sending host was {} behind with the packets of {flow} in the end", millis(*behind))
+        format!("at the end the sending host was {} late with packets of {flow}", millis(*behind))
     }));
     faults
 }

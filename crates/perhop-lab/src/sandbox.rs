@@ -83,7 +83,7 @@ pub(crate) fn enter_user_namespace() -> Result<(), LabError> {
     }
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|errno| match errno {
         Errno::EPERM | Errno::ENOSPC | Errno::EUSERS => missing(
-            "this system does not let ordinary users make user namespaces",
+            "this system does not let ordinary users create user namespaces",
             "run as root, or allow it (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0, or \
              kernel.apparmor_restrict_unprivileged_userns=0, whichever the system has)",
         ),
@@ -101,12 +101,12 @@ pub(crate) fn enter_user_namespace() -> Result<(), LabError> {
 pub(crate) fn enter_network_namespace() -> Result<(), LabError> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| match errno {
         Errno::EPERM => missing(
-            "this process may not make network namespaces",
+            "this process may not create network namespaces",
             "it needs CAP_SYS_ADMIN, or to be started as an ordinary user on a system that lets users make user \
              namespaces; a container may have to be started with --privileged or --cap-add SYS_ADMIN",
         ),
         Errno::ENOSPC => missing(
-            "there are as many network namespaces as this system allows",
+            "this system's limit of network namespaces is reached",
             "raise user.max_net_namespaces",
         ),
         _ => LabError::System("making a network namespace".into(), errno.into()),
@@ -127,7 +127,7 @@ pub(crate) fn set(name: &str, value: &str) -> Result<(), LabError> {
             "live.sysctl: this kernel has no setting `{name}` in a network namespace; leave it out"
         )),
         io::ErrorKind::InvalidInput => {
-            LabError::Unfit(format!("live.sysctl: the kernel does not take `{value}` for `{name}`"))
+            LabError::Unfit(format!("live.sysctl: the kernel rejects `{value}` for `{name}`"))
         }
         _ => LabError::System(format!("setting {name} to {value}"), error),
     })

@@ -86,10 +86,8 @@ impl Setting {
     /// How the hosts run the scenario; starts are those that the simulator draws with this seed.
     pub(crate) fn new(scenario: &Scenario, network: &Network, seed: u64) -> Result<Self, LabError> {
         if network.flows.len() > MOST_FLOWS {
-            let text = format!(
-                "flows: {} are more than {MOST_FLOWS}, which a host has ports for",
-                network.flows.len()
-            );
+            let text =
+                format!("flows: {} exceed the {MOST_FLOWS} that a host has ports for", network.flows.len());
             return Err(LabError::Unfit(text));
         }
         let ip = scenario.live.ip;
@@ -104,7 +102,7 @@ impl Setting {
             let congestion = scenario.flows[group].live.congestion.as_deref();
             let unfit = |key: &str, text: String| LabError::Unfit(format!("flows[{group}].{key}: {text}"));
             if spec.out_feedback.is_some() {
-                let text = "no kernel's TCP hears of OUT packets: No-OUT needs a changed sender, and runs in the simulator only";
+                let text = "no kernel's TCP reacts to reports of OUT packets: No-OUT needs a modified sender and runs in the simulator only";
                 return Err(unfit("out-feedback", text.into()));
             }
             flows.push(host_flow(spec, number, group, seed, (ip, has_timestamps, congestion), unfit)?);
@@ -152,7 +150,7 @@ fn host_flow(
             let headers = network_header + 20;
             if packet < headers + SMALLEST_SEGMENT {
                 let text = format!(
-                    "Linux sends no packets below {}B; take a larger one",
+                    "Linux sends no packets smaller than {}B; choose a larger size",
                     headers + SMALLEST_SEGMENT
                 );
                 return Err(unfit("transport.packet", text));
@@ -167,7 +165,7 @@ fn host_flow(
             if congestion.is_some() {
                 return Err(unfit(
                     "live.congestion",
-                    "only TCP has a congestion control of the kernel's; leave it out".into(),
+                    "only TCP flows use the kernel's congestion control; leave this key out".into(),
                 ));
             }
             let headers = network_header + 8;
@@ -175,7 +173,8 @@ fn host_flow(
             let (sender, receiver) = datagrams.datagram_ends(spec.volume).expect("it is not TCP");
             if inside(packet) < letter::DATA {
                 let size = usize::from(headers) + letter::DATA;
-                let text = format!("packets carry their number and times, so they have {size}B at least");
+                let text =
+                    format!("packets carry a sequence number and timestamps, so they need at least {size}B");
                 return Err(unfit("transport.packet", text));
             }
             let needed = match receiver {
@@ -212,7 +211,7 @@ fn kernels(params: &TcpParams) -> Result<String, String> {
             Congestion::Cubic => "cubic".into(),
         }),
         Variant::TwoWindows => Err(
-            "no kernel has a TCP that keeps its reserved window: two-windows needs a changed sender, and runs in the simulator only".into(),
+            "no kernel's TCP keeps a reserved window: two-windows needs a modified sender and runs in the simulator only".into(),
         ),
     }
 }
@@ -229,7 +228,7 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
     let mut notes = Vec::new();
     if tcp().next().is_some() {
         notes.push(
-            "TCP is the kernel's: its initial window, timeouts, acknowledgements and receive window stand for those of \
+            "TCP is the kernel's: its initial window, timeouts, acknowledgements and receive window replace those of \
              the scenario"
                 .into(),
         );
@@ -240,7 +239,7 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
     };
     if tcp().any(of_ns) {
         notes.push(
-            "the kernel recovers from losses in its own way (SACK, RACK): `newreno-timer` and `partial-window-deflation`, which \
+            "the kernel has its own loss recovery (SACK, RACK): `newreno-timer` and `partial-window-deflation`, which \
              `tcp = \"ns-1998\"` sets, act in the simulator only"
                 .into(),
         );
@@ -254,9 +253,7 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
         let on_wire = answer + (packet - payload);
         if u64::from(on_wire) > params.ack.get() {
             let (name, ack) = (&flow.name, params.ack);
-            notes.push(format!(
-                "feedback packets of {name} are {on_wire}B, not {ack}: that is what a report takes"
-            ));
+            notes.push(format!("feedback packets of {name} are {on_wire}B, not {ack}: the size of a report"));
         }
     }
     notes

@@ -169,7 +169,7 @@ fn what_no_kernel_can_do_is_refused() {
     for (change, message) in [
         (
             ("\"newreno\"", "\"two-windows\""),
-            "flows[0].transport.tcp: no kernel has a TCP that keeps its reserved window",
+            "flows[0].transport.tcp: no kernel's TCP keeps a reserved window",
         ),
         (("576B", "100B"), "flows[0].transport.packet: Linux sends no packets below 128B; take a larger one"),
         (
@@ -184,14 +184,14 @@ fn what_no_kernel_can_do_is_refused() {
                 "transport = { tcp = \"newreno\", packet = \"576B\" }",
                 "live = { congestion = \"bbr\" }, transport = { udp = \"cbr\", rate = \"1Mbps\" }",
             ),
-            "flows[0].live.congestion: only TCP has a congestion control of the kernel's; leave it out",
+            "flows[0].live.congestion: only TCP flows use the kernel's congestion control; leave this key out",
         ),
         (
             (
                 "transport = ",
                 "profile = { rate = \"1Mbps\", marker = \"tsw\" }, out-feedback = \"0s\", transport = ",
             ),
-            "flows[0].out-feedback: no kernel's TCP hears of OUT packets",
+            "flows[0].out-feedback: no kernel's TCP reacts to reports of OUT packets",
         ),
     ] {
         let error = setting(change).expect_err(message).to_string();

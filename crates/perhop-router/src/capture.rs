@@ -71,7 +71,7 @@ pub struct Setup<'a> {
 #[derive(Debug)]
 struct State {
     counts: [Counts; 2],
-    /// Times that a file could not be written any more.
+    /// Times that the capture file could no longer be written.
     failures: AtomicU64,
     /// Whether it can be written.
     writable: AtomicBool,
@@ -93,7 +93,7 @@ pub struct Told {
     pub written: u64,
     /// Packets missed.
     pub missed: u64,
-    /// Times that a file could not be written any more.
+    /// Times that the capture file could no longer be written.
     pub failures: u64,
     /// Whether it can be written.
     pub writable: bool,
@@ -197,7 +197,7 @@ impl Writing {
     pub fn finish(self) -> (Told, io::Result<()>) {
         let ended = self.ended.recv_timeout(PATIENCE);
         let lost = |error| match error {
-            RecvTimeoutError::Timeout => "the disk does not answer; the last packets may be missing",
+            RecvTimeoutError::Timeout => "the disk does not respond; the last packets may be missing",
             RecvTimeoutError::Disconnected => "the thread that writes it has failed",
         };
         (self.state.told(), ended.unwrap_or_else(|error| Err(io::Error::other(lost(error)))))
@@ -339,7 +339,7 @@ impl<S: Storage, N: Fn() -> u64> Writer<S, N> {
         if turned {
             self.state.files.fetch_add(1, Ordering::Relaxed);
         } else {
-            self.log.warn("warning: capture: its only file is full; further packets are missed");
+            self.log.warn("warning: capture: its only file is full; further packets are not captured");
         }
         Ok(turned)
     }
@@ -351,12 +351,14 @@ impl<S: Storage, N: Fn() -> u64> Writer<S, N> {
                 self.since = Some(0);
                 self.state.failures.fetch_add(1, Ordering::Relaxed);
                 self.log.warn(format_args!(
-                    "warning: capture: {error}; packets are missed until it can be written again"
+                    "warning: capture: {error}; packets are not captured until it can be written again"
                 ));
             }
             (None, Some(missed)) => {
                 self.since = None;
-                self.log.say(format_args!("capture: it can be written again; {missed} packets were missed"));
+                self.log.say(format_args!(
+                    "capture: it can be written again; {missed} packets were not captured"
+                ));
             }
             _ => {}
         }
@@ -488,8 +490,8 @@ mod tests {
         assert_eq!(told, Told { written: 2, missed: 6, failures: 1, writable: true, files: 1 });
         assert_eq!(told_in(&file.bytes.lock().unwrap()), (2, [0, 8], vec![(1, 0), (7, 6)]));
         let [first, second] = <[_; 2]>::try_from(lines.lines()).unwrap();
-        assert!(first.contains("packets are missed until it can be written again"), "{first}");
-        assert_eq!(second, "capture: it can be written again; 6 packets were missed");
+        assert!(first.contains("packets are not captured until it can be written again"), "{first}");
+        assert_eq!(second, "capture: it can be written again; 6 packets were not captured");
     }
 
     #[test]
@@ -522,7 +524,10 @@ mod tests {
         let Told { written, missed, .. } = writer.state.told();
         assert!(written == in_file && written > 3 && written + missed == 40);
         assert_eq!(statistics.last(), Some(&(40, missed)));
-        assert_eq!(lines.lines(), ["warning: capture: its only file is full; further packets are missed"]);
+        assert_eq!(
+            lines.lines(),
+            ["warning: capture: its only file is full; further packets are not captured"]
+        );
     }
 
     proptest! {

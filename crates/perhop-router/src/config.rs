@@ -290,14 +290,14 @@ impl Config {
         if let Some(number) = self.metrics_hosts.iter().position(bad) {
             let name = &self.metrics_hosts[number];
             let text =
-                format!("{name:?} is no name of a host; write it without a port, such as \"router.example\"");
+                format!("{name:?} is not a host name; write it without a port, such as \"router.example\"");
             return at(&format!("metrics-hosts[{number}]"), text);
         }
         if self.metrics.is_none() && !self.metrics_hosts.is_empty() {
-            return at("metrics-hosts", "without `metrics` nobody can ask for them; give an address".into());
+            return at("metrics-hosts", "no effect without `metrics`; give that an address".into());
         }
         if self.capture.size < SMALLEST_FILE {
-            let text = format!("a file of a capture holds at least 1MB, not {}", self.capture.size);
+            let text = format!("a capture file holds at least 1MB, not {}", self.capture.size);
             return at("capture.size", text);
         }
         if !(1..=MOST_FILES).contains(&self.capture.count) {
@@ -323,12 +323,11 @@ impl Config {
         }
         let at = |key: &str, text: String| Err(Problem::at(steps(key), text));
         if self.inside.device == self.outside.device {
-            let text =
-                format!("`{}` is the inside already; a router stands between two", self.outside.device);
+            let text = format!("`{}` is already the inside device; name another", self.outside.device);
             return at("outside.device", text);
         }
         if self.inside.kind != self.outside.kind {
-            let text = "the two sides are of one kind: both \"packet\", joined as a bridge, or both \"tun\"";
+            let text = "both sides must be of the same kind: \"packet\", joined as a bridge, or \"tun\"";
             return at("outside.kind", text.into());
         }
         Ok(())
@@ -343,17 +342,20 @@ impl Config {
             return at("name", problem);
         }
         if class.name == UNMATCHED {
-            return at("name", format!("`{UNMATCHED}` is the name of all that no class takes; take another"));
+            return at(
+                "name",
+                format!("`{UNMATCHED}` is reserved for packets that match no class; choose another"),
+            );
         }
         let before = &self.classes[..number];
         if before.iter().any(|other| other.name == class.name) {
-            return at("name", format!("`{}` names an earlier class; give each its own name", class.name));
+            return at("name", format!("an earlier class has the name `{}`; give each its own", class.name));
         }
         if let Some(first) =
             before.iter().find(|other| other.r#match.is_empty() && other.covers(class.direction))
         {
             let text =
-                format!("the earlier class `{}` takes every packet; put this one before it", first.name);
+                format!("the earlier class `{}` matches every packet; put this one before it", first.name);
             return at("", text);
         }
         if let Err((key, text)) = class.r#match.check() {
@@ -362,12 +364,14 @@ impl Config {
         let fixed = class.color.is_some() || class.dscp.is_some();
         let choices = [class.profile.is_some(), fixed, class.trust];
         if choices.iter().filter(|given| **given).count() != 1 {
-            let text = "a class has a `profile`, or `color` and `dscp`, or trust = true: one of the three";
+            let text = "a class needs exactly one of `profile`, `color` with `dscp`, or trust = true";
             return at("", text.into());
         }
         if let Some(profile) = class.profile.as_ref().filter(|profile| follows_windows(profile)) {
-            let text =
-                format!("`{}` follows the windows of paths, which a router has none of", profile.name());
+            let text = format!(
+                "`{}` requires the window control of label-switched paths, which a router does not have",
+                profile.name()
+            );
             return at(&format!("profile.{}", MeterParams::TAG), text);
         }
         Ok(())
@@ -428,7 +432,7 @@ impl Interface {
         let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':' | '%');
         if self.device.is_empty() || self.device.len() > LONGEST_NAME || self.device.contains(bad) {
             let text = format!(
-                "{:?} is no name of an interface: those have 1 to {LONGEST_NAME} letters, such as eth0",
+                "{:?} is not an interface name: 1 to {LONGEST_NAME} characters, such as eth0",
                 self.device
             );
             return at("device", text);
@@ -443,12 +447,12 @@ impl Interface {
             if let Some((key, _)) = of_tun.into_iter().find(|(_, given)| *given) {
                 return at(
                     key,
-                    "only what is made here has this key; an interface of kind \"packet\" is as it is".into(),
+                    "only kind = \"tun\" has this key; an interface of kind \"packet\" keeps its own settings".into(),
                 );
             }
         }
         if let Some(mtu) = self.mtu.filter(|&mtu| mtu < 576) {
-            return at("mtu", format!("the longest packet has at least 576 bytes (RFC 791), not {mtu}"));
+            return at("mtu", format!("an MTU must be at least 576 bytes (RFC 791), not {mtu}"));
         }
         if let Some(mtu) = self.mtu.filter(|&mtu| mtu < 1280 && self.ipv6.is_some()) {
             return at("mtu", format!("IPv6 needs at least 1280 bytes (RFC 8200), not {mtu}"));
@@ -480,7 +484,7 @@ impl Link {
         let rules = self.queue.0.rules_for(None);
         if let Some((key, rule)) = rules.iter().find(|(_, rule)| rule.follows_paths()) {
             let text = format!(
-                "`{}` follows the windows of paths, which a router has none of; take another rule",
+                "`{}` requires the window control of label-switched paths, which a router does not have; choose another rule",
                 rule.name()
             );
             return at(&format!("{key}.{}", AqmParams::TAG), text);
@@ -509,9 +513,7 @@ impl<'de, A: FromStr> Deserialize<'de> for Address<A> {
         let read = address.parse().ok().zip(bits.parse().ok().filter(|&bits| usize::from(bits) <= most));
         read.map(|(address, bits)| Self(address, bits)).ok_or_else(|| {
             let example = if most == 32 { "10.9.0.1/24" } else { "fd00:9::1/64" };
-            de::Error::custom(format!(
-                "`{text}` is no address with the length of its network's prefix, such as {example}"
-            ))
+            de::Error::custom(format!("`{text}` is not an address with a prefix length, such as {example}"))
         })
     }
 }
@@ -587,18 +589,18 @@ color = "green"
                 "r.toml:7: inside.devcie: unknown key `devcie`; did you mean `device`?",
             ),
             ("device = \"eth1\"\n", "", "r.toml:6: inside: key `device` is missing"),
-            ("\"eth1\"", "\"eth0\"", "r.toml:11: outside.device: `eth0` is the inside already"),
+            ("\"eth1\"", "\"eth0\"", "r.toml:11: outside.device: `eth0` is already the inside device"),
             (
                 "\"eth1\"",
                 "\"a name that is too long\"",
-                "r.toml:7: inside.device: \"a name that is too long\" is no name",
+                "r.toml:7: inside.device: \"a name that is too long\" is not an interface name",
             ),
             (
                 "\"eth1\"\nkind = \"packet\"",
                 "\"eth1\"\nkind = \"tun\"",
-                "r.toml:12: outside.kind: the two sides are of one kind",
+                "r.toml:12: outside.kind: both sides must be of the same kind",
             ),
-            ("\"eth1\"", "\"eth1\"\nmtu = 1400", "r.toml:8: inside.mtu: only what is made here has this key"),
+            ("\"eth1\"", "\"eth1\"\nmtu = 1400", "r.toml:8: inside.mtu: only kind = \"tun\" has this key"),
             ("[outside]", "[outsdie]", "r.toml:10: outsdie: unknown key `outsdie`; did you mean `outside`?"),
             (
                 "\"20Mbps\"",
@@ -616,7 +618,11 @@ color = "green"
                 "{ scheduler = \"drr\", queues = [{ name = \"a\", match = { path = \"p\" }, rule = { aqm = \"drop-tail\", limit = \"5p\" } }, { name = \"b\", rule = { aqm = \"drop-tail\", limit = \"5p\" } }] }",
                 "r.toml:17: upstream.queue.queues[0].match.path: a router has no label-switched paths",
             ),
-            ("10.0.0.0/24", "10.0.0.0/33", "r.toml:21: classes[0].match.source: `10.0.0.0/33` is no network"),
+            (
+                "10.0.0.0/24",
+                "10.0.0.0/33",
+                "r.toml:21: classes[0].match.source: `10.0.0.0/33` is neither an address nor a network",
+            ),
             ("\"tcp\"", "\"tpc\"", "r.toml:21: classes[0].match.protocol: unknown protocol `tpc`"),
             (
                 "\"tcp\"",
@@ -626,7 +632,7 @@ color = "green"
             (
                 "\"tcp\"",
                 "\"icmp\"",
-                "r.toml:21: classes[0].match.destination-ports: only tcp and udp have ports here",
+                "r.toml:21: classes[0].match.destination-ports: only tcp and udp have ports",
             ),
             (
                 "5000..5009",
@@ -641,12 +647,12 @@ color = "green"
             (
                 "source = \"10.0.0.0/24\"",
                 "source = \"10.0.0.0/24\", destination = \"fd00::/8\"",
-                "r.toml:21: classes[0].match.destination: no packet goes from IPv4 to IPv6",
+                "r.toml:21: classes[0].match.destination: source and destination must both be IPv4 or both IPv6",
             ),
             (
                 "match = { source = \"10.0.0.0/24\", protocol = \"tcp\", destination-ports = \"5000..5009\" }",
                 "",
-                "r.toml:24: classes[1]: the earlier class `gold` takes every packet",
+                "r.toml:24: classes[1]: the earlier class `gold` matches every packet",
             ),
             ("rate = \"4Mbps\", ", "", "r.toml:22: classes[0].profile: key `rate` is missing"),
             (
@@ -654,15 +660,11 @@ color = "green"
                 "twam\", rate = \"4Mbps\"",
                 "r.toml:22: classes[0].profile",
             ),
-            (
-                "color = \"green\"",
-                "",
-                "r.toml:24: classes[1]: a class has a `profile`, or `color` and `dscp`, or trust = true",
-            ),
+            ("color = \"green\"", "", "r.toml:24: classes[1]: a class needs exactly one of `profile`"),
             (
                 "color = \"green\"",
                 "color = \"green\"\ntrust = true",
-                "r.toml:24: classes[1]: a class has a `profile`",
+                "r.toml:24: classes[1]: a class needs exactly one of `profile`",
             ),
             ("color = \"green\"", "color = \"blue\"", "r.toml:28: classes[1].color: unknown value `blue`"),
             (
@@ -678,12 +680,12 @@ color = "green"
             (
                 "name = \"calls\"",
                 "name = \"gold\"",
-                "r.toml:25: classes[1].name: `gold` names an earlier class",
+                "r.toml:25: classes[1].name: an earlier class has the name `gold`",
             ),
             (
                 "name = \"calls\"",
                 "name = \"unmatched\"",
-                "r.toml:25: classes[1].name: `unmatched` is the name of all that no class takes",
+                "r.toml:25: classes[1].name: `unmatched` is reserved for packets that match no class",
             ),
             (
                 "direction = \"upstream\"",
@@ -715,17 +717,17 @@ color = "green"
             (
                 "user = \"nobody\"",
                 "metrics-hosts = [\"here\", \"here:9477\"]",
-                "r.toml:4: metrics-hosts[1]: \"here:9477\" is no name of a host; write it without a port",
+                "r.toml:4: metrics-hosts[1]: \"here:9477\" is not a host name; write it without a port",
             ),
             (
                 "metrics = \"127.0.0.1:9477\"",
                 "metrics-hosts = [\"here\"]",
-                "r.toml:3: metrics-hosts: without `metrics` nobody can ask for them",
+                "r.toml:3: metrics-hosts: no effect without `metrics`",
             ),
             (
                 "user = \"nobody\"",
                 "capture = { size = \"10kB\" }",
-                "r.toml:4: capture.size: a file of a capture holds at least 1MB, not 10kB",
+                "r.toml:4: capture.size: a capture file holds at least 1MB, not 10kB",
             ),
             (
                 "user = \"nobody\"",

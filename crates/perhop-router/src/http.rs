@@ -148,12 +148,14 @@ fn answer(request: Request, published: &Published) -> io::Result<String> {
             whole("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", &text)
         }
         Request::Front => plain("200 OK", "perhop-router; its metrics are at /metrics\n"),
-        Request::Malformed => plain("400 Bad Request", "This is no request of HTTP/1.1 with one Host.\n"),
+        Request::Malformed => {
+            plain("400 Bad Request", "Malformed request: expected HTTP/1.1 with one Host header.\n")
+        }
         Request::Unknown => plain("404 Not Found", "The metrics are at /metrics.\n"),
         Request::WrongMethod => plain("405 Method Not Allowed", "Only GET is answered.\n"),
         Request::TooLong => plain("413 Content Too Large", "The request is too long.\n"),
         Request::Misdirected => {
-            plain("421 Misdirected Request", "This host has no such name; `metrics-hosts` gives it one.\n")
+            plain("421 Misdirected Request", "Unknown host name; add it to `metrics-hosts`.\n")
         }
     })
 }

@@ -62,7 +62,7 @@ pub fn write(output: Option<impl Write>, error: Option<impl Write>) -> impl FnMu
         if dropped > told {
             let lost = dropped - told;
             told = dropped;
-            error(&format!("warning: log: {lost} lines dropped: nobody read it"));
+            error(&format!("warning: log: {lost} lines dropped: they were not read in time"));
         }
         match line {
             Line::Said(line) => output(&line),
@@ -131,7 +131,7 @@ mod tests {
         log.warn("later");
         assert!(log.finish(Duration::from_secs(20)));
         let lines: Vec<_> = lines.try_iter().collect();
-        assert_eq!(lines[0], "warning: log: 5 lines dropped: nobody read it\n");
+        assert_eq!(lines[0], "warning: log: 5 lines dropped: they were not read in time\n");
         assert_eq!(lines[1], "a\\u{1b}[2J\nb\n");
         assert_eq!(lines.len(), WAITING + 2, "the number is told once");
         assert_eq!(lines.last().unwrap(), "later\n");

@@ -104,7 +104,7 @@ impl Snapshot {
         let quantiles = [0.5, 0.9, 0.99, 0.999, 1.0].map(quantile);
         snapshot.gauge("perhop_lateness_seconds", "How late packets left, since the start", quantiles);
         let pause = report.lateness.longest_pause().as_secs_f64();
-        let help = "The longest time in which nobody looked at the devices, since the start";
+        let help = "The longest time in which the devices were not polled, since the start";
         snapshot.gauge("perhop_longest_pause_seconds", help, [(vec![], pause)]);
         snapshot.add_beside(beside);
         snapshot
@@ -115,16 +115,16 @@ impl Snapshot {
         let loaded = [("applied", &reloads.applied), ("refused", &reloads.refused)];
         let loaded = loaded.map(|(result, n)| (vec![("result", result.into())], n.load(Ordering::Relaxed)));
         self.count("perhop_reloads", "Configurations read while it ran", loaded);
-        let help = "Lines of the log that nobody read in time";
+        let help = "Log lines that were dropped because they were not read in time";
         self.count("perhop_log_dropped_lines", help, [(vec![], unlogged)]);
         let Some(told) = capture else { return };
         let counts = [("written", told.written), ("missed", told.missed)];
         let counts = counts.map(|(result, n)| (vec![("result", result.into())], n));
         self.count("perhop_captured_packets", "Packets for the capture", counts);
-        self.count("perhop_capture_files", "Files that were begun", [(vec![], told.files)]);
-        let help = "Times that a file could not be written any more";
+        self.count("perhop_capture_files", "Capture files started", [(vec![], told.files)]);
+        let help = "Times that the capture file could no longer be written";
         self.count("perhop_capture_failures", help, [(vec![], told.failures)]);
-        let help = "1 if its file can be written, 0 if packets are missed because it cannot";
+        let help = "1 if the capture file can be written, 0 if packets are not captured because it cannot";
         self.gauge("perhop_capture_writable", help, [(vec![], f64::from(u8::from(told.writable)))]);
     }
 
@@ -140,16 +140,16 @@ impl Snapshot {
             "Packets read from a device",
             of_books(|(came, _)| came.packets),
         );
-        self.count("perhop_received_bytes", "Their bytes", of_books(|(came, _)| came.bytes));
+        self.count("perhop_received_bytes", "Bytes read from a device", of_books(|(came, _)| came.bytes));
         self.count(
             "perhop_sent_packets",
             "Packets that left by a device",
             of_books(|(_, left)| left.packets),
         );
-        self.count("perhop_sent_bytes", "Their bytes", of_books(|(_, left)| left.bytes));
+        self.count("perhop_sent_bytes", "Bytes that left by a device", of_books(|(_, left)| left.bytes));
         let aside = || report.aside.iter().enumerate();
         let passed = aside().map(|(n, aside)| (labels(n), aside.passed.packets));
-        self.count("perhop_passed_frames", "Frames that are no IP packets and passed as they are", passed);
+        self.count("perhop_passed_frames", "Frames other than IP, forwarded unchanged", passed);
         let refused = aside().flat_map(|(n, aside)| {
             let reasons = [
                 ("merged", aside.merged),
@@ -162,13 +162,17 @@ impl Snapshot {
                 (labels(n).into_iter().chain([reason]).collect(), packets)
             })
         });
-        self.count("perhop_refused_frames", "Frames lost before the queues saw them", refused);
-        let help = "Packets that came to the queues and were lost, with those that no class takes";
+        self.count("perhop_refused_frames", "Frames lost before they reached a queue", refused);
+        let help = "Packets lost at or after the queues, and packets of no class that were dropped";
         let lost = Loss::all().map(|why| (vec![("reason", why.name().to_owned())], books.lost(why)));
         self.count("perhop_lost_packets", help, lost);
-        self.count("perhop_unsent_packets", "Packets that a device did not take", [(vec![], report.unsent)]);
+        self.count(
+            "perhop_unsent_packets",
+            "Packets that a device did not accept",
+            [(vec![], report.unsent)],
+        );
         let inside = plane.inside() as f64;
-        self.gauge("perhop_held_packets", "Packets in queues and on their way", [(vec![], inside)]);
+        self.gauge("perhop_held_packets", "Packets in queues and in transit on links", [(vec![], inside)]);
     }
 
     fn add_links(&mut self, plane: &Plane) {
@@ -177,7 +181,7 @@ impl Snapshot {
         let rates = links.iter().map(|l| (link(l.name), l.rate.as_bps() as f64));
         self.gauge("perhop_link_rate_bits_per_second", "A link's rate", rates);
         let left_over = links.iter().map(|l| (link(l.name), l.left_over as f64));
-        let help = "Packets that wait in queues of earlier configurations";
+        let help = "Packets waiting in queues of earlier configurations";
         self.gauge("perhop_queue_left_over_packets", help, left_over);
         let by_color = |pick: fn(&perhop_live::ClassTotals<'_>) -> [u64; 3]| {
             let classes = links.iter().flat_map(|l| l.classes.iter().map(move |class| (l, class)));
@@ -194,7 +198,7 @@ impl Snapshot {
         });
         self.gauge("perhop_queue_bytes", "Bytes waiting in a queue", bytes);
         let arrived = by_color(|class| class.counters.arrived);
-        self.count("perhop_queue_arrived_packets", "Packets that came to a queue", arrived);
+        self.count("perhop_queue_arrived_packets", "Packets that arrived at a queue", arrived);
         let sent = by_color(|class| class.counters.sent);
         self.count("perhop_queue_sent_packets", "Packets that a queue sent", sent);
         let dropped = links.iter().flat_map(|l| l.classes.iter().map(move |class| (l, class))).flat_map(
@@ -214,7 +218,7 @@ impl Snapshot {
             let labels = |gauge: &str| vec![("link", l.name.to_owned()), ("gauge", gauge.to_owned())];
             l.view.gauges.iter().map(move |(name, value)| (labels(name), *value))
         });
-        self.gauge("perhop_queue_gauge", "What a queue's rule keeps track of, such as averages", gauges);
+        self.gauge("perhop_queue_gauge", "State of a queue's rule, such as average lengths", gauges);
         let delays = links.iter().flat_map(|l| {
             let classes = l.view.classes.iter().zip(&l.view.statistics.delays);
             classes.flat_map(|(&(class, _), delays)| {
@@ -244,24 +248,28 @@ impl Snapshot {
         };
         self.count(
             "perhop_class_received_packets",
-            "Packets of a class that came",
+            "Packets received of a class",
             of_streams(|c| c.arrived.packets),
         );
-        self.count("perhop_class_received_bytes", "Their bytes", of_streams(|c| c.arrived.bytes));
+        self.count(
+            "perhop_class_received_bytes",
+            "Bytes received of a class",
+            of_streams(|c| c.arrived.bytes),
+        );
         self.count(
             "perhop_class_sent_packets",
-            "Packets of a class that left",
+            "Packets sent of a class",
             of_streams(|c| c.delivered.packets),
         );
-        self.count("perhop_class_sent_bytes", "Their bytes", of_streams(|c| c.delivered.bytes));
+        self.count("perhop_class_sent_bytes", "Bytes sent of a class", of_streams(|c| c.delivered.bytes));
         self.count(
             "perhop_class_marked_packets",
-            "Packets by the color that their meter gave",
+            "Packets of a class by the color that the meter gave",
             by_color(|c| c.marked),
         );
         self.count(
             "perhop_class_dropped_packets",
-            "Packets of a class that queues dropped",
+            "Packets of a class dropped by queues",
             by_color(|c| c.dropped),
         );
     }

@@ -99,14 +99,13 @@ pub fn drop_all(to: &Identity) -> Result<Dropped, String> {
     })?;
     let dropped = become_user(to)?;
     for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
-        caps::clear(None, set)
-            .map_err(|error| format!("cannot give away the {set:?} capabilities: {error}"))?;
+        caps::clear(None, set).map_err(|error| format!("cannot drop the {set:?} capabilities: {error}"))?;
     }
     prctl::set_no_new_privs().map_err(|error| format!("cannot set no_new_privs: {error}"))?;
     // Other processes of the same user are not to look into its memory, where packets are.
     prctl::set_dumpable(false).map_err(|error| format!("cannot forbid core dumps: {error}"))?;
     if dropped.uid != 0 && setuid(Uid::from_raw(0)).is_ok() {
-        return Err("privileges are still there: root can be had back".into());
+        return Err("privileges remain: root can be regained".into());
     }
     Ok(dropped)
 }
@@ -118,7 +117,7 @@ fn become_user(to: &Identity) -> Result<Dropped, String> {
         Identity::Kept => {
             // Those of whoever started it stay where they cannot be given away.
             if holds(Capability::CAP_SETGID) {
-                setgroups(&[]).map_err(|error| format!("cannot give away the groups: {error}"))?;
+                setgroups(&[]).map_err(|error| format!("cannot drop the groups: {error}"))?;
             }
             let groups = getgroups().map_err(|error| format!("groups: {error}"))?;
             let groups = groups.into_iter().map(Gid::as_raw).collect();
@@ -165,7 +164,7 @@ impl Dropped {
         for task in fs::read_dir(tasks).map_err(explain)? {
             let task = task.map_err(explain)?.path();
             let status = fs::read_to_string(task.join("status")).map_err(explain)?;
-            self.check(&status).map_err(|what| format!("privileges are still there: {what}"))?;
+            self.check(&status).map_err(|what| format!("privileges remain: {what}"))?;
         }
         Ok(())
     }
@@ -174,7 +173,7 @@ impl Dropped {
     fn check(&self, status: &str) -> Result<(), String> {
         let value = |key: &str| {
             let found = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-            found.map(str::trim).ok_or_else(|| format!("the kernel does not tell {key}"))
+            found.map(str::trim).ok_or_else(|| format!("the kernel does not report {key}"))
         };
         let thread = value("Name")?;
         let expect = |key: &str, wanted: &str, agrees: &dyn Fn(&str) -> bool| {

@@ -176,10 +176,10 @@ pub fn open(path: &Path, mode: u32) -> io::Result<File> {
     let found = file.metadata()?;
     let refused = |why: &str| Err(io::Error::other(format!("{why}; name another file, or remove it")));
     if !found.is_file() {
-        return refused("it is no regular file");
+        return refused("it is not a regular file");
     }
     if found.nlink() != 1 {
-        return refused("it has other names, too");
+        return refused("it has other hard links");
     }
     if found.uid() != nix::unistd::geteuid().as_raw() {
         return refused("it belongs to another user");
@@ -191,7 +191,7 @@ pub fn open(path: &Path, mode: u32) -> io::Result<File> {
 fn explained(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ELOOP) => io::Error::other("it is a symbolic link; name another file, or remove it"),
-        Some(libc::ENXIO) => io::Error::other("it is no regular file; name another file, or remove it"),
+        Some(libc::ENXIO) => io::Error::other("it is not a regular file; name another file, or remove it"),
         _ => error,
     }
 }
@@ -363,7 +363,7 @@ pub mod tests {
             ("link", "a symbolic link"),
             ("dangling", "a symbolic link"),
             ("second", "other names"),
-            ("pipe", "no regular file"),
+            ("pipe", "not a regular file"),
         ] {
             let error = open(&at(name), 0o600).expect_err(name).to_string();
             assert!(error.contains(why), "{name}: {error}");

@@ -53,8 +53,8 @@ struct Options {
     capture_drops: bool,
 }
 
-const AFTER: &str = "SIGHUP reads the configuration again, without losing a packet; SIGTERM and SIGINT end with a summary. \
-                     docs/router.md lists every key.\n\nExit codes: 0 well, 1 something failed, 2 a mistake in the \
+const AFTER: &str = "SIGHUP reloads the configuration without losing a packet; SIGTERM and SIGINT stop the router with a summary. \
+                     docs/router.md lists every key.\n\nExit codes: 0 success, 1 failure, 2 a mistake in the \
                      configuration or the command.";
 
 /// How often the run loop looks whether it is told something, and how often it tells something.
@@ -222,7 +222,7 @@ fn finish(
     if let Some(Err(error)) = written {
         return Err(failed(format_args!("capture: {error}")));
     }
-    ran.map_err(|error| failed(format_args!("a device is gone: {error}")))?;
+    ran.map_err(|error| failed(format_args!("a device disappeared: {error}")))?;
     plane.balance().map_err(|unbalanced| failed(format_args!("packets are not conserved: {unbalanced}")))
 }
 
@@ -237,7 +237,7 @@ fn read(
     let file = File::open(path).map_err(|error| format!("{origin}: {error}"))?;
     file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| format!("{origin}: {error}"))?;
     if text.len() as u64 > LONGEST {
-        return Err(format!("{origin}: a configuration has at most {LONGEST} bytes; this is another file"));
+        return Err(format!("{origin}: a configuration has at most {LONGEST} bytes; name the right file"));
     }
     let config = parse(&text, &origin).map_err(|error| error.to_string())?;
     for notice in notices_in(Some(&text), &origin, config.notices()) {
@@ -287,7 +287,7 @@ fn open(config: &Config, log: &Log) -> Outcome<([AnyDevice; 2], u16)> {
     let mtus = bridge.each_ref().map(Ethernet::mtu);
     if mtus[0] != mtus[1] {
         log.warn(format_args!(
-            "warning: the interfaces' longest packets differ ({} and {} bytes); longer ones than {} are dropped",
+            "warning: the interfaces' MTUs differ ({} and {} bytes); packets longer than {} bytes are dropped",
             mtus[0],
             mtus[1],
             mtus[0].min(mtus[1])
@@ -302,7 +302,7 @@ fn check_memory(config: &Config, mtu: u16) -> Outcome<()> {
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| {
         let (packets, megabytes) = (config.buffers, bytes / 1_000_000);
         failed(format_args!(
-            "buffers: {packets} packets of {mtu} bytes need {megabytes} MB, which there are not"
+            "buffers: {packets} packets of {mtu} bytes need {megabytes} MB, which are not available"
         ))
     })
 }
@@ -327,22 +327,22 @@ fn settle(config: &Config, identity: &Identity, log: &Log) -> Outcome<Dropped> {
         && let Err(errno) = mlockall(MlockAllFlags::MCL_CURRENT)
     {
         let why = privileges::explain(&denied(errno), Capability::CAP_IPC_LOCK);
-        log.warn(format_args!("warning: lock-memory: {why}; going on without"));
+        log.warn(format_args!("warning: lock-memory: {why}; continuing without it"));
     }
     if let Some(priority) = config.realtime
         && let Err(error) = perhop_live::set_fifo(priority)
     {
         let why = privileges::explain(&error, Capability::CAP_SYS_NICE);
-        log.warn(format_args!("warning: realtime: {why}; going on without"));
+        log.warn(format_args!("warning: realtime: {why}; continuing without it"));
     }
     if *identity == Identity::Root {
-        log.warn("warning: user: it stays root, whom the system trusts in more than this program checks; name another");
+        log.warn("warning: user: the router keeps running as root, which has more rights than this program checks; name another");
     }
     let dropped = privileges::drop_all(identity).map_err(failed)?;
     let groups = dropped.groups_left();
     if !groups.is_empty() {
         log.warn(format_args!(
-            "warning: user: it keeps the groups {groups:?}, which it may not give away; start it as root or by its unit"
+            "warning: user: the router keeps the groups {groups:?}, which it may not drop; start it as root or by its unit"
         ));
     }
     Ok(dropped)
@@ -365,7 +365,7 @@ fn listen(mut signals: Signals, stop: &AtomicBool, reload: &SyncSender<()>, log:
     for signal in signals.forever() {
         if signal == SIGHUP {
             if reload.try_send(()).is_err() {
-                log.warn("SIGHUP: the configuration is still being read for the last one");
+                log.warn("SIGHUP: ignored, because the previous reload has not finished");
             }
         } else if stop.swap(true, Ordering::Relaxed) {
             // The second one: whatever the end waits for is given up.
@@ -400,7 +400,7 @@ impl Loader {
                 }
                 Err(line) => {
                     self.reloads.refused.fetch_add(1, Ordering::Relaxed);
-                    self.log.warn(format_args!("{line}; going on as before"));
+                    self.log.warn(format_args!("{line}; the running configuration stays in use"));
                     format!("forwarding; refused: {line}")
                 }
             };
@@ -411,9 +411,9 @@ impl Loader {
     fn reload(&mut self) -> Result<Changed, String> {
         let config = read(&self.path, &self.log, |text, origin| self.config.read_successor(text, origin))?;
         while self.applied.try_recv().is_ok() {} // an answer that came too late
-        self.orders.send(plan::plane(&config, self.mtu)).map_err(|_| "the router is about to end")?;
+        self.orders.send(plan::plane(&config, self.mtu)).map_err(|_| "the router is stopping")?;
         let answer = self.applied.recv_timeout(Wait::from_secs(10));
-        let answer = answer.map_err(|_| "the run loop does not answer")?;
+        let answer = answer.map_err(|_| "the run loop does not respond")?;
         let changed = answer.map_err(|fixed| format!("{}: {fixed}", self.path.display()))?;
         self.config = config;
         Ok(changed)
@@ -425,7 +425,7 @@ fn told(changed: &Changed) -> String {
         let names = if names.is_empty() { "none".into() } else { names.join(", ") };
         format!("new {what}: {names}")
     };
-    format!("{}; {}; all else goes on", list("queues", &changed.queues), list("meters", &changed.meters))
+    format!("{}; {}; all else unchanged", list("queues", &changed.queues), list("meters", &changed.meters))
 }
 
 /// What stands beside the run loop.

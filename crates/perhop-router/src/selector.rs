@@ -67,17 +67,14 @@ impl Match {
         if let (Some(source), Some(destination)) = (&self.source, &self.destination)
             && source.address.is_ipv4() != destination.address.is_ipv4()
         {
-            return Err((
-                "destination",
-                "no packet goes from IPv4 to IPv6 or back; write both of one family",
-            ));
+            return Err(("destination", "source and destination must both be IPv4 or both IPv6"));
         }
         let without_ports = self.protocol.is_some_and(|protocol| !matches!(protocol.0, 6 | 17));
         for (key, ports) in
             [("source-ports", &self.source_ports), ("destination-ports", &self.destination_ports)]
         {
             if ports.is_some() && without_ports {
-                return Err((key, "only tcp and udp have ports here; leave them out, or change `protocol`"));
+                return Err((key, "only tcp and udp have ports; leave this key out, or change `protocol`"));
             }
         }
         Ok(())
@@ -109,7 +106,7 @@ impl<'de> Deserialize<'de> for Network {
         };
         read().ok_or_else(|| {
             de::Error::custom(format!(
-                "`{text}` is no network, such as 10.0.0.0/8 or fd00::/8, and no address"
+                "`{text}` is neither an address nor a network, such as 10.0.0.0/8 or fd00::/8"
             ))
         })
     }

@@ -33,7 +33,7 @@ impl fmt::Display for Merged<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "packets that offload made of many, which no queue can judge; turn it off here (ethtool -K {} gro off lro off) \
+            "packets that offload merged, which no queue can handle one by one; turn it off here (ethtool -K {} gro off lro off) \
              and at a sender on this host (ethtool -K DEVICE tso off gso off)",
             self.0
         )
@@ -59,7 +59,7 @@ impl fmt::Display for Summary<'_> {
             write!(f, "\nreloads: {} applied, {} refused", loaded[0], loaded[1])?;
         }
         if self.unlogged > 0 {
-            write!(f, "\nlog: {} lines dropped: nobody read it", self.unlogged)?;
+            write!(f, "\nlog: {} lines dropped: they were not read in time", self.unlogged)?;
         }
         if let Some(Told { written, missed, .. }) = self.captured {
             write!(f, "\ncaptured: {written} packets, {missed} missed")?;
@@ -86,9 +86,9 @@ impl Summary<'_> {
                 writeln!(f, "  dropped {}: {}", aside.merged, Merged(name))?;
             }
             let others = [
-                (aside.too_long, "longer than the interfaces take"),
+                (aside.too_long, "longer than the interfaces' MTU"),
                 (aside.overrun, "before they were read: the router was too slow"),
-                (aside.unpassed, "not IP, that the other side did not take"),
+                (aside.unpassed, "not IP, that the other device did not accept"),
             ];
             for (frames, why) in others.into_iter().filter(|(frames, _)| *frames > 0) {
                 writeln!(f, "  dropped {frames} frames {why}")?;
@@ -122,11 +122,11 @@ impl Summary<'_> {
         let lost: Vec<String> = lost.map(|(why, packets)| format!("{packets} {why}")).collect();
         writeln!(f, "lost: {}", if lost.is_empty() { "none".into() } else { lost.join(", ") })?;
         if self.report.unsent > 0 {
-            writeln!(f, "not taken by a device: {}", self.report.unsent)?;
+            writeln!(f, "not accepted by a device: {}", self.report.unsent)?;
         }
         let inside = self.plane.inside();
         if inside > 0 {
-            writeln!(f, "still inside: {inside}")?;
+            writeln!(f, "still in the router: {inside}")?;
         }
         Ok(())
     }

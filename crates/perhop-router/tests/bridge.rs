@@ -51,7 +51,7 @@ fn a_transfer_passes_at_the_links_rate_through_a_reload_and_all_of_it_is_told() 
         router.says("router.toml:1: ");
         lab.write(&CONFIG.replace("limit = \"200p\"", "limit = \"300p\""));
         router.signal(Signal::SIGHUP);
-        router.says("new queues: upstream; new meters: none; all else goes on");
+        router.says("new queues: upstream; new meters: none; all else unchanged");
         transfer.join().unwrap()
     });
     // In 1500 bytes on the link, 1448 are data. A loaded machine may be slower, never faster.
@@ -131,8 +131,9 @@ fn packets_that_offload_made_of_many_are_named() {
     let config = lab.write(CONFIG);
     let router = lab.start(&config, &[]);
     lab.transfer(30_000);
-    router
-        .says("warning: in0: packets that offload made of many, which no queue can judge; turn it off here");
+    router.says(
+        "warning: in0: packets that offload merged, which no queue can handle one by one; turn it off here",
+    );
     let (code, output) = router.end();
     assert_eq!(code, Some(0), "{output}");
     assert!(output.contains(": packets that offload made of many"), "{output}");
@@ -176,7 +177,7 @@ fn an_interface_may_go_down_but_not_away() {
     ip(&format!("-n {namespace} link set in0 up")).unwrap();
     lab.transfer(100_000);
     ip(&format!("-n {namespace} link del in0")).unwrap();
-    router.says("error: a device is gone");
+    router.says("error: a device disappeared");
     assert_eq!(router.child.wait().unwrap().code(), Some(1), "{}", router.output());
 }
 

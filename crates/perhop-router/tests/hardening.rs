@@ -105,7 +105,7 @@ fn root_stays_only_where_it_is_named_and_can_do_nothing_more() {
     let config = lab.folder.join("router.toml");
     fs::write(&config, CONFIG.replace(USER, "user = \"root\"\n")).unwrap();
     let router = lab.start(&config, &[]);
-    router.says("warning: user: it stays root");
+    router.says("warning: user: the router keeps running as root");
     assert_confined(&router, 0, 0);
     lab.transfer(100_000);
     assert_eq!(router.end().0, Some(0));
@@ -254,10 +254,10 @@ fn neither_the_units_filters_nor_its_own_refuse_what_it_does() {
     lab.transfer(100_000);
     fs::write(&config, "nonsense").unwrap();
     router.signal(Signal::SIGHUP);
-    router.says("going on as before");
+    router.says("the running configuration stays in use");
     fs::write(&config, &good).unwrap();
     router.signal(Signal::SIGHUP);
-    router.says("all else goes on");
+    router.says("all else unchanged");
     lab.metrics();
     assert_eq!(router.end().0, Some(0));
 

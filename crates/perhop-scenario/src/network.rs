@@ -55,10 +55,10 @@ impl Scenario {
         let key = |key: &str| Step::Key(key.into());
         let at = |path: Vec<Step>, text: String| Err(Problem::at(path, text));
         if self.duration.is_zero() {
-            return at(vec![key("duration")], "a run lasts longer than 0s, such as 100s".into());
+            return at(vec![key("duration")], "a run must be longer than 0s, such as 100s".into());
         }
         if self.duration >= perhop_core::Duration::AGES {
-            let text = format!("a run lasts less than 36 years, not {}", self.duration);
+            let text = format!("a run must be shorter than 36 years, not {}", self.duration);
             return at(vec![key("duration")], text);
         }
         if self.warmup >= self.duration {
@@ -69,11 +69,11 @@ impl Scenario {
         if self.probes.interval.is_some_and(perhop_core::Duration::is_zero) {
             return at(
                 vec![key("probes"), key("interval")],
-                "an interval is longer than 0s, such as 1s".into(),
+                "an interval must be longer than 0s, such as 1s".into(),
             );
         }
         if self.links.is_empty() {
-            return at(vec![key("links")], "there are none; add a [links.NAME] table".into());
+            return at(vec![key("links")], "the scenario has no links; add a [links.NAME] table".into());
         }
         for (name, link) in &self.links {
             let under = vec![key("links"), key(name)];
@@ -83,11 +83,13 @@ impl Scenario {
             if name.ends_with(REVERSE) {
                 return at(
                     under,
-                    format!("names that end in `{REVERSE}` stand for reverse directions; take another"),
+                    format!(
+                        "names that end in `{REVERSE}` are reserved for reverse directions; choose another"
+                    ),
                 );
             }
             if link.from == link.to {
-                let text = format!("the link begins and ends at `{}`; name two routers", link.to);
+                let text = format!("the link connects `{}` to itself; name two routers", link.to);
                 return at(vec![key("links"), key(name), key("to")], text);
             }
         }
@@ -95,7 +97,7 @@ impl Scenario {
         self.check_queues()?;
         self.check_profiles()?;
         if self.flows.is_empty() {
-            return at(vec![key("flows")], "there are none; add a [[flows]] table".into());
+            return at(vec![key("flows")], "the scenario has no flows; add a [[flows]] table".into());
         }
         let mut names = BTreeSet::new();
         let mut total = 0;
@@ -107,7 +109,7 @@ impl Scenario {
             if !names.insert(flow.name.as_str()) {
                 return at(
                     under("name"),
-                    format!("`{}` names an earlier group; give each its own name", flow.name),
+                    format!("an earlier group has the name `{}`; give each its own", flow.name),
                 );
             }
             total += u64::from(flow.count);
@@ -123,7 +125,7 @@ impl Scenario {
             if flow.volume.is_some_and(|volume| volume.get() == 0) {
                 return at(
                     under("volume"),
-                    "there is nothing to send; leave the key out for an endless flow".into(),
+                    "a volume of 0 sends nothing; leave the key out for an endless flow".into(),
                 );
             }
         }
@@ -141,7 +143,7 @@ impl Scenario {
             };
             if words.len() < 3 || words[0] != "net" || !words.iter().all(plain) {
                 let text = format!(
-                    "`{name}` is no setting of a network namespace; write one such as net.ipv4.tcp_sack"
+                    "`{name}` is not a sysctl of a network namespace; write one such as net.ipv4.tcp_sack"
                 );
                 return Err(Problem::at(["live", "sysctl", name].map(|key| Step::Key(key.into())), text));
             }
@@ -154,7 +156,7 @@ impl Scenario {
         let twam = self.profiles.iter().find(|(_, profile)| matches!(profile.0, MeterParams::Twam(_)));
         twam.map_or(Ok(()), |(name, _)| {
             let text =
-                "a window-aware marker is each flow's own; write its table as the `profile` of the flows";
+                "flows cannot share a window-aware marker; write its table as the `profile` of the flows";
             Err(Problem::at(
                 ["profiles", name.as_str(), MeterParams::TAG].map(|key| Step::Key(key.into())),
                 text,
@@ -203,7 +205,7 @@ impl Scenario {
                     |path: &str| port.queue.rules_for(Some(path)).iter().any(|(heard, _)| *heard == key);
                 if let Some(reason) = self.deafness((port.link, port.from, port.to), hears) {
                     let text = format!(
-                        "`{}` follows the windows of paths, and none reach it: {reason}",
+                        "`{}` requires the window control of a label-switched path: {reason}",
                         rule.name()
                     );
                     return Err(port.at(&format!("{key}.{}", AqmParams::TAG), text));
@@ -242,7 +244,7 @@ impl Scenario {
         }
         let hint = did_you_mean(node, nodes.iter().copied());
         let known = nodes.into_iter().collect::<Vec<_>>().join(", ");
-        Err(format!("unknown node `{node}`{hint} (the links name: {known})"))
+        Err(format!("unknown node `{node}`{hint} (known nodes: {known})"))
     }
 
     fn check_route(&self, flow: &Flow, under: impl Fn(&str) -> Vec<Step>) -> Result<(), Problem> {
@@ -270,7 +272,7 @@ impl Scenario {
         }
         let (from, to) = self.ends(flow);
         if from == to {
-            return at("to", format!("the flow begins and ends at `{to}`; it needs a link to cross"));
+            return at("to", format!("the flow goes from `{to}` to itself; name two nodes"));
         }
         if !self.reachable(from).contains(to) {
             return at("to", format!("`{to}` cannot be reached from `{from}`; add a link between them"));
@@ -290,23 +292,22 @@ impl Scenario {
     fn check_marking(&self, flow: &Flow, under: impl Fn(&str) -> Vec<Step>) -> Result<(), Problem> {
         if flow.out_feedback.is_some() && flow.profile.is_none() {
             let text =
-                "there is no profile, so no marker to tell of OUT packets; add one or leave the key out";
+                "without a profile no marker reports OUT packets; add a `profile` or leave this key out";
             return Err(Problem::at(under("out-feedback"), text));
         }
         if flow.out_feedback.is_some() && matches!(flow.transport, Transport::Udp(_)) {
-            let text =
-                "a UDP source has no window to lower when it is told of OUT packets; leave the key out";
+            let text = "a UDP source has no window to reduce when packets are OUT; leave this key out";
             return Err(Problem::at(under("out-feedback"), text));
         }
         if let Some(FlowProfile::Own(Profile(MeterParams::Twam(_)))) = &flow.profile {
             let controlled = flow.path.as_ref().and_then(|name| self.paths.get(name)?.control.as_ref());
             if controlled.is_none() {
-                let text = "a window-aware marker follows the control of the flows' path; name a `path` that has \
+                let text = "a window-aware marker requires the control of a label-switched path; name a `path` that has \
                             a `control`";
                 return Err(Problem::at(under("profile"), text));
             }
             if !matches!(flow.transport, Transport::Tcp(_)) {
-                let text = "only TCP has the window that this marker follows; take another marker";
+                let text = "this marker requires the window of TCP; choose another marker";
                 return Err(Problem::at(under("profile"), text));
             }
         }
@@ -333,7 +334,8 @@ impl Scenario {
         let first = self.flows.iter().find(|other| other.profile == flow.profile).unwrap_or(flow);
         let (theirs, ours) = (self.ends(first).0, self.ends(flow).0);
         if theirs != ours {
-            let text = format!("flows that share `{name}` begin at `{theirs}`, not at `{ours}`");
+            let text =
+                format!("flows that share `{name}` must start at the same router: `{theirs}`, not `{ours}`");
             return Err(Problem::at(under(if flow.from.is_some() { "from" } else { "path" }), text));
         }
         Ok(())

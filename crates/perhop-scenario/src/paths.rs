@@ -30,7 +30,7 @@ impl Scenario {
                 let Some(routers) = routers else { continue };
                 let key = Step::Key(key.into());
                 if routers.len() < 2 {
-                    let text = "a path names two routers at least, its ingress first";
+                    let text = "a path needs at least two routers, its ingress first";
                     return Err(Problem::at(under(&[key]), text));
                 }
                 for (index, router) in routers.iter().enumerate() {
@@ -43,7 +43,7 @@ impl Scenario {
                 && (first.as_str(), last.as_str()) != (path.egress(), path.ingress())
             {
                 let text = format!(
-                    "the way back leads from `{}` to `{}`, not from `{first}` to `{last}`",
+                    "the return path leads from `{}` to `{}`, not from `{first}` to `{last}`",
                     path.egress(),
                     path.ingress()
                 );
@@ -58,18 +58,18 @@ impl Scenario {
         let first = control.interval.first();
         if let LookInterval::Fixed(interval) = control.interval {
             if interval < SHORTEST_INTERVAL {
-                let text = "windows are looked at every 1ms at most; a round-trip time is usual";
+                let text = "windows are sampled at intervals of at least 1ms; a round-trip time is usual";
                 return Some(("interval", text.into()));
             }
             if control.round_trips.is_some() {
                 let text =
-                    "this interval is fixed; write it as long as it is to be, or interval = \"measured\"";
+                    "no effect with a fixed interval; leave this key out, or write interval = \"measured\"";
                 return Some(("round-trips", text.into()));
             }
         }
         (first >= self.duration).then(|| {
             let text = format!(
-                "the run ({}) is over when windows are first looked at ({first}); take a shorter one, such as a \
+                "the run ({}) ends before windows are first sampled ({first}); choose a shorter interval, such as a \
                  round-trip time",
                 self.duration
             );
@@ -82,7 +82,7 @@ impl Scenario {
         self.check_node(router)?;
         let Some(last) = before.last() else { return Ok(()) };
         if before.iter().any(|passed| passed == router) {
-            return Err(format!("the path has passed `{router}` before; name each router once"));
+            return Err(format!("the path passes `{router}` twice; name each router once"));
         }
         let beside = self.links.values().filter_map(|link| match (&link.from, &link.to) {
             (from, to) if from == last => Some(to.as_str()),
@@ -94,7 +94,7 @@ impl Scenario {
             return Ok(());
         }
         let beside = beside.into_iter().collect::<Vec<_>>().join(", ");
-        Err(format!("no link joins `{last}` and `{router}` (from `{last}` links lead to: {beside})"))
+        Err(format!("no link connects `{last}` and `{router}` (neighbors of `{last}`: {beside})"))
     }
 
     /// Why there is no such path, if there is none.
@@ -105,7 +105,7 @@ impl Scenario {
             if known.is_empty() {
                 return format!("unknown path `{name}`; add a table such as [paths.{name}]");
             }
-            format!("unknown path `{name}`{hint} (the paths are: {known})")
+            format!("unknown path `{name}`{hint} (known paths: {known})")
         })
     }
 
@@ -122,12 +122,12 @@ impl Scenario {
             let tcp =
                 |flow: &Flow| flow.path.as_ref() == Some(path) && matches!(flow.transport, Transport::Tcp(_));
             if !hears(path) {
-                Some((1, format!("the packets of the path `{path}` have another queue; put the rule there")))
+                Some((1, format!("packets of the path `{path}` go to another queue; put the rule there")))
             } else if route.control.is_none() {
                 let example = "{ interval = \"40ms\" }";
                 Some((2, format!("the path `{path}` has no `control`; give it one, such as {example}")))
             } else if !self.flows.iter().any(tcp) {
-                Some((3, format!("no TCP flow takes the path `{path}`; put some on it")))
+                Some((3, format!("no TCP flow uses the path `{path}`; add one")))
             } else {
                 None
             }
@@ -135,7 +135,7 @@ impl Scenario {
         let nearest = missing.collect::<Option<Vec<_>>>()?.into_iter().max_by_key(|(stage, _)| *stage);
         let reason = nearest.map(|(_, reason)| reason);
         Some(reason.unwrap_or_else(|| {
-            format!("no path leads over this link from `{from}` to `{to}`; add one with a `control`")
+            format!("no path uses this link from `{from}` to `{to}`; add one with a `control`")
         }))
     }
 

@@ -75,7 +75,7 @@ pub fn read_toml<T: DeserializeOwned>(
         if message == "duplicate key"
             && let Some(key) = problem.span().and_then(|span| text.get(span))
         {
-            message = format!("duplicate key `{key}`; a key stands once in its table");
+            message = format!("duplicate key `{key}`; write a key once in its table");
         }
         error(line, String::new(), message)
     })?;
@@ -125,11 +125,11 @@ fn plain(value: toml::Value, path: &mut Vec<Step>) -> Result<Value, Problem> {
         toml::Value::Boolean(truth) => Ok(truth.into()),
         toml::Value::Float(number) if number.is_finite() => Ok(number.into()),
         toml::Value::Float(number) => {
-            Err(Problem::at(path.clone(), format!("`{number}` is not a number to count with")))
+            Err(Problem::at(path.clone(), format!("`{number}`: expected a finite number")))
         }
         toml::Value::Datetime(date) => Err(Problem::at(
             path.clone(),
-            format!("`{date}` is a date, which no key takes; write text in quotes"),
+            format!("`{date}` is a date, which no key accepts; write text in quotes"),
         )),
         toml::Value::Array(values) => {
             values.into_iter().enumerate().map(|(index, value)| inner(Step::Index(index), value)).collect()

@@ -139,12 +139,12 @@ fn each_problem_is_named_where_it_stands() {
         (
             "[[flows]]",
             "[profiles.sold]\nmarker = \"twam\"\nrate = \"1Mbps\"\n[[flows]]",
-            "s.toml:13: profiles.sold.marker: a window-aware marker is each flow's own; write its table as",
+            "s.toml:13: profiles.sold.marker: flows cannot share a window-aware marker; write its table as",
         ),
         (
             QUEUE,
             "aqm = \"dwred\", limit = \"868p\", out = \"40/160/0.1\"",
-            "s.toml:10: links.bottleneck.queue.aqm: `dwred` follows the windows of paths, and none reach it: no path \
+            "s.toml:10: links.bottleneck.queue.aqm: `dwred` requires the window control of a label-switched path: no path \
              leads over this link from `edge` to `core`; add one with a `control`",
         ),
         (
@@ -171,7 +171,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "to = \"core\"\naccess",
             "to = \"edge\"\naccess",
-            "s.toml:16: flows[0].to: the flow begins and ends at `edge`",
+            "s.toml:16: flows[0].to: the flow goes from `edge` to itself",
         ),
         (
             "newreno",
@@ -318,7 +318,7 @@ fn each_problem_is_named_where_it_stands() {
             "s.toml:18: flows[0].transport: a transport names one protocol: tcp = \"newreno\" (or \"reno\", \
              \"two-windows\", \"linux\", \"ns-1998\"), udp = \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
         ),
-        ("name = \"gold\"", "name = \" \"", "s.toml:13: flows[0].name: a name has at least one letter"),
+        ("name = \"gold\"", "name = \" \"", "s.toml:13: flows[0].name: a name must have at least one letter"),
         (
             "name = \"gold\"",
             "name = \"go\\nld\"",
@@ -614,7 +614,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "back = [\"R3\", \"R2\", \"R1\"]",
             "back = [\"R3\", \"R2\", \"R4\"]",
-            "s.toml:6: paths.gold.back: the way back leads from `R3` to `R1`, not from `R3` to `R4`",
+            "s.toml:6: paths.gold.back: the return path leads from `R3` to `R1`, not from `R3` to `R4`",
         ),
         (
             "back = [\"R3\", \"R2\", \"R1\"]",
@@ -655,12 +655,12 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "match = { path = \"gold\" }",
             "",
-            "s.toml:30: links.R2-R3.queue.queues[1].match: only the last queue takes every packet",
+            "s.toml:30: links.R2-R3.queue.queues[1].match: only the last queue may accept every packet",
         ),
         (
             "weight = 2",
             "match = { color = \"red\" }",
-            "s.toml:38: links.R2-R3.queue.queues[2].match: the last queue takes every packet that no other takes",
+            "s.toml:38: links.R2-R3.queue.queues[2].match: the last queue must accept every packet that no other matches",
         ),
         (
             "weight = 2",
@@ -685,7 +685,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "match = { path = \"gold\" }",
             "match = { dscp = 46, path = \"gold\" }",
-            "s.toml:32: links.R2-R3.queue.queues[1].match: the earlier queue `ef` takes all these packets",
+            "s.toml:32: links.R2-R3.queue.queues[1].match: the earlier queue `ef` matches all these packets",
         ),
         (
             "limit = \"400p\"",
@@ -695,7 +695,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "name = \"rest\"",
             "name = \"ef\"",
-            "s.toml:37: links.R2-R3.queue.queues[2].name: `ef` names an earlier queue",
+            "s.toml:37: links.R2-R3.queue.queues[2].name: an earlier queue has the name `ef`",
         ),
         (
             "scheduler = \"wfq\"",
@@ -721,12 +721,12 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "back = [\"R3\", \"R2\", \"R1\"]\n",
             "control = { interval = \"0s\" }\n",
-            "s.toml:6: paths.gold.control.interval: windows are looked at every 1ms at most",
+            "s.toml:6: paths.gold.control.interval: windows are sampled at intervals of at least 1ms",
         ),
         (
             "back = [\"R3\", \"R2\", \"R1\"]\n",
             "control = { interval = \"10s\" }\n",
-            "s.toml:6: paths.gold.control.interval: the run (10s) is over when windows are first looked at (10s); take a",
+            "s.toml:6: paths.gold.control.interval: the run (10s) ends before windows are first sampled (10s); choose a",
         ),
         (
             "back = [\"R3\", \"R2\", \"R1\"]\n",
@@ -742,7 +742,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "back = [\"R3\", \"R2\", \"R1\"]\n",
             "control = { interval = \"40ms\", round-trips = 2 }\n",
-            "s.toml:6: paths.gold.control.round-trips: this interval is fixed; write it as long as it is to be, or",
+            "s.toml:6: paths.gold.control.round-trips: no effect with a fixed interval; leave this key out, or",
         ),
         (
             "back = [\"R3\", \"R2\", \"R1\"]\n",
@@ -752,7 +752,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "path = \"gold\"\ntransport",
             "path = \"gold\"\nprofile = { marker = \"twam\", rate = \"1Mbps\" }\ntransport",
-            "s.toml:44: flows[0].profile: a window-aware marker follows the control of the flows' path",
+            "s.toml:44: flows[0].profile: a window-aware marker requires the control of a label-switched path",
         ),
         (
             "dscp = 46\n",
@@ -817,8 +817,7 @@ fn dynamic_wred_that_no_windows_reach_is_refused() {
     let tcp = "transport = { tcp = \"newreno\" }";
     let udp = "transport = { udp = \"cbr\", rate = \"1Mbps\" }";
     let dwred = "queue = { aqm = \"dwred\", limit = \"400p\", out = \"40/160/0.1\" }";
-    let queue =
-        "links.R2-R3.queue.queues[1].rule.aqm: `dwred` follows the windows of paths, and none reach it: ";
+    let queue = "links.R2-R3.queue.queues[1].rule.aqm: `dwred` requires the window control of a label-switched path: ";
     let cases = [
         (
             "control = { interval = \"40ms\" }\n",
@@ -828,9 +827,9 @@ fn dynamic_wred_that_no_windows_reach_is_refused() {
         (
             "via = [\"R1\", \"R2\", \"R3\"]",
             "via = [\"R1\", \"R2\"]".into(),
-            format!("s.toml:34: {queue}the packets of the path `silver` have another queue; put the rule there"),
+            format!("s.toml:34: {queue}packets of the path `silver` go to another queue; put the rule there"),
         ),
-        (tcp, udp.into(), format!("s.toml:34: {queue}no TCP flow takes the path `gold`; put some on it")),
+        (tcp, udp.into(), format!("s.toml:34: {queue}no TCP flow uses the path `gold`; add one")),
         (
             "match = { path = \"gold\" }",
             "match = { path = \"silver\" }".into(),
@@ -839,14 +838,14 @@ fn dynamic_wred_that_no_windows_reach_is_refused() {
         (
             "delay = \"20ms\" }",
             format!("delay = \"20ms\", {dwred} }}"),
-            "s.toml:13: links.R4-R2.queue.aqm: `dwred` follows the windows of paths, and none reach it: the path `silver` has \
+            "s.toml:13: links.R4-R2.queue.aqm: `dwred` requires the window control of a label-switched path: the path `silver` has \
              no `control`"
                 .into(),
         ),
         (
             "rate = \"50Mbps\", delay = \"5ms\" }",
             format!("rate = \"50Mbps\", delay = \"5ms\", reverse = {{ {dwred} }} }}"),
-            "s.toml:12: links.R1-R2.reverse.queue.aqm: `dwred` follows the windows of paths, and none reach it: no path leads \
+            "s.toml:12: links.R1-R2.reverse.queue.aqm: `dwred` requires the window control of a label-switched path: no path leads \
              over this link from `R2` to `R1`; add one with a `control`"
                 .into(),
         ),
@@ -855,7 +854,7 @@ fn dynamic_wred_that_no_windows_reach_is_refused() {
             format!(
                 "R2-R3b = {{ from = \"R2\", to = \"R3\", rate = \"1Mbps\", delay = \"1ms\", {dwred} }}\n[links.R2-R3]\n"
             ),
-            "s.toml:15: links.R2-R3b.queue.aqm: `dwred` follows the windows of paths, and none reach it: no path leads over \
+            "s.toml:15: links.R2-R3b.queue.aqm: `dwred` requires the window control of a label-switched path: no path uses \
              this link from `R2` to `R3`"
                 .into(),
         ),
@@ -920,7 +919,7 @@ fn an_unreachable_node_a_second_name_and_an_empty_file_are_refused() {
     assert!(message.contains("flows[0].to: `b` cannot be reached from `edge`"), "{message}");
     let flow = &GOOD[GOOD.find("[[flows]]").unwrap()..];
     let message = Scenario::from_toml(&format!("{GOOD}{flow}"), "s.toml").unwrap_err().to_string();
-    assert!(message.contains("flows[1].name: `gold` names an earlier group"), "{message}");
+    assert!(message.contains("flows[1].name: an earlier group has the name `gold`"), "{message}");
     assert_eq!(
         Scenario::from_toml("", "s.toml").unwrap_err().to_string(),
         "s.toml: key `duration` is missing"

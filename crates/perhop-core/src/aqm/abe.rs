@@ -185,19 +185,19 @@ impl Block for Abe {
     type Params = AbeParams;
     const NAME: &'static str = "abe";
     const SUMMARY: &'static str =
-        "RED that drops green packets more often than blue ones, and keeps their wait short";
+        "RED that drops green packets more often than blue ones, and keeps their queueing delay short";
     const SOURCE: &'static str = "Hurley & Le Boudec 1999, section 2";
 
     fn check(params: &AbeParams) -> Result<(), UnitError> {
         if params.interval.is_zero() {
-            return Err(UnitError::new("interval is above 0s, such as 1s"));
+            return Err(UnitError::new("interval must be above 0s, such as 1s"));
         }
         if !params.spread {
             let refuse = |key, text| Err(UnitError::new(at_key(key, text)));
             if params.wait {
                 return refuse(
                     "wait",
-                    "wait spaces drops that are spread; with `spread = false` write `wait = false`",
+                    "`wait` requires `spread = true`; with `spread = false` write `wait = false`",
                 );
             }
             if params.alpha_on == AlphaOn::Initial {
@@ -210,7 +210,7 @@ impl Block for Abe {
         let largest = params.largest.get();
         for (key, value) in [("target", Some(params.target)), ("alpha", params.alpha)] {
             if value.is_some_and(|value| value.get() > largest) {
-                return Err(UnitError::new(format!("{key} is at most `largest`, which is {largest}")));
+                return Err(UnitError::new(format!("{key} must be at most `largest`, which is {largest}")));
             }
         }
         check_red(params.mean_packet, &params.sets())

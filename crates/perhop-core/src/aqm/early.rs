@@ -105,14 +105,14 @@ impl IdleClock {
 /// Refuses threshold sets that measure the queue in different units, and a mean packet of no size.
 pub(super) fn check_red(mean_packet: Bytes, sets: &[(&str, Thresholds)]) -> Result<(), UnitError> {
     if mean_packet.get() == 0 {
-        return Err(UnitError::new(at_key("mean-packet", "a packet is above 0B, such as 1000B")));
+        return Err(UnitError::new(at_key("mean-packet", "a packet must be above 0B, such as 1000B")));
     }
     let Some(((first, set), others)) = sets.split_first() else { return Ok(()) };
     match others.iter().find(|(_, other)| other.unit() != set.unit()) {
         None => Ok(()),
         Some((key, _)) => {
             let text =
-                format!("not in the unit of `{first}`; all threshold sets are in packets, or all in bytes");
+                format!("not in the unit of `{first}`; write all threshold sets in packets, or all in bytes");
             Err(UnitError::new(at_key(key, text)))
         }
     }

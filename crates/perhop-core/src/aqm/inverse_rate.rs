@@ -106,8 +106,7 @@ impl InverseRateParams {
 impl Block for InverseRate {
     type Params = InverseRateParams;
     const NAME: &'static str = "inverse-rate";
-    const SUMMARY: &'static str =
-        "RIO that drops OUT packets the less, the higher the service level they carry";
+    const SUMMARY: &'static str = "RIO that drops OUT packets less often the higher their service level";
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.2, equation 9";
 
     fn check(params: &InverseRateParams) -> Result<(), UnitError> {

@@ -105,7 +105,7 @@ impl RedParams {
 impl Block for Red {
     type Params = RedParams;
     const NAME: &'static str = "red";
-    const SUMMARY: &'static str = "drops by chance as the average queue grows, blind to color";
+    const SUMMARY: &'static str = "drops at random as the average queue grows, regardless of color";
     const SOURCE: &'static str = "Floyd & Jacobson 1993, figure 2";
 
     fn check(params: &RedParams) -> Result<(), UnitError> {

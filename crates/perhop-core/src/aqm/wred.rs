@@ -103,7 +103,7 @@ impl Block for Wred {
     fn check(params: &WredParams) -> Result<(), UnitError> {
         if params.sets().is_empty() {
             return Err(UnitError::new(
-                "no color has thresholds, so packets would be dropped on overflow only; give one some, such as \
+                "no color has thresholds, so packets would be dropped on overflow only; give at least one color thresholds, such as \
                  yellow = \"40/160/0.1\", or write aqm = \"drop-tail\"",
             ));
         }
@@ -209,7 +209,7 @@ impl Block for Dwred {
 
     fn check(params: &DwredParams) -> Result<(), UnitError> {
         if params.out.unit() == Unit::Bytes {
-            let text = "thresholds that follow windows are in packets, such as 40/160/0.1";
+            let text = "thresholds that follow windows must be in packets, such as 40/160/0.1";
             return Err(UnitError::new(at_key("out", text)));
         }
         check_red(params.mean_packet, &[("out", params.out)])

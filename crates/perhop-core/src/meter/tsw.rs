@@ -115,7 +115,7 @@ const fn ten_seconds() -> Duration {
 }
 
 fn not_empty(window: Duration) -> Result<(), UnitError> {
-    if window.is_zero() { Err(UnitError::new("a window is longer than 0s, such as 1s")) } else { Ok(()) }
+    if window.is_zero() { Err(UnitError::new("a window must be longer than 0s, such as 1s")) } else { Ok(()) }
 }
 
 /// IN (green) up to the profile rate as a time sliding window sees it, else OUT (yellow).
@@ -129,7 +129,7 @@ pub struct Tsw {
 impl Block for Tsw {
     type Params = TswParams;
     const NAME: &'static str = "tsw";
-    const SUMMARY: &'static str = "IN up to the profile rate as a time sliding window sees it, else OUT";
+    const SUMMARY: &'static str = "IN up to the profile rate, measured over a time sliding window, else OUT";
     const SOURCE: &'static str = "Clark & Fang 1998, section IV; RFC 2859 with two colors";
 
     fn check(params: &TswParams) -> Result<(), UnitError> {
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_window_is_not_empty() {
-        let text = "a window is longer than 0s, such as 1s";
+        let text = "a window must be longer than 0s, such as 1s";
         let tsw = serde_json::from_str(r#"{"rate": "1Mbps", "window": "0s"}"#).unwrap();
         assert_eq!(Tsw::check(&tsw).unwrap_err().to_string(), text);
         for key in ["window", "long-window"] {

@@ -59,12 +59,13 @@ struct Account {
 impl<P: Packet> Block for Drr<P> {
     type Params = DrrParams;
     const NAME: &'static str = "drr";
-    const SUMMARY: &'static str = "queues take turns; what a turn leaves of its quantum counts in the next";
+    const SUMMARY: &'static str =
+        "queues take turns; the unused part of a quantum carries over to the next turn";
     const SOURCE: &'static str = "deficit round robin, Shreedhar & Varghese 1995";
 
     fn check(params: &DrrParams) -> Result<(), UnitError> {
         if params.quantum.get() == 0 {
-            return Err(UnitError::new(at_key("quantum", "a quantum is above 0B, such as 1500B")));
+            return Err(UnitError::new(at_key("quantum", "a quantum must be above 0B, such as 1500B")));
         }
         check_claims(&params.queues)?;
         check_queues(&params.queues)

@@ -72,9 +72,7 @@ impl<P: Packet> Block for Edf<P> {
 
     fn check(params: &EdfParams) -> Result<(), UnitError> {
         if params.green > params.blue {
-            return Err(UnitError::new(
-                "green packets are due no later than blue ones: `green` is at most `blue`",
-            ));
+            return Err(UnitError::new("the deadline `green` must not be later than `blue`"));
         }
         Ok(())
     }

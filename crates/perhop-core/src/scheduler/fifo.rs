@@ -29,7 +29,7 @@ pub struct Fifo<P> {
 impl<P: Packet> Block for Fifo<P> {
     type Params = FifoParams;
     const NAME: &'static str = "fifo";
-    const SUMMARY: &'static str = "first in, first out; what a queue is when it names no scheduler";
+    const SUMMARY: &'static str = "first in, first out; the default where a queue names no scheduler";
     const SOURCE: &'static str = "RFC 7567, section 2";
 
     fn rules_for<'a>(params: &'a FifoParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {

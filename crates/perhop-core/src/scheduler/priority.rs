@@ -116,12 +116,12 @@ struct Window {
 impl<P: Packet> Block for Priority<P> {
     type Params = PriorityParams;
     const NAME: &'static str = "priority";
-    const SUMMARY: &'static str = "the first queue that has a packet and is within its cap";
+    const SUMMARY: &'static str = "strict priority: the first queue that has a packet and is within its cap";
     const SOURCE: &'static str = "Bouras & Sevasti, section 5.3; ns-2's DiffServ module, mode PRI";
 
     fn check(params: &PriorityParams) -> Result<(), UnitError> {
         if params.window.is_zero() {
-            return Err(UnitError::new(at_key("window", "a window is longer than 0s, such as 1s")));
+            return Err(UnitError::new(at_key("window", "a window must be longer than 0s, such as 1s")));
         }
         check_queues(&params.queues)
     }
@@ -129,7 +129,8 @@ impl<P: Packet> Block for Priority<P> {
     fn fits(params: &PriorityParams, Environment { rate }: Environment) -> Result<(), UnitError> {
         let above = params.queues.iter().position(|queue| queue.cap.is_some_and(|cap| cap > rate));
         above.map_or(Ok(()), |n| {
-            let text = format!("the link has {rate} only, so the cap never holds; lower it or leave it out");
+            let text =
+                format!("the link's rate is {rate}, so the cap has no effect; lower it or leave it out");
             Err(UnitError::new(at_key(&format!("queues[{n}].cap"), text)))
         })
     }

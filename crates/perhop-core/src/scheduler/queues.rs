@@ -161,33 +161,34 @@ pub(super) fn check_queues(queues: &[impl QueueParams]) -> Result<(), UnitError>
     let refuse =
         |n: usize, key: &str, text: &str| Err(UnitError::new(at_key(&format!("queues[{n}].{key}"), text)));
     let Some(last) = queues.len().checked_sub(1) else {
-        return Err(UnitError::new(at_key("queues", "there are none; add one for all packets")));
+        return Err(UnitError::new(at_key("queues", "the scheduler has no queues; add one for all packets")));
     };
     for (n, queue) in queues.iter().enumerate() {
         if let Some(problem) = bad_name(queue.name()) {
             return refuse(n, "name", &problem);
         }
         if queues[..n].iter().any(|other| other.name() == queue.name()) {
-            let text = format!("`{}` names an earlier queue; give each its own name", queue.name());
+            let text = format!("an earlier queue has the name `{}`; give each its own", queue.name());
             return refuse(n, "name", &text);
         }
         match queue.selector() {
             Some(_) if n == last => {
-                let text = "the last queue takes every packet that no other takes; leave `match` out, or add such a queue";
+                let text = "the last queue must accept every packet that no other matches; leave `match` out, or add such a queue";
                 return refuse(n, "match", text);
             }
             None if n != last => {
-                let text = "only the last queue takes every packet; name some, such as { dscp = 46 }";
+                let text =
+                    "only the last queue may accept every packet; write a condition, such as { dscp = 46 }";
                 return refuse(n, "match", text);
             }
             Some(selector) if selector.is_empty() => {
-                return refuse(n, "match", "it names no packets; write { dscp = 46 }, or a path");
+                return refuse(n, "match", "it has no condition; write { dscp = 46 }, or a path");
             }
             Some(selector) => {
                 let mut before = queues[..n].iter();
                 if let Some(first) = before.find(|q| q.selector().is_some_and(|m| m.covers(selector))) {
                     let text = format!(
-                        "the earlier queue `{}` takes all these packets; put this one before it",
+                        "the earlier queue `{}` matches all these packets; put this one before it",
                         first.name()
                     );
                     return refuse(n, "match", &text);
@@ -231,7 +232,8 @@ pub(super) fn rules_of<'a>(
 pub(super) fn check_claims(queues: &[SharingQueue]) -> Result<(), UnitError> {
     let both = queues.iter().position(|queue| queue.rate.is_some() && queue.weight.is_some());
     both.map_or(Ok(()), |n| {
-        let text = "a queue is guaranteed a `rate`, or has a `weight` in what is left; leave one out";
+        let text =
+            "a queue has either a guaranteed `rate` or a `weight` for the remaining capacity; leave one out";
         Err(UnitError::new(at_key(&format!("queues[{n}].weight"), text)))
     })
 }
@@ -548,10 +550,10 @@ pub(super) mod tests {
         };
         let refused = |queues: &[(&str, &str)]| checked(queues).unwrap_err();
         let dscp = r#""dscp": 1"#;
-        assert!(refused(&[]).contains("there are none"));
+        assert!(refused(&[]).contains("has no queues"));
         assert!(refused(&[(" ", dscp), ("c", "")]).contains("at least one letter"));
         assert!(refused(&[("a", dscp), ("a", "")]).contains("`a` names an earlier queue"));
-        assert!(refused(&[("a", dscp)]).contains("takes every packet that no other takes"));
+        assert!(refused(&[("a", dscp)]).contains("accept every packet that no other matches"));
         assert!(refused(&[("a", ""), ("b", "")]).contains("only the last queue takes every packet"));
         assert!(refused(&[("a", " "), ("b", "")]).contains("it names no packets"));
         // What an earlier queue takes in whole never comes to a later one; what differs in one key may.
@@ -560,7 +562,7 @@ pub(super) mod tests {
         for (key, other) in keys.into_iter().zip(others) {
             let narrow = keys.join(",");
             assert!(
-                refused(&[("a", key), ("b", &narrow), ("c", "")]).contains("`a` takes all these packets"),
+                refused(&[("a", key), ("b", &narrow), ("c", "")]).contains("`a` matches all these packets"),
                 "{key}"
             );
             assert_eq!(checked(&[("a", &narrow), ("b", key), ("c", "")]), Ok(()), "{key}");

@@ -54,7 +54,7 @@ impl<P: Packet> Block for Wfq<P> {
     type Params = WfqParams;
     const NAME: &'static str = "wfq";
     const SUMMARY: &'static str =
-        "every queue gets at least its guaranteed rate, and its part of what is left";
+        "every queue gets at least its guaranteed rate, and a share of the remaining capacity";
     const SOURCE: &'static str = "start-time fair queueing, Goyal, Vin & Cheng 1997";
 
     fn check(params: &WfqParams) -> Result<(), UnitError> {
