@@ -203,7 +203,7 @@ def run(
 ) -> None:
     """Simulate a scenario of your own and print what each class and each link got.
 
-    The format is described by `perhop schema`; a first scenario stands in the README. Means over five runs
+    `perhop schema` describes the format; the README has a first scenario. Means over five runs
     with 95 % intervals by default. Every figure excludes the scenario's `warmup`, loss and drops included.
 
     \b
@@ -232,7 +232,7 @@ def run(
     except KeyboardInterrupt:
         terminal.note("interrupted; nothing was written")
         raise typer.Exit(interrupts.EXIT) from None
-    shown = summary.summarize(result)
+    shown = summary.summarize(result, name=scenario.stem)
     say = terminal.note if json_path == files.STDOUT else terminal.say
     if out is not None:
         command = terminal.command(
@@ -253,7 +253,9 @@ def scenario(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="A study by id (see `perhop list studies`).")],
     factors: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FACTOR=VALUE", help="Which of its cells, as far as it has several."),
+        typer.Argument(
+            metavar="FACTOR=VALUE", help="Selects one of the study's cells, such as out=10/30/0.01."
+        ),
     ] = None,
 ) -> None:
     """Print the scenario of one cell of a study as TOML, defaults filled in.
@@ -285,7 +287,7 @@ def scenario(
 
 
 app.command("live", short_help="Run a scenario on real packets, with the kernel's TCP.")(living.live)
-app.command("compare", short_help="Hold the simulator against real packets, number by number.")(compare)
+app.command("compare", short_help="Compare the simulator with real packets, number by number.")(compare)
 app.command("sweep", short_help="Simulate a scenario over many settings and seeds.")(sweeping.sweep)
 app.command("tune", short_help="Search for the best setting, or for the Pareto front.")(sweeping.tune)
 
@@ -548,7 +550,7 @@ def _counted(counts: Counts, out: Path) -> str:
     """What the runs cost."""
     text = f"{counted(counts.simulated, 'run')} simulated"
     text += f", {counts.shared} shared between studies" if counts.shared else ""
-    return text + (f", {counts.found} found finished in {out / 'runs'}" if counts.found else "")
+    return text + (f", {counts.found} reused from {out / 'runs'}" if counts.found else "")
 
 
 def _default(parameter: dict[str, Any]) -> str:

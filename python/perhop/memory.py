@@ -108,7 +108,7 @@ class Guard:
         # What grows is moved to twice the room from time to time, which address space must have beside it.
         if there.bytes < RESERVE + (grown if there.address_space else 0):
             raise PerhopError(
-                "stopped, since memory runs out: packets that wait or are on their way take "
+                "stopped before memory runs out: packets in queues and in transit take "
                 f"{_gigabytes(grown)}, and {_gigabytes(there.bytes)} are free ({there.limit}); lower the "
                 "limits of queues, the rates of UDP flows, or --jobs"
             )

@@ -56,7 +56,8 @@ class Estimate:
 
     def text(self, digits: int = 3, *, sign: bool = False) -> str:
         """`1.534 ± 0.024`, or `1.534` without an interval; with `sign`, `+0.123 ± 0.024`."""
-        mean = (f"{self.mean:+.{digits}f}" if sign else f"{self.mean:.{digits}f}").replace("-", "−")
+        rounded = round(self.mean, digits) + 0.0  # never −0.000
+        mean = (f"{rounded:+.{digits}f}" if sign else f"{rounded:.{digits}f}").replace("-", "−")
         return mean if self.half_width is None else f"{mean} ± {self.half_width:.{digits}f}"
 
 

@@ -34,16 +34,16 @@ def check(
     ],
     *,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Remove what no command reads, and mend what can be mended.")
+        bool,
+        typer.Option("--delete", help="Remove files that no command reads, and repair what can be repaired."),
     ] = False,
 ) -> None:
     """Check every finished run that is kept in DIR against its checksum.
 
     Lists what is broken, what does not belong there, runs in the format of an earlier version, and files that
-    a program left unfinished when it was killed. Whole runs are counted, those of other
-    builds of the engine apart.
-    None of it harms a result: commands pass over it and compute these runs again. The exit status is 1 where
-    something is broken or does not belong there, else 0.
+    a program left unfinished when it was killed. Whole runs are counted, those of other builds of the
+    engine apart. None of this affects a result: commands ignore these files and compute their runs again.
+    The exit status is 1 where something is broken or does not belong there, else 0.
 
     \b
     Examples:

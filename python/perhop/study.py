@@ -136,9 +136,9 @@ class Verdict:
             return STATES[self.holds]
         needed = self.judgement.runs_needed
         return (
-            f"{STATES[None]} (more than {MOST_RUNS} runs)"
+            f"{STATES[None]} (needs more than {MOST_RUNS} runs)"
             if needed is None
-            else f"{STATES[None]} (about {needed} runs)"
+            else f"{STATES[None]} (needs about {needed} runs)"
         )
 
 

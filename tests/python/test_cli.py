@@ -479,7 +479,7 @@ def test_json_is_the_same_bytes_for_any_number_of_threads(perhop: Perhop, tmp_pa
     assert texts[0] == texts[1] == texts[2]
     again = perhop(*REPRODUCE, "--out", "a", "--json", "-")
     assert again.out.encode() == texts[0]
-    assert "7 found finished" in again.err
+    assert "7 reused" in again.err
     assert b"NaN" not in texts[0]
 
 
@@ -509,7 +509,7 @@ def test_a_whole_record_that_is_no_run_is_computed_again(perhop: Perhop, tmp_pat
         assert again.out == first.out
         assert again.err.count("warning:") == warnings
         noun = "run" if simulated == 1 else "runs"
-        assert f"{simulated} {noun} simulated, {7 - simulated} found finished" in again.err
+        assert f"{simulated} {noun} simulated, {7 - simulated} reused" in again.err
 
 
 def test_plots_of_an_earlier_report_go_and_nothing_else(perhop: Perhop, tmp_path: Path, small: Path) -> None:

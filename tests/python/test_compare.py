@@ -162,10 +162,25 @@ def test_without_a_valid_run_nothing_is_told() -> None:
 def test_one_run_cannot_tell() -> None:
     found = comparison(runs=1)
     assert {line.verdict for line in found.lines} == {"cannot tell"}
-    assert report.verdict(found.lines[0]) == "cannot tell (~2 runs)"
+    assert report.verdict(found.lines[0]) == "cannot tell (needs ~2 runs)"
 
 
 # ---------------------------------------------------------------- directions
+
+
+def test_a_long_verdict_wraps_so_that_no_column_is_cut(tmp_path: Path) -> None:
+    report.write(tmp_path, Compared([comparison(runs=1)], ["small"]), "perhop compare small.toml")
+    page = check((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert re.search(r'<td class="unsure">cannot tell \(needs ', page.source)
+    assert re.search(r"td\.unsure \{ white-space: normal;", page.source)
+
+
+def test_the_sentences_of_two_scenarios_name_them(tmp_path: Path) -> None:
+    found = comparison()
+    report.write(tmp_path, Compared([found, found], ["slow", "fast"]), "perhop compare slow.toml fast.toml")
+    text = " ".join(check((tmp_path / "report.html").read_text(encoding="utf-8")).text.split())
+    assert f"slow: of {len(found.lines)} numbers, " in text
+    assert f"fast: of {len(found.lines)} numbers, " in text
 
 
 def test_directions() -> None:
@@ -254,8 +269,8 @@ def test_changes_are_against_what_was_compared() -> None:
     compared = Compared([found], ["small"], [changes])
     assert compared.left_out == len(lived)
     text = report.text(compared)
-    assert "What each of it changes: throughput of a flow, Mbit/s" in text
-    assert "What each of it changes: RTT, ms" in text
+    assert "Effect of each change: throughput of a flow, Mbit/s" in text
+    assert "Effect of each change: RTT, ms" in text
     assert "simulated: initial window of 10" in text
     assert "live: without SACK" in text
     content = json.loads(report.to_json(compared))
@@ -279,7 +294,7 @@ def test_json_and_files(tmp_path: Path) -> None:
     report.write(tmp_path, compared, "perhop compare small.toml")
     page = check((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "perhop compare small.toml" in page.text
-    assert titles(page)[1] == "Live minus simulated, in margins"
+    assert titles(page)[1] == "Live minus simulated, in units of the margin"
     assert titles(page)[2].startswith("Verdicts: ")
     first = " ".join(page.text.split()).partition("Live minus simulated")[0]
     assert re.search(r"Of \d+ numbers, \d+ (is|are) equivalent within their margins", first)
@@ -317,7 +332,7 @@ def test_two_scenarios_have_plots_of_their_own() -> None:
         (("--margin", "much"), "--margin much: not a margin"),
         (("--runs", "0"), "runs must be at least 1"),
         (("--sim-runs", "0"), "runs must be at least 1"),
-        (("small.toml", "small.toml"), "compare takes one scenario, or two"),
+        (("small.toml", "small.toml"), "compare takes one or two scenarios, not 3"),
     ],
 )
 def test_what_cannot_be_compared(perhop: Perhop, small: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -353,7 +368,7 @@ def test_compare_as_typed(perhop: Perhop, tmp_path: Path) -> None:
     assert (done.code == INVALID) == bool(scenario["seeds"]["left_out"])
     assert done.err.startswith("2 runs on real packets, 4 s in all; 4 simulated runs of each\n")
     assert "Two classes on real packets\n2 s, the first 0.5 s excluded" in done.err
-    assert "What the kernel's TCP does otherwise" in done.err
+    assert "How the kernel's TCP differs from the simulated one" in done.err
     command = json.loads((tmp_path / "out" / "manifest.json").read_text())["command"]
     assert command == "perhop compare live.toml --margin 50% --runs 2 --sim-runs 4 --out out"
 

@@ -63,7 +63,7 @@ def test_an_interrupted_reproduce_resumes(
         assert "Traceback" not in error
     resumed = perhop(*REPRODUCE, "--out", "stopped", "--json", "resumed.json")
     assert resumed.code == 0, resumed.err
-    assert f"{ALL - kept} runs simulated, {kept} found finished" in resumed.out
+    assert f"{ALL - kept} runs simulated, {kept} reused" in resumed.out
     undisturbed = perhop(*REPRODUCE, "--out", "undisturbed", "--json", "undisturbed.json")
     assert undisturbed.code == 0
     for name in ("resumed", "undisturbed"):

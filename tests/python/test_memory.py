@@ -87,9 +87,7 @@ def test_the_runs_that_are_on_at_a_time_count(tmp_path: Path) -> None:
 
 def test_packets_that_wait_without_end_stop_a_run(tmp_path: Path) -> None:
     error = refused(limited(tmp_path, 1_500_000_000, LINK + QUEUE + FLOW))
-    assert error.startswith(
-        "error: stopped, since memory runs out: packets that wait or are on their way take "
-    )
+    assert error.startswith("error: stopped before memory runs out: packets in queues and in transit take ")
     assert error.endswith("; lower the limits of queues, the rates of UDP flows, or --jobs")
 
 

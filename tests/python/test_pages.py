@@ -58,6 +58,22 @@ def test_the_waiting_time_distribution_ends_at_one_for_each_class() -> None:
     )
 
 
+def test_a_run_without_a_title_is_called_by_its_file() -> None:
+    result = perhop.run(SMALL)
+    untitled = {name: value for name, value in json.loads(result.scenario).items() if name != "title"}
+    assert summary.summarize(result, name="small").title == json.loads(result.scenario)["title"]
+    result = replace(result, scenario=json.dumps(untitled))
+    assert summary.summarize(result, name="small").title == "small"
+
+
+def test_a_table_that_scrolls_shows_it_and_short_names_stay_on_one_line(tmp_path: Path) -> None:
+    result = perhop.run(SMALL)
+    write_run(tmp_path, result, summary.summarize(result), "perhop run small.toml")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<th scope="row" class="short">best-effort</th>' in page
+    assert re.search(r"\.wide \{\s+overflow-x: auto;[^}]*no-repeat local,[^}]*no-repeat scroll", page)
+
+
 # ---------------------------------------------------------------- text that others wrote
 
 HOSTILE = (
@@ -153,6 +169,8 @@ def test_the_markdown_that_our_texts_use_is_rendered_and_all_else_escaped() -> N
         (figure(123456.7), "123\u202f457"),
         (figure(-0.00001, 0.5), "0.00"),
         (figure(-1.25, 0.085, sign=True), "−1.250"),
+        (estimate(0.0, 0.0, sign=True), "0 ± 0"),
+        (estimate(0.0, 0.15, sign=True), "0.00 ± 0.15"),
         (figure(math.nan), "–"),
         (figure(None), "–"),
         (estimate(2.1134, 0.1049), "2.11 ± 0.10"),
@@ -232,7 +250,7 @@ def test_a_plot_is_as_wide_as_the_page_and_a_phone_has_its_own() -> None:
 
 def test_panels_share_a_scale_unless_that_flattens_one() -> None:
     made = replace(plot("lines"), limits=None, references=())
-    assert "All panels have one scale." in caption(made, rows())
+    assert "All panels have the same scale." in caption(made, rows())
     with styled():
         axes = _sheet(made, rows(), [40, 50]).figure.axes
     assert axes[0].get_ylim() == axes[1].get_ylim()

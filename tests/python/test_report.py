@@ -163,12 +163,12 @@ def test_the_page_says_everything() -> None:
     text = " ".join(read(page).text.split())
     for wanted in (
         "1 holds 1 does not hold 0 cannot tell",
-        "does not hold It falls.",
+        "does not hold: It falls.",
         "Paper: “it always does” (section 3, Table 1)",
         "Rule: Read by hand.",
         "Ours in the rule: The hand.",
         "Tried: another seed",
-        "Findings of ours, not the paper's does not hold It pays.",
+        "Findings of ours, not the paper's does not hold: It pays.",
         "This sum is too large.",
         "A remark.",
         "As it was.",
@@ -257,7 +257,7 @@ def test_an_open_claim_says_how_many_runs_it_takes() -> None:
     part = StudyPart.of(replace(made, verdicts=[wavers]))
     text = " ".join(read(reproduction_page([part], "perhop reproduce")).text.split())
     assert "0 holds 0 does not hold 1 cannot tell" in text
-    assert "cannot tell (about 40 runs) It wavers." in text
+    assert "cannot tell (needs about 40 runs): It wavers." in text
 
 
 def test_a_published_limit_below_all_levels_is_drawn() -> None:

@@ -264,6 +264,12 @@ def test_one_run_decides_nothing() -> None:
     assert (found.verdict, found.p, found.margin, found.runs_needed) == ("cannot tell", None, 10.0, 2)
 
 
+def test_no_mean_reads_as_minus_zero() -> None:
+    assert Estimate(-0.0001, (-0.0201, 0.0199), 5).text(3) == "0.000 ± 0.020"
+    assert Estimate(-0.0001, (-0.0201, 0.0199), 5).text(3, sign=True) == "+0.000 ± 0.020"
+    assert Estimate(-0.0301, (-0.0501, -0.0101), 5).text(3) == "−0.030 ± 0.020"
+
+
 def test_a_margin_is_not_negative() -> None:
     with pytest.raises(ValueError, match="margin"):
         equivalence(A, B, -1.0)

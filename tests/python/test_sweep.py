@@ -388,12 +388,12 @@ def test_what_the_command_leaves(perhop: Perhop, tmp_path: Path) -> None:
     content = json.loads(done.out)
     assert [point["factors"]["flows.gold.count"] for point in content["points"]] == [1, 1, 2, 2]
     assert content["points"][0]["metrics"]["flows.gold.throughput_bps"]["runs"] == 3
-    assert "12 runs simulated, 0 found finished in kept" in done.err
+    assert "12 runs simulated, 0 reused from kept" in done.err
     frame = pl.read_parquet(tmp_path / "out" / "samples.parquet")
     assert frame.columns[:3] == ["point", "flows.gold.count", "links.bottleneck.queue.total"]
     assert frame["seed"].unique().sort().to_list() == [1, 2, 3]
     page = check((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
-    assert "perhop sweep sweep.toml --store kept" in page.text
+    assert "perhop sweep sweep.toml --store kept --out out" in page.text
     assert len(set(titles(page))) == len(titles(page))
     # The answer, then every picture, then every point.
     first = page.source[: page.source.index("<main>")]
@@ -402,7 +402,7 @@ def test_what_the_command_leaves(perhop: Perhop, tmp_path: Path) -> None:
     plots = sorted(path.name for path in (tmp_path / "out" / "plots").iterdir())
     assert "sweep-flows-gold-throughput-bps.png" in plots
     again = perhop("sweep", "sweep.toml", "--store", "kept")
-    assert "0 runs simulated, 12 found finished in kept" in again.out
+    assert "0 runs simulated, 12 reused from kept" in again.out
     assert max(map(len, again.out.splitlines())) <= 110
 
 

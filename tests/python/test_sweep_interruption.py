@@ -115,7 +115,7 @@ def test_killed_at_random_moments_a_sweep_ends_as_if_undisturbed(perhop: Perhop,
     assert 0 < runs < ALL
     done = perhop("sweep", "sweep.toml", "--store", "store", "--json", "result.json")
     assert done.code == 0, done.err
-    assert f"{ALL - runs} runs simulated, {runs} found finished in store" in done.out
+    assert f"{ALL - runs} runs simulated, {runs} reused from store" in done.out
     assert (tmp_path / "result.json").read_text(encoding="utf-8") == undisturbed(tmp_path)
     assert finished(tmp_path) == (ALL, ALL)
 
@@ -160,5 +160,5 @@ def test_a_disk_that_fills_up_stops_a_sweep_and_costs_no_finished_run(perhop: Pe
     assert 20 < runs < ALL
     assert runs == different
     again = perhop("sweep", "sweep.toml", "--store", "store", "--json", "result.json")
-    assert f"{ALL - runs} runs simulated, {runs} found finished in store" in again.out
+    assert f"{ALL - runs} runs simulated, {runs} reused from store" in again.out
     assert (tmp_path / "result.json").read_text(encoding="utf-8") == undisturbed(tmp_path)

@@ -89,7 +89,7 @@ def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any) -> None:  # n
     assert process.poll() is None
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
-    assert f"{ALL} runs simulated, 0 found finished in store" in said
+    assert f"{ALL} runs simulated, 0 reused from store" in said
     assert "Traceback" not in said
     local = in_process(tmp_path, Workplace(tmp_path / "local", "local", 2, None))
     assert (tmp_path / "result.json").read_text(encoding="utf-8") == local.json()

@@ -18,8 +18,8 @@ from perhop.errors import PerhopError, ScenarioError
 from perhop.statistics import Estimate
 from perhop.sweep.job import Workplace
 from perhop.sweep.plan import Point
-from perhop.sweep.tune import Trial, Tuned, front, tune
-from perhop.sweep.tune_report import recommended, trial_frame, write_tuned
+from perhop.sweep.tune import Trial, Tuned, front, recommended, tune
+from perhop.sweep.tune_report import trial_frame, write_tuned
 from perhop.sweep.tuning import TuningPlan, read_tuning
 
 if TYPE_CHECKING:
@@ -151,13 +151,29 @@ def test_several_objectives_give_a_front(tmp_path: Path, sampler: str) -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_the_terminal_recommends_what_the_page_recommends(tmp_path: Path) -> None:
+    found = tuned(planned(tmp_path, TWO), tmp_path / "store")
+    assert len(found.front) > 1
+    best = recommended(found)
+    assert best is not None
+    _, *lines = found.text().splitlines()
+    text = " ".join(lines)
+    assert text.startswith(f"Recommended: min = {best.trial.factors['min']}, max = ")
+    assert f"(trial {best.trial.number})" in text
+    (marked,) = {line.partition("★")[0].strip() for line in lines if "★" in line}
+    assert marked == str(best.trial.number)
+    # Goals by the names of the tables, not by those of the file.
+    assert "minimize bottleneck mean queue; maximize throughput, subject to bottleneck utilization" in text
+
+
+@pytest.mark.usefixtures("small")
 def test_settings_that_make_no_scenario_are_passed_over(tmp_path: Path) -> None:
     text = TUNE.replace('max = "21..45"', 'max = "5..45"').replace('min = "2..20"', 'min = "2..30"')
     found = tuned(planned(tmp_path, text), tmp_path / "store")
     refused = [trial for trial in found.trials if trial.point is None]
     assert refused
     assert all(int(trial.factors["min"]) >= int(trial.factors["max"]) for trial in refused)
-    assert f"{len(refused)} made no scenario" in found.text()
+    assert f"{len(refused)} were no valid scenario" in found.text()
 
 
 @pytest.mark.usefixtures("small")

@@ -90,11 +90,11 @@ def test_killed_at_random_moments_a_search_ends_as_if_undisturbed(perhop: Perhop
     assert at_work >= 3
     done = perhop("tune", "tune.toml", "--store", "store", "--json", "resumed.json")
     assert done.code == 0, done.err
-    found = re.search(r"(\d+) runs? simulated, (\d+) found finished in store", done.out)
+    found = re.search(r"(\d+) runs? simulated, (\d+) reused from store", done.out)
     assert found is not None
     assert kept(tmp_path) >= before
     undisturbed = perhop("tune", "tune.toml", "--store", "undisturbed", "--json", "undisturbed.json")
-    whole = re.search(r"(\d+) runs simulated, (\d+) found finished", undisturbed.out)
+    whole = re.search(r"(\d+) runs simulated, (\d+) reused", undisturbed.out)
     assert whole is not None
     assert int(found[1]) + int(found[2]) == int(whole[1]) + int(whole[2])
     assert int(found[2]) == len(before), "what was kept is not computed again"
@@ -121,4 +121,4 @@ def test_ctrl_c_keeps_what_a_search_has_finished(perhop: Perhop, tmp_path: Path)
     runs = kept(tmp_path)
     assert len(runs) - 1 <= int(said[1]) <= len(runs)
     done = perhop("tune", "tune.toml", "--store", "store")
-    assert f"{len(runs)} found finished in store" in done.out
+    assert f"{len(runs)} reused from store" in done.out

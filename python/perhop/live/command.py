@@ -66,7 +66,7 @@ def live(
     runs: terminal.Runs = None,
     seed: terminal.Seed = 1,
     stats: Annotated[
-        bool, typer.Option("--stats", help="Say each second how it goes, on standard error.")
+        bool, typer.Option("--stats", help="Print running statistics each second, on standard error.")
     ] = False,
     real_time: RealTime = True,
     device: On = Joint.AUTO,
@@ -117,7 +117,7 @@ def live(
         terminal.note("interrupted; nothing was written, and nothing is left in the system")
         raise typer.Exit(130) from None
     shown = replace(
-        summary.summarize(result, "on real packets"),
+        summary.summarize(result, "on real packets", scenario.stem),
         machine=[_row(report) for report in result.reports],
         remarks=remarks(result),
     )

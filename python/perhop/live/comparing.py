@@ -58,7 +58,9 @@ def compare(
     explained: Annotated[
         bool,
         typer.Option(
-            "--explain", help="Measure how much each way of the kernel's TCP matters: many more runs."
+            "--explain",
+            help="Measure the effect of each difference between the kernel's TCP and the simulated one: many "
+            "more runs.",
         ),
     ] = False,
     seed: terminal.Seed = 1,
@@ -74,11 +76,11 @@ def compare(
     With two scenarios, such as one with RIO and one with RI+O, it also says whether what the first does
     differently from the second has the same direction in both. Runs on real packets take as long as the
     scenario says, one after the other. Invalid ones are left out, and the command then ends with status 3;
-    what the verdicts are does not change its status.
+    verdicts do not change the exit status.
 
     \b
     Margins, unless given: throughput 10 % of the simulated mean; RTT and one-way delay 10 %, at least 1 ms;
-    waits at a link 10 %, at least 2 ms; queue 10 %, at least 2 packets; loss 1 percentage point;
+    waiting time at a link 10 %, at least 2 ms; queue 10 %, at least 2 packets; loss 1 percentage point;
     utilization 2. `--margin 10%` sets the part of the mean in all that have one.
 
     \b
@@ -88,9 +90,7 @@ def compare(
       perhop compare my.toml --margin 5% --margin loss=0.5pp --explain --out results/compared
     """  # noqa: D301
     if len(scenarios) > 2:
-        raise PerhopError(
-            f"compare takes one scenario, or two to hold against each other, not {len(scenarios)}"
-        )
+        raise PerhopError(f"compare takes one or two scenarios, not {len(scenarios)}")
     wanted = equivalence.margins(margin or [])
     first, _ = terminal.seeds(seed, max(runs, sim_runs))
     for count in (runs, sim_runs):

@@ -198,11 +198,11 @@ def otherwise(scenario: str) -> list[str]:
 def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
     if not tcp.get("sack"):
         yield (
-            "Losses: found by SACK and by time (RACK and tail loss probes, RFC 8985), "
-            f"the window then reduced in proportion (PRR); simulated: {tcp['tcp']}."
+            "Loss detection: SACK, RACK and tail loss probes (RFC 8985), "
+            f"window reduction by PRR; simulated: {tcp['tcp']}."
         )
     else:
-        yield "Losses: found by time, too (RACK, tail loss probes: RFC 8985), not by acknowledgements alone."
+        yield "Loss detection: by RACK and tail loss probes (RFC 8985), too; simulated: by ACKs alone."
     ours = tcp.get("congestion", "reno")
     congestion = congestion or ours
     if congestion != ours:
@@ -211,22 +211,22 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
         yield f"Initial window: 10 segments; simulated: {tcp['initial-window'].removesuffix('p')}."
     if tcp["delayed-ack"] == "0s":
         yield (
-            "Acknowledgements: every second segment, or after 40 ms and more, once a connection has settled; "
-            "simulated: each at once."
+            "ACKs: for every second segment, or after 40 ms or more, except early in a connection; "
+            "simulated: at once for each segment."
         )
     if tcp.get("min-rto-bounds") != "variation":
         yield (
-            "Timeouts: the round trip and at least 200 ms for its variation, clock of a microsecond or less; "
-            f"simulated: at least {tcp['min-rto']}, clock of {tcp['tick']}."
+            "Timeouts: the round-trip time plus at least 200 ms, timer resolution 1 µs or finer; "
+            f"simulated: at least {tcp['min-rto']}, timer resolution {tcp['tick']}."
         )
     window = tcp["window"].removesuffix("p")
-    yield f"Receive window: grows as the kernel sees fit (tcp_rmem); simulated: {window} packets."
-    yield "Segments leave in bunches of two or more (GSO); simulated: as acknowledgements let them."
+    yield f"Receive window: grows by the kernel's autotuning (tcp_rmem); simulated: {window} packets."
+    yield "Segments leave in bursts of two or more (GSO); simulated: one by one, as ACKs arrive."
     if congestion == "bbr":
-        yield "bbr paces its segments and goes by a model of the path; simulated: neither."
+        yield "bbr paces segments by a model of the path; simulated: no such model."
     else:
         yield "Pacing: none, as simulated; the kernel paces reno and cubic only under the scheduler fq."
     if congestion == "cubic":
-        yield "Slow start: left early where round trips grow (HyStart); simulated: at a loss."
+        yield "Slow start: ends early when round-trip times grow (HyStart); simulated: at the first loss."
     if not tcp["handshake"]:
-        yield "Connections begin with a handshake, which takes a round trip; simulated: with data."
+        yield "Connections begin with a handshake, which takes a round trip; simulated: without one."

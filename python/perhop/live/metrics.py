@@ -72,12 +72,12 @@ class RunningStatistics(Collector):
         if self._seen is None:
             return
         seed, glimpse = self._seen
-        yield GaugeMetricFamily(f"{PREFIX}_seed", "Seed of the run that is on.", seed)
+        yield GaugeMetricFamily(f"{PREFIX}_seed", "Seed of the current run.", seed)
         yield GaugeMetricFamily(f"{PREFIX}_time_seconds", "Time since the run began.", glimpse["time_s"])
         yield GaugeMetricFamily(f"{PREFIX}_inside_packets", "Packets inside the router.", glimpse["inside"])
         received = CounterMetricFamily(
             f"{PREFIX}_received_bytes",
-            "Bytes on the wire that a class's receivers got for the first time.",
+            "Bytes on the wire that a class's receivers got, without duplicates.",
             labels=["class"],
         )
         for name, count in glimpse["received_bytes"].items():
@@ -95,10 +95,10 @@ class RunningStatistics(Collector):
 
 
 def _of_links(links: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    waiting = GaugeMetricFamily(f"{PREFIX}_queue_packets", "Packets that wait at a link.", labels=["link"])
-    sent = CounterMetricFamily(f"{PREFIX}_sent_packets", "Packets that a link sent.", labels=["link"])
+    waiting = GaugeMetricFamily(f"{PREFIX}_queue_packets", "Packets waiting at a link.", labels=["link"])
+    sent = CounterMetricFamily(f"{PREFIX}_sent_packets", "Packets sent by a link.", labels=["link"])
     dropped = CounterMetricFamily(
-        f"{PREFIX}_dropped_packets", "Packets that a link's queue dropped.", labels=["link", "reason"]
+        f"{PREFIX}_dropped_packets", "Packets dropped by a link's queue.", labels=["link", "reason"]
     )
     for name, link in links.items():
         waiting.add_metric([name], link["waiting"])
@@ -145,7 +145,7 @@ def _for_this_machine(application: WSGIApplication) -> WSGIApplication:
         if names_this_machine(environ.get("HTTP_HOST")):
             return application(environ, start_response)
         start_response("421 Misdirected Request", [("Content-Type", "text/plain")])
-        return [b"This is not a name of this machine: ask by 127.0.0.1 or localhost.\n"]
+        return [b"Unknown host name: use 127.0.0.1 or localhost.\n"]
 
     return checked
 

@@ -81,7 +81,8 @@ def answers(compared: Compared) -> list[str]:
     """How well simulation and real packets agree, in sentences."""
     said = [_direction_answer(compared)] if compared.directions else []
     for place, comparison in enumerate(compared.comparisons):
-        said.append(_named(compared, place) + _verdicts(comparison))
+        text = _named(compared, place) + _verdicts(comparison)
+        said.append(text if len(compared.comparisons) > 1 else text[0].upper() + text[1:])
         said += report.invalid(comparison)
     return said
 
@@ -104,9 +105,9 @@ def _verdicts(comparison: Comparison) -> str:
     )
     names = [line.key.text.rpartition(",")[0] for line in different]
     return (
-        f"Of {len(lines)} numbers, **{_are(len(equivalent))} equivalent** within their margins, "
-        f"**{_are(len(different))} different**{_list(names)}, and {len(unsure)} cannot be told from these "
-        "runs."
+        f"of {len(lines)} numbers, **{_are(len(equivalent))} equivalent** within their margins, "
+        f"**{_are(len(different))} different**{_list(names)}, and {len(unsure)} cannot be decided "
+        "from these runs."
     )
 
 
@@ -135,10 +136,8 @@ def _parts(compared: Compared) -> Iterator[HtmlPart]:
     said = list(dict.fromkeys(t for one in compared.comparisons for t in otherwise(one.live.scenario)))
     if said:
         after = [f"- {text}" for text in said]
-        more = (
-            [] if compared.changes else ["`perhop compare --explain` measures how much each of them matters."]
-        )
-        yield HtmlPart("What the kernel's TCP does otherwise", None, (), [*after, *more])
+        more = [] if compared.changes else ["`perhop compare --explain` measures the effect of each."]
+        yield HtmlPart("How the kernel's TCP differs from the simulated one", None, (), [*after, *more])
     for place, changes in enumerate(compared.changes):
         if changes:
             yield from _explained(compared.comparisons[place], changes, _named(compared, place))
@@ -220,7 +219,7 @@ def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> It
             }
             for change in changes
         ]
-        title = f"{of}What each of it changes: {name}"
+        title = f"{of}Effect of each change: {name}"
         left_out = [
             f"LEFT OUT: {change.left_out} invalid runs {change.variation.text}."
             for change in changes

@@ -32,16 +32,16 @@ READING = (
     "Means with 95 % intervals over runs. Difference: live minus simulated. p: two one-sided t tests of a "
     "difference beyond the margin. Equivalent: the 90 % interval of the difference lies within the margin "
     "(p ≤ 0.05). Different: the 95 % interval lies beyond it. Cannot tell: neither, with the number of live "
-    "runs that would tell, roughly, if differences and spreads stay what they are. Starts are those of the "
-    "same seeds, but the kernel's TCP has its own luck: runs are not paired, and their spreads may differ "
-    "(Welch). Each line is tested by itself."
+    "runs that would tell, roughly, if differences and variances stay the same. Flows start as in the "
+    "simulation of the same seed, but the kernel's TCP is not deterministic: runs are not paired, and "
+    "variances may differ (Welch's t test). Each line is tested separately."
 )
 READING_DIRECTIONS = (
     "First minus second, with 95 % intervals: simulated on the same seeds, live between independent runs. "
-    "Open: an interval holds 0."
+    "Open: an interval contains 0."
 )
 READING_CHANGES = (
-    "The first line: what is to be explained. The others: how much one change to the simulated TCP (on the "
+    "First line: the difference to explain. Other lines: how much one change to the simulated TCP (on the "
     "same seeds) or to the kernel moves the mean, with 95 % intervals. A change to the simulated TCP "
     "explains the difference if it moves the mean as the first line says; a change to the kernel, if it "
     "moves it back. Changes do not add up. `--json` has all measures."
@@ -118,8 +118,8 @@ def parts(compared: Compared) -> list[Part]:
     said = dict.fromkeys(text for one in compared.comparisons for text in otherwise(one.live.scenario))
     if said:
         after = [f"- {text}" for text in said]
-        after += [] if compared.changes else ["`--explain` measures what each of them matters."]
-        found.append(Part("What the kernel's TCP does otherwise", [], (), after))
+        after += [] if compared.changes else ["`--explain` measures the effect of each."]
+        found.append(Part("How the kernel's TCP differs from the simulated one", [], (), after))
     for name, comparison, changes in zip(
         compared.names, compared.comparisons, compared.changes, strict=False
     ):
@@ -168,7 +168,7 @@ def verdict(line: Line) -> str:
     if line.test is None or line.verdict != "cannot tell":
         return line.verdict
     needed = line.test.runs_needed
-    return f"cannot tell ({'over 1000' if needed is None else f'~{needed}'} runs)"
+    return f"cannot tell (needs {'over 1000' if needed is None else f'~{needed}'} runs)"
 
 
 def _p(value: float) -> str:
@@ -255,7 +255,7 @@ def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> li
         lines = [line for line in comparison.lines if line.key.measure in measures]
         if lines:
             table = [_explained_first(lines), *(_explained_line(lines, change) for change in changes)]
-            found.append(Part(f"What each of it changes: {name}{of}", [], table))
+            found.append(Part(f"Effect of each change: {name}{of}", [], table))
     left_out = [
         f"LEFT OUT: {counted(change.left_out, 'invalid run')} {change.variation.text}."
         for change in changes
@@ -404,12 +404,12 @@ def _plots(comparison: Comparison, of: str) -> Iterator[tuple[Plot, list[Row]]]:
     names = {line.key.text: line.key.text.rpartition(",")[0] for line in tested}
     plot = Plot(
         id="differences",
-        title=f"Live minus simulated, in margins{of}",
+        title=f"Live minus simulated, in units of the margin{of}",
         kind="dots",
         metric="difference",
         x=Axis("measure", "", names),
         series=Axis("verdict", "", {one: one for one in VERDICTS}),
-        y_label="difference / margin, with its 90 % interval",
+        y_label="difference / margin",
         references=(Reference("no difference", "measure", dict.fromkeys(names, 0.0)),),
         band=("within the margin", -1.0, 1.0),
         interval="90 %",
@@ -418,7 +418,7 @@ def _plots(comparison: Comparison, of: str) -> Iterator[tuple[Plot, list[Row]]]:
     yield plot, [_in_margins(line) for line in tested]
     for metric, title in (("throughput", "Throughput of a flow"), ("rtt", "Round-trip time")):
         yield _side_by_side(comparison, metric, title + of, "class")
-    yield _side_by_side(comparison, "delay-p95", "95 % of packets wait no longer" + of, "link")
+    yield _side_by_side(comparison, "delay-p95", "95th percentile of the waiting time" + of, "link")
 
 
 def _in_margins(line: Line) -> Row:

@@ -103,6 +103,6 @@ def _fixed(value: float, places: int, *, sign: bool = False) -> str:
     whole, point, part = text.partition(".")
     if int(whole) >= GROUPED_FROM:
         whole = f"{int(whole):,}".replace(",", THIN)
-    negative = value < 0 and any(digit not in "0." for digit in text)
-    positive = sign and not negative
-    return f"{MINUS if negative else '+' if positive else ''}{whole}{point}{part}"
+    nonzero = any(digit not in "0." for digit in text)
+    mark = MINUS if value < 0 else "+" if sign else ""
+    return f"{mark if nonzero else ''}{whole}{point}{part}"

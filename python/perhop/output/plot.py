@@ -86,9 +86,9 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
     parts = []
     if any(row.ci95 for row in found):
         parts.append(
-            f"Bands are {plot.interval} intervals."
+            f"Bands: {plot.interval} intervals."
             if plot.kind == "lines"
-            else f"Bars at the marks are {plot.interval} intervals."
+            else f"Error bars: {plot.interval} intervals."
         )
     if any(row.published is not None for row in found):
         parts.append("Hollow: published.")
@@ -97,11 +97,11 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
         places = {row.factors[plot.x.factor] for row in found}
         stated = [row.published for row in chosen(rows, plot.limits, plot.limits_where)]
         if any(value is not None and value not in places for value in stated):
-            parts.append("One left of the curve: it says nowhere.")
+            parts.append("One left of the curve: the paper says nowhere.")
     panels = _panels(plot, rows)
     if len(panels) > 1 and plot.kind != "dots":
         alike = _shared(plot, rows, panels) is not None
-        parts.append("All panels have one scale." if alike else "The panels' scales differ.")
+        parts.append("All panels have the same scale." if alike else "The panels' scales differ.")
     return " ".join(parts)
 
 

@@ -150,7 +150,7 @@ def _reproduced(groups: Sequence[PaperOutcome], states: Sequence[tuple[bool | No
     noun = "claim" if total == 1 else "claims"
     told = (
         f"Of {total} {noun}{of} that were run, **{holds} {_verb(holds, 'holds', 'hold')}**, "
-        f"**{fails} {_verb(fails, 'does', 'do')} not hold**, and {open_} cannot be told from these runs."
+        f"**{fails} {_verb(fails, 'does', 'do')} not hold**, and {open_} cannot be decided from these runs."
     )
     return [told]
 

@@ -60,16 +60,17 @@ class Summary:
         )
 
 
-def summarize(result: Result, how: str = "simulated") -> Summary:
-    """What to show of a result."""
+def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary:
+    """What to show of a result; `name` stands for a title where the scenario has none."""
+    scenario = json.loads(result.scenario)
     links, link_classes = result.link_summary(), result.link_class_summary()
     return Summary(
-        title=result.title,
+        title=str(scenario.get("title") or name or result.title),
         lead=describe_runs(result.runs, how),
         classes=readable(result.classes()),
         links=readable(links),
         plots=[_class_plot(result), *_delay_plots(result), *_series_plots(result)],
-        scenario=json.loads(result.scenario),
+        scenario=scenario,
         link_classes=readable(link_classes) if link_classes.height else (),
         counted=_counted(result),
     )
@@ -171,12 +172,12 @@ def _delay_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
     names = {name: name for name in counts["class"].unique(maintain_order=True)}
     plot = Plot(
         id="delay",
-        title="How long packets wait",
+        title="Waiting time of packets",
         kind="lines",
         metric="share",
-        x=Axis("delay_ms", "Wait, ms"),
+        x=Axis("delay_ms", "Waiting time, ms"),
         series=Axis("class", "Packets", names),
-        y_label="share that waits no longer",
+        y_label="fraction of packets",
         facet=Axis("link", "Link"),
     )
     return [(plot, rows)]
@@ -209,7 +210,7 @@ def _series_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
         (
             Plot(
                 id="throughput-in-time",
-                title="Throughput of a flow in time, mean of its class",
+                title="Throughput over time, mean over the flows of a class",
                 kind="lines",
                 metric="throughput",
                 x=time,
@@ -224,7 +225,7 @@ def _series_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
             (
                 Plot(
                     id="queue-in-time",
-                    title="Queue in time",
+                    title="Queue over time",
                     kind="lines",
                     metric="queue",
                     x=time,

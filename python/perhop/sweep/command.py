@@ -90,9 +90,8 @@ def sweep(
         swept = job.run_sweep(planned, place, say=terminal.note, progress=terminal.progress)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    command = terminal.command(
-        "sweep", str(sweep_file), **{"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci}
-    )
+    given = {"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci, "--out": out}
+    command = terminal.command("sweep", str(sweep_file), **given)
     width = terminal.width(wide=wide)
     conclude(swept, width, json_path, out, lambda place: report.write_sweep(place, swept, store, command))
     say_counts(swept.work, store, out, json_path)
@@ -137,9 +136,8 @@ def tune(
         tuned = search.tune(planned, place, say=terminal.note, progress=terminal.progress)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    command = terminal.command(
-        "tune", str(tune_file), **{"--store": store, "--trials": trials, "--runs": runs, "--seed": seed}
-    )
+    given = {"--store": store, "--trials": trials, "--runs": runs, "--seed": seed, "--out": out}
+    command = terminal.command("tune", str(tune_file), **given)
     winners = [winner.trial.point for winner in tuned.front if winner.trial.point is not None]
     terminal.warn(f"{tune_file}: a winner: {notice}" for notice in plan.notices(winners))
     width = terminal.width(wide=wide)
@@ -187,7 +185,7 @@ def conclude(
 def say_counts(work: Any, store: Path, out: Path | None, json_path: Path | None) -> None:  # noqa: ANN401
     """What it cost, and where the report is."""
     say = terminal_say(json_path)
-    say(f"\n{counted(work.simulated, 'run')} simulated, {work.found} found finished in {store}")
+    say(f"\n{counted(work.simulated, 'run')} simulated, {work.found} reused from {store}")
     if out is not None:
         say(f"report: {out / 'report.html'}")
 

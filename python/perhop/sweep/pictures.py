@@ -202,7 +202,7 @@ def marks_plot(marks: Marks, name: str) -> HtmlPlot:
 def _caption(marks: Marks) -> str:
     parts = ["One mark for each point."]
     if any(half for _, _, _, half in marks.points):
-        parts.append("Bars are 95 % intervals.")
+        parts.append("Error bars: 95 % intervals.")
     return " ".join(parts)
 
 

@@ -94,7 +94,7 @@ def _answer(metric: str, summaries: Sequence[PointSummary]) -> str:
     if ends[0] is None or ends[1] is None:
         return f"{text}; single runs have no interval."
     apart = ends[0][1] < ends[1][0]
-    return f"{text}." if apart else f"{text}; their intervals overlap, so these runs cannot tell them apart."
+    return f"{text}." if apart else f"{text}; their intervals overlap, so the difference may be chance."
 
 
 def _where(summary: PointSummary, summaries: Sequence[PointSummary]) -> str:

@@ -28,7 +28,7 @@ is told many times a second how many are under way."""
 
 @dataclass(slots=True)
 class Counts:
-    """How many runs were simulated, and how many found finished in the store."""
+    """How many runs were simulated, and how many reused from the store."""
 
     simulated: int = 0
     found: int = 0

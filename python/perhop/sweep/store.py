@@ -282,7 +282,7 @@ class SweepStore:
             self._say(f"warning: both copies of segment {name} are broken; its runs are computed again")
             return
         self._make(name, records, missing)
-        self._say(f"warning: segment {name} was mended from its other copy; {len(records)} runs are kept")
+        self._say(f"warning: segment {name} was restored from its other copy; {len(records)} runs are kept")
 
     @contextmanager
     def _lock(self, kind: int) -> Iterator[None]:

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from perhop.sweep.tuning import TuningPlan
 
 
+RECOMMENDED = "★"
+"""Marks the trial to take."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One setting that was tried.
@@ -92,22 +96,36 @@ class Tuned:
 
     def text(self, width: int | None = None) -> str:
         """The winners as plain text for a terminal of that width; None for no limit."""
-        parts = [prose(line, width) for line in (self.plan.title, *self.lead())]
+        best = recommended(self)
+        answer = [] if best is None or len(self.front) == 1 else [self._recommendation(best)]
+        parts = [prose(line, width) for line in (self.plan.title, *answer, *self.lead())]
         for table in self.tables(width):
             parts += ["", *records(table[:MOST_LINES], width)]
         return "\n".join(parts)
+
+    def _recommendation(self, best: Winner) -> str:
+        """The trial to take, with its setting as a file would have it."""
+        short = short_names(list(self.plan.search))
+        factors = ", ".join(f"{short[name]} = {text_of(value)}" for name, value in best.trial.factors.items())
+        return (
+            f"Recommended: {factors} (trial {best.trial.number}), the nearest to the best values of all "
+            "objectives on fresh seeds"
+        )
 
     def lead(self) -> list[str]:
         """What was searched and how it ended, in sentences."""
         plan = self.plan
         feasible = sum(trial.feasible for trial in self.trials)
         refused = sum(trial.point is None for trial in self.trials)
-        goal = "; ".join(objective.text for objective in plan.objectives)
-        bounds = ", ".join(entry.text for entry in plan.constraints)
+        goals = (entry.text.replace(entry.metric, _plain(entry.metric)) for entry in plan.objectives)
+        goal = "; ".join(goals)
+        bounds = ", ".join(
+            entry.text.replace(entry.metric, _plain(entry.metric)) for entry in plan.constraints
+        )
         lines = [
             f"{goal}, subject to {bounds}" if bounds else goal,
             f"{counted(len(self.trials), 'trial')} of {counted(plan.runs, 'run')}, "
-            f"{feasible} within the constraints" + (f", {refused} made no scenario" if refused else ""),
+            f"{feasible} within the constraints" + (f", {refused} were no valid scenario" if refused else ""),
         ]
         if not self.front:
             return [*lines, "No trial keeps the constraints; widen the search, or relax them."]
@@ -117,16 +135,17 @@ class Tuned:
             *lines,
             (
                 f"{what}, run again on fresh seeds ({seeds[0]} to {seeds[-1]}), with 95 % intervals; "
-                "the column “searched” is what the search picked by, and so it is biased."
+                "the column “searched” has the values by which the search chose, which are biased."
             ),
         ]
 
     def tables(self, width: int | None = MOST_COLUMNS) -> list[list[dict[str, str]]]:
         """One line for each winner: what fresh seeds say of it, and what the search saw of its objectives."""
         short = short_names(list(self.plan.search))
+        best = recommended(self) if len(self.front) > 1 else None
         lines = []
         for winner in self.front:
-            line = {"trial": str(winner.trial.number)}
+            line = {"trial": f"{winner.trial.number}{' ' + RECOMMENDED if winner is best else ''}"}
             line |= {short[name]: text_of(value) for name, value in winner.trial.factors.items()}
             goals = [objective.metric for objective in self.plan.objectives]
             bounds = [name for name in self.plan.metrics if name not in goals]
@@ -161,6 +180,35 @@ class Tuned:
             ],
         }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(metric: str) -> str:
+    """A metric as readers call it, without its unit."""
+    return shown_name(metric).partition(",")[0]
+
+
+def recommended(tuned: Tuned) -> Winner | None:
+    """The trial to take: of those that keep the constraints on fresh seeds, the nearest to the best of all.
+
+    Each objective is measured on fresh seeds, as a part of its range over the front; the distance is
+    Euclid's. With one objective that is the best trial.
+    """
+    known = [winner for winner in tuned.front if winner.holds] or list(tuned.front)
+    if not known:
+        return None
+    distance = dict.fromkeys(range(len(known)), 0.0)
+    for objective in tuned.plan.objectives:
+        values = [_fresh(winner, objective.metric) for winner in known]
+        best, worst = (max, min) if objective.maximize else (min, max)
+        span = abs(best(values) - worst(values)) or 1.0
+        for place, value in enumerate(values):
+            distance[place] += ((value - best(values)) / span) ** 2
+    return known[min(distance, key=lambda place: (distance[place], place))]
+
+
+def _fresh(winner: Winner, metric: str) -> float:
+    found = winner.fresh[metric]
+    return math.nan if found is None else found.mean
 
 
 def tune(plan: TuningPlan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Tuned:

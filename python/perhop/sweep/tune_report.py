@@ -18,6 +18,7 @@ from perhop.output.text import label
 from perhop.output.writer import write_report
 from perhop.sweep.report import metric_text, split_tables, value_text, with_unit
 from perhop.sweep.summary import short_names, shown_name, unit_of
+from perhop.sweep.tune import RECOMMENDED, recommended
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from perhop.sweep.tune import Trial, Tuned, Winner
 
 MOST_PAIRS = 6
-RECOMMENDED = "★"
 
 
 def write_tuned(out: Path, tuned: Tuned, command: str) -> None:
@@ -71,34 +71,10 @@ def _details(tuned: Tuned) -> list[str]:
         return [searched]
     seeds = tuned.plan.validation_seeds
     told = (
-        f"What is measured on fresh seeds ({seeds[0]} to {seeds[-1]}), which no trial used, is unbiased and "
-        "has 95 % intervals. What the search saw is what it chose by: it is biased toward better values."
+        f"Values on fresh seeds ({seeds[0]} to {seeds[-1]}), which no trial used, are unbiased and have "
+        "95 % intervals. Values of the search itself are biased toward better ones, since it chose by them."
     )
     return [searched, told]
-
-
-def recommended(tuned: Tuned) -> Winner | None:
-    """The trial to take: of those that keep the constraints on fresh seeds, the nearest to the best of all.
-
-    Each objective is measured on fresh seeds, as a part of its range over the front; the distance is
-    Euclid's. With one objective that is the best trial.
-    """
-    known = [winner for winner in tuned.front if winner.holds] or list(tuned.front)
-    if not known:
-        return None
-    distance = dict.fromkeys(range(len(known)), 0.0)
-    for objective in tuned.plan.objectives:
-        values = [_fresh(winner, objective.metric) for winner in known]
-        best, worst = (max, min) if objective.maximize else (min, max)
-        span = abs(best(values) - worst(values)) or 1.0
-        for place, value in enumerate(values):
-            distance[place] += ((value - best(values)) / span) ** 2
-    return known[min(distance, key=lambda place: (distance[place], place))]
-
-
-def _fresh(winner: Winner, metric: str) -> float:
-    found = winner.fresh[metric]
-    return math.nan if found is None else found.mean
 
 
 def answers(tuned: Tuned) -> list[str]:
@@ -120,8 +96,8 @@ def answers(tuned: Tuned) -> list[str]:
     if len(plan.objectives) > 1 and len(tuned.front) > 1:
         said.append(
             f"{len(tuned.front)} trials are on the Pareto front: none of them beats another by every "
-            "objective. The recommended one is the nearest to the best of all objectives at once, each as a "
-            "part of its range over the front; with other weights take another row."
+            "objective. The recommended trial is the nearest to the best values of all objectives, each "
+            "scaled by its range over the front; with other weights, choose another row."
         )
     return said
 
@@ -162,7 +138,7 @@ def front_tables(tuned: Tuned) -> list[HtmlRecords]:
         found = winner.trial.found[metric]
         return metric_text(None if found is None else replace(found, ci95=None), metric)
 
-    seen = split_tables("The Pareto front as the search saw it (biased)", tuned.front, first, goals, searched)
+    seen = split_tables("The Pareto front on search seeds (biased)", tuned.front, first, goals, searched)
     tables = [
         *split_tables("The Pareto front on fresh seeds", tuned.front, first, plan.metrics, fresh),
         *seen,
@@ -213,7 +189,7 @@ def html_plots(tuned: Tuned) -> list[HtmlPlot]:
     """The pictures of the search, for a page and for files."""
     out = []
     for name, x, y in _views(tuned):
-        text = "Bars are 95 % intervals on fresh seeds." if x else "The line is the best trial so far."
+        text = "Error bars: 95 % intervals on fresh seeds." if x else "The line is the best trial so far."
         title = _title(x, y)
         with styled():
             sheet = _sheet(tuned, x, y, title=title, remark=text)
@@ -269,7 +245,7 @@ def _front(axes: Axes, tuned: Tuned, x: str, y: str) -> None:
             color=SERIES[0],
             markersize=5,
             markerfacecolor="none",
-            label="front, as searched",
+            label="front, on search seeds",
         )
         axes.errorbar(
             [_at(winner.fresh[x], x) for winner in winners],
@@ -334,7 +310,7 @@ def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], *, feasible: bool)
             alpha=0.55,
             markersize=4,
             markerfacecolor=MUTED if feasible else "none",
-            label="trial" if feasible else "outside the constraints",
+            label="trial" if feasible else "violates a constraint",
         )
 
 
