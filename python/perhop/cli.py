@@ -57,12 +57,13 @@ app = typer.Typer(
         "delay come out, with 95 % intervals over independent runs.\n\n"
         "Start here:\n\n"
         "\b\n"
-        "  perhop reproduce              papers' tables and figures, published beside measured\n"
+        "  perhop reproduce              papers' tables and figures, judged\n"
         "  perhop list studies           which papers' items there are\n"
         "  perhop run my.toml            a scenario of your own\n"
         "  perhop live my.toml           the same scenario on real packets\n"
         "  perhop compare my.toml        both, and whether they agree\n"
-        "  perhop sweep my-sweep.toml    the same over many settings"
+        "  perhop sweep my-sweep.toml    the same over many settings\n"
+        "  perhop tune my-tune.toml      the best setting"
     ),
 )
 listing = typer.Typer(
@@ -118,7 +119,7 @@ def reproduce(
     ] = Path("results"),
     json_file: terminal.Json = None,
 ) -> None:
-    """Rerun papers' tables and figures; print published beside measured, and judge each claim.
+    """Rerun papers' tables and figures; print published and measured values, and judge each claim.
 
     Each study's tables, verdicts and plots appear, and are in DIR/report.html, as soon as its own runs are
     done; the headline item of each paper comes first. DIR gets report.html (one file, opens offline), plots/
@@ -130,7 +131,7 @@ def reproduce(
     Examples:
       perhop reproduce
       perhop reproduce --all
-      perhop reproduce kim-table1 --runs 40 --out results/table1 --json table1.json
+      perhop reproduce kim-table1 --runs 40 --out results/table1
     """  # noqa: D301
     chosen = _chosen(names, everything=everything)
     most = max(study.default_runs for study in chosen) if runs is None else runs

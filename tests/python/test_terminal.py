@@ -10,15 +10,33 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer
 
-from perhop import terminal
+from perhop import cli, terminal
 from perhop.wording import lasting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.python.conftest import Finished
+
+
+def helps(command: Any, name: str, parent: Any = None) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - click's
+    """The help of a command and of all below it, at 80 columns."""
+    context = command.make_context(
+        name, [], parent=parent, resilient_parsing=True, terminal_width=80, max_content_width=80
+    )
+    yield name, command.get_help(context)
+    for below, inner in getattr(command, "commands", {}).items():
+        yield from helps(inner, f"{name} {below}", context)
+
+
+def test_every_help_fits_80_columns() -> None:
+    found = dict(helps(typer.main.get_command(cli.app), "perhop"))
+    assert {"perhop run", "perhop compare", "perhop store verify", "perhop list blocks"} <= set(found)
+    for name, text in found.items():
+        assert max(map(len, text.splitlines())) <= 80, (name, text)
 
 
 def test_a_pipe_gets_a_line_now_and_then(

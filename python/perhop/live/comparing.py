@@ -79,15 +79,20 @@ def compare(
     verdicts do not change the exit status.
 
     \b
-    Margins, unless given: throughput 10 % of the simulated mean; RTT and one-way delay 10 %, at least 1 ms;
-    waiting time at a link 10 %, at least 2 ms; queue 10 %, at least 2 packets; loss 1 percentage point;
-    utilization 2. `--margin 10%` sets the part of the mean in all that have one.
+    Margins, unless given:
+      throughput          10 % of the simulated mean
+      RTT, one-way delay  10 %, at least 1 ms
+      delay at a link     10 %, at least 2 ms
+      queue               10 %, at least 2 packets
+      loss                1 percentage point
+      utilization         2 percentage points
+    `--margin 10%` sets the percentage of all that have one.
 
     \b
     Examples:
       perhop compare my.toml
       perhop compare rio.toml rio-plus-out.toml --runs 6
-      perhop compare my.toml --margin 5% --margin loss=0.5pp --explain --out results/compared
+      perhop compare my.toml --margin 5% --explain --out results/compared
     """  # noqa: D301
     if len(scenarios) > 2:
         raise PerhopError(f"compare takes one or two scenarios, not {len(scenarios)}")
