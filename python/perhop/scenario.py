@@ -87,7 +87,7 @@ class DropTail(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Red(Table):
-    """Drops by chance as the average queue grows, blind to color.
+    """Drops at random as the average queue grows, regardless of color.
 
     Source: Floyd & Jacobson 1993, figure 2.
 
@@ -431,7 +431,7 @@ Aqm: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate | Ab
 
 @dataclass(frozen=True, kw_only=True)
 class Fifo(Table):
-    """First in, first out; what a queue is when it names no scheduler.
+    """First in, first out; the default where a queue names no scheduler.
 
     Source: RFC 7567, section 2.
 
@@ -569,7 +569,7 @@ class PriorityQueue(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Priority(Table):
-    """The first queue that has a packet and is within its cap.
+    """Strict priority: the first queue that has a packet and is within its cap.
 
     Source: Bouras & Sevasti, section 5.3; ns-2's DiffServ module, mode PRI.
 
@@ -616,7 +616,7 @@ class SharingQueue(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Drr(Table):
-    """Queues take turns; what a turn leaves of its quantum counts in the next.
+    """Queues take turns; the unused part of a quantum carries over to the next turn.
 
     Source: deficit round robin, Shreedhar & Varghese 1995.
 
@@ -634,7 +634,7 @@ class Drr(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Wfq(Table):
-    """Every queue gets at least its guaranteed rate, and its part of what is left.
+    """Every queue gets at least its guaranteed rate, and a share of the remaining capacity.
 
     Source: start-time fair queueing, Goyal, Vin & Cheng 1997.
 
