@@ -343,7 +343,7 @@ def test_a_path_that_leads_nowhere_is_refused(perhop: Perhop, tmp_path: Path) ->
     broken.write_text(text.replace('["R4", "R2", "R3"]', '["R4", "R3"]'), encoding="utf-8")
     done = perhop("run", broken)
     assert done.code == 2
-    assert "broken.toml:8: paths.far.via[1]: no link joins `R4` and `R3`" in done.err
+    assert "broken.toml:8: paths.far.via[1]: no link connects `R4` and `R3`" in done.err
 
 
 def test_run_writes_a_report(perhop: Perhop, small: Path, tmp_path: Path) -> None:

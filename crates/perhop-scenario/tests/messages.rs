@@ -51,12 +51,12 @@ fn live_settings_are_those_of_a_network_namespace() {
         ("ip = 5", "s.toml:21: live.ip: the versions are 4 and 6, not 5"),
         (
             "sysctl = { \"kernel.hostname\" = 0 }",
-            "s.toml:21: live.sysctl.kernel.hostname: `kernel.hostname` is no setting of a network namespace; write one such \
+            "s.toml:21: live.sysctl.kernel.hostname: `kernel.hostname` is not a sysctl of a network namespace; write one such \
              as net.ipv4.tcp_sack",
         ),
         (
             "sysctl = { \"net.ipv4/../../kernel\" = 0 }",
-            "s.toml:21: live.sysctl.net.ipv4/../../kernel: `net.ipv4/../../kernel` is no setting of a network namespace; \
+            "s.toml:21: live.sysctl.net.ipv4/../../kernel: `net.ipv4/../../kernel` is not a sysctl of a network namespace; \
              write one such as net.ipv4.tcp_sack",
         ),
     ] {
@@ -211,11 +211,11 @@ fn each_problem_is_named_where_it_stands() {
             "count = 4\nstart = \"3s..1s\"",
             "s.toml:15: flows[0].start: `3s..1s`: the range ends before it begins",
         ),
-        ("duration = \"100s\"", "duration = \"0s\"", "s.toml:3: duration: a run lasts longer than 0s"),
+        ("duration = \"100s\"", "duration = \"0s\"", "s.toml:3: duration: a run must be longer than 0s"),
         (
             "duration = \"100s\"",
             "duration = \"5000000000s\"",
-            "s.toml:3: duration: a run lasts less than 36 years, not 5000000000s",
+            "s.toml:3: duration: a run must be shorter than 36 years, not 5000000000s",
         ),
         (
             "duration = \"100s\"",
@@ -229,7 +229,7 @@ fn each_problem_is_named_where_it_stands() {
             "s.toml:4: duplicate key `duration`",
         ),
         ("[links.bottleneck]", "[links.bottleneck", "s.toml:5: "),
-        ("count = 4", "count = inf", "s.toml:14: flows[0].count: `inf` is not a number to count with"),
+        ("count = 4", "count = inf", "s.toml:14: flows[0].count: `inf`: expected a finite number"),
         ("count = 4", "count = 1979-05-27", "s.toml:14: flows[0].count: `1979-05-27` is a date"),
         (
             "count = 4",
@@ -239,7 +239,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "limit = \"868p\"",
             "limit = \"868p\", mean-packet = \"0B\"",
-            "s.toml:10: links.bottleneck.queue.mean-packet: a packet is above 0B",
+            "s.toml:10: links.bottleneck.queue.mean-packet: a packet must be above 0B",
         ),
         (
             "packet = \"576B\"",
@@ -594,7 +594,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "via = [\"R1\", \"R2\", \"R3\"]",
             "via = [\"R1\", \"R3\", \"R2\"]",
-            "s.toml:5: paths.gold.via[1]: no link joins `R1` and `R3` (from `R1` links lead to: R2)",
+            "s.toml:5: paths.gold.via[1]: no link connects `R1` and `R3` (neighbors of `R1`: R2)",
         ),
         (
             "via = [\"R1\", \"R2\", \"R3\"]",
@@ -609,7 +609,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "via = [\"R1\", \"R2\", \"R3\"]",
             "via = [\"R1\"]",
-            "s.toml:5: paths.gold.via: a path names two routers at least",
+            "s.toml:5: paths.gold.via: a path needs at least two routers",
         ),
         (
             "back = [\"R3\", \"R2\", \"R1\"]",
@@ -619,7 +619,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "back = [\"R3\", \"R2\", \"R1\"]",
             "back = [\"R3\", \"R1\"]",
-            "s.toml:6: paths.gold.back[1]: no link joins `R3` and `R1`",
+            "s.toml:6: paths.gold.back[1]: no link connects `R3` and `R1`",
         ),
         (
             "via = [\"R4\"",
@@ -650,7 +650,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "match = { path = \"gold\" }",
             "match = {}",
-            "s.toml:32: links.R2-R3.queue.queues[1].match: it names no packets",
+            "s.toml:32: links.R2-R3.queue.queues[1].match: it has no condition",
         ),
         (
             "match = { path = \"gold\" }",
@@ -670,7 +670,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "weight = 2",
             "weight = 2\nrate = \"1Mbps\"",
-            "s.toml:38: links.R2-R3.queue.queues[2].weight: a queue is guaranteed a `rate`, or has a `weight`",
+            "s.toml:38: links.R2-R3.queue.queues[2].weight: a queue has either a guaranteed `rate` or a `weight`",
         ),
         (
             "rate = \"30Mbps\"",

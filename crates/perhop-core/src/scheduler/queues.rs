@@ -552,10 +552,10 @@ pub(super) mod tests {
         let dscp = r#""dscp": 1"#;
         assert!(refused(&[]).contains("has no queues"));
         assert!(refused(&[(" ", dscp), ("c", "")]).contains("at least one letter"));
-        assert!(refused(&[("a", dscp), ("a", "")]).contains("`a` names an earlier queue"));
+        assert!(refused(&[("a", dscp), ("a", "")]).contains("an earlier queue has the name `a`"));
         assert!(refused(&[("a", dscp)]).contains("accept every packet that no other matches"));
-        assert!(refused(&[("a", ""), ("b", "")]).contains("only the last queue takes every packet"));
-        assert!(refused(&[("a", " "), ("b", "")]).contains("it names no packets"));
+        assert!(refused(&[("a", ""), ("b", "")]).contains("only the last queue may accept every packet"));
+        assert!(refused(&[("a", " "), ("b", "")]).contains("it has no condition"));
         // What an earlier queue takes in whole never comes to a later one; what differs in one key may.
         let keys = [r#""path": "gold""#, dscp, r#""service": "green""#, r#""color": "red""#];
         let others = [r#""path": "tin""#, r#""dscp": 2"#, r#""service": "blue""#, r#""color": "yellow""#];
