@@ -796,7 +796,7 @@ fn a_path_with_control_marks_at_its_ingress() {
         1,
     );
     let message = Scenario::from_toml(&udp, "s.toml").unwrap_err().to_string();
-    assert!(message.contains("flows[0].profile: only TCP has the window"), "{message}");
+    assert!(message.contains("flows[0].profile: this marker requires the window of TCP"), "{message}");
 }
 
 /// [`PATHS`] with control of the golden path, and dynamic WRED for its packets at R2.
@@ -882,7 +882,8 @@ fn flows_on_paths_share_a_profile_at_their_ingress() {
     let text = text.replace("match = { profile = \"sold\"\npath", "match = { path");
     let message = Scenario::from_toml(&text, "s.toml").unwrap_err().to_string();
     assert!(
-        message.contains("flows[1].from: flows that share `sold` begin at `R1`, not at `R4`"),
+        message
+            .contains("flows[1].from: flows that share `sold` must start at the same router: `R1`, not `R4`"),
         "{message}"
     );
 }
