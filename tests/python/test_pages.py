@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import math
 import re
+import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,9 @@ from tests.python.pages import FORBIDDEN, check, titles
 from tests.python.test_report import plot, rows
 
 import perhop
+from perhop import filesystem
 from perhop.errors import PerhopError
+from perhop.filesystem import FileSystem
 from perhop.output import summary, swap
 from perhop.output.figures import count, estimate, figure, interval, percent, quantity, tick_labels
 from perhop.output.plot import _sheet, caption, drawing
@@ -32,7 +34,7 @@ from perhop.output.writer import write_run
 from perhop.study import Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from perhop.simulation import Result
 
@@ -276,11 +278,15 @@ NEW = {
 }
 
 
+AFTER = {**NEW, "plots/mine.svg": "mine"}
+
+
 def tree(directory: Path) -> dict[str, str]:
+    """What a user sees there, which leaves out what could not be removed after all was in place."""
     return {
         str(path.relative_to(directory)): path.read_text()
         for path in sorted(directory.rglob("*"))
-        if path.is_file()
+        if path.is_file() and not path.relative_to(directory).parts[0].startswith(".perhop-report-")
     }
 
 
@@ -290,77 +296,129 @@ def fill(directory: Path, files: dict[str, str]) -> None:
         (directory / name).write_text(text)
 
 
-class Faults:
-    """Counts what changes the disk, and fails at one of these calls."""
+FULL = OSError(errno.ENOSPC, "No space left on device")
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException, *, once: bool) -> None:
+
+class Failing(FileSystem):
+    """Counts what changes the disk, and fails at one of these calls; unless once, from there on."""
+
+    def __init__(self, at: int, error: BaseException, *, once: bool) -> None:
         self.calls, self.at, self.error, self.once = 0, at, error, once
-        for owner, name in ((Path, "replace"), (Path, "mkdir"), (Path, "open"), (swap, "write")):
-            monkeypatch.setattr(owner, name, self.faulty(getattr(owner, name)))
 
-    def faulty(self, real: Callable[..., object]) -> Callable[..., object]:
-        def call(*arguments: object, **options: object) -> object:
-            self.calls += 1
-            if self.calls == self.at or (self.calls > self.at and not self.once):
-                raise self.error
-            return real(*arguments, **options)
+    def _count(self) -> None:
+        self.calls += 1
+        if self.calls == self.at or (self.calls > self.at and not self.once):
+            raise self.error
 
-        return call
+    def write(self, file: int, data: memoryview) -> int:
+        self._count()
+        return super().write(file, data)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._count()
+        super().rename(old, new)
+
+    def unlink(self, path: Path) -> None:
+        self._count()
+        super().unlink(path)
+
+    def make_directory(self, path: Path) -> None:
+        self._count()
+        super().make_directory(path)
+
+    def remove_directory(self, path: Path) -> None:
+        self._count()
+        super().remove_directory(path)
+
+
+def failing(out: Path, at: int, error: BaseException = FULL, *, once: bool) -> tuple[str | None, bool]:
+    """Replace a report on such a disk: the error if there was one, and whether the disk has failed."""
+    system = Failing(at, error, once=once)
+    said = None
+    with filesystem.replaced(system):
+        try:
+            swap.replace_report(out, NEW, remove=earlier_plots(out))
+        except PerhopError as refused:
+            said = str(refused)
+            assert "No space left on device" in said
+        except KeyboardInterrupt:
+            said = "killed"
+    return said, system.calls >= at
+
+
+def counted(directory: Path) -> Iterator[tuple[int, Path]]:
+    """1, 2, … with a directory for each that holds the earlier report."""
+    for at in range(1, 200):
+        out = directory / str(at)
+        fill(out, {**OLD, **OLD_PLOTS})
+        yield at, out
+    pytest.fail("the writer never came to its end")
 
 
 @pytest.mark.parametrize("earlier", [True, False])
 def test_a_report_that_cannot_be_written_leaves_the_earlier_one_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, earlier: bool
+    tmp_path: Path, *, earlier: bool
 ) -> None:
-    before = {**OLD, **OLD_PLOTS} if earlier else {}
-    after = {**NEW, **({"plots/mine.svg": "mine"} if earlier else {})}
     outcomes = set()
-    for at in range(1, 100):
-        out = tmp_path / str(at)
-        out.mkdir()
-        fill(out, before)
-        stale = earlier_plots(out)
-        full = OSError(errno.ENOSPC, "No space left on device")
-        with monkeypatch.context() as patch:
-            faults = Faults(patch, at, full, once=True)
-            failed = None
-            try:
-                swap.replace_report(out, NEW, remove=stale)
-            except PerhopError as error:
-                failed = str(error)
-        assert failed is None or "No space left on device" in failed
-        outcomes.add("new" if failed is None else "old")
-        expected = after if failed is None else before
-        assert tree(out) == expected, at
-        assert not [path for path in out.rglob("*") if path.is_dir() and path.name != "plots"]
-        if faults.calls < at:
+    for at, out in counted(tmp_path):
+        if not earlier:
+            shutil.rmtree(out)
+            out.mkdir()
+        before = tree(out)
+        said, struck = failing(out, at, once=True)
+        outcomes.add(said is None)
+        assert said is None or "mixed" not in said
+        assert tree(out) == (before if said else AFTER if earlier else NEW), at
+        if not struck:
+            assert not [path for path in out.rglob("*") if path.is_dir() and path.name != "plots"]
             break
-    else:
-        pytest.fail("the writer never came to its end")
-    assert outcomes == {"old", "new"}
+    assert outcomes == {True, False}
 
 
-def test_a_killed_command_leaves_what_the_next_one_completes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_does_not_even_move_back_is_said_to_leave_a_mixture(tmp_path: Path) -> None:
+    mixed = []
+    for at, out in counted(tmp_path):
+        said, struck = failing(out, at, once=False)
+        if said is not None and said.endswith(f"may be mixed until the next command with --out {out}"):
+            mixed.append(tree(out) not in ({**OLD, **OLD_PLOTS}, AFTER))
+        elif said is not None:
+            assert tree(out) == {**OLD, **OLD_PLOTS}, said
+        swap.replace_report(out, {})  # what the next command does first
+        assert tree(out) in ({**OLD, **OLD_PLOTS}, AFTER), at
+        if not struck:
+            break
+    assert any(mixed)
+
+
+def test_a_killed_command_leaves_what_the_next_one_completes(tmp_path: Path) -> None:
     latest = {name: text.replace("new", "latest") for name, text in NEW.items()}
-    for at in range(1, 100):
-        out = tmp_path / str(at)
-        out.mkdir()
-        fill(out, {**OLD, **OLD_PLOTS})
-        with monkeypatch.context() as patch:
-            # Nothing works after a kill: no move back either, and nothing is cleaned up.
-            faults = Faults(patch, at, KeyboardInterrupt(), once=False)
-            patch.setattr(swap, "_remove_tree", lambda _directory: None)
-            with contextlib.suppress(KeyboardInterrupt):
-                swap.replace_report(out, NEW, remove=earlier_plots(out))
-        swap.replace_report(out, {}, remove=())  # what the next command does first
-        assert tree(out) in ({**OLD, **OLD_PLOTS}, {**NEW, "plots/mine.svg": "mine"}), at
+    for at, out in counted(tmp_path):
+        # Nothing works after a kill: no move back either, and nothing is cleaned up.
+        _, struck = failing(out, at, KeyboardInterrupt(), once=False)
+        swap.replace_report(out, {})
+        assert tree(out) in ({**OLD, **OLD_PLOTS}, AFTER), at
         swap.replace_report(out, latest, remove=earlier_plots(out))
         assert tree(out) == {**latest, "plots/mine.svg": "mine"}
-        if faults.calls < at:
-            return
-    pytest.fail("the writer never came to its end")
+        if not struck:
+            break
+
+
+def test_what_cannot_be_completed_after_a_kill_is_undone(tmp_path: Path) -> None:
+    undone = 0
+    for at, out in counted(tmp_path):
+        _, struck = failing(out, at, KeyboardInterrupt(), once=False)
+        half = tree(out)
+        for second in range(1, 12) if half not in ({**OLD, **OLD_PLOTS}, AFTER) else ():
+            again = out.with_name(f"{at}-{second}")
+            shutil.copytree(out, again)
+            said, _ = failing(again, second, once=True)
+            assert tree(again) in ({**OLD, **OLD_PLOTS}, AFTER), (at, second)
+            undone += said is not None
+            failing(again, 1, once=False)
+            assert tree(again) in ({**OLD, **OLD_PLOTS}, AFTER), (at, second)
+        if not struck:
+            break
+    assert undone
 
 
 def test_a_link_to_a_page_stays_a_link(tmp_path: Path) -> None:

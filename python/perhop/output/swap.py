@@ -2,8 +2,8 @@
 
 The new files are written into a directory beside the report's own, which may fail anywhere and changes
 nothing, until the disk has them. Then they are moved into place, which takes no room on the disk; a move
-that fails is undone with those before it. A command that is killed in between leaves both directories, from
-which the next one goes on.
+that fails is undone with those before it. A command that is killed in between, or whose disk refuses to undo
+moves, too, leaves both directories, from which the next one goes on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 NEW, OLD = ".perhop-report-new", ".perhop-report-old"
 """What is to come, and what was replaced. OLD exists once NEW is complete."""
-_REMOVED = ".removed.json"
+_PLAN = ".plan.json"
+"""In NEW: the names that are to be moved, and those to be removed. It goes first when both directories do."""
 
 
 def replace_report(out: Path, files: Mapping[str, bytes | str], *, remove: Iterable[str] = ()) -> None:
@@ -35,7 +36,8 @@ def replace_report(out: Path, files: Mapping[str, bytes | str], *, remove: Itera
         remove: Files to remove, where they are there.
 
     Raises:
-        PerhopError: A file cannot be written; the directory then holds what it held before.
+        PerhopError: A file cannot be written; the directory then holds what it held before, or the message
+            says that the next call puts it right.
     """
     new, old = out / NEW, out / OLD
     try:
@@ -45,17 +47,19 @@ def replace_report(out: Path, files: Mapping[str, bytes | str], *, remove: Itera
             for name, content in files.items():
                 _make((new / name).parent)
                 write(new / name, content, durable=True)
-            write(new / _REMOVED, json.dumps(sorted(set(remove) - files.keys())), durable=True)
+            plan = {"move": sorted(files), "remove": sorted(set(remove) - files.keys())}
+            write(new / _PLAN, json.dumps(plan), durable=True)
             _check(out, files)
             _make(old)
         except BaseException:
-            _remove_tree(new)
+            _forget(out)
             raise
         _commit(out)
     except OSError as error:
-        raise PerhopError(
-            f"{out}: the report cannot be written: {error.strerror or error}; the earlier one is unchanged"
-        ) from None
+        left = "the earlier one is unchanged"
+        if _is_begun(out):
+            left = f"files of it and of the earlier one may be mixed until the next command with --out {out}"
+        raise PerhopError(f"{out}: the report cannot be written: {error.strerror or error}; {left}") from None
 
 
 def earlier_plots(out: Path) -> list[str]:
@@ -83,45 +87,59 @@ def _check(out: Path, files: Iterable[str]) -> None:
 
 
 def _recover(out: Path) -> None:
-    """Finish what a killed command had begun to move; forget what it had not completed."""
-    if (out / OLD).is_dir() and (out / NEW / _REMOVED).exists():  # else all had been moved
+    """Finish what another command had begun to move; forget what it had not completed."""
+    if _is_begun(out):
         _commit(out)
-    _remove_tree(out / NEW)
-    _remove_tree(out / OLD)
+    else:
+        _forget(out)
+
+
+def _is_begun(out: Path) -> bool:
+    """Whether files may have been moved, and not all of them."""
+    return (out / OLD).is_dir() and (out / NEW / _PLAN).exists()
 
 
 def _commit(out: Path) -> None:
-    """Move the new files into place, or undo it."""
-    new, old = out / NEW, out / OLD
-    moved: list[tuple[Path, Path]] = []
-    made: list[Path] = []
+    """Move the new files into place, or undo it, whichever command moved them."""
+    plan = json.loads((out / NEW / _PLAN).read_bytes())
+    moves, removals = list(map(str, plan["move"])), list(map(str, plan["remove"]))
     try:
-        removed = [str(name) for name in json.loads((new / _REMOVED).read_bytes())]
-        names = sorted(str(path.relative_to(new)) for path in new.rglob("*") if path.is_file())
-        for name in (*removed, *(name for name in names if name != _REMOVED)):
-            target = out / name
-            if _stays(target):
-                if (new / name).exists():
-                    write(target, (new / name).read_bytes())
-                continue
-            if target.exists():
-                _make((old / name).parent)
-                _move(target, old / name, moved)
-            if (new / name).exists():
-                if not target.parent.exists():
-                    _make(target.parent)
-                    made.append(target.parent)
-                _move(new / name, target, moved)
+        for name in removals:
+            _set_aside(out, name)
+        for name in moves:
+            _put_in_place(out, name)
     except BaseException:
-        for source, target in reversed(moved):
-            _move(target, source, [])
-        for directory in reversed(made):
-            filesystem.remove_directory(directory)
-        _remove_tree(old)
-        _remove_tree(new)
+        for name in reversed(moves):
+            if not (out / NEW / name).exists():
+                _move(out / name, out / NEW / name)
+        for name in (*moves, *removals):
+            if (out / OLD / name).exists():
+                _move(out / OLD / name, out / name)
+        for directory in {(out / name).parent for name in moves} - {out}:
+            with contextlib.suppress(OSError):
+                filesystem.remove_directory(directory)  # where it was made for them, and is empty
+        _forget(out)
         raise
-    _remove_tree(new)
-    _remove_tree(old)
+    _forget(out)
+
+
+def _set_aside(out: Path, name: str) -> None:
+    target, old = out / name, out / OLD / name
+    if target.exists() and not _stays(target):
+        _make(old.parent)
+        _move(target, old)
+
+
+def _put_in_place(out: Path, name: str) -> None:
+    target, new = out / name, out / NEW / name
+    if not new.exists():
+        return  # Another command did it.
+    if _stays(target):
+        write(target, new.read_bytes())
+        return
+    _set_aside(out, name)
+    _make(target.parent)
+    _move(new, target)
 
 
 def _stays(path: Path) -> bool:
@@ -133,7 +151,7 @@ def _make(directory: Path) -> None:
     filesystem.make_directory(directory)
 
 
-def _move(source: Path, target: Path, moved: list[tuple[Path, Path]]) -> None:
+def _move(source: Path, target: Path) -> None:
     try:
         filesystem.rename(source, target)
     except OSError as error:
@@ -141,11 +159,19 @@ def _move(source: Path, target: Path, moved: list[tuple[Path, Path]]) -> None:
             raise
         write(target, source.read_bytes())  # `plots` may be a link to another disk
         filesystem.remove(source)
-    moved.append((source, target))
+
+
+def _forget(out: Path) -> None:
+    """Remove both directories; what cannot be removed does no harm."""
+    try:
+        filesystem.remove(out / NEW / _PLAN, missing_ok=True)
+    except OSError:
+        return  # Without a part of the files, nobody could go on from it.
+    _remove_tree(out / NEW)
+    _remove_tree(out / OLD)
 
 
 def _remove_tree(directory: Path) -> None:
-    """Remove what is not needed any more; what cannot be removed does no harm."""
     for path in sorted(directory.rglob("*"), reverse=True):  # what a directory holds comes before it
         with contextlib.suppress(OSError):
             filesystem.remove_directory(path) if path.is_dir() else filesystem.remove(path)
