@@ -233,9 +233,12 @@ def results(place: Path) -> dict[str, bytes]:
     }
 
 
+HIDDEN = re.compile(r"/\.perhop-(report-|write-test$)|/\..*\.partial$")
+
+
 def visible(place: Path) -> dict[str, bytes]:
-    """The same without what a failed removal left of a report's staging; the next command removes it."""
-    return {path: content for path, content in results(place).items() if "/.perhop-report-" not in path}
+    """The same without hidden files that a failed removal left; the next command removes them."""
+    return {path: content for path, content in results(place).items() if not HIDDEN.search(path)}
 
 
 def report_in(files: dict[str, bytes]) -> dict[str, bytes]:
