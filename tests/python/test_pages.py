@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import math
@@ -17,6 +18,7 @@ from xml.etree import ElementTree as ET
 import polars as pl
 import pytest
 from tests.python.conftest import SMALL
+from tests.python.faults import Crash, Fault, FaultyFileSystem, Kind
 from tests.python.pages import FORBIDDEN, check, titles
 from tests.python.test_report import plot, rows
 
@@ -399,6 +401,23 @@ def test_a_killed_command_leaves_what_the_next_one_completes(tmp_path: Path) -> 
         assert tree(out) in ({**OLD, **OLD_PLOTS}, AFTER), at
         swap.replace_report(out, latest, remove=earlier_plots(out))
         assert tree(out) == {**latest, "plots/mine.svg": "mine"}
+        if not struck:
+            break
+
+
+def test_a_machine_that_fails_leaves_what_the_next_command_completes(tmp_path: Path) -> None:
+    for at, out in counted(tmp_path):
+        struck = False
+        for luck in range(4):
+            place = tmp_path / f"{at}-{luck}"
+            shutil.copytree(out, place / "out")
+            system = FaultyFileSystem(place, Fault(Kind.POWER, at), luck)
+            with filesystem.replaced(system), contextlib.suppress(Crash):
+                swap.replace_report(place / "out", NEW, remove=earlier_plots(out))
+            system.end()
+            struck |= system.failed
+            swap.replace_report(place / "out", {})
+            assert tree(place / "out") in ({**OLD, **OLD_PLOTS}, AFTER), (at, luck)
         if not struck:
             break
 

@@ -3,7 +3,8 @@
 The new files are written into a directory beside the report's own, which may fail anywhere and changes
 nothing, until the disk has them. Then they are moved into place, which takes no room on the disk; a move
 that fails is undone with those before it. A command that is killed in between, or whose disk refuses to undo
-moves, too, leaves both directories, from which the next one goes on.
+moves, too, leaves both directories, from which the next one goes on. Each step is on the disk before the next
+begins, so that this holds after a power failure, too.
 """
 
 from __future__ import annotations
@@ -52,9 +53,12 @@ def replace_report(out: Path, files: Mapping[str, bytes | str], *, remove: Itera
             _check(out, files)
             _make(old)
         except BaseException:
-            _forget(out)
+            with contextlib.suppress(OSError):
+                _forget(out)
             raise
         _commit(out)
+        with contextlib.suppress(OSError):
+            _forget(out)
     except OSError as error:
         left = "the earlier one is unchanged"
         if _is_begun(out):
@@ -90,8 +94,7 @@ def _recover(out: Path) -> None:
     """Finish what another command had begun to move; forget what it had not completed."""
     if _is_begun(out):
         _commit(out)
-    else:
-        _forget(out)
+    _forget(out)
 
 
 def _is_begun(out: Path) -> bool:
@@ -103,24 +106,37 @@ def _commit(out: Path) -> None:
     """Move the new files into place, or undo it, whichever command moved them."""
     plan = json.loads((out / NEW / _PLAN).read_bytes())
     moves, removals = list(map(str, plan["move"])), list(map(str, plan["remove"]))
+    places = sorted(
+        {(out / top / name).parent for top in ("", NEW, OLD) for name in (*moves, *removals, ".")}
+    )
     try:
-        for name in removals:
+        for name in (*removals, *(name for name in moves if (out / NEW / name).exists())):
             _set_aside(out, name)
+        _sync(places)
         for name in moves:
             _put_in_place(out, name)
+        _sync(places)
     except BaseException:
-        for name in reversed(moves):
+        for name in moves:
             if not (out / NEW / name).exists():
                 _move(out / name, out / NEW / name)
+        _sync(places)
         for name in (*moves, *removals):
             if (out / OLD / name).exists():
                 _move(out / OLD / name, out / name)
+        _sync(places)
+        with contextlib.suppress(OSError):
+            _forget(out)
         for directory in {(out / name).parent for name in moves} - {out}:
             with contextlib.suppress(OSError):
                 filesystem.remove_directory(directory)  # where it was made for them, and is empty
-        _forget(out)
         raise
-    _forget(out)
+
+
+def _sync(places: Iterable[Path]) -> None:
+    for place in places:
+        if place.is_dir():
+            filesystem.sync_directory(place)
 
 
 def _set_aside(out: Path, name: str) -> None:
@@ -137,7 +153,6 @@ def _put_in_place(out: Path, name: str) -> None:
     if _stays(target):
         write(target, new.read_bytes())
         return
-    _set_aside(out, name)
     _make(target.parent)
     _move(new, target)
 
@@ -162,11 +177,14 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _forget(out: Path) -> None:
-    """Remove both directories; what cannot be removed does no harm."""
-    try:
-        filesystem.remove(out / NEW / _PLAN, missing_ok=True)
-    except OSError:
-        return  # Without a part of the files, nobody could go on from it.
+    """Remove both directories; what cannot be removed does no harm without the plan.
+
+    Raises:
+        OSError: The plan is still there, so nothing else was removed: nobody could go on from a part of it.
+    """
+    if (out / NEW / _PLAN).exists():
+        filesystem.remove(out / NEW / _PLAN)
+        filesystem.sync_directory(out / NEW)
     _remove_tree(out / NEW)
     _remove_tree(out / OLD)
 
