@@ -110,7 +110,7 @@ class Guard:
             raise PerhopError(
                 "stopped before memory runs out: packets in queues and in transit take "
                 f"{_gigabytes(grown)}, and {_gigabytes(there.bytes)} are free ({there.limit}); lower the "
-                "limits of queues, the rates of UDP flows, or --jobs"
+                "limits of queues (a link without `queue` has no limit), the rates of UDP flows, or --jobs"
             )
 
 

@@ -37,6 +37,9 @@ from = "a"
 to = "b"
 transport = { udp = "cbr", rate = "2Gbps" }
 """
+UNRULED = OVERLOAD.replace('queue = { aqm = "drop-tail", limit = "100p" }\n', "").replace(
+    '"1Gbps"', '"1Mbps"'
+)
 NO_DELAY = """\
 title = "Two links that take no time"
 duration = "1000s"
@@ -79,6 +82,7 @@ AT_ONCE_S = 1.0
 def endless(tmp_path: Path) -> Path:
     """A directory with scenarios, a sweep and a search that take days."""
     (tmp_path / "endless.toml").write_text(OVERLOAD, encoding="utf-8")
+    (tmp_path / "unruled.toml").write_text(UNRULED, encoding="utf-8")
     (tmp_path / "no-delay.toml").write_text(NO_DELAY, encoding="utf-8")
     (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
     (tmp_path / "tune.toml").write_text(TUNE, encoding="utf-8")
@@ -131,6 +135,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
     [
         (("run", "endless.toml", "--runs", "1"), "nothing was written"),
         (("run", "no-delay.toml", "--runs", "1"), "nothing was written"),
+        (("run", "unruled.toml", "--runs", "1"), "nothing was written"),
         (("run", "endless.toml", "--runs", "6", "--jobs", "2"), "nothing was written"),
         (("sweep", "sweep.toml", "--jobs", "2"), "0 runs are kept"),
         (("tune", "tune.toml", "--jobs", "1"), "0 runs are kept"),

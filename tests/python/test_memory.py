@@ -85,10 +85,27 @@ def test_the_runs_that_are_on_at_a_time_count(tmp_path: Path) -> None:
     assert "for 4 runs, 4 at a time that is about 2.6 GB" in error
 
 
-def test_packets_that_wait_without_end_stop_a_run(tmp_path: Path) -> None:
-    error = refused(limited(tmp_path, 1_500_000_000, LINK + QUEUE + FLOW))
+NEXT_LINK = (
+    LINK.partition("\n")[2].replace("links.link", "links.next").replace('"b"', '"c"').replace('"a"', '"b"')
+)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        LINK + QUEUE + FLOW,
+        LINK + NEXT_LINK + FLOW.replace('to = "b"', 'to = "c"'),
+        LINK + QUEUE + FLOW + 'access = { rate = "1Mbps", delay = "1ms" }\n',
+    ],
+    ids=["in a queue", "for a link behind one without a rule", "for the link of a host"],
+)
+def test_packets_that_wait_without_end_stop_a_run(tmp_path: Path, scenario: str) -> None:
+    error = refused(limited(tmp_path, 1_500_000_000, scenario))
     assert error.startswith("error: stopped before memory runs out: packets in queues and in transit take ")
-    assert error.endswith("; lower the limits of queues, the rates of UDP flows, or --jobs")
+    assert error.endswith(
+        "; lower the limits of queues (a link without `queue` has no limit), the rates of UDP flows, "
+        "or --jobs"
+    )
 
 
 def test_too_many_samples_are_refused_by_what_they_take() -> None:
@@ -156,6 +173,17 @@ def test_what_flows_are_said_to_take_is_what_they_take(transport: str, flows: in
     took, _ = measured(scenario)
     assert said["flows"] == flows
     assert 0.5 * said["run_bytes"] < took < 1.1 * said["run_bytes"]
+
+
+@LINUX
+def test_packets_that_wait_before_a_host_take_no_memory() -> None:
+    """When a link without a rule sends them is known as they come, and a host takes them ahead of time."""
+    endless = LINK.replace("1000000s", "10s") + FLOW  # 1.7 million packets, of which 833 arrive
+    took, _ = measured(simulation.canonical(endless))
+    assert took < 30_000_000, "as much as the first of them takes"
+    behind = LINK.replace("1000000s", "10s") + NEXT_LINK + FLOW.replace('to = "b"', 'to = "c"')
+    took, _ = measured(simulation.canonical(behind))
+    assert took > 80_000_000, "what another link will handle waits for it"
 
 
 @LINUX
