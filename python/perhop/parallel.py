@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from perhop import memory
 
@@ -55,33 +57,61 @@ def parallel_map(
     Raises:
         PerhopError: Memory is about to run out.
     """
-    pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="perhop")
-    places = {pool.submit(work, task): place for place, task in enumerate(tasks)}
-    done: SimpleQueue[Future[R]] = SimpleQueue()
-    for future in places:
-        future.add_done_callback(done.put)
+    done: SimpleQueue[_Done[R]] = SimpleQueue()
+    to_do, turn, stopped = enumerate(tasks), threading.Lock(), threading.Event()
+
+    def take_tasks() -> None:
+        while not stopped.is_set():
+            with turn:
+                place, task = next(to_do, (None, None))
+            if place is None:
+                return
+            try:
+                done.put(_Done(place, work(task)))  # type: ignore[arg-type]
+            except BaseException as error:  # noqa: BLE001 - the calling thread raises it
+                done.put(_Done(place, error=error))
+
     guard = memory.Guard(expected)
+    results: dict[int, R] = {}
+    pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="perhop")
     try:
-        for _ in places:
-            future = _next(done, cancel, guard, waiting)
-            result = future.result()
+        for _ in range(min(jobs, len(tasks))):
+            pool.submit(take_tasks)
+        for _ in tasks:
+            one = _next(done, cancel, guard, waiting)
+            results[one.place] = one.get()
             if finished is not None:
-                finished(places[future], result)
+                finished(one.place, results[one.place])
     except BaseException:
         cancel.cancel()
         raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-    return [future.result() for future in places]
+        stopped.set()
+        pool.shutdown(wait=True)
+    return [results[place] for place in range(len(tasks))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[R]):
+    """What became of the task at a place: its result or its error."""
+
+    place: int
+    result: R | None = None
+    error: BaseException | None = None
+
+    def get(self) -> R:
+        if self.error is not None:
+            raise self.error
+        return cast("R", self.result)
 
 
 def _next(
-    done: SimpleQueue[Future[R]],
+    done: SimpleQueue[_Done[R]],
     cancel: Cancel,
     guard: memory.Guard,
     waiting: Callable[[float], None] | None,
-) -> Future[R]:
-    """The next finished future, waited for in short naps.
+) -> _Done[R]:
+    """The next finished task, waited for in short naps.
 
     A signal handler that restarts system calls (polars installs one) keeps Ctrl-C from ending an unbounded
     wait.

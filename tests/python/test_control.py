@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.python.living import LIVE, needs_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,9 +112,9 @@ def said(process: subprocess.Popen[str], pattern: str) -> str:
 
 
 def computed(process: subprocess.Popen[str]) -> float:
-    """How many seconds of processors it has taken so far."""
+    """How many seconds of processors it has taken so far, with the processes that it has waited for."""
     stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
@@ -137,6 +138,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
         (("run", "no-delay.toml", "--runs", "1"), "nothing was written"),
         (("run", "unruled.toml", "--runs", "1"), "nothing was written"),
         (("run", "endless.toml", "--runs", "6", "--jobs", "2"), "nothing was written"),
+        (("run", "endless.toml", "--runs", "100000", "--jobs", "2"), "nothing was written"),
         (("sweep", "sweep.toml", "--jobs", "2"), "0 runs are kept"),
         (("tune", "tune.toml", "--jobs", "1"), "0 runs are kept"),
     ],
@@ -159,6 +161,39 @@ def test_ctrl_c_ends_reproduce_within_a_second(tmp_path: Path) -> None:
     time.sleep(0.5)
     _, err = interrupted(process)
     assert "runs are kept in out/runs; the same command resumes" in err
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    text = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8")
+    return [int(number) for number in text.split()]
+
+
+@needs_live
+def test_ctrl_c_ends_compare_within_a_second_on_real_packets(tmp_path: Path) -> None:
+    (tmp_path / "live.toml").write_text(LIVE.replace('duration = "2s"', 'duration = "1000s"'))
+    process = start(tmp_path, "compare", "live.toml", "--runs", "1", "--out", "out")
+    said(process, "^1 run on real packets, 1000 s in all; 20 simulated runs of each$")
+    (worker,) = children(process)
+    out, err = interrupted(process)
+    assert err.endswith("interrupted; nothing was written, and nothing is left in the system\n")
+    assert out == ""
+    assert not Path(f"/proc/{worker}").exists()
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@needs_live
+def test_ctrl_c_ends_compare_within_a_second_while_it_simulates(tmp_path: Path) -> None:
+    (tmp_path / "live.toml").write_text(LIVE)
+    process = start(tmp_path, "compare", "live.toml", "--runs", "1", "--sim-runs", "100000")
+    said(process, "^1 run on real packets")
+    while children(process):
+        time.sleep(0.05)
+    before = computed(process)
+    while computed(process) < before + 0.5:
+        time.sleep(0.05)
+    out, err = interrupted(process)
+    assert err.endswith("interrupted; nothing was written, and nothing is left in the system\n")
+    assert out == ""
 
 
 def test_ctrl_c_ends_a_run_of_very_many_flows_while_it_is_built(tmp_path: Path) -> None:
