@@ -196,6 +196,34 @@ def test_samples_are_held_once() -> None:
     assert took < 1.05 * said["run_bytes"] < 1_600_000_000
 
 
+SHOWN = """
+import json, re, sys
+from pathlib import Path
+from perhop import simulation
+from perhop.output import summary, writer
+def peak():
+    return 1024 * int(re.search("VmHWM:\\s*([0-9]+) kB", Path("/proc/self/status").read_text())[1])
+result = simulation.run(json.loads(sys.stdin.read()), runs=2, jobs=1)
+before = peak()
+writer.write_run(Path(sys.argv[1]), result, summary.summarize(result), "a test")
+print(peak() - before)
+"""
+
+
+@LINUX
+def test_a_report_of_samples_takes_little_beside_them(tmp_path: Path) -> None:
+    scenario = many_flows(20_000, '{ udp = "cbr", rate = "1kbps" }', "1s", '[probes]\ninterval = "10ms"\n')
+    done = subprocess.run(
+        [sys.executable, "-c", SHOWN, str(tmp_path)],
+        input=scenario,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=True,
+    )
+    assert int(done.stdout) < _engine.memory(scenario)["kept_bytes"], "of two runs"
+
+
 def test_as_many_runs_at_a_time_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = many_flows(500_000, '{ tcp = "newreno" }', "1s")  # 1.15 GB during the run, 0.1 GB after it
     monkeypatch.setattr(memory, "free", lambda: Free(3_200_000_000, "a test"))

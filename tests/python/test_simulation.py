@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 
 import perhop
 from perhop import _engine
+from perhop.output.summary import summarize
 from perhop.simulation import canonical
 
 if TYPE_CHECKING:
@@ -111,6 +112,18 @@ def test_each_queue_of_a_port_is_shown() -> None:
 def test_one_run_has_no_interval(small: Path) -> None:
     classes = perhop.run(small).classes()
     assert classes["throughput_low_bps"].to_list() == [None, None]
+
+
+def test_what_is_drawn_in_time_are_the_means_of_the_samples(small: Path) -> None:
+    result = perhop.run(small.read_text() + '[probes]\ninterval = "1s"\n', runs=2)
+    (drawn,) = (rows for plot, rows in summarize(result).plots if plot.id == "throughput-in-time")
+    means = result.series.group_by(["class", "time_s"], maintain_order=True).agg(
+        pl.col("throughput_bps").mean()
+    )
+    assert [(row.factors["class"], row.factors["time_s"]) for row in drawn] == list(
+        zip(means["class"], means["time_s"], strict=True)
+    )
+    assert [row.mean for row in drawn] == pytest.approx((means["throughput_bps"] / 1e6).to_list(), rel=1e-12)
 
 
 def test_probes(small: Path) -> None:

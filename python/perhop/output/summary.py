@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from perhop.output.readable import LEFT_OUT_FIRST, readable
@@ -15,6 +17,8 @@ from perhop.study import Axis, Plot, Reference, Row, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from perhop.simulation import Result
 
@@ -184,16 +188,15 @@ def _delay_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
 
 
 def _series_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
-    if result.series.is_empty():
+    means = _rates_in_time(result)
+    if not means:
         return []
     time = Axis("time_s", "Time, s")
-    means = result.series.group_by(["class", "time_s"], maintain_order=True).agg(
-        pl.col("throughput_bps").mean()
-    )
-    classes = {name: name for name in means["class"].unique(maintain_order=True)}
+    classes = {group.name: group.name for group in result.runs[0].groups}
     rates = [
-        _point({"class": name, "time_s": at}, "throughput", "Mbit/s", v / 1e6)
-        for name, at, v in means.iter_rows()
+        _point({"class": name, "time_s": at}, "throughput", "Mbit/s", float(rate) / 1e6)
+        for at, by_class in means.items()
+        for name, rate in zip(classes, by_class, strict=True)
     ]
     in_packets = pl.col("quantity").str.contains("^(queue|average .*|.* packets)$")
     queues = (
@@ -237,6 +240,24 @@ def _series_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
             )
         )
     return plots
+
+
+def _rates_in_time(result: Result) -> dict[float, NDArray[np.float64]]:
+    """For each time of a sample the throughput of each class, means over its flows and the runs.
+
+    `result.series` has it, too, but copies samples several times, which may be most of the memory there is.
+    """
+    sums: dict[float, NDArray[np.float64]] = {}
+    runs: Counter[float] = Counter()
+    for run in result.runs:
+        series = run.raw["series"]
+        ends = np.cumsum([group.count for group in run.groups])
+        parts = np.split(series["throughput_bps"], ends[:-1], axis=1)  # views
+        means = np.column_stack([part.mean(axis=1) for part in parts])
+        for at, by_class in zip(series["time_s"].tolist(), means, strict=True):
+            sums[at] = sums.get(at, 0.0) + by_class
+            runs[at] += 1
+    return {at: total / runs[at] for at, total in sums.items()}
 
 
 def _point(factors: Mapping[str, str | float], metric: str, unit: str, value: float) -> Row:
