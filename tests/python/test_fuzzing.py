@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -41,3 +43,27 @@ def test_no_bytes_end_in_anything_but_an_answer(target: Target) -> None:
 )
 def test_a_record_that_is_none_under_its_good_checksum_is_not_taken(content: bytes) -> None:
     take_record(content)
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_lock_file_of_the_fuzz_targets_has_what_our_crates_need() -> None:
+    """It is a workspace of its own, which no build of the other looks at."""
+    lock = tomllib.loads((ROOT / "fuzz" / "Cargo.lock").read_text(encoding="utf-8"))
+    locked = {
+        one["name"]: {text.split()[0] for text in one["dependencies"]}
+        for one in lock["package"]
+        if "source" not in one
+    }
+    for name in locked.keys() - {"perhop-fuzz"}:
+        manifest = tomllib.loads((ROOT / "crates" / name / "Cargo.toml").read_text(encoding="utf-8"))
+        tables = [manifest, *manifest.get("target", {}).values()]
+        needed = {
+            entry.get("package", key) if isinstance(entry, dict) else key
+            for table in tables
+            for kind in ("dependencies", "build-dependencies")
+            for key, entry in table.get(kind, {}).items()
+            if not (isinstance(entry, dict) and entry.get("optional"))
+        }
+        assert needed <= locked[name], name
