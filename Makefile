@@ -47,8 +47,11 @@ validity: $(ENGINE) $(DEV) ## Measure perhop beside theory, ns-2, ns-3 and the k
 .PHONY: build
 build: $(ENGINE) ## Set up .venv with perhop in it, built for speed
 
+# Packages are installed while Rust compiles, which uses all processors, but not all of the time.
 .PHONY: test
-test: test-rust test-python ## Run the tests, Rust and Python
+test: ## Run the tests, Rust and Python
+	@$(MAKE) --jobs 2 test-rust $(DEV)
+	@$(MAKE) test-python
 
 .PHONY: test-all
 test-all: test test-long ## The same, and what takes long by nature
@@ -61,11 +64,14 @@ test-rust: cargo
 .PHONY: test-long
 test-long: $(ENGINE) $(DEV)
 	cargo test --locked $(RUST_PACKAGES) --doc
-	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m long $(PYTEST_JOBS) $(PYTEST_ARGS)
+
+# Several processes; tests/python/conftest.py says which tests stay together.
+PYTEST_JOBS ?= --numprocesses auto --maxprocesses 8 --dist loadgroup
 
 .PHONY: test-python
 test-python: $(ENGINE) $(DEV)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PYTEST_JOBS) $(PYTEST_ARGS)
 
 # Seeds follow one another from PERHOP_FAULTS_SEED (1); another range tries others.
 FAULTS ?= 10000

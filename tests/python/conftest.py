@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,30 @@ from tests.python.processes import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+TOGETHER = {
+    "test_compare": "on real packets",  # in real time
+    "test_live": "on real packets",
+    "test_faults": "faults",
+    "test_hurley": "hurley",
+    "test_interruption": "interruption",
+    "test_rap": "rap",
+    "test_sweep_ray": "ray",
+}
+"""Files of tests that share runs, or disturb one another; of parallel processes, one has each group."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What pytest-xdist knows, whether it is there or not."""
+    config.addinivalue_line("markers", "xdist_group(name): stays in one process with others of this name")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together what belongs together."""
+    for item in items:
+        if item.path.stem in TOGETHER:
+            item.add_marker(pytest.mark.xdist_group(TOGETHER[item.path.stem]))
+
 
 SMALL = """\
 title = "Two classes at a small link"
@@ -69,13 +94,15 @@ def server() -> Iterator[Server]:
 def perhop(tmp_path: Path, server: Server) -> Callable[..., Finished]:
     """Run `perhop ARGUMENTS` in a process and a directory of its own."""
 
-    def call(*arguments: str | Path) -> Finished:
-        with tempfile.TemporaryDirectory() as streams:
-            out, err = Path(streams) / "out", Path(streams) / "err"
-            code = server.run([str(argument) for argument in arguments], tmp_path, out, err)
-            return Finished(code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
+    return functools.partial(run_in, server, tmp_path)
 
-    return call
+
+def run_in(server: Server, place: Path, *arguments: str | Path) -> Finished:
+    """Run `perhop ARGUMENTS` in a process of its own and this directory."""
+    with tempfile.TemporaryDirectory() as streams:
+        out, err = Path(streams) / "out", Path(streams) / "err"
+        code = server.run([str(argument) for argument in arguments], place, out, err)
+        return Finished(code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
 
 
 @pytest.fixture

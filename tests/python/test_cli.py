@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ import jsonschema
 import numpy as np
 import polars as pl
 import pytest
+from tests.python.conftest import Finished, run_in
 
 from perhop import _engine
 from perhop.journal import joined, pieces
@@ -23,7 +26,7 @@ from perhop.studies import PAPERS, STUDIES, in_order
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.python.conftest import Finished
+    from tests.python.processes import Server
 
     Perhop = Callable[..., Finished]
 
@@ -290,20 +293,21 @@ def test_an_encoding_that_lacks_signs(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_json_never_replaces_what_is_no_regular_file(tmp_path: Path) -> None:
+def test_json_never_replaces_what_is_no_regular_file(perhop: Perhop, tmp_path: Path) -> None:
     (tmp_path / "aim.json").write_text("old")
     (tmp_path / "link.json").symlink_to("aim.json")
     (tmp_path / "dangling.json").symlink_to("new.json")
     os.mkfifo(tmp_path / "pipe")
-    done = shell(
-        "set -e\n"
-        "for f in link.json dangling.json /dev/null /dev/stderr; do\n"
-        "perhop run small.toml --json $f >&2; done\n"
-        "cat pipe > through.json & perhop run small.toml --json pipe > text; wait\n"
-        "perhop run small.toml --json >(cat > substituted.json) > text; sleep 1\n"
-        "perhop run small.toml --json /dev/stdout > stdout.json 2> text",
-        tmp_path,
-    )
+    for name in ("link.json", "dangling.json", "/dev/null", "/dev/stderr"):
+        written = perhop("run", "small.toml", "--json", name)
+        assert written.code == 0, written.err
+    assert json.loads(written.err)["seeds"] == [1, 2, 3, 4, 5]
+    with (tmp_path / "through.json").open("w") as through:
+        reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=through)
+        assert perhop("run", "small.toml", "--json", "pipe").code == 0
+        assert reader.wait(60) == 0
+    (tmp_path / "stdout.json").write_text(perhop("run", "small.toml", "--json", "/dev/stdout").out)
+    done = shell("perhop run small.toml --json >(cat > substituted.json) > text; sleep 1", tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "link.json").is_symlink()
     assert (tmp_path / "dangling.json").is_symlink()
@@ -314,9 +318,9 @@ def test_json_never_replaces_what_is_no_regular_file(tmp_path: Path) -> None:
     }
     assert len(texts) == 1
     assert json.loads(texts.pop())["seeds"] == [1, 2, 3, 4, 5]
-    full = shell("perhop run small.toml --json /dev/full > text", tmp_path)
-    assert full.returncode == 2
-    assert full.stderr == "error: /dev/full: cannot be written: No space left on device\n"
+    full = perhop("run", "small.toml", "--json", "/dev/full")
+    assert full.code == 2
+    assert full.err == "error: /dev/full: cannot be written: No space left on device\n"
 
 
 # ---------------------------------------------------------------- run
@@ -389,6 +393,30 @@ def test_run_json_does_not_depend_on_threads(perhop: Perhop, small: Path) -> Non
 
 
 # ---------------------------------------------------------------- reproduce
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What a first `reproduce` has left, for others to go on from."""
+
+    place: Path
+    done: Finished
+
+    @property
+    def json(self) -> str:
+        return (self.place / "t.json").read_text(encoding="utf-8")
+
+    def results_in(self, place: Path) -> Path:
+        """A copy of its results in another directory."""
+        return Path(shutil.copytree(self.place / "results", place / "results"))
+
+
+@pytest.fixture(scope="module")
+def reproduced(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Reproduced:
+    place = tmp_path_factory.mktemp("reproduced")
+    done = run_in(server, place, *REPRODUCE, "--json", "t.json")
+    assert done.code == 0, done.err
+    return Reproduced(place, done)
 
 
 def test_reproduce_leaves_everything(perhop: Perhop, tmp_path: Path) -> None:
@@ -471,50 +499,53 @@ def test_all_has_no_effect_beside_names(perhop: Perhop) -> None:
     assert "--all has no effect beside named studies" in refused(perhop("reproduce", "--all", "kim-table1"))
 
 
-def test_json_is_the_same_bytes_for_any_number_of_threads(perhop: Perhop, tmp_path: Path) -> None:
-    for name, jobs in (("a", "1"), ("b", "2"), ("c", "2")):
+def test_json_is_the_same_bytes_for_any_number_of_threads(
+    perhop: Perhop, tmp_path: Path, reproduced: Reproduced
+) -> None:
+    for name, jobs in (("a", "1"), ("b", "2")):
         done = perhop(*REPRODUCE, "--jobs", jobs, "--out", name, "--json", f"{name}.json")
         assert done.code == 0, done.err
-    texts = [(tmp_path / f"{name}.json").read_bytes() for name in "abc"]
-    assert texts[0] == texts[1] == texts[2]
+    texts = [(tmp_path / f"{name}.json").read_text(encoding="utf-8") for name in "ab"]
+    assert texts[0] == texts[1] == reproduced.json
     again = perhop(*REPRODUCE, "--out", "a", "--json", "-")
-    assert again.out.encode() == texts[0]
+    assert again.out == texts[0]
     assert "7 reused" in again.err
-    assert b"NaN" not in texts[0]
+    assert "NaN" not in texts[0]
 
 
-def test_a_broken_run_is_computed_again(perhop: Perhop, tmp_path: Path) -> None:
-    first = perhop(*REPRODUCE, "--json", "-")
-    (journal,) = (tmp_path / "results" / "runs").iterdir()
+def test_a_broken_run_is_computed_again(perhop: Perhop, tmp_path: Path, reproduced: Reproduced) -> None:
+    (journal,) = (reproduced.results_in(tmp_path) / "runs").iterdir()
     data = bytearray(journal.read_bytes())
     data[len(data) // 2] ^= 16
     journal.write_bytes(data)
     second = perhop(*REPRODUCE, "--json", "-")
-    assert second.out == first.out
+    assert second.out == reproduced.json
     assert second.err.count("warning:") == 1
     assert f"warning: results/runs/{journal.name}: " in second.err
     assert "6 finished runs are kept" in second.err
     assert "1 run simulated, 6 found" in second.err
 
 
-def test_a_whole_record_that_is_no_run_is_computed_again(perhop: Perhop, tmp_path: Path) -> None:
-    first = perhop(*REPRODUCE, "--json", "-")
-    (journal,) = (tmp_path / "results" / "runs").iterdir()
+def test_a_whole_record_that_is_no_run_is_computed_again(
+    perhop: Perhop, tmp_path: Path, reproduced: Reproduced
+) -> None:
+    (journal,) = (reproduced.results_in(tmp_path) / "runs").iterdir()
     entries = [Entry.of(content) for _, content in pieces(journal.read_bytes()).contents]
     assert entries[0] is not None
     entries[0] = Entry(entries[0].key, entries[0].engine, pack({"seed": 1}))
     journal.write_bytes(joined(entry.content() for entry in entries if entry is not None))
     for simulated, warnings in ((1, 1), (0, 0)):
         again = perhop(*REPRODUCE, "--json", "-")
-        assert again.out == first.out
+        assert again.out == reproduced.json
         assert again.err.count("warning:") == warnings
         noun = "run" if simulated == 1 else "runs"
         assert f"{simulated} {noun} simulated, {7 - simulated} reused" in again.err
 
 
-def test_plots_of_an_earlier_report_go_and_nothing_else(perhop: Perhop, tmp_path: Path, small: Path) -> None:
-    plots = tmp_path / "results" / "plots"
-    perhop(*REPRODUCE)
+def test_plots_of_an_earlier_report_go_and_nothing_else(
+    perhop: Perhop, tmp_path: Path, small: Path, reproduced: Reproduced
+) -> None:
+    plots = reproduced.results_in(tmp_path) / "plots"
     assert (plots / "kim-table1-by-out-set.svg").exists()
     (plots / "mine.svg").write_text("<svg/>")
     done = perhop("run", small, "--out", "results")
@@ -532,12 +563,11 @@ def test_plots_of_an_earlier_report_go_and_nothing_else(perhop: Perhop, tmp_path
     ]
 
 
-def test_other_seeds_give_other_numbers(perhop: Perhop) -> None:
-    one, two = (perhop(*REPRODUCE, "--seed", seed, "--json", "-").out for seed in ("1", "2"))
-    assert json.loads(one) != json.loads(two)
+def test_other_seeds_give_other_numbers(perhop: Perhop, reproduced: Reproduced) -> None:
+    assert json.loads(perhop(*REPRODUCE, "--seed", "2", "--json", "-").out) != json.loads(reproduced.json)
 
 
-def test_the_text_fits_a_terminal(perhop: Perhop) -> None:
-    done = perhop(*REPRODUCE)
-    assert max(len(line) for line in done.out.splitlines()) <= 80
-    assert not re.search(r"\bnan\b", done.out, re.IGNORECASE)
+def test_the_text_fits_a_terminal(reproduced: Reproduced) -> None:
+    text = reproduced.done.out
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert not re.search(r"\bnan\b", text, re.IGNORECASE)

@@ -98,6 +98,7 @@ def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any) -> None:  # n
     assert (again.work.simulated, again.work.found) == (0, ALL)
 
 
+@pytest.mark.long
 @needs_ray
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # Ray leaves files of its processes to the GC
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the same, as pytest sees it
