@@ -7,6 +7,8 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.python.pages import check
@@ -189,6 +191,36 @@ def test_the_page_grows_with_the_studies() -> None:
     text = " ".join(read(page).text.split())
     assert "1 study is not finished (second-study)" in text
     assert "samples.parquet" not in text
+
+
+def test_a_study_costs_the_same_after_many_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is filled into pages, and what is read for manifests, is counted."""
+    filled, read_ = [0], [0]
+
+    def printable(text: str) -> str:
+        filled[0] += 1
+        return text
+
+    def loads(text: str) -> Any:  # noqa: ANN401 - as the library's
+        read_[0] += 1
+        return json.loads(text)
+
+    monkeypatch.setattr("perhop.output.report.printable", printable)
+    monkeypatch.setattr("perhop.output.writer.json", SimpleNamespace(loads=loads))
+    made = replace(outcome(), study=replace(outcome().study, plots=[]))
+    studies = [replace(made, study=replace(made.study, id=f"study-{n}")) for n in range(6)]
+    report = ReproductionReport(tmp_path, "perhop reproduce", [one.study for one in studies])
+    costs = []
+    for one in studies:
+        before = filled[0], read_[0]
+        report.add(one)
+        costs.append((filled[0] - before[0], read_[0] - before[1]))
+    assert costs[1] == costs[-2], costs
+    assert min(costs[1]) > 0
+    report.finish(studies)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert [page.count(f'<section id="study-{n}">') for n in range(6)] == [1] * 6
+    assert len(json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))["scenarios"]) == 6
 
 
 def test_the_page_shows_each_paper_with_all_its_sentences() -> None:

@@ -145,15 +145,24 @@ def write(path: Path, data: bytes | str, *, durable: bool = False) -> None:
         raise PerhopError(f"{path}: cannot be written: {_reason(error)}") from None
 
 
-def manifest(command: str, scenarios: Sequence[Mapping[str, Any]], plots: Sequence[str]) -> str:
-    """What produced the files beside it, as JSON: version, command, plots, scenarios with their seeds."""
-    content = {
-        "perhop": _engine.version,
-        "command": command,
-        "plots": list(plots),
-        "scenarios": list(scenarios),
-    }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+def manifest(command: str, scenarios: Sequence[str], plots: Sequence[str]) -> str:
+    """What produced the files beside it, as JSON: version, command, plots, scenarios with their seeds.
+
+    Args:
+        command: What to type for the same files.
+        scenarios: As `manifest_entry` writes them.
+        plots: Names of files.
+    """
+    content = {"perhop": _engine.version, "command": command, "plots": list(plots), "scenarios": []}
+    head = json.dumps(content, indent=1, ensure_ascii=False).removesuffix("[]\n}")
+    entries = "[\n" + ",\n".join(scenarios) + "\n ]" if scenarios else "[]"
+    return f"{head}{entries}\n}}\n"
+
+
+def manifest_entry(scenario: Mapping[str, Any]) -> str:
+    """A scenario and its seeds as they stand in a manifest; most of the work of writing one."""
+    text = json.dumps(scenario, indent=1, ensure_ascii=False)
+    return "\n".join(f"  {line}" for line in text.split("\n"))
 
 
 def _write_in_place(path: Path, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -106,15 +107,18 @@ class HtmlNetwork:
 
 @dataclass(frozen=True, slots=True)
 class StudyPart:
-    """A study's outcome and its part of the page, which is drawn once."""
+    """A study's outcome and its part of the page, which is drawn and filled in once."""
 
     outcome: Outcome
     section: Section
+    html: Markup
 
     @staticmethod
     def of(outcome: Outcome) -> StudyPart:
         """Draw the part of one study."""
-        return StudyPart(outcome, _section(outcome))
+        section = _section(outcome)
+        page = render("study.html.j2", outcome=outcome, section=section)
+        return StudyPart(outcome, section, Markup(page))  # noqa: S704 - a template's output
 
 
 def reproduction_page(parts: Sequence[StudyPart], command: str, pending: Sequence[str] = ()) -> str:
@@ -125,7 +129,6 @@ def reproduction_page(parts: Sequence[StudyPart], command: str, pending: Sequenc
         command: What to type to get the same page again.
         pending: The ids of the studies that still run.
     """
-    sections = {part.outcome.study.id: part.section for part in parts}
     groups = by_paper([part.outcome for part in parts])
     states = [(holds, state, sum(group.count(holds) for group in groups)) for holds, state in STATES.items()]
     return render(
@@ -135,7 +138,7 @@ def reproduction_page(parts: Sequence[StudyPart], command: str, pending: Sequenc
         pending=pending,
         states=states,
         groups=groups,
-        sections=sections,
+        parts={part.outcome.study.id: part.html for part in parts},
         sentences={group.paper.id: sentences(group) for group in groups if group.paper},
     )
 
@@ -212,6 +215,7 @@ def render(template: str, **values: object) -> str:
     return environment().get_template(template).render(version=_engine.version, series=SERIES, **values)
 
 
+@functools.cache
 def environment() -> jinja2.Environment:
     """Where templates are found, and how they are filled in: HTML is escaped, Markdown is not.
 
@@ -227,7 +231,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "inline": lambda text: inline_markdown(printable(text)),
+        "inline": functools.lru_cache(4096, typed=True)(lambda text: inline_markdown(printable(text))),
         "markdown": markdown,
         "longest_word": lambda text: max(map(len, text.split()), default=0),
     }

@@ -6,14 +6,14 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
-from perhop.output.files import manifest
+from perhop.output.files import manifest, manifest_entry
 from perhop.output.report import StudyPart, reproduction_page
 from perhop.output.run_page import drawn, run_page
 from perhop.output.swap import earlier_plots, replace_report
 from perhop.reproduction import sample_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -35,6 +35,7 @@ class ReproductionReport:
         self._pending = [study.id for study in studies]
         self._done: list[StudyPart] = []
         self._drawn: list[str] = []
+        self._scenarios: list[str] = []
 
     def add(self, outcome: Outcome) -> list[Path]:
         """Draw a study's plots and networks, and write the page anew with it.
@@ -53,6 +54,7 @@ class ReproductionReport:
         self._drawn.extend(_names(files))
         self._pending.remove(outcome.study.id)
         self._done.append(part)
+        self._scenarios.extend(_entries(outcome))
         stale = [*earlier_plots(self._out), "samples.parquet"] if first else []
         replace_report(self._out, {**files, **self._page()}, remove=stale)
         return [self._out / "plots" / f"{plot.picture.name}.png" for plot in section.plots]
@@ -67,20 +69,23 @@ class ReproductionReport:
         replace_report(self._out, {"samples.parquet": samples, **self._page()})
 
     def _page(self) -> dict[str, str]:
-        scenarios = [
-            {
-                "study": part.outcome.study.id,
-                "factors": dict(cell.factors),
-                "seeds": list(part.outcome.seeds),
-                "scenario": json.loads(cell.scenario),
-            }
-            for part in self._done
-            for cell in part.outcome.cells
-        ]
         return {
-            "manifest.json": manifest(self._command, scenarios, self._drawn),
+            "manifest.json": manifest(self._command, self._scenarios, self._drawn),
             "report.html": reproduction_page(self._done, self._command, self._pending),
         }
+
+
+def _entries(outcome: Outcome) -> Iterator[str]:
+    """The scenarios of a study, for the manifest."""
+    for cell in outcome.cells:
+        yield manifest_entry(
+            {
+                "study": outcome.study.id,
+                "factors": dict(cell.factors),
+                "seeds": list(outcome.seeds),
+                "scenario": json.loads(cell.scenario),
+            }
+        )
 
 
 def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
@@ -124,7 +129,7 @@ def write_report(
     content = {
         **files,
         "samples.parquet": parquet(samples),
-        "manifest.json": manifest(command, scenarios, _names(files)),
+        "manifest.json": manifest(command, [manifest_entry(one) for one in scenarios], _names(files)),
         "report.html": page,
     }
     replace_report(out, content, remove=earlier_plots(out))
