@@ -77,6 +77,18 @@ def ns2_rates(setting: Setting, seed: int) -> dict[str, float]:
     Raises:
         process.RunError: ns-2 refused the setting or failed.
     """
+    ended = process.run(["ns", str(SCRIPT), *arguments(setting, seed)])
+    packets: dict[str, list[int]] = {}
+    for line in ended.output.splitlines():
+        kind, *words = line.split()
+        fields = dict(word.split("=", 1) for word in words)
+        if kind == "flow":
+            packets.setdefault(fields["kind"], []).append(int(fields["packets"]))
+    return {kind: setting.mbps(counts) for kind, counts in packets.items()}
+
+
+def arguments(setting: Setting, seed: int) -> list[str]:
+    """The script's command line."""
     values = {
         "seed": seed,
         "rap": setting.rap,
@@ -93,14 +105,7 @@ def ns2_rates(setting: Setting, seed: int) -> dict[str, float]:
         "starts": ",".join(f"{start:.6f}" for start in setting.starts(seed)),
         "overhead_": setting.jitter_s,
     }
-    ended = process.run(["ns", str(SCRIPT), *(f"{key}={value}" for key, value in values.items())])
-    packets: dict[str, list[int]] = {}
-    for line in ended.output.splitlines():
-        kind, *words = line.split()
-        fields = dict(word.split("=", 1) for word in words)
-        if kind == "flow":
-            packets.setdefault(fields["kind"], []).append(int(fields["packets"]))
-    return {kind: setting.mbps(counts) for kind, counts in packets.items()}
+    return [f"{key}={value}" for key, value in values.items()]
 
 
 def perhop_scenario(setting: Setting, seed: int) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """perhop against ns-2's own DiffServ module: the RI+O paper's Table 1 setting, others that stress it, TSW.
 
 Each class's mean over the seeds must differ by no more than 5 %, or the two 95 % intervals must overlap. ns-2
-is a peer: `README.md` lists what its queue and its TCP do differently and by how much it matters.
+is a peer: `README.md` lists what its queue and its TCP do differently and by how much it matters. Its figures
+are kept (`recorded.py`), and the test marked `long` measures them anew.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.oracle import ns2
+from tests.oracle import ns2, recorded
 from tests.oracle.agreement import simulate
 from tests.oracle.peers import class_rates
 from tests.oracle.scenario import perhop_scenario
@@ -24,16 +25,13 @@ from perhop import _engine
 from perhop.statistics import Estimate, estimate
 
 MISSING = ns2.available()
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=MISSING or "")
-
-SEEDS = range(1, 7)
+needs_ns2 = pytest.mark.skipif(MISSING is not None, reason=MISSING or "")
 
 
 @functools.cache
 def ns2_rates(name: str) -> npt.NDArray[np.float64]:
     """Mbit/s for each seed (rows) and class (columns), as ns-2 measures it."""
-    runs = ns2.run_seeds(SETTINGS[name], list(SEEDS))
-    return np.array([run.class_mbps for run in runs])
+    return np.array([list(run.values()) for run in recorded.rates(name)])
 
 
 @functools.cache
@@ -44,7 +42,7 @@ def perhop_rates(name: str) -> npt.NDArray[np.float64]:
 
 def simulated(described: dict[str, Any], setting: ns2.Ns2Setting) -> npt.NDArray[np.float64]:
     """Mbit/s for each seed and class of a scenario that has the setting's flows in their order."""
-    return np.array([class_rates(run, setting) for run in simulate(described, SEEDS)])
+    return np.array([class_rates(run, setting) for run in simulate(described, recorded.SEEDS)])
 
 
 def agree(ours: Estimate, theirs: Estimate) -> bool:
@@ -85,6 +83,20 @@ def test_red_needs_the_short_queue_spared(name: str) -> None:
     assert plain.mean < theirs.mean
 
 
+@pytest.mark.long
+@needs_ns2
+@pytest.mark.parametrize("name", recorded.NAMES)
+def test_ns2_measures_what_is_kept(name: str) -> None:
+    assert recorded.measured(name) == recorded.rates(name)
+
+
+def test_what_is_kept_is_of_the_setting_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SETTINGS, "table 1", replace(ns2.Ns2Setting(), duration_s=99.0))
+    with pytest.raises(LookupError, match=r"table 1: not measured as it is now; run `python -m"):
+        recorded.rates("table 1")
+
+
+@needs_ns2
 def test_a_sender_sends_what_ns2_sends() -> None:
     """No chance here: one flow overshoots a plain queue, retransmits, times out, and goes back."""
     out_of_reach = ns2.Thresholds(100_000, 100_001, 0.01)
@@ -114,6 +126,7 @@ def test_a_sender_sends_what_ns2_sends() -> None:
     assert theirs.retransmitted > 100
 
 
+@needs_ns2
 def test_no_flow_always_starts_first() -> None:
     """From a small seed the first draw of ns-2's generator is near zero; the script throws some away."""
     setting = replace(ns2.YEOM, duration_s=1.5, headers="lean")

@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.oracle import ns2, rap
+from tests.oracle import rap, recorded
 from tests.oracle.agreement import simulate
 from tests.oracle.peers import rap_rates
 
 from perhop.statistics import Estimate, estimate
 
-MISSING = ns2.available()
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=MISSING or "")
-
-SEEDS = range(1, 5)
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
-def perhop_rates(setting: rap.Setting, seed: int) -> dict[str, float]:
-    """Mean rate of the flows of each kind in perhop, Mbit/s."""
-    [run] = simulate(rap.perhop_scenario(setting, seed), [seed])
-    return rap_rates(run, setting)
+def ns2_rates(name: str) -> dict[str, Estimate]:
+    """Each kind's mean rate over the seeds in ns-2, Mbit/s."""
+    return _estimates(recorded.rates(recorded.RAP + name))
 
 
 @functools.cache
-def rates(program: str, setting: rap.Setting) -> dict[str, Estimate]:
-    """Each kind's mean rate over the seeds."""
-    run = {"ns-2": rap.ns2_rates, "perhop": perhop_rates}[program]
-    runs = [run(setting, seed) for seed in SEEDS]
+def perhop_rates(setting: rap.Setting) -> dict[str, Estimate]:
+    """The same in perhop."""
+    runs = simulate(functools.partial(rap.perhop_scenario, setting), recorded.RAP_SEEDS)
+    return _estimates([rap_rates(run, setting) for run in runs])
+
+
+def _estimates(runs: Sequence[dict[str, float]]) -> dict[str, Estimate]:
     return {kind: estimate([found[kind] for found in runs]) for kind in runs[0]}
 
 
@@ -44,8 +45,7 @@ def apart(ours: Estimate, theirs: Estimate) -> bool:
 
 @pytest.mark.parametrize("name", rap.SETTINGS)
 def test_each_kind_agrees(name: str) -> None:
-    setting = rap.SETTINGS[name]
-    ours, theirs = (rates(program, setting) for program in ("perhop", "ns-2"))
+    ours, theirs = perhop_rates(rap.SETTINGS[name]), ns2_rates(name)
     wrong = [
         f"{kind}: perhop {ours[kind].mean:.3f}, ns-2 {theirs[kind].mean:.3f} Mbit/s"
         for kind in theirs
@@ -56,12 +56,12 @@ def test_each_kind_agrees(name: str) -> None:
 
 def test_rap_itself_agrees_within_five_per_cent_everywhere() -> None:
     for name, setting in rap.SETTINGS.items():
-        ratio = rates("perhop", setting)["rap"].mean / rates("ns-2", setting)["rap"].mean
+        ratio = perhop_rates(setting)["rap"].mean / ns2_rates(name)["rap"].mean
         assert abs(ratio - 1) < 0.05, f"{name}: {ratio:.3f}"
 
 
 def test_the_comparison_can_fail() -> None:
     """ns-2's `Queue/RED` spares a queue of one packet; without that rule RAP gets over a tenth less."""
-    setting = rap.SETTINGS["five flows, Queue/RED"]
-    ours = rates("perhop", replace(setting, spare=False))["rap"]
-    assert apart(ours, rates("ns-2", setting)["rap"])
+    name = "five flows, Queue/RED"
+    ours = perhop_rates(replace(rap.SETTINGS[name], spare=False))["rap"]
+    assert apart(ours, ns2_rates(name)["rap"])
