@@ -5,13 +5,6 @@
 
 #![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
 
-#[path = "common/allocations.rs"]
-mod allocations;
-#[path = "common/ordinary.rs"]
-mod ordinary;
-#[path = "common/parameters.rs"]
-mod parameters;
-
 use perhop_core::aqm::{AnyAqm, Aqm, AqmParams, Reason, Verdict};
 use perhop_core::control::Message;
 use perhop_core::meter::MeterParams;
@@ -25,8 +18,9 @@ use perhop_core::{
 };
 use proptest::prelude::*;
 
-use allocations::allocations;
-use parameters::{AQMS, METERS, SCHEDULERS};
+use crate::allocations::allocations;
+use crate::ordinary;
+use crate::parameters::{AQMS, METERS, SCHEDULERS};
 
 fn aqm(name: &str, table: &str) -> AqmParams {
     let mut table = serde_json::Deserializer::from_str(table);

@@ -2,26 +2,17 @@
 
 #![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
 
-#[path = "../../perhop-core/tests/common/allocations.rs"]
-mod allocations;
-#[cfg(target_os = "linux")]
-#[path = "common/fake.rs"]
-mod fake;
-#[path = "../../perhop-core/tests/common/parameters.rs"]
-mod parameters;
-#[path = "common/script.rs"]
-mod script;
-#[path = "../../perhop-core/tests/common/seeds.rs"]
-mod seeds;
-
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng, ServiceLevel};
 use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, Plane, PlaneSpec, Selector, StreamSpec, WireSpec};
 use proptest::prelude::*;
 
-use allocations::allocations;
-use parameters::{AQMS, METERS, SCHEDULERS};
-use script::{Checked, Choices, DEVICES};
+use crate::allocations::allocations;
+#[cfg(target_os = "linux")]
+use crate::fake;
+use crate::parameters::{AQMS, METERS, SCHEDULERS};
+use crate::script::{self, Checked, Choices, DEVICES};
+use crate::seeds;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]

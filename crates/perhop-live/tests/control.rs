@@ -3,11 +3,6 @@
 //! Hosts send one segment after the other, each when the one before is acknowledged, so that a test can play them: a segment
 //! that is lost is their last within the run.
 
-#[path = "../../perhop-core/tests/common/parameters.rs"]
-mod parameters;
-#[path = "common/script.rs"]
-mod script;
-
 use std::collections::VecDeque;
 
 use etherparse::PacketBuilder;
@@ -21,7 +16,8 @@ use perhop_live::{
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::{FlowSpec, Marking, Network, NodeId, PathSpec, Service, Simulation, TransportSpec};
 
-use parameters::AQMS;
+use crate::parameters::AQMS;
+use crate::script;
 
 const SEED: u64 = 3;
 const DELAY: Duration = Duration::from_millis(3);

@@ -4,11 +4,6 @@
 //! apart by their ports, on a virtual clock. Everything that both measure is compared exactly, for every registered block.
 //! `control.rs` does the same with TCP under window control.
 
-#[path = "../../perhop-core/tests/common/parameters.rs"]
-mod parameters;
-#[path = "common/script.rs"]
-mod script;
-
 use etherparse::{
     IpFragOffset, IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder,
 };
@@ -28,7 +23,8 @@ use perhop_sim::{
 };
 use proptest::prelude::*;
 
-use parameters::{AQMS, METERS, SCHEDULERS};
+use crate::parameters::{AQMS, METERS, SCHEDULERS};
+use crate::script;
 
 const SEED: u64 = 7;
 const DELAY: Duration = Duration::from_millis(3);

@@ -1,14 +1,9 @@
 //! Whatever text comes as a scenario, and whatever network is drawn: what fuzz targets look for at length, in short.
 
-#[path = "../../perhop-core/tests/common/choices.rs"]
-mod choices;
-#[path = "../../perhop-core/tests/common/seeds.rs"]
-mod seeds;
-#[path = "common/story.rs"]
-mod story;
-
 use perhop_core::Rng;
 use proptest::prelude::*;
+
+use crate::{seeds, story};
 
 #[test]
 fn the_seeds_of_the_fuzz_targets_hold() {

@@ -1,8 +1,6 @@
 //! Asymmetric Best-Effort in whole runs: what must hold of every packet, whatever the traffic.
 
-mod common;
-
-use common::{aqm, duplex, flow, scheduler, tcp};
+use crate::common::{aqm, duplex, flow, scheduler, tcp};
 use perhop_core::abe::Service;
 use perhop_core::measure::{ClassOutcome, LinkOutcome};
 use perhop_core::scheduler::SchedulerParams;

@@ -1,8 +1,6 @@
 //! Whole runs: the two ways of serving ports, determinism, conservation, and integers that must not change unnoticed.
 
-mod common;
-
-use common::{RIO, aqm, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, udp};
+use crate::common::{RIO, aqm, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, udp};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Counters, Duration, Instant};
 use perhop_sim::{AccessSpec, FlowOutcome, Network, NodeId, Outcome, Service, Simulation, TransportSpec};

@@ -1,8 +1,6 @@
 //! TCP as Linux has it, in whole runs: selective acknowledgements, PRR, CUBIC, and the preset of them all.
 
-mod common;
-
-use common::{RIO, aqm, duplex, flow, table1, tcp};
+use crate::common::{RIO, aqm, duplex, flow, table1, tcp};
 use perhop_core::Duration;
 use perhop_sim::{Network, Outcome, Service, Simulation};
 

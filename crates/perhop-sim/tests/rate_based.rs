@@ -1,8 +1,6 @@
 //! Whole runs of the sources that adapt a rate: what they get beside TCP, and measures worked out by hand.
 
-mod common;
-
-use common::{aqm, duplex, flow, rap, tcp, tfrc, udp};
+use crate::common::{aqm, duplex, flow, rap, tcp, tfrc, udp};
 use perhop_core::aqm::AqmParams;
 use perhop_core::{Duration, Instant};
 use perhop_sim::{AccessSpec, Network, Outcome, Simulation, TransportSpec};

@@ -1,8 +1,6 @@
 //! Label-switched paths, and ports with several queues: who gets what in whole runs.
 
-mod common;
-
-use common::{RIO, aqm, duplex, every_transport, flow, scheduler, tcp, udp};
+use crate::common::{RIO, aqm, duplex, every_transport, flow, scheduler, tcp, udp};
 use perhop_core::measure::LinkOutcome;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Counters, Dscp, Duration, Instant};

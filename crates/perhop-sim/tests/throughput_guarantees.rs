@@ -1,8 +1,6 @@
 //! Yeom and Reddy's schemes in whole runs: where they must coincide, and how they are driven.
 
-mod common;
-
-use common::{aqm, meter, tcp, yeom};
+use crate::common::{aqm, meter, tcp, yeom};
 use perhop_core::{Color, Duration};
 use perhop_sim::{Marking, Network, Outcome, Service, SharedMeter, Simulation};
 

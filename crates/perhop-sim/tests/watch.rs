@@ -1,9 +1,7 @@
 //! Runs that would take hours end as soon as they are told to, whichever loop of the engine they are in; without that, these
 //! tests would not come to an end.
 
-mod common;
-
-use common::{aqm, duplex, flow, rap, scheduler, table1, tcp, tfrc, udp};
+use crate::common::{aqm, duplex, flow, rap, scheduler, table1, tcp, tfrc, udp};
 use perhop_core::Duration;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_sim::{AccessSpec, Failure, Network, Service, Simulation, TransportSpec, Watch};

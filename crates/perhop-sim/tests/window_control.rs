@@ -1,8 +1,6 @@
 //! Window control of a path in whole runs: what markers and queues hear, and when.
 
-mod common;
-
-use common::{aqm, duplex, flow, meter, tcp};
+use crate::common::{aqm, duplex, flow, meter, tcp};
 use perhop_core::control::WindowControl;
 use perhop_core::{Color, Duration, Instant};
 use perhop_sim::{FlowSpec, Marking, Network, NodeId, Outcome, PathSpec, Service, Simulation};

@@ -1,0 +1,11 @@
+//! All integration tests in one program: each program of its own would compile and link the blocks once more.
+
+#[path = "common/allocations.rs"]
+mod allocations;
+#[path = "common/ordinary.rs"]
+mod ordinary;
+#[path = "common/parameters.rs"]
+mod parameters;
+
+mod conformance;
+mod shares;

@@ -1,0 +1,12 @@
+//! All integration tests in one program: each program of its own would compile and link the simulator once more.
+
+#[path = "../../perhop-core/tests/common/choices.rs"]
+mod choices;
+#[path = "../../perhop-core/tests/common/seeds.rs"]
+mod seeds;
+#[path = "common/story.rs"]
+mod story;
+
+mod inputs;
+mod messages;
+mod notices;

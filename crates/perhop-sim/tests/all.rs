@@ -1,0 +1,12 @@
+//! All integration tests in one program: each program of its own would compile and link the simulator once more.
+
+mod common;
+
+mod asymmetric_best_effort;
+mod engine;
+mod linux_tcp;
+mod rate_based;
+mod several_queues;
+mod throughput_guarantees;
+mod watch;
+mod window_control;
