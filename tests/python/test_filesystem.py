@@ -6,8 +6,10 @@ import ast
 import errno
 import os
 import signal
+import struct
 import subprocess
 import sys
+import zlib
 from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +18,8 @@ import pytest
 
 import perhop
 from perhop.errors import PerhopError
-from perhop.filesystem import FileSystem, atomic_write, make_directory, replaced
-from perhop.journal import MAGIC, Journal, pieces
+from perhop.filesystem import FileSystem, atomic_write, make_directory, remove_directory, replaced
+from perhop.journal import MAGIC, Journal, Pieces, pieces
 from perhop.output import files
 from perhop.sweep.journal import Layout, Record
 from perhop.sweep.store import SweepStore
@@ -199,6 +201,22 @@ def test_short_and_interrupted_writes_go_on(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"ten bytes."
 
 
+def test_a_directory_is_removed_however_often_a_signal_comes(tmp_path: Path) -> None:
+    class Interrupted(FileSystem):
+        turns = 3
+
+        def remove_directory(self, path: Path) -> None:
+            self.turns -= 1
+            if self.turns:
+                raise InterruptedError(errno.EINTR, os.strerror(errno.EINTR))
+            super().remove_directory(path)
+
+    (tmp_path / "empty").mkdir()
+    with replaced(Interrupted()):
+        remove_directory(tmp_path / "empty")
+    assert list(tmp_path.iterdir()) == []
+
+
 # ---------------------------------------------------------------- journals
 
 
@@ -273,6 +291,38 @@ def test_a_journal_that_cannot_be_cut_is_followed_by_another(tmp_path: Path) -> 
         content for path in sorted(tmp_path.iterdir()) for _, content in pieces(path.read_bytes()).contents
     ]
     assert sorted(kept) == [b"Rone", b"Rthree", b"Rtwo"]
+
+
+def test_a_journal_that_can_neither_be_cut_nor_closed_says_why_it_failed(
+    tmp_path: Path,
+) -> None:
+    class Failing(Refusing):
+        def close(self, file: int) -> None:
+            super().close(file)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    system = Failing()
+    journal = Journal(tmp_path)
+    journal.append([b"Rone"])
+    system.room = 0
+    with replaced(system), pytest.raises(OSError, match="No space"):
+        journal.append([b"Rtwo"])
+    journal.append([b"Rthree"])
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_journals_of_the_version_before_are_read() -> None:
+    def framed_before(content: bytes) -> bytes:
+        length = struct.pack("<I", len(content))
+        return length + struct.pack("<I", zlib.crc32(length + content)) + content
+
+    records = [framed_before(b"Rone"), framed_before(b"Rtwo")]
+    magic = b"perhop runs 1\n"
+    whole = pieces(b"".join((magic, *records)))
+    assert whole == Pieces([(22, b"Rone"), (34, b"Rtwo")], unreadable=0, current=False)
+    assert pieces(b"X" + magic[1:] + b"".join(records)).contents == whole.contents
+    assert pieces(magic + records[0] + records[1][:-1]) == Pieces([(22, b"Rone")], 11, current=False)
+    assert pieces(MAGIC).current
 
 
 def test_a_journals_first_bytes_are_written_whole(tmp_path: Path) -> None:

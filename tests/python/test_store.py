@@ -240,6 +240,31 @@ def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_what_cannot_be_removed_keeps_nobody_out(tmp_path: Path) -> None:
+    filled(tmp_path, "a")
+    (tmp_path / ".x.new").write_bytes(b"half")
+
+    class Vanished(FileSystem):
+        def open(self, path: Path, flags: int) -> int:
+            if path.name == ".x.new":
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+            return super().open(path, flags)
+
+    with replaced(Vanished()):
+        assert found_in(opened(tmp_path)[0]) == "a"
+
+
+def test_two_threads_that_find_the_same_run_broken_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path, "a")
+    store, said = opened(tmp_path)
+    # What the other thread does between this one's two looks at the places of runs.
+    monkeypatch.setattr("perhop.store._read", lambda _place: store.reject("a"))
+    assert store.load("a") is None
+    assert len(said) == 2
+
+
 def test_a_long_journal_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perhop.store.ROTATE_BYTES", 20)
     store, _ = opened(tmp_path)

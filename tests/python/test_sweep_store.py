@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import gzip
+import hashlib
 import math
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perhop.filesystem import FileSystem, replaced
 from perhop.journal import ENDING, MAGIC, framed
 from perhop.sweep.journal import Layout, Record, decode, encode
 from perhop.sweep.store import ARCHIVE, RUNS, SCENARIOS, StoreError, SweepStore
@@ -133,8 +135,28 @@ def test_what_was_kept_is_found(tmp_path: Path) -> None:
         assert store.finished("another engine") == {}
 
 
+def test_values_are_those_of_one_engine_whose_names_meet_a_pattern(tmp_path: Path) -> None:
+    one, two = (hashlib.sha256(layout.scenario.encode()).hexdigest() for layout in (ONE, TWO))
+    other = Layout(ONE.scenario, "another engine", ONE.metrics)
+    with SweepStore(tmp_path, pytest.fail) as store:
+        store.append([*FEW, record(other, 5)])
+        throughput = {
+            one: {1: {"throughput_bps": 0.1}, 2: {"throughput_bps": 0.2}},
+            two: {1: {"throughput_bps": 0.1}, 2**64 - 1: {"throughput_bps": (2**64 - 1) * 0.1}},
+        }
+        assert store.values("engine", ["through*", "nothing"]) == throughput
+        losses = store.values("engine", ["loss"])
+        assert {seed: list(values) for seed, values in losses[one].items()} == {1: ["loss"], 2: ["loss"]}
+        assert list(losses) == [one]
+        assert math.isnan(losses[one][2]["loss"])
+        assert store.values("engine", ["Loss"]) == store.values("engine", []) == {}
+        assert list(store.values("another engine", ["*"])[one][5]) == ["throughput_bps", "loss"]
+
+
 def test_an_empty_store_is_a_store(tmp_path: Path) -> None:
     assert opened(tmp_path) == ([], [])
+    with SweepStore(tmp_path, pytest.fail) as store:
+        assert (store.finished("engine"), store.values("engine", ["*"])) == ({}, {})
 
 
 @pytest.mark.parametrize("ending", [RUNS, SCENARIOS, ARCHIVE])
@@ -148,10 +170,42 @@ def test_a_broken_file_is_set_aside_and_mended(tmp_path: Path, ending: str, dama
     rows, said = opened(tmp_path)
     assert rows == EXPECTED
     assert len(said) == 2
-    assert said[0].startswith(f"warning: {path} is broken and was moved to")
+    assert said[0] == f"warning: {path} is broken and was moved to {tmp_path / 'broken'}"
+    assert (tmp_path / "broken" / path.name).read_bytes() == damage(before)
     assert "mended from its other copy; 4 runs are kept" in said[1]
     assert only(tmp_path, ending).name == path.name
     assert only(tmp_path, ending).read_bytes() == before
+    assert opened(tmp_path) == (EXPECTED, [])
+
+
+def test_a_file_that_is_mended_from_its_twin_holds_the_same_runs(tmp_path: Path) -> None:
+    """Scenarios, engines and wall times are told apart, though all runs have the same metrics."""
+    layouts = [Layout(scenario, engine, ("loss",)) for scenario in ("{}", "[]") for engine in ("one", "two")]
+    runs = [Record(layout, seed, seed / 4, array("d", [0.5])) for layout in layouts for seed in (3, 1)]
+    with SweepStore(tmp_path, pytest.fail) as store:
+        store.append(runs)
+    path = only(tmp_path, ARCHIVE)
+    before = path.read_bytes()
+    path.unlink()
+    assert len(opened(tmp_path)[1]) == 1
+    assert only(tmp_path, ARCHIVE) == path
+    assert path.read_bytes() == before
+    assert decode(gzip.decompress(before)).records == runs
+
+
+def test_a_segment_that_does_not_read_as_it_was_written_keeps_its_journal(tmp_path: Path) -> None:
+    class Forgetful(FileSystem):
+        """A disk that loses the last byte of each file that is moved into place."""
+
+        def rename(self, old: Path, new: Path) -> None:
+            os.truncate(old, old.stat().st_size - 1)
+            super().rename(old, new)
+
+    store = SweepStore(tmp_path, pytest.fail)
+    store.append(FEW)
+    with replaced(Forgetful()), pytest.raises(StoreError, match="does not read as it was written"):
+        store.close()
+    assert len(list((tmp_path / "journals").iterdir())) == 1
     assert opened(tmp_path) == (EXPECTED, [])
 
 
