@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import errno
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -18,8 +19,8 @@ import pytest
 
 import perhop
 from perhop.errors import PerhopError
-from perhop.filesystem import FileSystem, atomic_write, make_directory, remove_directory, replaced
-from perhop.journal import MAGIC, Journal, Pieces, pieces
+from perhop.filesystem import FileSystem, atomic_write, make_directory, remove, remove_directory, replaced
+from perhop.journal import HEAD_BYTES, MAGIC, Journal, Pieces, framed, joined, pieces
 from perhop.output import files
 from perhop.sweep.journal import Layout, Record
 from perhop.sweep.store import SweepStore
@@ -181,9 +182,73 @@ def test_a_new_directory_is_synced_with_those_above_it(tmp_path: Path) -> None:
         make_directory(tmp_path / "a" / "b")
     assert system.calls == [f"sync {tmp_path.name}", "sync a"]
     (tmp_path / "file").write_bytes(b"")
-    for name in ("file", "file/below"):
-        with pytest.raises(OSError, match=r"File exists|Not a directory"):
-            make_directory(tmp_path / name)
+    with pytest.raises(FileExistsError, match="File exists") as refused:
+        make_directory(tmp_path / "file")
+    assert (refused.value.errno, refused.value.filename) == (errno.EEXIST, str(tmp_path / "file"))
+    with pytest.raises(OSError, match=r"File exists|Not a directory"):
+        make_directory(tmp_path / "file" / "below")
+
+
+@pytest.mark.parametrize("is_directory", [True, False])
+def test_somebody_else_makes_the_directory_first(tmp_path: Path, is_directory: bool) -> None:
+    class Late(FileSystem):
+        def make_directory(self, path: Path) -> None:
+            path.mkdir() if is_directory else path.write_bytes(b"")
+            super().make_directory(path)
+
+    with replaced(Late()):
+        if is_directory:
+            make_directory(tmp_path / "a" / "b")
+        else:
+            with pytest.raises(FileExistsError):
+                make_directory(tmp_path / "a")
+    assert (tmp_path / "a" / "b").is_dir() is is_directory
+
+
+def test_files_are_made_for_whom_the_umask_says(tmp_path: Path) -> None:
+    before = os.umask(0o026)
+    try:
+        atomic_write(tmp_path / "file", b"")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_write_that_fails_says_why_whatever_fails_after_it(tmp_path: Path) -> None:
+    class Failing(FileSystem):
+        """Full, and nothing that is done about it works."""
+
+        def write(self, _file: int, _data: memoryview) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        def close(self, file: int) -> None:
+            super().close(file)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        def unlink(self, _path: Path) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with replaced(Failing()), pytest.raises(OSError, match="No space"):
+        atomic_write(tmp_path / "file", b"new")
+
+
+def test_closing_is_done_though_a_signal_comes(tmp_path: Path) -> None:
+    class Interrupted(FileSystem):
+        def close(self, file: int) -> None:
+            super().close(file)
+            raise InterruptedError(errno.EINTR, os.strerror(errno.EINTR))
+
+    with replaced(Interrupted()):
+        atomic_write(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_removing_what_is_missing_is_an_error_unless_it_is_said(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        remove(tmp_path / "none")
+    remove(tmp_path / "none", missing_ok=True)
+    with pytest.raises(OSError, match="Is a directory"):
+        remove(tmp_path, missing_ok=True)
 
 
 def test_short_and_interrupted_writes_go_on(tmp_path: Path) -> None:
@@ -323,6 +388,39 @@ def test_journals_of_the_version_before_are_read() -> None:
     assert pieces(b"X" + magic[1:] + b"".join(records)).contents == whole.contents
     assert pieces(magic + records[0] + records[1][:-1]) == Pieces([(22, b"Rone")], 11, current=False)
     assert pieces(MAGIC).current
+
+
+def test_bytes_between_records_cost_none_and_empty_ones_are_none() -> None:
+    one, two = framed(b"R"), framed(b"Rtwo")
+    at = len(MAGIC) + HEAD_BYTES
+    assert pieces(joined([b"R", b"Rtwo"])).contents == [(at, b"R"), (at + len(one), b"Rtwo")]
+    for between in (b"x", b"R", bytes(30)):
+        found = pieces(MAGIC + between + one + between + two)
+        assert [content for _, content in found.contents] == [b"R", b"Rtwo"]
+        assert found.unreadable == 2 * len(between)
+    assert pieces(joined([b""])) == Pieces([], HEAD_BYTES, current=True)
+
+
+def test_a_new_journal_says_nothing_of_itself(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.sync_when_due()
+    assert (journal.size, journal.path) == (0, tmp_path)
+    assert journal.append([b"Rone"]) == len(MAGIC)
+    assert journal.size == journal.path.stat().st_size
+    journal.close()
+    assert journal.size == 0
+
+
+def test_names_of_journals_sort_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    for now in (9, 10, 0xFFF, 0x1000, 2**60 - 1, 2**60):
+        monkeypatch.setattr("time.time_ns", lambda now=now: now)
+        journal = Journal(tmp_path)
+        journal.append([b"R"])
+        made.append(journal.path.name)
+        journal.close()
+    assert made == sorted(made)
+    assert all(re.fullmatch(r"[0-9a-f]{32}\.journal", name) for name in made)
 
 
 def test_a_journals_first_bytes_are_written_whole(tmp_path: Path) -> None:

@@ -61,6 +61,15 @@ def test_unpacked_arrays_can_be_written_to() -> None:
     assert found["x"].tolist() == [7, 1, 2]
 
 
+def test_unpacked_arrays_are_aligned() -> None:
+    for length in range(9):
+        arrays = {"n" * length: np.zeros(length, np.int8), "x": np.ones(3), "y": np.arange(2.0)}
+        found = unpack(pack(arrays))
+        assert found["x"].flags.aligned
+        assert found["y"].flags.aligned
+        assert same(found, arrays)
+
+
 def opened(directory: Path) -> tuple[DirectoryStore, list[str]]:
     said: list[str] = []
     return DirectoryStore(directory, said.append), said
@@ -153,6 +162,66 @@ def test_a_run_under_another_key_is_not_found(tmp_path: Path) -> None:
     store, _ = opened(tmp_path)
     assert store.load("a") is None
     assert store.load("b") == {}
+
+
+@pytest.mark.parametrize("entry", [("b", engine_digest()), ("a", "f" * 64)])
+def test_a_run_that_becomes_another_while_the_store_is_open_is_missing(
+    tmp_path: Path, entry: tuple[str, str]
+) -> None:
+    path = tmp_path / "x.journal"
+    path.write_bytes(joined([Entry("a", engine_digest(), pack({})).content()]))
+    store, said = opened(tmp_path)
+    path.write_bytes(joined([Entry(*entry, pack({})).content()]))
+    assert store.load("a") is None
+    assert said == [f"warning: a run in {path} is broken; it is computed again"]
+
+
+@pytest.mark.parametrize(
+    "about", [b"", b"{", b"[]", b'{"key": "a"}', b'{"key": 1, "engine": "e"}', b'{"key": "a", "engine": 1}']
+)
+def test_a_record_that_does_not_say_whose_it_is_is_none(about: bytes) -> None:
+    assert Entry.of(b"O" + len(about).to_bytes(4, "little") + about + b"rest") is None
+    assert Entry.of(b"O") is None
+    assert Entry.of(b"") is None
+    assert Entry.of(Entry("a", "e", b"rest").content()) == Entry("a", "e", b"rest")
+
+
+def test_of_two_records_of_a_run_the_later_counts(tmp_path: Path) -> None:
+    for value in (1, 2):
+        store, _ = opened(tmp_path)
+        store.save("a", {"x": value})
+        store.close()
+    assert opened(tmp_path)[0].load("a") == {"x": 2}
+
+
+def test_a_torn_journal_is_mended_on_the_disk_or_read_as_it_is(tmp_path: Path) -> None:
+    path = filled(tmp_path)
+    torn = path.read_bytes()[:-1]
+    path.write_bytes(torn)
+
+    class Noting(FileSystem):
+        synced = 0
+        full = True
+
+        def sync(self, file: int) -> None:
+            self.synced += 1
+            super().sync(file)
+
+        def rename(self, old: Path, new: Path) -> None:
+            if self.full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            assert self.synced, "what replaces it is on the disk"
+            super().rename(old, new)
+
+    system = Noting()
+    with replaced(system):
+        for full in (True, False):
+            system.full, system.synced = full, 0
+            store, said = opened(tmp_path)
+            assert found_in(store) == "ab"
+            assert len(said) == 1
+            assert (path.read_bytes() == torn) is full
+        assert opened(tmp_path)[1] == []
 
 
 def test_runs_of_another_engine_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perhop.filesystem import FileSystem, replaced
-from perhop.journal import ENDING, MAGIC, framed
-from perhop.sweep.journal import Layout, Record, decode, encode
-from perhop.sweep.store import ARCHIVE, RUNS, SCENARIOS, StoreError, SweepStore
+from perhop.journal import ENDING, MAGIC, framed, joined, pieces
+from perhop.sweep.journal import Contents, Layout, Record, decode, encode
+from perhop.sweep.store import ARCHIVE, RUNS, SCENARIOS, StoreError, SweepStore, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,6 +121,15 @@ def test_zeros_at_the_end_are_no_records() -> None:
     assert read.unreadable == 100
 
 
+def test_runs_without_their_scenario_or_with_other_values_are_lost() -> None:
+    run = joined([]) + encode([record(ONE, 1)])[len(encode([])) :]
+    (_, scenario), (_, content) = pieces(run).contents
+    assert decode(joined([content, content])) == Contents([], len(joined([content] * 2)), 2 * len(content))
+    assert decode(joined([scenario, content[:-8], content, b"O"])).unreadable == len(content[:-8]) + 1
+    assert decode(joined([scenario, content + bytes(8)])).records == []
+    assert decode(joined([b"S{", scenario, b"R", content])).unreadable == len(b"S{" + b"R")
+
+
 # ---------------------------------------------------------------- segments
 
 
@@ -216,6 +225,40 @@ def test_a_missing_file_is_mended(tmp_path: Path) -> None:
     assert opened(tmp_path)[0] == EXPECTED
 
 
+def test_a_stranger_among_the_files_keeps_nothing_from_being_checked(tmp_path: Path) -> None:
+    filled(tmp_path)
+    path = only(tmp_path, ARCHIVE)
+    path.write_bytes(b"broken")
+    stranger = tmp_path / "segments" / "0"
+    stranger.write_bytes(b"mine")
+    assert opened(tmp_path)[0] == EXPECTED
+    assert is_whole(path)
+    assert stranger.read_bytes() == b"mine"
+
+
+def test_of_two_whole_files_of_a_segment_one_is_left(tmp_path: Path) -> None:
+    """As where a library of another version began the same compaction before."""
+    filled(tmp_path)
+    path = only(tmp_path, ARCHIVE)
+    other = gzip.compress(gzip.decompress(path.read_bytes()), 1)
+    name = f"{path.name.partition('-')[0]}-{hashlib.sha256(other).hexdigest()[:32]}{ARCHIVE}"
+    (path.parent / name).write_bytes(other)
+    assert opened(tmp_path) == (EXPECTED, [])
+    assert is_whole(only(tmp_path, ARCHIVE))
+
+
+@pytest.mark.parametrize("ending", [RUNS, SCENARIOS])
+def test_half_of_a_copy_is_none(tmp_path: Path, ending: str) -> None:
+    filled(tmp_path)
+    only(tmp_path, ARCHIVE).unlink()
+    only(tmp_path, ending).unlink()
+    rows, said = opened(tmp_path)
+    assert rows == []
+    assert "is broken and was moved to" in said[0]
+    assert "both copies of segment" in said[1]
+    assert opened(tmp_path) == ([], [])
+
+
 def test_both_copies_broken_are_said_and_counted_as_missing(tmp_path: Path) -> None:
     filled(tmp_path)
     with SweepStore(tmp_path, pytest.fail) as store:
@@ -240,12 +283,13 @@ def test_a_torn_journal_is_cut_and_said(tmp_path: Path) -> None:
     filled(tmp_path)
     left = tmp_path / "journals" / f"left{ENDING}"
     left.write_bytes(encode([record(ONE, 9)]) + framed(b"R" + bytes(40))[:-3])
+    size = left.stat().st_size
     rows, said = opened(tmp_path)
     assert ('{"a":1}', 9, 0.9) in rows
     assert len(rows) == 5
+    assert said[0].startswith(f"warning: {left}: 58 of {size} bytes were not readable, as when a program")
+    assert said[0].endswith("; 1 finished runs are kept")
     assert len(said) == 1
-    assert f"{left}: 58 of " in said[0]
-    assert "1 finished runs are kept" in said[0]
     assert not left.exists()
 
 
@@ -360,7 +404,8 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(
-        StoreError, match=r"could not be kept .all earlier ones are.: No space left on device"
+        StoreError,
+        match=r": a finished run could not be kept .all earlier ones are.: No space left on device",
     ):
         store.append([record(ONE, 3)])
     monkeypatch.undo()
@@ -381,13 +426,34 @@ def test_a_disk_that_is_full_at_the_end_keeps_the_journal(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StoreError, match="their journal stays: No space left on device"):
+    with pytest.raises(
+        StoreError, match=": finished runs could not be moved into a segment; their journal stays: No"
+    ):
         store.close()
     monkeypatch.undo()
     assert opened(tmp_path) == (EXPECTED, [])
 
 
 def test_a_place_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreError, match="cannot be opened"):
-        SweepStore(tmp_path / "file", pytest.fail)
+    place = tmp_path / "file"
+    place.write_text("x")
+    with pytest.raises(StoreError, match=rf"^--store {place}: cannot be opened: \w"):
+        SweepStore(place, pytest.fail)
+
+
+def test_an_error_on_its_way_is_not_replaced_by_that_of_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def use() -> None:
+        with SweepStore(tmp_path, pytest.fail) as store:
+            store.append(FEW)
+            monkeypatch.setattr(os, "fsync", full)
+            raise ValueError("of the caller")
+
+    with pytest.raises(ValueError, match="of the caller"):
+        use()
+    monkeypatch.undo()
+    assert opened(tmp_path) == (EXPECTED, [])
