@@ -82,10 +82,13 @@ python_group() {
     cp -r tests tools examples docs benches Cargo.toml "$tree/"
     settings "${modules[$1]}" "${tests[$1]}" >"$tree/pyproject.toml"
     cd "$tree"
+    # Programs that tests start use the code as it is: mutmut works within one process.
+    export PYTHONPATH=$tree/src
     mutmut run --max-children "${MUTANTS_JOBS:-2}" >run.log
     mutmut results
     mutmut export-cicd-stats >/dev/null
     printf '%s: %s\n' "$1" "$(tr -d '{}\n" ' <mutants/mutmut-cicd-stats.json)"
+    unset PYTHONPATH
     cd - >/dev/null
 }
 
@@ -100,12 +103,15 @@ settings() {
 source_paths = ["src/perhop"]
 only_mutate = [$only]
 pytest_add_cli_args_test_selection = [$selected]
-pytest_add_cli_args = ["-p", "no:cacheprovider", "-W", "ignore"]
+pytest_add_cli_args = ["-p", "no:cacheprovider", "-W", "ignore", "-m", "not long", "--hypothesis-profile=ci"]
 also_copy = ["examples", "docs", "tools", "benches", "Cargo.toml"]
+# Polars' threads do not come along where a process that has used it forks: what uses it then waits for ever.
+process_isolation = "forkserver"
 
 [tool.pytest.ini_options]
 pythonpath = ["."]
 addopts = ["--strict-markers", "--import-mode=importlib"]
+markers = ["long: takes long by nature"]
 timeout = 60
 TOML
 }
