@@ -153,7 +153,7 @@ def _runs(directory: Path) -> Checked:
 def _is_run(entry: Entry) -> bool:
     try:
         unpack(entry.packed)
-    except (ValueError, KeyError, TypeError, struct.error, zlib.error):
+    except (ValueError, KeyError, TypeError, SyntaxError, struct.error, zlib.error):
         return False
     return True
 

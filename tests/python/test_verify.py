@@ -73,6 +73,11 @@ def break_run(out: Path) -> None:
     (out / "runs" / "x.journal").write_bytes(joined([content]))
 
 
+def break_type(out: Path) -> None:
+    packed = pack({"x": {"$array": ["f8,(", [1], 0]}})
+    (out / "runs" / "x.journal").write_bytes(joined([Entry("d", engine_digest(), packed).content()]))
+
+
 def add_sweep(out: Path) -> None:
     (out / "runs" / "x.journal").write_bytes(encode([record(1)]))
 
@@ -95,6 +100,7 @@ def add_unfinished(out: Path) -> None:
     [
         (break_bit, ["broken"], ["bytes cannot be read; 2 records are whole"]),
         (break_run, ["broken"], ["the run d is not whole"]),
+        (break_type, ["broken"], ["the run d is not whole"]),
         (add_sweep, ["foreign", "foreign"], ["no run of `perhop reproduce`"] * 2),
         (add_stranger, ["foreign"], ["no file of this store"]),
         (add_earlier, ["earlier format"], ["1 runs, which are not read"]),
