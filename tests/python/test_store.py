@@ -224,6 +224,12 @@ def test_a_torn_journal_is_mended_on_the_disk_or_read_as_it_is(tmp_path: Path) -
         assert opened(tmp_path)[1] == []
 
 
+def test_a_journal_without_a_whole_run_goes(tmp_path: Path) -> None:
+    (tmp_path / "x.journal").write_bytes(MAGIC + b"half")
+    assert len(opened(tmp_path)[1]) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_runs_of_another_engine_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(tmp_path)
     monkeypatch.setattr("perhop.store.engine_digest", lambda: "another")
