@@ -240,6 +240,29 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_has_kept_its_privileges_is_told_so() {
+        let fault = dropped().verify().unwrap_err();
+        assert!(fault.starts_with("privileges are still there: thread "), "{fault}");
+    }
+
+    /// Capabilities are those of one thread, so that the other tests are not concerned.
+    #[test]
+    fn a_missing_capability_is_named_where_it_is_the_reason() {
+        let refused = |kind: io::ErrorKind| explain(&kind.into(), Capability::CAP_NET_ADMIN);
+        let without = std::thread::spawn(move || {
+            caps::clear(None, CapSet::Effective).unwrap();
+            (refused(io::ErrorKind::PermissionDenied), refused(io::ErrorKind::NotFound))
+        });
+        let (denied, missing) = without.join().unwrap();
+        assert!(denied.starts_with("the capability CAP_NET_ADMIN is missing; "), "{denied}");
+        assert!(denied.ends_with("setcap cap_setpcap,cap_net_admin+ep perhop-router"), "{denied}");
+        assert_eq!(missing, "entity not found");
+        if holds(Capability::CAP_NET_ADMIN) {
+            assert_eq!(refused(io::ErrorKind::PermissionDenied), "permission denied");
+        }
+    }
+
+    #[test]
     fn groups_that_could_not_be_given_away_are_known_and_no_others() {
         let kept = Dropped { groups: [27, 65533].into(), ..dropped() };
         assert_eq!(kept.groups_left(), [27]);

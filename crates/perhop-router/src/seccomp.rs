@@ -111,7 +111,12 @@ pub fn confine() -> Result<(), String> {
         let explain = |error: seccompiler::Error| format!("cannot filter system calls: {error}");
         apply_filter_all_threads(&filter?).map_err(explain)?;
     }
-    match to_write() {
+    acts(&to_write())
+}
+
+/// Whether an attempt that the filter forbids was refused.
+fn acts(attempt: &io::Result<File>) -> Result<(), String> {
+    match attempt {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         _ => Err("the filter of system calls does not act: a file can still be opened to write to it".into()),
     }
@@ -187,6 +192,7 @@ fn rule(conditions: Vec<(u8, Is, i32)>) -> Result<Rule, String> {
 mod tests {
     use super::*;
     use std::net::{TcpListener, UdpSocket};
+    use std::os::unix::fs::OpenOptionsExt;
     use std::os::unix::net::UnixDatagram;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
@@ -212,6 +218,11 @@ mod tests {
             denied("write", File::options().write(true).open(&path).err());
             denied("append", File::options().append(true).open(&path).err());
             denied("create", File::create_new(path.with_extension("new")).err());
+            for (name, flag) in [("create to read", libc::O_CREAT), ("truncate to read", libc::O_TRUNC)] {
+                denied(name, File::options().read(true).custom_flags(flag).open(&path).err());
+            }
+            denied("duplicate", File::open(&path).unwrap().try_clone().err());
+            denied("core dumps", nix::sys::prctl::set_dumpable(true).err().map(Into::into));
             denied("remove", std::fs::remove_file(&path).err());
             denied("rename", std::fs::rename(&path, path.with_extension("new")).err());
             denied("folder", std::fs::create_dir(inside.join("b")).err());
@@ -222,6 +233,14 @@ mod tests {
         });
         confined.join().unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_filter_that_does_not_act_is_noticed() {
+        assert_eq!(acts(&Err(io::ErrorKind::PermissionDenied.into())), Ok(()));
+        for attempt in [to_write(), Err(io::ErrorKind::NotFound.into())] {
+            assert!(acts(&attempt).unwrap_err().contains("does not act"));
+        }
     }
 
     #[test]
