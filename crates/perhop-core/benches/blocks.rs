@@ -24,14 +24,14 @@ fn main() {
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE, args = names(AQMS))]
 fn aqm(bencher: divan::Bencher<'_, '_>, row: &str) {
     let params = AqmParams::deserialize_named(block(row), &mut table(AQMS, row)).expect("registered");
-    through_a_queue(bencher, fifo(params.expect("valid")));
+    through_a_queue(bencher, fifo(params.expect("valid"), 1));
 }
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE, args = names(SCHEDULERS))]
 fn schedule(bencher: divan::Bencher<'_, '_>, row: &str) {
     let params =
         SchedulerParams::deserialize_named(block(row), &mut table(SCHEDULERS, row)).expect("registered");
-    through_a_queue(bencher, scheduler(params.expect("valid")));
+    through_a_queue(bencher, scheduler(params.expect("valid"), 1));
 }
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE, args = names(METERS))]
@@ -41,7 +41,8 @@ fn meter(bencher: divan::Bencher<'_, '_>, row: &str) {
     let mut packets = Packets::default();
     bencher.bench_local(move || {
         let packet = packets.next();
-        meter.color(&packet, &mut packets.context())
+        let now = packets.now();
+        meter.color(&packet, &mut Context { now, rng: &mut packets.rng })
     });
 }
 
@@ -60,11 +61,11 @@ fn through_a_queue(bencher: divan::Bencher<'_, '_>, mut queue: impl Discipline<H
     let mut packets = Packets::default();
     let mut pass = move || {
         let packet = packets.next();
-        let mut cx = packets.context();
-        let _ = divan::black_box(queue.enqueue(packet, &mut cx));
+        let now = packets.now();
+        let _ = divan::black_box(queue.enqueue(packet, now));
         // A packet that was dropped leaves the queue as it stood.
         if queue.occupancy().packets() > STANDING {
-            divan::black_box(queue.dequeue(&mut cx));
+            divan::black_box(queue.dequeue(now));
         }
     };
     // Until the queue stands and its averages have followed.
@@ -95,7 +96,7 @@ impl Packets {
         Header { color, dscp: service.dscp(), ..Header::new(FlowId(0), 1000) }
     }
 
-    fn context(&mut self) -> Context<'_> {
-        Context { now: Instant::from_nanos(self.sent * 1_000_000), rng: &mut self.rng }
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.sent * 1_000_000)
     }
 }

@@ -7,12 +7,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::aqm::AqmParams;
-use crate::scheduler::PathName;
 use crate::units::UnitError;
-use crate::{Bitrate, Instant, Rng, aqm, meter, scheduler};
+use crate::{Bitrate, Color, Instant, Rng};
 
-/// A block's only doors to time and chance.
+/// All that a block gets of time and chance.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The driver's time.
@@ -21,14 +19,14 @@ pub struct Context<'a> {
     pub rng: &'a mut Rng,
 }
 
-/// What a block may know of the place it stands in.
+/// What a block knows of the link or host at which it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Environment {
     /// The rate at which its queue is served, or, for a meter, at which packets can come.
     pub rate: Bitrate,
 }
 
-/// A mechanism: its name in scenarios, its parameters, and how it is made.
+/// The declaration of a mechanism: its name in scenarios, its parameters, and what others may know of it before a run.
 pub trait Block: Sized {
     /// What a user may set. Field docs become the documentation; `Default`s live in the serde attributes.
     type Params: Clone + Debug + PartialEq + Serialize + DeserializeOwned + JsonSchema;
@@ -38,8 +36,13 @@ pub trait Block: Sized {
     const SUMMARY: &'static str;
     /// The paper and figure, or the RFC and section.
     const SOURCE: &'static str;
-    /// It steers by what the controls of label-switched paths tell it: where it hears of none, it is not itself.
+    /// Requires the control messages of a label-switched path; refused on a link without such a path.
     const FOLLOWS_PATHS: bool = false;
+    /// For an AQM: it decides on arrival alone, from the header, the occupancy and its own state. The batched engine can then
+    /// compute departures ahead of time. False for an AQM with [`on_departure`](crate::aqm::Aqm::on_departure).
+    const PRECOMPUTABLE: bool = true;
+    /// For a meter: the colors that it gives.
+    const COLORS: &'static [Color] = &[Color::Green, Color::Yellow];
 
     /// Checks what no single field can: how the fields fit together.
     ///
@@ -49,30 +52,16 @@ pub trait Block: Sized {
         Ok(())
     }
 
-    /// Checks what depends on the place it stands in.
-    ///
-    /// # Errors
-    /// What does not fit, and what would.
-    fn fits(_params: &Self::Params, _environment: Environment) -> Result<(), UnitError> {
-        Ok(())
-    }
-
-    /// What cannot act, each with its key, where packets have sizes in this range.
+    /// Parameters that have no effect where packets have sizes in this range: each with its key and the reason.
     fn idle_keys(_params: &Self::Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         Vec::new()
     }
+}
 
-    /// The label-switched paths that the parameters name, for the driver to fill in their labels; each with its key.
-    fn paths(_params: &mut Self::Params) -> Vec<(String, &mut PathName)> {
-        Vec::new()
-    }
-
-    /// The rules that are among the parameters, each with its key: those that hear of this path, or all.
-    fn rules_for<'a>(_params: &'a Self::Params, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        Vec::new()
-    }
-
-    /// The block at the start of a run. `params` have passed [`check`](Self::check).
+/// A block that is made from its parameters and its place alone. A scheduler also gets random streams for its parts:
+/// [`Scheduler::new`](crate::scheduler::Scheduler::new).
+pub trait FromParams: Block {
+    /// The block at the start of a run. `params` have passed [`check`](Block::check).
     fn new(params: Self::Params, environment: Environment) -> Self;
 }
 
@@ -113,11 +102,6 @@ impl BlockInfo {
             parameters: <B::Params as JsonSchema>::json_schema,
         }
     }
-}
-
-/// Every registered block.
-pub fn registry() -> impl Iterator<Item = BlockInfo> {
-    aqm::registered().into_iter().chain(meter::registered()).chain(scheduler::registered())
 }
 
 /// Makes the enum over the parameters of a role's blocks, from one line a block.
@@ -179,12 +163,12 @@ macro_rules! register_params {
                 match self { $(Self::$variant(_) => <$block as $crate::Block>::NAME,)+ }
             }
 
-            /// What cannot act, each with its key, where packets have sizes in this range, in bytes.
+            /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its key and the reason.
             pub fn idle_keys(&self, sizes: &std::ops::RangeInclusive<u64>) -> Vec<(&'static str, String)> {
                 match self { $(Self::$variant(params) => <$block as $crate::Block>::idle_keys(params, sizes),)+ }
             }
 
-            /// Whether the block steers by what the controls of label-switched paths tell it.
+            /// Whether the block requires the control messages of a label-switched path.
             pub fn follows_paths(&self) -> bool {
                 match self { $(Self::$variant(_) => <$block as $crate::Block>::FOLLOWS_PATHS,)+ }
             }
@@ -207,14 +191,15 @@ macro_rules! register_params {
 }
 pub(crate) use register_params;
 
-/// Makes the enum over a role's blocks, besides that over their parameters. It is dispatched by `match`: no vtable in the
-/// packet's path.
+/// Makes the enum over a role's blocks, besides that over their parameters. It implements the role's trait by a `match`, with no
+/// vtable in the packet's path: `ambassador` derives that from the trait's definition.
 macro_rules! register {
-    ($role:expr, $tag:literal, $any:ident, $params:ident, $($variant:ident($block:ty),)+) => {
+    ($role:expr, $tag:literal, $trait:ident, $any:ident, $params:ident, $($variant:ident($block:ty),)+) => {
         $crate::block::register_params!($role, $tag, $params, $($variant($block),)+);
 
         /// Any registered block of this role.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, ambassador::Delegate)]
+        #[delegate($trait)]
         #[allow(clippy::large_enum_variant)]
         #[repr(u8)] // A number of its own says which it is: it need not be worked out.
         pub enum $any {
@@ -224,7 +209,7 @@ macro_rules! register {
         impl $params {
             /// The block at the start of a run.
             pub fn build(self, environment: $crate::Environment) -> $any {
-                match self { $(Self::$variant(params) => $any::$variant(<$block as $crate::Block>::new(params, environment)),)+ }
+                match self { $(Self::$variant(params) => $any::$variant(<$block as $crate::FromParams>::new(params, environment)),)+ }
             }
         }
     };

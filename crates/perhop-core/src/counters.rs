@@ -1,40 +1,25 @@
-//! What waits in a queue, what went through it, and the identity that must hold of it.
+//! Counters: what waits in a queue, what went through it, and the conservation identity between them.
 
 use std::fmt;
 
-use crate::aqm::Reason;
-use crate::{Color, Header, Occupancy};
+use crate::{Color, Header, Instant, Occupancy, Reason};
 
-/// The books of one queue: what waits and what went through.
+/// The counters of one class of packets at a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct ClassCounters {
     /// What waits.
     pub occupancy: Occupancy,
     /// What went through.
-    pub counters: Counters,
+    pub through: Counters,
 }
 
-impl Ledger {
-    /// A packet was let in, with word of congestion if there was a reason.
-    #[inline]
-    pub fn admit(&mut self, packet: &Header, notified: Option<Reason>) {
-        self.occupancy.add(packet.color, packet.size);
-        if let Some(reason) = notified {
-            self.counters.notify(packet.color, reason);
-        }
-    }
-
-    /// A packet that waited goes on for transmission.
-    #[inline]
-    pub fn send(&mut self, packet: &Header) {
-        self.occupancy.remove(packet.color, packet.size);
-        self.counters.send(packet.color);
-    }
-
-    /// A packet that waited is dropped after all.
-    pub fn expel(&mut self, packet: &Header, reason: Reason) {
-        self.occupancy.remove(packet.color, packet.size);
-        self.counters.drop(packet.color, reason);
+impl ClassCounters {
+    /// Checks arrived = sent + dropped + waiting for every color.
+    ///
+    /// # Errors
+    /// The first color for which it does not hold.
+    pub fn balance(&self) -> Result<(), Imbalance> {
+        self.through.balance(&self.occupancy)
     }
 }
 
@@ -60,6 +45,31 @@ pub struct Imbalance {
 }
 
 impl Counters {
+    /// Counts a packet that arrives at `now`, and the decision on it: `Ok` with the reason if it is marked, `Err` with the reason if
+    /// it is dropped.
+    ///
+    /// # Errors
+    /// Those of `decide`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of the loops over packets of both engines")]
+    pub fn arrival(
+        &mut self,
+        header: &mut Header,
+        now: Instant,
+        decide: impl FnOnce(&mut Header) -> Result<Option<Reason>, Reason>,
+    ) -> Result<Option<Reason>, Reason> {
+        header.arrived = now;
+        let color = header.color;
+        self.arrive(color);
+        let decided = decide(header);
+        match decided {
+            Ok(None) => {}
+            Ok(Some(reason)) => self.notify(color, reason),
+            Err(reason) => self.drop(color, reason),
+        }
+        decided
+    }
+
     /// Counts an arrival.
     #[inline]
     pub fn arrive(&mut self, color: Color) {
@@ -84,18 +94,18 @@ impl Counters {
         self.dropped[reason as usize][color.index()] += 1;
     }
 
-    /// Counts a packet that was let in with word of congestion.
+    /// Counts a packet that was marked as having met congestion.
     #[inline]
     pub fn notify(&mut self, color: Color, reason: Reason) {
         self.notified[reason as usize][color.index()] += 1;
     }
 
-    /// Packets let in with word of congestion for `reason`, by color.
+    /// Packets marked for `reason`, by color.
     pub fn notified(&self, reason: Reason) -> [u64; 3] {
         self.notified[reason as usize]
     }
 
-    /// Packets let in with word of congestion for each reason that occurred, by color.
+    /// Packets marked for each reason that occurred, by color.
     pub fn notifications(&self) -> impl Iterator<Item = (Reason, [u64; 3])> {
         let all = Reason::ALL.into_iter().map(|reason| (reason, self.notified(reason)));
         all.filter(|(_, packets)| *packets != [0; 3])
@@ -184,21 +194,36 @@ mod tests {
     use super::*;
     use crate::FlowId;
 
-    /// Books of one color in which 5 came: 1 sent, 1 dropped, 3 wait.
-    fn books(color: Color) -> Ledger {
-        let packet = Header { color, ..Header::new(FlowId(0), 100) };
-        let mut ledger = Ledger::default();
-        (0..5).for_each(|_| ledger.counters.arrive(color));
-        (0..4).for_each(|_| ledger.admit(&packet, None));
-        ledger.send(&packet);
-        ledger.counters.drop(color, Reason::Forced);
-        ledger
+    /// Counters of one color: 5 arrived, 1 was sent, 1 dropped, 3 wait.
+    fn counted(color: Color) -> ClassCounters {
+        let mut class = ClassCounters::default();
+        (0..5).for_each(|_| class.through.arrive(color));
+        (0..3).for_each(|_| class.occupancy.add(color, 100));
+        class.through.send(color);
+        class.through.drop(color, Reason::Forced);
+        class
+    }
+
+    #[test]
+    fn an_arrival_is_counted_with_the_decision_on_it() {
+        let now = Instant::from_nanos(7);
+        for (decided, notified, dropped) in
+            [(Ok(None), 0, 0), (Ok(Some(Reason::Early)), 1, 0), (Err(Reason::Early), 0, 1)]
+        {
+            let mut counters = Counters::default();
+            let mut header = Header { color: Color::Red, ..Header::new(FlowId(0), 100) };
+            assert_eq!(counters.arrival(&mut header, now, |_| decided), decided);
+            assert_eq!((header.arrived, counters.arrived), (now, [0, 0, 1]));
+            let red = |counts: [u64; 3]| counts[Color::Red.index()];
+            assert_eq!(red(counters.notified(Reason::Early)), notified);
+            assert_eq!(red(counters.dropped(Reason::Early)), dropped);
+        }
     }
 
     #[test]
     fn a_packet_that_is_lost_or_invented_is_missed_whatever_its_color() {
         for color in Color::ALL {
-            let Ledger { occupancy, counters } = books(color);
+            let ClassCounters { occupancy, through: counters } = counted(color);
             assert_eq!(counters.balance(&occupancy), Ok(()));
             let broken = |change: fn(&mut Counters, &mut Occupancy, Color)| {
                 let (mut counters, mut occupancy) = (counters.clone(), occupancy.clone());
@@ -221,21 +246,11 @@ mod tests {
 
     #[test]
     fn a_loss_of_one_color_is_not_made_good_by_another() {
-        let Ledger { occupancy, mut counters } = books(Color::Red);
+        let ClassCounters { occupancy, through: mut counters } = counted(Color::Red);
         counters.arrive(Color::Green);
         counters.send(Color::Yellow);
         let problem = counters.balance(&occupancy).unwrap_err().to_string();
         assert!(problem.starts_with("green packets are not conserved: 1 arrived, but 0 sent"), "{problem}");
-    }
-
-    #[test]
-    fn a_packet_that_waited_may_be_dropped_after_all() {
-        let packet = Header { color: Color::Red, ..Header::new(FlowId(0), 100) };
-        let mut ledger = books(Color::Red);
-        ledger.expel(&packet, Reason::Late);
-        assert_eq!((ledger.occupancy.packets(), ledger.occupancy.bytes()), (2, 200));
-        assert_eq!(ledger.counters.dropped(Reason::Late), [0, 0, 1]);
-        assert_eq!(ledger.counters.balance(&ledger.occupancy), Ok(()));
     }
 
     #[test]
@@ -260,10 +275,10 @@ mod tests {
     }
 
     #[test]
-    fn the_books_of_queues_are_added() {
-        let mut sum = books(Color::Green).counters;
+    fn the_counters_of_queues_are_added() {
+        let mut sum = counted(Color::Green).through;
         sum.notify(Color::Green, Reason::Early);
-        let mut other = books(Color::Red).counters;
+        let mut other = counted(Color::Red).through;
         other.notify(Color::Red, Reason::Early);
         other.send_if(true, Color::Red);
         other.send_if(false, Color::Red);

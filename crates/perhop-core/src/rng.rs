@@ -7,6 +7,22 @@ pub struct Rng {
     state: [u64; 4],
 }
 
+/// The random streams of one place, such as a link: each block there has a stream of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Streams<'a> {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The path of the place, such as `links/bottleneck`.
+    pub path: &'a str,
+}
+
+impl Streams<'_> {
+    /// The stream of one block there, such as `aqm`.
+    pub fn of(self, block: &str) -> Rng {
+        Rng::stream(self.seed, &format!("{}/{block}", self.path))
+    }
+}
+
 impl Rng {
     /// The stream of the block at `path` (such as `links/bottleneck/aqm`) in the run with this `seed`.
     pub fn stream(seed: u64, path: &str) -> Self {

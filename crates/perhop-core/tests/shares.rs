@@ -1,7 +1,8 @@
 //! What queues that always have packets get, whatever the sizes of packets and whatever the others do.
 
 use perhop_core::scheduler::{Dequeued, Discipline, SchedulerParams};
-use perhop_core::{Bitrate, Context, Dscp, Environment, FlowId, Header, Instant, Rng};
+use perhop_core::testing::streams;
+use perhop_core::{Bitrate, Dscp, Environment, FlowId, Header, Instant};
 use proptest::prelude::*;
 
 /// The link's rate: a byte takes a microsecond.
@@ -23,22 +24,21 @@ fn serve(scheduler: &str, shares: [u64; 3], key: &str, sizes: &[u16]) -> Vec<[f6
     let table = format!(r#"{{"scheduler": "{scheduler}", "queues": [{}]}}"#, queues.join(","));
     let environment = Environment { rate: Bitrate::from_bps(LINK).unwrap() };
     let params: SchedulerParams = serde_json::from_str(&table).unwrap();
-    params.fits(environment).unwrap();
-    let mut port = params.build::<Header>(environment);
-    let (mut rng, mut now) = (Rng::stream(1, "shares"), Instant::ZERO);
+    params.fits(environment.rate).unwrap();
+    let mut port = params.build::<Header>(environment, streams(1));
+    let mut now = Instant::ZERO;
     let mut sizes = sizes.iter().cycle();
     let mut sent = vec![[0.0; 3]];
     while sent.len() < 300 {
-        let cx = &mut Context { now, rng: &mut rng };
         for queue in 0..3_u8 {
             let size = *sizes.next().unwrap();
             let wanted = if queue < 2 { 2 } else { u64::from(size % 3) };
-            if port.ledgers()[usize::from(queue)].occupancy.packets() < wanted {
+            if port.class(usize::from(queue)).occupancy.packets() < wanted {
                 let packet = Header { dscp: Dscp::new(queue).unwrap(), ..Header::new(FlowId(0), size) };
-                port.enqueue(packet, cx).unwrap();
+                port.enqueue(packet, now).unwrap();
             }
         }
-        let Dequeued::Sent(packet) = port.dequeue(cx) else { panic!("two queues have packets") };
+        let Dequeued::Sent(packet, _) = port.dequeue(now) else { panic!("two queues have packets") };
         let mut sums = *sent.last().unwrap();
         sums[usize::from(packet.dscp.get())] += f64::from(packet.size);
         sent.push(sums);

@@ -1,6 +1,6 @@
 //! What came, went and was lost.
 
-use perhop_core::aqm::Reason;
+use perhop_core::Reason;
 
 use crate::wire::Malformed;
 

@@ -11,7 +11,6 @@ mod counts;
 pub mod device;
 mod lateness;
 mod plane;
-mod port;
 #[cfg(target_os = "linux")]
 mod priority;
 #[cfg(target_os = "linux")]
@@ -26,7 +25,6 @@ pub use clock::Clock;
 pub use counts::{Amount, Books, Loss, StreamCounts};
 pub use lateness::Lateness;
 pub use plane::{Changed, ClassTotals, Fixed, LinkTotals, Plane, Sink, Unbalanced, color_of};
-pub use port::{Answer, Port, Served};
 #[cfg(target_os = "linux")]
 pub use priority::set_fifo;
 #[cfg(target_os = "linux")]

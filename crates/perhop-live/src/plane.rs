@@ -17,14 +17,13 @@ use perhop_core::measure::PortView;
 use perhop_core::meter::{AnyMeter, Meter};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{
-    Bitrate, Color, Context, Counters, Dscp, Duration, Environment, Header, Imbalance, Instant, Packet, Rng,
-    Serializer,
+    Bitrate, Color, Context, Counters, Dscp, Duration, Environment, Header, Imbalance, Instant, Offered,
+    Packet, Port, Rng, Serializer, Served, Streams,
 };
 
 use crate::buffers::{Buffers, Head, Slot};
 use crate::classifier::Classifier;
 use crate::counts::{Books, Loss, StreamCounts};
-use crate::port::{Answer, Port, Served};
 use crate::spec::{Coloring, Hop, LinkSpec, MeterSpec, PlaneSpec, StreamSpec};
 use crate::windows::{Segments, Windows};
 use crate::wire::{self, Fields};
@@ -478,10 +477,14 @@ impl Plane {
     }
 
     fn offer(&mut self, number: usize, frame: Frame, now: Instant, sink: &mut impl Sink) {
-        match self.links[number].port.offer(frame, now) {
-            Answer::Queued => {}
-            Answer::Lost(frame, reason) => self.lose(&frame, Loss::Queue(reason), now, sink),
-            Answer::Idle => self.serve(number, now, sink),
+        let offered = self.links[number].port.offer(frame, now);
+        while let Some((frame, reason)) = self.links[number].port.shed(now) {
+            self.lose(&frame, Loss::Queue(reason), now, sink);
+        }
+        match offered {
+            Offered::Queued => {}
+            Offered::Idle => self.serve(number, now, sink),
+            Offered::Dropped(frame, reason) => self.lose(&frame, Loss::Queue(reason), now, sink),
         }
     }
 
@@ -492,7 +495,7 @@ impl Plane {
                     self.agenda.push(serve(free_at, number));
                     return self.put((self.wires.len() + number) as u32, free_at, frame);
                 }
-                Served::Lost(frame, reason) => self.lose(&frame, Loss::Queue(reason), now, sink),
+                Served::Dropped(frame, reason) => self.lose(&frame, Loss::Queue(reason), now, sink),
                 Served::Later(at) => return self.agenda.push(serve(at, number)),
                 Served::Nothing => return,
             }
@@ -609,11 +612,8 @@ impl Plane {
     /// The first identity that does not hold.
     pub fn balance(&self) -> Result<(), Unbalanced> {
         for link in &self.links {
-            for ledger in link.ports().flat_map(Port::ledgers) {
-                ledger
-                    .counters
-                    .balance(&ledger.occupancy)
-                    .map_err(|imbalance| Unbalanced::Queue(link.name.clone(), imbalance))?;
+            for class in link.ports().flat_map(Port::classes) {
+                class.balance().map_err(|imbalance| Unbalanced::Queue(link.name.clone(), imbalance))?;
             }
         }
         let (read, known) = (self.books.all_read(), self.books.all_known() + self.inside());
@@ -624,8 +624,9 @@ impl Plane {
 impl Link {
     fn new(spec: LinkSpec, seed: u64, window: (Instant, Instant)) -> Self {
         let LinkSpec { name, rate, delay, queue } = spec;
+        let path = format!("links/{name}");
         Self {
-            port: Port::new(queue.clone(), rate, seed, &format!("links/{name}"), window),
+            port: Port::new(queue.clone(), rate, Streams { seed, path: &path }, window),
             earlier: VecDeque::new(),
             retired: Vec::new(),
             line: Line { delay, under_way: VecDeque::new() },

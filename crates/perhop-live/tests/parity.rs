@@ -7,12 +7,12 @@
 use etherparse::{
     IpFragOffset, IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder,
 };
-use perhop_core::aqm::{AqmParams, Reason};
+use perhop_core::aqm::AqmParams;
 use perhop_core::measure::{LinkOutcome, PortView};
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{
-    Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Rng, Role, ServiceLevel, registry,
+    Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Reason, Rng, Role, ServiceLevel, registry,
 };
 use perhop_live::{
     Coloring, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Selector, Sink, StreamSpec, wire,
@@ -306,13 +306,13 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
 
 fn look_at(plane: &Plane) -> Look {
     let (_, _, port) = plane.ports().next().unwrap();
-    let dropped = |ledger: &perhop_core::Ledger| {
-        Color::ALL.into_iter().map(|color| ledger.counters.dropped_of(color)).sum::<u64>()
+    let dropped = |class: &perhop_core::ClassCounters| {
+        Color::ALL.into_iter().map(|color| class.through.dropped_of(color)).sum::<u64>()
     };
     let several = port.classes.len() > 1;
-    let classes = port.classes.iter().filter(|_| several).map(|(name, ledger)| {
-        let arrived: u64 = ledger.counters.arrived.iter().sum();
-        let values = [ledger.occupancy.packets(), arrived, dropped(ledger)].map(|count| count as f64);
+    let classes = port.classes.iter().filter(|_| several).map(|(name, class)| {
+        let arrived: u64 = class.through.arrived.iter().sum();
+        let values = [class.occupancy.packets(), arrived, dropped(class)].map(|count| count as f64);
         ((*name).to_owned(), values)
     });
     Look {

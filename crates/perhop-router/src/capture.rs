@@ -391,7 +391,7 @@ mod tests {
     use crate::log;
     use crate::ring::tests::{Fate, Faulty, fates, packets};
     use pcap_file::pcapng::{Block, PcapNgReader};
-    use perhop_core::aqm::Reason;
+    use perhop_core::Reason;
     use proptest::prelude::*;
 
     fn names() -> [String; 2] {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::table::{bad_name, split_key};
-use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Environment};
+use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration};
 use perhop_scenario::format::Queue;
 use perhop_scenario::{Problem, ScenarioError, Step, division, divisions, idle_keys, read_toml, steps};
 use serde::{Deserialize, Deserializer, de};
@@ -467,7 +467,7 @@ impl Link {
             let under = [name, "queue"].map(|key| Step::Key(key.into()));
             Err(Problem::at(under.into_iter().chain(steps(inner)), text))
         };
-        if let Err(problem) = self.queue.0.fits(Environment { rate: self.rate }) {
+        if let Err(problem) = self.queue.0.fits(self.rate) {
             let text = problem.to_string();
             let (inner, message) = split_key(&text);
             return at(inner, message.into());
@@ -481,7 +481,7 @@ impl Link {
                 ),
             );
         }
-        let rules = self.queue.0.rules_for(None);
+        let rules = self.queue.0.aqms(None);
         if let Some((key, rule)) = rules.iter().find(|(_, rule)| rule.follows_paths()) {
             let text = format!(
                 "`{}` requires the window control of label-switched paths, which a router does not have; choose another rule",

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use perhop_core::Color;
-use perhop_core::aqm::Reason;
+use perhop_core::Reason;
 use perhop_core::measure::DelayHistogram;
 use perhop_live::{Loss, Plane, Report};
 use prometheus_client::collector::Collector;

@@ -22,7 +22,7 @@ impl Scenario {
     /// Checks that `ecn` has somebody to tell of congestion, wherever it is set.
     pub(crate) fn check_for(&self, driver: Driver) -> Result<(), Problem> {
         for port in self.ports() {
-            for (key, _) in port.queue.rules_for(None).into_iter().filter(|(_, rule)| notifies(rule)) {
+            for (key, _) in port.queue.aqms(None).into_iter().filter(|(_, rule)| notifies(rule)) {
                 let tcp = || {
                     let (outline, link) = (self.outline(), port.name());
                     outline.passing(&link).any(|(_, flow)| matches!(flow.transport, TransportSpec::Tcp(_)))

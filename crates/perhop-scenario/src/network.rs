@@ -7,7 +7,7 @@ use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{bad_name, split_key};
-use perhop_core::{Bitrate, Ecn, Environment, Instant};
+use perhop_core::{Bitrate, Ecn, Instant};
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 
 use crate::error::{Problem, Step, did_you_mean, steps};
@@ -184,7 +184,7 @@ impl Scenario {
     /// Queues name paths that there are, and promise no more than their links can keep.
     fn check_queues(&self) -> Result<(), Problem> {
         for port in self.ports() {
-            port.queue.fits(Environment { rate: port.rate }).map_err(|problem| {
+            port.queue.fits(port.rate).map_err(|problem| {
                 let text = problem.to_string();
                 let (inner, message) = split_key(&text);
                 port.at(inner, message.into())
@@ -199,10 +199,8 @@ impl Scenario {
     /// Every rule that follows the windows of paths hears of some.
     fn check_followers(&self) -> Result<(), Problem> {
         for port in self.ports() {
-            for (key, rule) in port.queue.rules_for(None).into_iter().filter(|(_, rule)| rule.follows_paths())
-            {
-                let hears =
-                    |path: &str| port.queue.rules_for(Some(path)).iter().any(|(heard, _)| *heard == key);
+            for (key, rule) in port.queue.aqms(None).into_iter().filter(|(_, rule)| rule.follows_paths()) {
+                let hears = |path: &str| port.queue.aqms(Some(path)).iter().any(|(heard, _)| *heard == key);
                 if let Some(reason) = self.deafness((port.link, port.from, port.to), hears) {
                     let text = format!(
                         "`{}` requires the window control of a label-switched path: {reason}",

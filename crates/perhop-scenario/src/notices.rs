@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::{Discipline, SchedulerParams};
-use perhop_core::{Bitrate, Color, Environment, FlowId, Header};
+use perhop_core::{Bitrate, Color, Environment, FlowId, Header, Streams};
 use perhop_sim::{FlowSpec, Marking, Network};
 
 use crate::error::Problem;
@@ -82,7 +82,7 @@ fn sizes(network: &Network) -> RangeInclusive<u64> {
 
 /// The keys of a queue's rules that cannot act where packets have sizes in this range, and why.
 pub fn idle_keys(queue: &SchedulerParams, sizes: &RangeInclusive<u64>) -> Vec<(String, String)> {
-    let rules = queue.rules_for(None).into_iter();
+    let rules = queue.aqms(None).into_iter();
     let idle = rules.flat_map(|(place, rule)| {
         let idle = rule.idle_keys(sizes).into_iter();
         idle.map(move |(key, text)| (format!("{place}.{key}"), text)).collect::<Vec<_>>()
@@ -102,7 +102,7 @@ pub struct Division {
 
 /// How a queue on a link of this rate divides the packets of one stream with this label behind its meter, if it does.
 pub fn division(queue: &SchedulerParams, rate: Bitrate, label: u32, meter: &MeterParams) -> Option<Division> {
-    let discipline = queue.clone().build::<Header>(Environment { rate });
+    let discipline = queue.clone().build::<Header>(Environment { rate }, Streams { seed: 0, path: "" });
     let class = |&color: &Color| {
         let dscp = meter.af().codepoint(color);
         let class = discipline.class_of(&Header { color, dscp, label, ..Header::new(FlowId(0), 0) });

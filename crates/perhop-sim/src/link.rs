@@ -1,22 +1,20 @@
-//! Links that flows share: a port with its queue, and a wire behind it.
+//! Links that flows share: a queue, and a wire behind it.
 //!
-//! A queue that decides at its tail needs no event per departure: when a packet is accepted, its service start and its
-//! arrival at the far end are already known. Such a port keeps a ring of service starts and lets packets "leave" when
-//! next looked at ([`Service::OnDemand`]). Any port can be driven call by call, as a live router drives it
-//! ([`Service::ByEvent`]), and those that choose among packets must be; both give the same result, event for event.
+//! A FIFO whose AQM decides on arrival needs no event per departure: when a packet is admitted, the start of its service and its
+//! arrival at the far end are already known ([`Service::OnDemand`]). Any queue can be driven by events, as a router drives it
+//! ([`Service::ByEvent`]); those that choose among packets, or whose AQM decides at departure, must be. Both give the same
+//! result, event for event.
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use perhop_core::aqm::{Aqm, RuleVisitor};
+use perhop_core::aqm::{Aqm, AqmVisitor};
 use perhop_core::control::Message;
 use perhop_core::measure::{PortStatistics, PortView};
-use perhop_core::scheduler::{
-    AnyScheduler, Dequeued, Discipline, FifoParams, ForeseenBooks, ForeseenFifo, SchedulerParams,
-};
-use perhop_core::{Bitrate, Context, Duration, Environment, Header, Instant, Packet, Rng};
+use perhop_core::scheduler::{Admitted, Departures, FifoParams, PrecomputedFifo, SchedulerParams};
+use perhop_core::{Bitrate, Context, Duration, Environment, Instant, Offered, Port, Rng, Served, Streams};
 
 use crate::packet::{Queued, SimPacket};
 use crate::simulation::WATCHED_AFTER;
@@ -26,8 +24,10 @@ use crate::wire::Wire;
 /// One direction of a link that flows share.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
+    /// What takes packets to the far end, if departures are computed on arrival.
     wire: Wire,
-    port: Port,
+    delay: Duration,
+    queue: Queue,
     /// Some packets pass a meter or a control on their way to its queue.
     metered: bool,
     /// Some packets come to another link, or must wait for their time, behind it; else all go to a host.
@@ -35,30 +35,24 @@ pub(crate) struct Link {
 }
 
 #[derive(Clone, Debug)]
-enum Port {
+enum Queue {
     /// Endless and unobserved: an uncongested reverse path.
-    Open,
-    OnDemand(Box<OnDemandPort>),
-    ByEvent(Box<ByEventPort>),
+    Endless,
+    /// Departures are computed on arrival.
+    Precomputed(Box<Precomputed>),
+    /// Departures are events.
+    ByEvent(Box<ByEvent>),
 }
 
 #[derive(Clone, Debug)]
-struct OnDemandPort {
-    queue: ForeseenFifo,
+struct Precomputed {
+    fifo: PrecomputedFifo,
     statistics: PortStatistics,
-    rng: Rng,
 }
 
 #[derive(Clone, Debug)]
-struct ByEventPort {
-    queue: AnyScheduler<Queued>,
-    statistics: PortStatistics,
-    /// Chance for each of the queue's rules, and for its scheduler.
-    rule_rngs: Vec<Rng>,
-    scheduler_rng: Rng,
-    idle: bool,
-    /// When it asked last to be served, having something that may not go before.
-    waits_until: Instant,
+struct ByEvent {
+    port: Port<Queued>,
     /// When it is to be served.
     serves: BinaryHeap<Reverse<Instant>>,
 }
@@ -66,59 +60,43 @@ struct ByEventPort {
 impl Link {
     /// A link without a limit to its queue.
     pub(crate) fn open(rate: Bitrate, delay: Duration) -> Self {
-        Self { wire: Wire::new(rate, delay), port: Port::Open, metered: false, leads_on: false }
+        let wire = Wire::new(rate, delay);
+        Self { wire, delay, queue: Queue::Endless, metered: false, leads_on: false }
     }
 
-    /// A link with a ruled queue, whose random streams lie under `path`; statistics cover the given window.
+    /// A link with a queue under an AQM, with these random streams; statistics cover the given window.
     pub(crate) fn with_queue(
         rate: Bitrate,
         delay: Duration,
         queue: SchedulerParams,
-        (seed, path): (u64, &str),
+        streams: Streams<'_>,
         window: (Instant, Instant),
         service: Service,
     ) -> Self {
-        let environment = Environment { rate };
-        let aqm = || Rng::stream(seed, &format!("{path}/aqm"));
-        let port = match (service, queue) {
-            (Service::OnDemand, SchedulerParams::Fifo(FifoParams { rule })) => {
-                let statistics = PortStatistics::new(window, 1);
-                let queue = ForeseenFifo::new(rule, environment);
-                Port::OnDemand(Box::new(OnDemandPort { queue, statistics, rng: aqm() }))
+        let queue = match (service, queue) {
+            (Service::OnDemand, SchedulerParams::Fifo(FifoParams { rule })) if rule.precomputable() => {
+                let fifo = PrecomputedFifo::new(rule, Environment { rate }, streams.of("aqm"));
+                Queue::Precomputed(Box::new(Precomputed { fifo, statistics: PortStatistics::new(window, 1) }))
             }
             (_, queue) => {
-                let queue = queue.build(environment);
-                let statistics = PortStatistics::new(window, queue.ledgers().len());
-                let rule_rngs = match queue.rules() {
-                    1 => vec![aqm()],
-                    rules => (0..rules)
-                        .map(|rule| {
-                            Rng::stream(seed, &format!("{path}/queues/{}/aqm", queue.class_name(rule)))
-                        })
-                        .collect(),
-                };
-                Port::ByEvent(Box::new(ByEventPort {
-                    queue,
-                    statistics,
-                    rule_rngs,
-                    scheduler_rng: Rng::stream(seed, &format!("{path}/scheduler")),
-                    idle: true,
-                    waits_until: Instant::ZERO,
-                    serves: BinaryHeap::new(),
-                }))
+                let port = Port::new(queue, rate, streams, window);
+                Queue::ByEvent(Box::new(ByEvent { port, serves: BinaryHeap::new() }))
             }
         };
-        Self { port, ..Self::open(rate, delay) }
+        Self { queue, ..Self::open(rate, delay) }
     }
 
     /// When everything is sent that it has taken so far.
     pub(crate) fn busy_until(&self) -> Instant {
-        self.wire.busy_until()
+        match &self.queue {
+            Queue::Endless | Queue::Precomputed(_) => self.wire.busy_until(),
+            Queue::ByEvent(served) => served.port.busy_until(),
+        }
     }
 
     /// When that has come to the far end.
     pub(crate) fn empty_from(&self) -> Instant {
-        self.wire.empty_from()
+        self.busy_until() + self.delay
     }
 
     /// Some packets pass a meter or a control on their way to the queue.
@@ -134,18 +112,18 @@ impl Link {
     /// It is not to be served before this.
     #[inline(always)]
     pub(crate) fn next_serve(&self) -> Instant {
-        match &self.port {
-            Port::ByEvent(port) => port.next_serve(),
-            Port::Open | Port::OnDemand(_) => Instant::NEVER,
+        match &self.queue {
+            Queue::ByEvent(served) => served.next_serve(),
+            Queue::Endless | Queue::Precomputed(_) => Instant::NEVER,
         }
     }
 
     /// Handles what comes to it before `bound`, and serves it as often as that is due before. Returns how many times it
     /// had to do something, and how many packets came. If the run is to end, it returns in between.
     pub(crate) fn run(&mut self, inbox: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
-        let Self { wire, port, metered, leads_on } = self;
-        if let Port::ByEvent(port) = port {
-            return port.run(inbox, bound, wire, traffic);
+        let Self { wire, delay, queue, metered, leads_on } = self;
+        if let Queue::ByEvent(served) = queue {
+            return served.run(inbox, bound, *delay, traffic);
         }
         let (mut came, mut watch_at) = (0, WATCHED_AFTER);
         while let Some((mut packets, ready)) = traffic.inboxes[inbox].lend(bound) {
@@ -158,18 +136,18 @@ impl Link {
                     *packet = traffic.meter(*packet);
                 }
             }
-            match port {
-                Port::Open => {
+            match queue {
+                Queue::Endless => {
                     for packet in ready.iter_mut() {
                         packet.put_off(wire.pass(packet.size(), packet.at()));
                     }
                 }
-                Port::OnDemand(port) => {
-                    let OnDemandPort { queue, statistics, rng } = &mut **port;
-                    let (rule, books) = queue.parts();
-                    rule.accept(UnderRule { packets: ready, wire, books, statistics, rng });
+                Queue::Precomputed(queue) => {
+                    let Precomputed { fifo, statistics } = &mut **queue;
+                    let (aqm, rng, departures) = fifo.parts();
+                    aqm.accept(Admission { packets: ready, wire, departures, statistics, rng });
                 }
-                Port::ByEvent(_) => unreachable!("it has its own way"),
+                Queue::ByEvent(_) => unreachable!("it has its own loop"),
             }
             if *leads_on {
                 traffic.carry_all(ready);
@@ -187,74 +165,68 @@ impl Link {
         (came, came)
     }
 
-    /// Another block tells something to the rule that the packets of this path meet here.
+    /// A control message for the AQM at which the packets of this path arrive.
     pub(crate) fn on_message(&mut self, label: u32, message: &Message) {
-        match &mut self.port {
-            Port::Open => {}
-            Port::OnDemand(port) => port.queue.on_message(message),
-            Port::ByEvent(port) => port.queue.on_message(label, message),
+        match &mut self.queue {
+            Queue::Endless => {}
+            Queue::Precomputed(queue) => queue.fifo.on_message(message),
+            Queue::ByEvent(served) => served.port.on_message(label, message),
         }
     }
 
-    /// Brings the port's counts up to `now`.
+    /// Brings the queue's counters up to `now`.
     pub(crate) fn settle(&mut self, now: Instant) {
-        if let Port::OnDemand(port) = &mut self.port {
-            port.queue.settle(now);
+        if let Queue::Precomputed(queue) = &mut self.queue {
+            queue.fifo.settle(now);
         }
     }
 
     /// Ends the run: what still waits has waited until now.
     pub(crate) fn finish(&mut self, now: Instant) {
         self.settle(now);
-        if let Port::ByEvent(port) = &mut self.port {
-            let ByEventPort { queue, statistics, .. } = &mut **port;
-            queue.inspect(&mut |held| statistics.wait(held.header().arrived, now));
+        if let Queue::ByEvent(served) = &mut self.queue {
+            served.port.finish(now);
         }
     }
 
-    /// What waits and what went through, if the link has a ruled queue. Call [`settle`](Self::settle) first.
+    /// What waits and what went through, if the link has a queue under an AQM. Call [`settle`](Self::settle) first.
     pub(crate) fn port(&self) -> Option<PortView<'_>> {
-        match &self.port {
-            Port::Open => None,
-            Port::OnDemand(port) => Some(PortView {
-                classes: vec![("all", port.queue.ledger())],
-                statistics: &port.statistics,
-                gauges: port.queue.gauges(),
+        match &self.queue {
+            Queue::Endless => None,
+            Queue::Precomputed(queue) => Some(PortView {
+                classes: vec![("all", queue.fifo.counters())],
+                statistics: &queue.statistics,
+                gauges: queue.fifo.gauges(),
             }),
-            Port::ByEvent(port) => {
-                let ledgers = port.queue.ledgers().iter().enumerate();
-                Some(PortView {
-                    classes: ledgers.map(|(class, ledger)| (port.queue.class_name(class), ledger)).collect(),
-                    statistics: &port.statistics,
-                    gauges: port.queue.gauges(),
-                })
-            }
+            Queue::ByEvent(served) => Some(served.port.view()),
         }
     }
 }
 
-/// Packets that come to a queue whose departures are worked out on arrival. They leave it with the times of their arrival at
-/// the far end, or lost.
-struct UnderRule<'a> {
+/// Packets that arrive at a queue whose departures are computed on arrival. They leave it with the times of their arrival at
+/// the far end, or marked as lost.
+struct Admission<'a> {
     packets: &'a mut [SimPacket],
     wire: &'a mut Wire,
-    books: &'a mut ForeseenBooks,
+    departures: &'a mut Departures,
     statistics: &'a mut PortStatistics,
     rng: &'a mut Rng,
 }
 
-impl RuleVisitor for UnderRule<'_> {
+impl AqmVisitor for Admission<'_> {
     type Output = ();
 
-    fn visit<R: Aqm>(self, rule: &mut R) {
-        let Self { packets, wire, books, statistics, rng } = self;
+    fn visit<A: Aqm>(self, aqm: &mut A) {
+        let Self { packets, wire, departures, statistics, rng } = self;
         for packet in packets {
             let now = packet.at();
-            books.settle(now);
-            let cx = &mut Context { now, rng };
+            departures.settle(now);
             let mut header = packet.header();
-            match books.admit(rule, &mut header, wire.busy_until(), cx, |_| *packet = packet.notified()) {
-                Ok(service) => {
+            match departures.admit(aqm, &mut header, wire.busy_until(), &mut Context { now, rng }) {
+                Ok(Admitted { service, notified }) => {
+                    if notified.is_some() {
+                        *packet = packet.notified();
+                    }
                     statistics.serve(0, now, service, header.size, header.color);
                     packet.put_off(wire.pass(header.size, now));
                 }
@@ -264,13 +236,13 @@ impl RuleVisitor for UnderRule<'_> {
     }
 }
 
-impl ByEventPort {
+impl ByEvent {
     fn next_serve(&self) -> Instant {
         self.serves.peek().map_or(Instant::NEVER, |&Reverse(at)| at)
     }
 
     /// See [`Link::run`].
-    fn run(&mut self, inbox: usize, bound: Instant, wire: &mut Wire, traffic: &mut Traffic) -> (u64, u64) {
+    fn run(&mut self, inbox: usize, bound: Instant, delay: Duration, traffic: &mut Traffic) -> (u64, u64) {
         let (mut handled, mut came, mut watch_at) = (0, 0, WATCHED_AFTER);
         loop {
             if handled >= watch_at {
@@ -282,10 +254,10 @@ impl ByEventPort {
             let due = self.next_serve();
             if let Some(packet) = traffic.inboxes[inbox].pop(bound.min(due)) {
                 came += 1;
-                self.offer(traffic.meter(packet).onward(), wire, traffic);
+                self.offer(traffic.meter(packet).onward(), delay, traffic);
             } else if due < bound {
                 self.serves.pop();
-                self.serve(due, wire, traffic);
+                self.serve(due, delay, traffic);
             } else {
                 return (handled, came);
             }
@@ -293,46 +265,31 @@ impl ByEventPort {
         }
     }
 
-    /// A packet comes to the queue.
-    fn offer(&mut self, packet: SimPacket, wire: &mut Wire, traffic: &mut Traffic) {
+    /// A packet arrives at the queue.
+    fn offer(&mut self, packet: SimPacket, delay: Duration, traffic: &mut Traffic) {
         let now = packet.at();
-        let rng = match &mut self.rule_rngs[..] {
-            [rng] => rng,
-            rngs => &mut rngs[self.queue.class_of(&packet.header())],
-        };
-        match self.queue.enqueue(packet.into(), &mut Context { now, rng }) {
-            Err((packet, _)) => traffic.lose(packet.into()),
-            Ok(()) if self.idle => self.serve(now, wire, traffic),
-            Ok(()) => {}
+        let offered = self.port.offer(packet.into(), now);
+        while let Some((packet, _)) = self.port.shed(now) {
+            traffic.lose(packet.into());
+        }
+        match offered {
+            Offered::Queued => {}
+            Offered::Idle => self.serve(now, delay, traffic),
+            Offered::Dropped(packet, _) => traffic.lose(packet.into()),
         }
     }
 
-    /// Serves the queue at the end of a transmission, or when it asked for it, until it has sent something or has nothing
-    /// to send.
-    fn serve(&mut self, now: Instant, wire: &mut Wire, traffic: &mut Traffic) {
-        if now < wire.busy_until() {
-            return; // It waited, but a packet that came meanwhile could go.
-        }
+    /// Serves the port until it has sent something or has nothing to send.
+    fn serve(&mut self, now: Instant, delay: Duration, traffic: &mut Traffic) {
         loop {
-            match self.queue.dequeue(&mut Context { now, rng: &mut self.scheduler_rng }) {
-                Dequeued::Sent(packet) => {
-                    self.idle = false;
-                    let Header { arrived, size, color, .. } = *packet.header();
-                    let class = self.queue.class_of(packet.header());
-                    self.statistics.serve(class, arrived, now, size, color);
-                    let arrival = wire.pass(size, now);
-                    self.serves.push(Reverse(wire.busy_until()));
-                    return traffic.carry(packet.into(), arrival);
+            match self.port.serve(now) {
+                Served::Sent(packet, free_at) => {
+                    self.serves.push(Reverse(free_at));
+                    return traffic.carry(packet.into(), free_at + delay);
                 }
-                Dequeued::Dropped(packet, _) => traffic.lose(packet.into()),
-                Dequeued::Wait(until) => {
-                    self.idle = true;
-                    if let Some(until) = until.filter(|&until| until != self.waits_until) {
-                        self.waits_until = until;
-                        self.serves.push(Reverse(until));
-                    }
-                    return;
-                }
+                Served::Dropped(packet, _) => traffic.lose(packet.into()),
+                Served::Later(at) => return self.serves.push(Reverse(at)),
+                Served::Nothing => return,
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Probes: what is looked at in regular intervals. They read and never change.
 
 use perhop_core::measure::PortView;
-use perhop_core::{Color, Duration, Instant, Ledger};
+use perhop_core::{ClassCounters, Color, Duration, Instant};
 
 use crate::network::Network;
 
@@ -91,19 +91,16 @@ impl QueueSeries {
             if self.classes.is_empty() {
                 self.classes = port.classes.iter().map(empty).collect();
             }
-            self.classes
-                .iter_mut()
-                .zip(&port.classes)
-                .for_each(|(series, (_, ledger))| series.record(ledger));
+            self.classes.iter_mut().zip(&port.classes).for_each(|(series, (_, class))| series.record(class));
         }
     }
 }
 
 impl ClassSeries {
-    fn record(&mut self, ledger: &Ledger) {
-        let dropped: u64 = Color::ALL.into_iter().map(|color| ledger.counters.dropped_of(color)).sum();
-        self.packets.push(ledger.occupancy.packets() as f64);
-        self.arrived.push(ledger.counters.arrived.iter().sum::<u64>() as f64);
+    fn record(&mut self, class: &ClassCounters) {
+        let dropped: u64 = Color::ALL.into_iter().map(|color| class.through.dropped_of(color)).sum();
+        self.packets.push(class.occupancy.packets() as f64);
+        self.arrived.push(class.through.arrived.iter().sum::<u64>() as f64);
         self.dropped.push(dropped as f64);
     }
 }

@@ -12,7 +12,7 @@ use std::fmt;
 
 use perhop_core::control::{Message, Steering, WindowSource};
 use perhop_core::measure::LinkOutcome;
-use perhop_core::{Bitrate, Bytes, Counters, Duration, Imbalance, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Counters, Duration, Imbalance, Instant, Rng, Streams};
 
 use crate::clear::{Clear, clear_ways};
 use crate::control::{Channels, Hearer, Post};
@@ -131,7 +131,8 @@ impl Simulation {
                 let (name, rate) = (spec.name.clone(), spec.rate);
                 observed.push(Observed { link: number, name, rate, at_warmup: Vec::new() });
                 let path = format!("links/{}", spec.name);
-                Link::with_queue(spec.rate, spec.delay, queue, (seed, &path), looks.measured(), service)
+                let streams = Streams { seed, path: &path };
+                Link::with_queue(spec.rate, spec.delay, queue, streams, looks.measured(), service)
             }
         });
         let mut links: Vec<Link> = links.collect();
@@ -468,8 +469,8 @@ impl Simulation {
             let link = &mut self.links[*link];
             link.finish(self.now);
             let port = link.port().expect("observed links have a port");
-            for (_, ledger) in &port.classes {
-                ledger.counters.balance(&ledger.occupancy)?;
+            for (_, class) in &port.classes {
+                class.balance()?;
             }
             links.push(LinkOutcome::of(name, *rate, &port).after(at_warmup));
         }

@@ -43,11 +43,6 @@ impl Wire {
         self.busy_until
     }
 
-    /// When all that has come to the far end.
-    pub(crate) fn empty_from(&self) -> Instant {
-        self.busy_until + self.delay
-    }
-
     /// Puts `size` bytes on the wire as soon as it is free, and says when they reach the far end.
     #[inline(always)]
     pub(crate) fn pass(&mut self, size: u16, now: Instant) -> Instant {

@@ -1,8 +1,6 @@
 //! What is measured of a run, and what the fast path may take for granted.
 
-mod common;
-
-use common::{aqm, duplex, flow, tcp};
+use crate::common::{aqm, duplex, flow, tcp};
 use perhop_core::{Duration, Instant};
 use perhop_sim::{FlowOutcome, Network, Service, Simulation};
 

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod accounting;
 mod asymmetric_best_effort;
 mod engine;
 mod linux_tcp;

@@ -33,8 +33,8 @@ use crate::abe::Service;
 use crate::table::at_key;
 use crate::units::{Packets, Positive, UnitError};
 use crate::{
-    Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, Occupancy, Probability, Thresholds,
-    Weight,
+    Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Probability,
+    Thresholds, Weight,
 };
 
 /// How alpha is moved.
@@ -219,7 +219,9 @@ impl Block for Abe {
     fn idle_keys(params: &AbeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         out_of_reach(params.limit, &params.sets(), sizes)
     }
+}
 
+impl FromParams for Abe {
     fn new(params: AbeParams, environment: Environment) -> Self {
         let test = EarlyTest::new(params.thresholds, RedKnobs { spread: params.spread, ..params.knobs() });
         Self {
@@ -291,9 +293,9 @@ impl Aqm for Abe {
         self.idle.begin(since);
     }
 
-    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
         let ratio = self.control.measured_ratio().unwrap_or(f64::NAN);
-        [("average total", self.average.get()), ("alpha", self.control.alpha), ("alpha_m", ratio)].into_iter()
+        vec![("average total", self.average.get()), ("alpha", self.control.alpha), ("alpha_m", ratio)]
     }
 }
 
@@ -543,7 +545,7 @@ mod tests {
     #[test]
     fn alpha_and_its_measure_are_shown() {
         let mut abe = abe(r#", "alpha": 4"#);
-        let gauges = |abe: &Abe| abe.gauges().skip(1).collect::<Vec<_>>();
+        let gauges = |abe: &Abe| abe.gauges().split_off(1);
         assert!(matches!(gauges(&abe)[..], [("alpha", 4.0), ("alpha_m", nothing)] if nothing.is_nan()));
         interval(&mut abe.control, 100, 500);
         let shown = gauges(&abe);

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, Reason, Verdict};
-use crate::{Block, Context, Depth, Environment, Header, Occupancy};
+use crate::{Block, Context, Depth, Environment, FromParams, Header, Occupancy};
 
 /// Parameters of [`DropTail`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,7 +25,9 @@ impl Block for DropTail {
     const NAME: &'static str = "drop-tail";
     const SUMMARY: &'static str = "drops a packet only when the queue has no room";
     const SOURCE: &'static str = "RFC 7567, section 1";
+}
 
+impl FromParams for DropTail {
     fn new(params: DropTailParams, _: Environment) -> Self {
         Self { params }
     }

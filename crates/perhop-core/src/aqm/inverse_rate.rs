@@ -19,8 +19,8 @@ use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::{AboveZero, Positive, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, ServiceLevel,
-    Thresholds, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
+    ServiceLevel, Thresholds, Weight,
 };
 
 /// How equation 9's probability p meets RED.
@@ -116,7 +116,9 @@ impl Block for InverseRate {
     fn idle_keys(params: &InverseRateParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         out_of_reach(params.limit, &params.sets(), sizes)
     }
+}
 
+impl FromParams for InverseRate {
     fn new(params: InverseRateParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {
@@ -177,8 +179,8 @@ impl Aqm for InverseRate {
         self.averages.begin_idle(since);
     }
 
-    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        [("average in", self.averages.r#in.get()), ("average total", self.averages.other.get())].into_iter()
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        vec![("average in", self.averages.r#in.get()), ("average total", self.averages.other.get())]
     }
 }
 

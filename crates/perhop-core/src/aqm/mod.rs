@@ -20,54 +20,10 @@ pub use rio_plus_out::{RioPlusOut, RioPlusOutParams};
 pub use rio_three::{RioThree, RioThreeParams};
 pub use wred::{Dwred, DwredParams, GreenRule, Wred, WredParams};
 
+use ambassador::delegatable_trait;
+
 use crate::control::Message;
-use crate::{Context, Ecn, Header, Instant, Occupancy};
-
-/// Why a packet was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Reason {
-    /// The queue had no room.
-    Overflow = 0,
-    /// By chance, the average being between min and max.
-    Early = 1,
-    /// The average was at or above max.
-    Forced = 2,
-    /// By chance, the average of OUT packets being between its min and max (RI+O).
-    EarlyOut = 3,
-    /// The average of OUT packets was at or above its max (RI+O).
-    ForcedOut = 4,
-    /// Too much would have gone before it for the short wait that it asks for (Asymmetric Best-Effort).
-    DelayControl = 5,
-    /// It waited, and could no longer be sent by its deadline (duplicate scheduling with deadlines).
-    Late = 6,
-}
-
-impl Reason {
-    /// Every reason.
-    pub const ALL: [Self; 7] = [
-        Self::Overflow,
-        Self::Early,
-        Self::Forced,
-        Self::EarlyOut,
-        Self::ForcedOut,
-        Self::DelayControl,
-        Self::Late,
-    ];
-
-    /// The reason's name in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Overflow => "overflow",
-            Self::Early => "early",
-            Self::Forced => "forced",
-            Self::EarlyOut => "early-out",
-            Self::ForcedOut => "forced-out",
-            Self::DelayControl => "delay-control",
-            Self::Late => "late",
-        }
-    }
-}
+use crate::{Context, Ecn, Header, Instant, Occupancy, Reason};
 
 /// What an AQM says of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,58 +77,58 @@ impl Verdict {
     }
 }
 
-/// Decides who is dropped; never owns a packet.
+/// Active queue management: decides which packets a queue drops or marks. It never owns a packet;
+/// [`ManagedQueue`](crate::ManagedQueue) calls it and acts on its verdicts.
+#[delegatable_trait]
 pub trait Aqm {
-    /// Judges a packet before it is queued; `queue` does not count it yet.
+    /// The verdict on a packet that arrives; `queue` does not include it yet.
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict;
 
-    /// Told that the server has had nothing to send since `since`.
+    /// The verdict on a packet at the head of the queue, as it is taken for transmission; `left` is what stays behind. The time
+    /// since [`arrived`](Header::arrived) is its sojourn time (RFC 8289, section 3.1). After a drop the next head is judged at
+    /// the same time. An AQM that implements this sets [`PRECOMPUTABLE`](crate::Block::PRECOMPUTABLE) to false.
+    #[inline]
+    fn on_departure(&mut self, _packet: &Header, _left: &Occupancy, _cx: &mut Context<'_>) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// The queue is empty, and its last packet was transmitted or dropped at `since`. Called once for each idle period, before
+    /// the arrival that ends it; not for the one at the start of a run.
     fn on_idle(&mut self, _since: Instant) {}
 
-    /// Another block tells it something; most have no use for it.
+    /// A control message from another block; most AQMs ignore it.
     fn on_message(&mut self, _message: &Message) {}
 
-    /// What it keeps track of, by name, for probes: averages, and whatever it steers by.
-    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        std::iter::empty()
+    /// Internal state for probes, by name: averages and control variables.
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
     }
 }
 
-/// Work on many packets under one rule, compiled for each rule, so that which one it is is asked once and not for each packet.
-pub trait RuleVisitor {
+/// Work on many packets under one AQM. It is compiled for each AQM, so that dispatch happens once a batch and not once a packet.
+pub trait AqmVisitor {
     /// What the work gives.
     type Output;
 
-    /// Does it under this rule.
-    fn visit<R: Aqm>(self, rule: &mut R) -> Self::Output;
+    /// Does the work under this AQM.
+    fn visit<A: Aqm>(self, aqm: &mut A) -> Self::Output;
 }
 
 macro_rules! register_aqms {
     ($($variant:ident($block:ty),)+) => {
-        crate::block::register!(crate::Role::Aqm, "aqm", AnyAqm, AqmParams, $($variant($block),)+);
+        crate::block::register!(crate::Role::Aqm, "aqm", Aqm, AnyAqm, AqmParams, $($variant($block),)+);
 
         impl AnyAqm {
-            /// Has work done under the rule that it is.
-            pub fn accept<V: RuleVisitor>(&mut self, visitor: V) -> V::Output {
+            /// Has work done under the AQM that it is.
+            pub fn accept<V: AqmVisitor>(&mut self, visitor: V) -> V::Output {
                 match self { $(Self::$variant(aqm) => visitor.visit(aqm),)+ }
             }
         }
 
-        impl Aqm for AnyAqm {
-            #[inline]
-            fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-                match self { $(Self::$variant(aqm) => aqm.on_arrival(packet, queue, cx),)+ }
-            }
-            #[inline]
-            fn on_idle(&mut self, since: Instant) {
-                match self { $(Self::$variant(aqm) => aqm.on_idle(since),)+ }
-            }
-            fn on_message(&mut self, message: &Message) {
-                match self { $(Self::$variant(aqm) => aqm.on_message(message),)+ }
-            }
-            fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
-                let named: Vec<_> = match self { $(Self::$variant(aqm) => aqm.gauges().collect(),)+ };
-                named.into_iter()
+        impl AqmParams {
+            /// Whether the AQM decides on arrival alone: [`Block::PRECOMPUTABLE`](crate::Block::PRECOMPUTABLE).
+            pub fn precomputable(&self) -> bool {
+                match self { $(Self::$variant(_) => <$block as crate::Block>::PRECOMPUTABLE,)+ }
             }
         }
     };
@@ -194,13 +150,6 @@ register_aqms! {
 mod tests {
     use super::*;
     use crate::FlowId;
-
-    #[test]
-    fn every_reason_has_its_name_and_its_number() {
-        let names = ["overflow", "early", "forced", "early-out", "forced-out", "delay-control", "late"];
-        assert_eq!(Reason::ALL.map(Reason::name), names);
-        assert_eq!(Reason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6]);
-    }
 
     #[test]
     fn a_notification_marks_who_is_capable_and_drops_the_others() {

@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
-use crate::{Block, Bytes, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight};
+use crate::{
+    Block, Bytes, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Thresholds, Weight,
+};
 
 /// Adds to a block of the RED family the parameters that all of them have.
 macro_rules! red_params {
@@ -115,7 +117,9 @@ impl Block for Red {
     fn idle_keys(params: &RedParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         out_of_reach(params.limit, &params.sets(), sizes)
     }
+}
 
+impl FromParams for Red {
     fn new(params: RedParams, environment: Environment) -> Self {
         Self {
             average: Ewma::default(),
@@ -149,8 +153,8 @@ impl Aqm for Red {
         self.idle.begin(since);
     }
 
-    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        std::iter::once(("average total", self.average.get()))
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        vec![("average total", self.average.get())]
     }
 }
 

@@ -17,7 +17,8 @@ use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Unit, Weight,
+    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Thresholds,
+    Unit, Weight,
 };
 
 /// Which arrivals update which average.
@@ -176,7 +177,9 @@ impl Block for Rio {
     fn idle_keys(params: &RioParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         out_of_reach(params.limit, &params.sets(), sizes)
     }
+}
 
+impl FromParams for Rio {
     fn new(params: RioParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {
@@ -234,12 +237,12 @@ impl Aqm for Rio {
         self.averages.begin_idle(since);
     }
 
-    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
         let other = match self.averages.coupling {
             Coupling::Coupled => "average total",
             Coupling::Decoupled => "average out",
         };
-        [("average in", self.averages.r#in.get()), (other, self.averages.other.get())].into_iter()
+        vec![("average in", self.averages.r#in.get()), (other, self.averages.other.get())]
     }
 }
 

@@ -18,7 +18,8 @@ use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Weight,
+    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Thresholds,
+    Weight,
 };
 
 red_params! {
@@ -65,7 +66,9 @@ impl Block for RioPlusOut {
     fn idle_keys(params: &RioPlusOutParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         out_of_reach(params.limit, &params.sets(), sizes)
     }
+}
 
+impl FromParams for RioPlusOut {
     fn new(params: RioPlusOutParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {
@@ -126,13 +129,12 @@ impl Aqm for RioPlusOut {
         self.averages.begin_idle(since);
     }
 
-    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        [
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        vec![
             ("average in", self.averages.r#in.get()),
             ("average total", self.averages.other.get()),
             ("average out", self.average_out()),
         ]
-        .into_iter()
     }
 }
 
@@ -168,7 +170,7 @@ mod tests {
             let cx = &mut Context { now: Instant::ZERO, rng: &mut rng };
             let packet = Header { color: Color::Green, ..Header::new(FlowId(0), 1000) };
             aqm.on_arrival(&packet, &queue(45, 15), cx);
-            assert_eq!(aqm.gauges().map(|(_, v)| v).collect::<Vec<_>>(), [45.0, 60.0, 15.0]);
+            assert_eq!(aqm.gauges().into_iter().map(|(_, v)| v).collect::<Vec<_>>(), [45.0, 60.0, 15.0]);
             // Count -1 becomes 0 on the first packet tested: p_a = p_b exactly.
             if let Verdict::Drop(reason) =
                 aqm.on_arrival(&Header { color: Color::Yellow, ..packet }, &queue(45, 15), cx)

@@ -17,7 +17,8 @@ use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Thresholds, Unit, Weight,
+    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Thresholds,
+    Unit, Weight,
 };
 
 /// Which packets the average counts that OUT-IN packets are tested on.
@@ -103,7 +104,9 @@ impl Block for RioThree {
     fn idle_keys(params: &RioThreeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         out_of_reach(params.limit, &params.sets(), sizes)
     }
+}
 
+impl FromParams for RioThree {
     fn new(params: RioThreeParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         let (weight, unit, rule) = (params.weight, params.r#in.unit(), params.averages);
@@ -147,10 +150,11 @@ impl Aqm for RioThree {
         self.averages.begin_idle(since);
     }
 
-    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        [("average in", self.averages.r#in.get()), ("average total", self.averages.other.get())]
-            .into_iter()
-            .chain(self.better.as_ref().map(|better| ("average in and out-in", better.average.get())))
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        let mut gauges =
+            vec![("average in", self.averages.r#in.get()), ("average total", self.averages.other.get())];
+        gauges.extend(self.better.as_ref().map(|better| ("average in and out-in", better.average.get())));
+        gauges
     }
 }
 
@@ -222,7 +226,7 @@ mod tests {
         three.on_idle(Instant::from_nanos(1_000_000));
         arrive(Color::Yellow, 4_000_000, &mut three);
         assert_eq!(three.better.as_ref().unwrap().average.get(), 6.0 / 8.0);
-        assert_eq!(three.gauges().last(), Some(("average in and out-in", 0.75)));
+        assert_eq!(three.gauges().last(), Some(&("average in and out-in", 0.75)));
     }
 
     #[test]

@@ -21,8 +21,8 @@ use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Positive, UnitError};
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Probability, Thresholds,
-    Unit, Weight,
+    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Probability,
+    Thresholds, Unit, Weight,
 };
 
 red_params! {
@@ -113,7 +113,9 @@ impl Block for Wred {
     fn idle_keys(params: &WredParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         out_of_reach(params.limit, &params.sets(), sizes)
     }
+}
 
+impl FromParams for Wred {
     fn new(params: WredParams, environment: Environment) -> Self {
         let sets = [params.green, params.yellow, params.red.or(params.yellow)];
         let unit = sets.iter().flatten().next().map_or(Unit::Packets, Thresholds::unit);
@@ -135,8 +137,8 @@ impl Aqm for Wred {
         self.queue.idle.begin(since);
     }
 
-    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        std::iter::once(("average total", self.queue.average.get()))
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        vec![("average total", self.queue.average.get())]
     }
 }
 
@@ -214,7 +216,9 @@ impl Block for Dwred {
         }
         check_red(params.mean_packet, &[("out", params.out)])
     }
+}
 
+impl FromParams for Dwred {
     fn new(params: DwredParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         let seldom = Thresholds::new(0, 0, Unit::Packets, Probability::new(0.02).expect("a probability"));
@@ -275,8 +279,8 @@ impl Aqm for Dwred {
         self.retune_green();
     }
 
-    fn gauges(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        [("average total", self.queue.average.get()), ("max_th", self.max)].into_iter()
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        vec![("average total", self.queue.average.get()), ("max_th", self.max)]
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is told of a port at the end of a run.
 
 use super::{DelayHistogram, PortView};
-use crate::{Bitrate, Color, Counters, Duration, Ledger};
+use crate::{Bitrate, ClassCounters, Color, Counters, Duration};
 
 /// What went through one link.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +68,7 @@ impl LinkOutcome {
             utilization: port.statistics.utilization(rate),
             mean_queue_packets: port.statistics.mean_packets(),
             delays: DelayOutcome::of(&DelayHistogram::sum(histograms)),
-            classes: classes.map(|((name, ledger), delays)| ClassOutcome::of(name, ledger, delays)).collect(),
+            classes: classes.map(|((name, class), delays)| ClassOutcome::of(name, class, delays)).collect(),
         }
     }
 
@@ -88,12 +88,12 @@ impl LinkOutcome {
 }
 
 impl ClassOutcome {
-    fn of(name: &str, ledger: &Ledger, delays: &DelayHistogram) -> Self {
+    fn of(name: &str, class: &ClassCounters, delays: &DelayHistogram) -> Self {
         Self {
             name: name.into(),
-            counters: ledger.counters.clone(),
-            measured: ledger.counters.clone(),
-            waiting: Color::ALL.map(|color| ledger.occupancy.packets_of(color)),
+            counters: class.through.clone(),
+            measured: class.through.clone(),
+            waiting: Color::ALL.map(|color| class.occupancy.packets_of(color)),
             delays: DelayOutcome::of(delays),
         }
     }

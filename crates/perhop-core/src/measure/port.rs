@@ -3,7 +3,7 @@
 #![expect(clippy::inline_always, reason = "they are part of the simulator's event loop")]
 
 use super::DelayHistogram;
-use crate::{Bitrate, Color, Counters, Instant, Ledger};
+use crate::{Bitrate, ClassCounters, Color, Counters, Instant};
 
 /// What is counted at a port besides packets.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl PortStatistics {
 #[derive(Clone, Debug)]
 pub struct PortView<'a> {
     /// The name and the books of each class of packets that the queue tells apart; at least one.
-    pub classes: Vec<(&'a str, &'a Ledger)>,
+    pub classes: Vec<(&'a str, &'a ClassCounters)>,
     /// Waiting times and bytes.
     pub statistics: &'a PortStatistics,
     /// What the queue and its rules keep track of.
@@ -90,19 +90,18 @@ pub struct PortView<'a> {
 impl PortView<'_> {
     /// Packets of each color that wait.
     pub fn waiting(&self) -> [u64; 3] {
-        Color::ALL
-            .map(|color| self.classes.iter().map(|(_, ledger)| ledger.occupancy.packets_of(color)).sum())
+        Color::ALL.map(|color| self.classes.iter().map(|(_, class)| class.occupancy.packets_of(color)).sum())
     }
 
     /// What went through each class so far.
     pub fn counters_by_class(&self) -> Vec<Counters> {
-        self.classes.iter().map(|(_, ledger)| ledger.counters.clone()).collect()
+        self.classes.iter().map(|(_, class)| class.through.clone()).collect()
     }
 
     /// Everything that went through.
     pub fn counters(&self) -> Counters {
         let mut all = Counters::default();
-        self.classes.iter().for_each(|(_, ledger)| all.add(&ledger.counters));
+        self.classes.iter().for_each(|(_, class)| all.add(&class.through));
         all
     }
 }

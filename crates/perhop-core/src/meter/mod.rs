@@ -11,6 +11,8 @@ pub use tsw::{
 
 pub use twam::{Twam, TwamParams};
 
+use ambassador::delegatable_trait;
+
 use crate::control::Message;
 use crate::marker::AfClass;
 use crate::{Bitrate, Color, Context, Header};
@@ -38,20 +40,18 @@ fn is_default(af: &AfClass) -> bool {
 }
 
 /// Measures a flow against its profile.
+#[delegatable_trait]
 pub trait Meter {
-    /// The colors that it gives.
-    const COLORS: &'static [Color] = &[Color::Green, Color::Yellow];
-
     /// The color of the next packet of the flow.
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color;
 
-    /// Another block tells it something; most have no use for it.
+    /// A control message from another block; most meters ignore it.
     fn on_message(&mut self, _message: &Message) {}
 }
 
 macro_rules! register_meters {
     ($($variant:ident($block:ty),)+) => {
-        crate::block::register!(crate::Role::Meter, "marker", AnyMeter, MeterParams, $($variant($block),)+);
+        crate::block::register!(crate::Role::Meter, "marker", Meter, AnyMeter, MeterParams, $($variant($block),)+);
 
         impl MeterParams {
             /// The rate the profile promises.
@@ -66,17 +66,7 @@ macro_rules! register_meters {
 
             /// The colors that the meter gives.
             pub fn colors(&self) -> &'static [Color] {
-                match self { $(Self::$variant(_) => <$block as Meter>::COLORS,)+ }
-            }
-        }
-
-        impl Meter for AnyMeter {
-            #[inline(always)]
-            fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
-                match self { $(Self::$variant(meter) => meter.color(packet, cx),)+ }
-            }
-            fn on_message(&mut self, message: &Message) {
-                match self { $(Self::$variant(meter) => meter.on_message(message),)+ }
+                match self { $(Self::$variant(_) => <$block as crate::Block>::COLORS,)+ }
             }
         }
     };

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Meter, meter_params};
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Instant};
 
 meter_params! {
     /// Parameters of [`TokenBucket`].
@@ -33,7 +33,9 @@ impl Block for TokenBucket {
     const NAME: &'static str = "token-bucket";
     const SUMMARY: &'static str = "IN while the bucket has tokens, else OUT";
     const SOURCE: &'static str = "Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket";
+}
 
+impl FromParams for TokenBucket {
     fn new(params: TokenBucketParams, _: Environment) -> Self {
         let depth = params.burst.bits().saturating_mul(SCALE);
         Self { rate: params.rate.as_bps(), depth, tokens: depth, filled: Instant::ZERO }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Meter, meter_params};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Color, Context, Duration, Environment, Header, Instant};
+use crate::{Bitrate, Block, Color, Context, Duration, Environment, FromParams, Header, Instant};
 
 /// A flow's rate, smoothed over a window: R <- (R W + bits) / (gap + W) on each packet.
 #[derive(Clone, Debug)]
@@ -135,7 +135,9 @@ impl Block for Tsw {
     fn check(params: &TswParams) -> Result<(), UnitError> {
         not_empty(params.window)
     }
+}
 
+impl FromParams for Tsw {
     fn new(params: TswParams, _: Environment) -> Self {
         Self {
             profile: params.rate.as_bps() as f64,
@@ -221,12 +223,15 @@ impl Block for ThreePrecedence {
     const NAME: &'static str = "three-precedence";
     const SUMMARY: &'static str = "as tsw, with OUT packets split by the flow's long-term sending rate";
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.3";
+    const COLORS: &'static [Color] = &Color::ALL;
 
     fn check(params: &ThreePrecedenceParams) -> Result<(), UnitError> {
         not_empty(params.window)?;
         not_empty(params.long_window)
     }
+}
 
+impl FromParams for ThreePrecedence {
     fn new(params: ThreePrecedenceParams, environment: Environment) -> Self {
         let ThreePrecedenceParams { rate, window, rule, initial, long_window, split, af } = params;
         Self {
@@ -238,8 +243,6 @@ impl Block for ThreePrecedence {
 }
 
 impl Meter for ThreePrecedence {
-    const COLORS: &'static [Color] = &Color::ALL;
-
     #[inline]
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
         let long_term = self.long.update(packet, cx.now);

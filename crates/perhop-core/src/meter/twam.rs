@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Meter, meter_params};
 use crate::control::Message;
-use crate::{Bitrate, Block, Color, Context, Environment, Header};
+use crate::{Bitrate, Block, Color, Context, Environment, FromParams, Header};
 
 /// How the denominator of equation 3 is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -74,7 +74,9 @@ impl Block for Twam {
     const SUMMARY: &'static str =
         "marks IN with a probability that keeps a path's window in proportion to contracted rates";
     const SOURCE: &'static str = "Bouras & Sevasti, section 3, equation 3";
+}
 
+impl FromParams for Twam {
     fn new(_: TwamParams, _: Environment) -> Self {
         Self { share: 1.0 }
     }

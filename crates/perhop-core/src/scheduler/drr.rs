@@ -13,15 +13,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::queues::{
-    Queues, SharingQueue, books_of_queues, check_claims, check_guarantees, check_queues, paths_of, rules_of,
-    shares,
+    Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_queues, classes_are_queues,
+    paths_of, shares,
 };
-use super::{Dequeued, Discipline, PathName};
-use crate::aqm::{AqmParams, Reason};
+use super::{Dequeued, Discipline, PathName, Scheduler};
+use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Context, Environment, Header, Ledger, Occupancy, Packet};
+use crate::{
+    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Packet, Reason, Streams,
+};
 
 /// Parameters of [`Drr`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,20 +72,22 @@ impl<P: Packet> Block for Drr<P> {
         check_claims(&params.queues)?;
         check_queues(&params.queues)
     }
+}
 
-    fn fits(params: &DrrParams, environment: Environment) -> Result<(), UnitError> {
-        check_guarantees(&params.queues, environment.rate)
+impl<P: Packet> Scheduler for Drr<P> {
+    fn fits(params: &DrrParams, rate: Bitrate) -> Result<(), UnitError> {
+        check_guarantees(&params.queues, rate)
     }
 
     fn paths(params: &mut DrrParams) -> Vec<(String, &mut PathName)> {
         paths_of(&mut params.queues)
     }
 
-    fn rules_for<'a>(params: &'a DrrParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        rules_of(&params.queues, path)
+    fn aqms<'a>(params: &'a DrrParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        aqms_of(&params.queues, path)
     }
 
-    fn new(params: DrrParams, environment: Environment) -> Self {
+    fn new(params: DrrParams, environment: Environment, streams: Streams<'_>) -> Self {
         let shares = shares(&params.queues, environment.rate);
         let smallest = shares.iter().min().map_or(1, |share| share.as_bps());
         let quantum = |share: &Bitrate| {
@@ -93,7 +97,7 @@ impl<P: Packet> Block for Drr<P> {
         Self {
             accounts: shares.iter().map(|share| Account { quantum: quantum(share), deficit: 0 }).collect(),
             active: VecDeque::with_capacity(shares.len()),
-            queues: Queues::new(&params.queues, shares),
+            queues: Queues::new(&params.queues, shares, streams),
             granted: false,
         }
     }
@@ -122,8 +126,8 @@ impl<P: Packet> Drr<P> {
 
 impl<P: Packet> Discipline<P> for Drr<P> {
     #[inline]
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)> {
-        let queue = self.queues.enqueue(packet, cx)?;
+    fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
+        let queue = self.queues.enqueue(packet, now)?;
         if self.queues.len(queue) == 1 {
             self.active.push_back(queue);
         }
@@ -131,8 +135,8 @@ impl<P: Packet> Discipline<P> for Drr<P> {
     }
 
     #[inline]
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P> {
-        self.queues.sent(cx.now);
+    fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
+        self.queues.settle_idle(now);
         let mut passed = 0;
         while let Some(&queue) = self.active.front() {
             let size = self.head_size(queue);
@@ -142,13 +146,16 @@ impl<P: Packet> Discipline<P> for Drr<P> {
                 self.granted = true;
             }
             if size <= account.deficit {
-                account.deficit -= size;
-                if self.queues.len(queue) == 1 {
+                let taken = self.queues.take(queue, now);
+                if taken.judged.is_ok() {
+                    account.deficit -= size; // A packet that the AQM drops costs its queue nothing.
+                }
+                if self.queues.len(queue) == 0 {
                     account.deficit = 0;
                     self.active.pop_front();
                     self.granted = false;
                 }
-                return Dequeued::Sent(self.queues.pop(queue));
+                return taken.dequeued(queue);
             }
             self.active.rotate_left(1);
             self.granted = false;
@@ -160,13 +167,14 @@ impl<P: Packet> Discipline<P> for Drr<P> {
         Dequeued::Wait(None)
     }
 
-    books_of_queues!();
+    classes_are_queues!();
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::queues::tests::{drain, packet, put};
     use super::*;
+    use crate::testing::{environment, streams};
 
     /// Queues for codepoints 1, 2 and all others.
     fn drr(weights: [u32; 3], quantum: u64) -> Drr<Header> {
@@ -180,7 +188,7 @@ mod tests {
         );
         let params: DrrParams = serde_json::from_str(&table).unwrap();
         Drr::<Header>::check(&params).unwrap();
-        Drr::new(params, crate::testing::environment())
+        Drr::new(params, environment(), streams(1))
     }
 
     /// Packets of this size: numbers 0.. in the first queue, 100.. in the second, 200.. in the third.
@@ -242,7 +250,7 @@ mod tests {
             r#"{{"queues": [{{"name": "gold", "match": {{"dscp": 1}}, "rate": "5Mbps", {rule}}}, {{"name": "rest", {rule}}}]}}"#
         );
         let params: DrrParams = serde_json::from_str(&table).unwrap();
-        let drr = Drr::<Header>::new(params, crate::testing::environment());
+        let drr = Drr::<Header>::new(params, environment(), streams(1));
         // 5 of 8 Mbit/s leave 3, which earn 1500 bytes a turn.
         assert_eq!(drr.accounts.iter().map(|account| account.quantum).collect::<Vec<_>>(), [2500, 1500]);
     }

@@ -5,18 +5,20 @@
 //! goes before every green packet that comes later. Deadlines rise within a service, so two FIFOs and a look at their
 //! heads are enough, whatever the number of packets.
 
-use std::collections::VecDeque;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::services::{Books, books_of_services};
-use super::{Dequeued, Discipline};
+use super::services::classes_are_services;
+use super::{Dequeued, Discipline, Scheduler};
 use crate::abe::Service;
-use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason};
+use crate::aqm::AqmParams;
 use crate::control::Message;
+use crate::queue::owned;
 use crate::units::UnitError;
-use crate::{Block, Context, Duration, Environment, Header, Instant, Ledger, Occupancy, Packet};
+use crate::{
+    Block, ClassCounters, Duration, Environment, Header, Instant, ManagedQueue, Occupancy, Packet, Reason,
+    Streams, Taken,
+};
 
 /// Parameters of [`Edf`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,22 +38,21 @@ const fn tenth() -> Duration {
     Duration::from_millis(100)
 }
 
-/// Two queues in order of arrival; the head with the earlier deadline is sent.
+/// Packets of two services in order of arrival; the head with the earlier deadline is sent.
 #[derive(Clone, Debug)]
 pub struct Edf<P> {
-    /// By service.
-    queues: [Queue<P>; 2],
-    books: Books,
-    /// Packets let in so far.
+    /// Its classes are the services.
+    queue: ManagedQueue<Held<P>>,
+    services: [Deadlines; 2],
+    /// Packets admitted so far.
     admitted: u64,
-    rule: AnyAqm,
 }
 
+/// How a service's deadlines follow from arrivals.
 #[derive(Clone, Debug)]
-struct Queue<P> {
+struct Deadlines {
     offset: Duration,
-    packets: VecDeque<Held<P>>,
-    /// Packets at its head that are due before one that was last asked for.
+    /// Packets at the head of the service that are due by the last deadline asked for.
     due: usize,
 }
 
@@ -59,8 +60,19 @@ struct Queue<P> {
 struct Held<P> {
     packet: P,
     deadline: Instant,
-    /// How many were let in before it, in both queues.
+    /// How many were admitted before it, of both services.
     number: u64,
+}
+
+impl<P: Packet> Packet for Held<P> {
+    #[inline]
+    fn header(&self) -> &Header {
+        self.packet.header()
+    }
+    #[inline]
+    fn header_mut(&mut self) -> &mut Header {
+        self.packet.header_mut()
+    }
 }
 
 impl<P: Packet> Block for Edf<P> {
@@ -76,126 +88,116 @@ impl<P: Packet> Block for Edf<P> {
         }
         Ok(())
     }
+}
 
-    fn rules_for<'a>(params: &'a EdfParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        vec![("rule".into(), &params.rule)]
+impl<P: Packet> Scheduler for Edf<P> {
+    fn new(params: EdfParams, environment: Environment, streams: Streams<'_>) -> Self {
+        Self {
+            queue: ManagedQueue::new(Service::ALL.len(), params.rule, environment, streams.of("aqm")),
+            services: [params.blue, params.green].map(|offset| Deadlines { offset, due: 0 }),
+            admitted: 0,
+        }
     }
 
-    fn new(params: EdfParams, environment: Environment) -> Self {
-        Self {
-            queues: [Queue::new(params.blue), Queue::new(params.green)],
-            books: Books::new(),
-            admitted: 0,
-            rule: params.rule.build(environment),
-        }
+    fn aqms<'a>(params: &'a EdfParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        vec![("rule".into(), &params.rule)]
     }
 }
 
-impl<P> Queue<P> {
-    fn new(offset: Duration) -> Self {
-        Self { offset, packets: VecDeque::new(), due: 0 }
-    }
-
-    /// How many packets are due no later than this. Who asks does so for ever later times, so the count moves one step a packet.
+impl<P: Packet> Edf<P> {
+    /// How many packets of a service are due by this deadline. Later calls ask for later deadlines, so the count moves by one step
+    /// a packet.
     #[inline]
-    fn due_by(&mut self, deadline: Instant) -> usize {
-        while self.packets.get(self.due).is_some_and(|held| held.deadline <= deadline) {
-            self.due += 1;
+    fn due_by(&mut self, service: usize, deadline: Instant) -> usize {
+        let due = &mut self.services[service].due;
+        while self.queue.get(service, *due).is_some_and(|held| held.deadline <= deadline) {
+            *due += 1;
         }
-        self.due
+        *due
     }
 
-    /// The head's place in the order of service.
+    /// The place of a service's head in the order of transmission.
     #[inline]
-    fn head(&self) -> Option<(Instant, u64)> {
-        self.packets.front().map(|held| (held.deadline, held.number))
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<P> {
-        self.due = self.due.saturating_sub(1);
-        self.packets.pop_front().map(|held| held.packet)
+    fn head(&self, service: Service) -> Option<(Instant, u64)> {
+        self.queue.head(service.index()).map(|held| (held.deadline, held.number))
     }
 }
 
 impl<P: Packet> Discipline<P> for Edf<P> {
     #[inline]
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)> {
-        let header = packet.header_mut();
-        header.arrived = cx.now;
-        let service = Service::of(header.dscp).index();
-        let deadline = cx.now + self.queues[service].offset;
-        self.books.arrive(header);
-        let other = &mut self.queues[1 - service];
-        let overtaken = other.packets.len() - other.due_by(deadline);
-        self.books.total.set_overtaken(overtaken as u32);
-        match self.rule.on_arrival(header, &self.books.total, cx).apply(header) {
-            Ok(notified) => self.books.admit(header, notified),
-            Err(reason) => {
-                self.books.refuse(header, reason);
-                return Err((packet, reason));
-            }
-        }
-        self.queues[service].packets.push_back(Held { packet, deadline, number: self.admitted });
+    fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
+        let service = Service::of(packet.header().dscp).index();
+        let deadline = now + self.services[service].offset;
+        let other = 1 - service;
+        let overtaken = self.queue.len(other) - self.due_by(other, deadline);
+        self.queue.set_overtaken(overtaken as u32);
+        let held = Held { packet, deadline, number: self.admitted };
+        self.queue.offer(service, held, now).map_err(|(held, reason)| (held.packet, reason))?;
         self.admitted += 1;
         Ok(())
     }
 
     #[inline]
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P> {
-        let [blue, green] = &self.queues;
-        let service = match (blue.head(), green.head()) {
+    fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
+        let service = match (self.head(Service::Blue), self.head(Service::Green)) {
             (None, None) => {
-                self.rule.on_idle(cx.now);
+                self.queue.settle_idle(now);
                 return Dequeued::Wait(None);
             }
             (Some(blue), green) if green.is_none_or(|green| blue < green) => Service::Blue,
             _ => Service::Green,
         };
-        let packet = self.queues[service.index()].pop().expect("its head was looked at");
-        self.books.send(packet.header());
-        Dequeued::Sent(packet)
+        let class = service.index();
+        self.services[class].due = self.services[class].due.saturating_sub(1);
+        let Taken { packet: held, judged } = self.queue.take(class, now).expect("its head was seen");
+        Taken { packet: held.packet, judged }.dequeued(class)
     }
 
-    books_of_services!();
+    classes_are_services!();
+
+    fn occupancy(&self) -> &Occupancy {
+        self.queue.occupancy()
+    }
+
+    fn class(&self, class: usize) -> &ClassCounters {
+        self.queue.class(class)
+    }
 
     fn gauges(&self) -> Vec<(String, f64)> {
-        self.rule.gauges().map(|(name, value)| (name.into(), value)).collect()
+        owned(self.queue.gauges())
     }
 
     fn on_message(&mut self, _label: u32, message: &Message) {
-        self.rule.on_message(message);
+        self.queue.on_message(message);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
-        self.queues.iter().flat_map(|queue| &queue.packets).for_each(|held| show(&held.packet));
+        self.queue.inspect(&mut |held| show(&held.packet));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bitrate, FlowId, Rng};
+    use crate::FlowId;
+    use crate::testing::{environment, streams};
 
     fn edf(table: &str) -> Edf<Header> {
         let params: EdfParams = serde_json::from_str(table).unwrap();
-        Edf::new(params, Environment { rate: Bitrate::from_bps(8_000_000).unwrap() })
+        Edf::new(params, environment(), streams(1))
     }
 
     const ROOMY: &str = r#"{"aqm": "drop-tail", "limit": "99p"}"#;
 
     fn put(edf: &mut Edf<Header>, millis: u64, service: Service, label: u32) -> Result<(), Reason> {
         let packet = Header { dscp: service.dscp(), label, ..Header::new(FlowId(0), 1000) };
-        let cx =
-            &mut Context { now: Instant::from_nanos(millis * 1_000_000), rng: &mut Rng::stream(1, "edf") };
-        edf.enqueue(packet, cx).map_err(|(_, reason)| reason)
+        edf.enqueue(packet, Instant::from_nanos(millis * 1_000_000)).map_err(|(_, reason)| reason)
     }
 
     /// The labels of all that waits, in the order of service.
     fn drain(edf: &mut Edf<Header>) -> Vec<u32> {
-        let cx = &mut Context { now: Instant::from_nanos(999_000_000), rng: &mut Rng::stream(1, "edf") };
-        std::iter::from_fn(|| match edf.dequeue(cx) {
-            Dequeued::Sent(packet) => Some(packet.label),
+        std::iter::from_fn(|| match edf.dequeue(Instant::from_nanos(999_000_000)) {
+            Dequeued::Sent(packet, _) => Some(packet.label),
             Dequeued::Dropped(..) | Dequeued::Wait(_) => None,
         })
         .collect()
@@ -251,8 +253,8 @@ mod tests {
         let mut edf = fresh();
         assert_eq!(put(&mut edf, 10, Service::Green, 4), Err(Reason::DelayControl));
         // One blue packet has gone: three are due, as many as the limit. A green one is a fourth.
-        let cx = &mut Context { now: Instant::from_nanos(10_000_000), rng: &mut Rng::stream(1, "edf") };
-        assert!(matches!(edf.dequeue(cx), Dequeued::Sent(packet) if packet.label == 0));
+        let sent = edf.dequeue(Instant::from_nanos(10_000_000));
+        assert!(matches!(sent, Dequeued::Sent(packet, _) if packet.label == 0));
         assert_eq!(put(&mut edf, 10, Service::Green, 5), Ok(()));
         assert_eq!(put(&mut edf, 10, Service::Green, 6), Err(Reason::DelayControl));
         assert_eq!(drain(&mut edf), [1, 2, 3, 5]);

@@ -1,14 +1,13 @@
-//! First in, first out, under an AQM that decides at the tail (RFC 7567, section 2).
-
-use std::collections::VecDeque;
+//! First in, first out, under an AQM (RFC 7567, section 2).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Dequeued, Discipline};
-use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason};
+use super::{Dequeued, Discipline, Scheduler};
+use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::{Block, Context, Environment, Ledger, Occupancy, Packet};
+use crate::queue::owned;
+use crate::{Block, ClassCounters, Environment, Instant, ManagedQueue, Occupancy, Packet, Reason, Streams};
 
 /// Parameters of [`Fifo`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,9 +20,7 @@ pub struct FifoParams {
 /// One queue in order of arrival.
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
-    packets: VecDeque<P>,
-    ledger: Ledger,
-    rule: AnyAqm,
+    queue: ManagedQueue<P>,
 }
 
 impl<P: Packet> Block for Fifo<P> {
@@ -31,60 +28,50 @@ impl<P: Packet> Block for Fifo<P> {
     const NAME: &'static str = "fifo";
     const SUMMARY: &'static str = "first in, first out; the default where a queue names no scheduler";
     const SOURCE: &'static str = "RFC 7567, section 2";
+}
 
-    fn rules_for<'a>(params: &'a FifoParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        vec![(String::new(), &params.rule)]
+impl<P: Packet> Scheduler for Fifo<P> {
+    fn new(params: FifoParams, environment: Environment, streams: Streams<'_>) -> Self {
+        Self { queue: ManagedQueue::new(1, params.rule, environment, streams.of("aqm")) }
     }
 
-    fn new(params: FifoParams, environment: Environment) -> Self {
-        Self { packets: VecDeque::new(), ledger: Ledger::default(), rule: params.rule.build(environment) }
+    fn aqms<'a>(params: &'a FifoParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        vec![(String::new(), &params.rule)]
     }
 }
 
 impl<P: Packet> Discipline<P> for Fifo<P> {
     #[inline]
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)> {
-        let header = packet.header_mut();
-        header.arrived = cx.now;
-        self.ledger.counters.arrive(header.color);
-        match self.rule.on_arrival(header, &self.ledger.occupancy, cx).apply(header) {
-            Ok(notified) => self.ledger.admit(header, notified),
-            Err(reason) => {
-                self.ledger.counters.drop(header.color, reason);
-                return Err((packet, reason));
-            }
-        }
-        self.packets.push_back(packet);
-        Ok(())
+    fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
+        self.queue.offer(0, packet, now).map(drop)
     }
 
     #[inline]
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P> {
-        let Some(packet) = self.packets.pop_front() else {
-            self.rule.on_idle(cx.now);
+    fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
+        let Some(taken) = self.queue.take(0, now) else {
+            self.queue.settle_idle(now);
             return Dequeued::Wait(None);
         };
-        self.ledger.send(packet.header());
-        Dequeued::Sent(packet)
+        taken.dequeued(0)
     }
 
     fn occupancy(&self) -> &Occupancy {
-        &self.ledger.occupancy
+        self.queue.occupancy()
     }
 
-    fn ledgers(&self) -> &[Ledger] {
-        std::slice::from_ref(&self.ledger)
+    fn class(&self, class: usize) -> &ClassCounters {
+        self.queue.class(class)
     }
 
     fn gauges(&self) -> Vec<(String, f64)> {
-        self.rule.gauges().map(|(name, value)| (name.into(), value)).collect()
+        owned(self.queue.gauges())
     }
 
     fn on_message(&mut self, _label: u32, message: &Message) {
-        self.rule.on_message(message);
+        self.queue.on_message(message);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
-        self.packets.iter().for_each(show);
+        self.queue.inspect(show);
     }
 }

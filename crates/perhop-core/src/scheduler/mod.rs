@@ -1,10 +1,10 @@
-//! Schedulers: who is sent next. A discipline owns its packets; both drivers drive it by the same three calls.
+//! Schedulers: which packet is sent next. A discipline owns its packets; [`Port`](crate::Port) drives it in every driver.
 
 mod drr;
 mod dsd;
 mod edf;
 mod fifo;
-mod foreseen;
+mod precomputed;
 mod priority;
 mod queues;
 mod services;
@@ -14,44 +14,59 @@ pub use drr::{Drr, DrrParams};
 pub use dsd::{Dsd, DsdParams, GreenDrop, RefusedGreen};
 pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
-pub use foreseen::{Admitted, ForeseenBooks, ForeseenFifo};
+pub use precomputed::{Admitted, Departures, PrecomputedFifo};
 pub use priority::{CapMeter, Excess, Priority, PriorityParams, PriorityQueue};
 pub use queues::{Match, PathName, SharingQueue};
 pub use wfq::{Wfq, WfqParams};
 
-use crate::aqm::{AqmParams, Reason};
+use ambassador::delegatable_trait;
+
+use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
-use crate::{Block, Context, Counters, Environment, Header, Instant, Ledger, Occupancy, Packet};
+use crate::{
+    Bitrate, Block, ClassCounters, Counters, Environment, Header, Instant, Occupancy, Packet, Reason, Streams,
+};
 
-/// What a discipline did when asked for a packet.
+/// The result of asking a discipline for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dequeued<P> {
-    /// Send this packet now.
-    Sent(P),
+    /// Send this packet of this class now.
+    Sent(P, usize),
     /// This packet was dropped from the queue; ask again.
     Dropped(P, Reason),
     /// Nothing to send before the given time, or, if none, before the next arrival.
     Wait(Option<Instant>),
 }
 
-/// A queue with its rules: owns packets between `enqueue` and `dequeue`.
+/// A queueing discipline: owns packets between `enqueue` and `dequeue`. A [`Port`](crate::Port) drives it.
+#[delegatable_trait]
 pub trait Discipline<P> {
-    /// Takes a packet, or gives it back with the reason for its loss. The random stream is that of the rule that judges it.
+    /// Takes a packet, or returns it with the reason for its loss.
     ///
     /// # Errors
     /// The packet and why it was dropped.
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)>;
+    fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)>;
 
-    /// Hands over the next packet; called when the link is free. The random stream is the scheduler's own, so that its
-    /// draws change none of the rule's.
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P>;
+    /// A packet that waited and that the last [`enqueue`](Self::enqueue) pushes out, with the reason; ask until there is none.
+    #[inline]
+    fn shed(&mut self, _now: Instant) -> Option<(P, Reason)> {
+        None
+    }
+
+    /// Hands over the next packet; called when the link is free.
+    fn dequeue(&mut self, now: Instant) -> Dequeued<P>;
 
     /// Everything that waits.
     fn occupancy(&self) -> &Occupancy;
 
-    /// The books of each class of packets that it tells apart, in order; one for a discipline that tells none apart.
-    fn ledgers(&self) -> &[Ledger];
+    /// How many classes of packets it tells apart. A packet's class is fixed when it arrives.
+    fn classes(&self) -> usize {
+        1
+    }
+
+    /// The counters of a class, from 0.
+    fn class(&self, class: usize) -> &ClassCounters;
 
     /// The name of a class, in tables and files.
     #[expect(clippy::unnecessary_literal_bound, reason = "others name classes as the user does")]
@@ -59,31 +74,50 @@ pub trait Discipline<P> {
         "all"
     }
 
-    /// The class that a packet belongs to: an index into [`ledgers`](Self::ledgers).
+    /// The class that a packet would join if it arrived now.
     fn class_of(&self, _packet: &Header) -> usize {
         0
     }
 
-    /// How many rules it has: one for all, or one for each class, which then draws from a random stream of its own.
-    fn rules(&self) -> usize {
-        1
-    }
-
-    /// What it and its rules keep track of, by name, for probes: averages, and whatever they steer by.
+    /// Internal state of the discipline and its AQMs, by name, for probes.
     fn gauges(&self) -> Vec<(String, f64)>;
 
-    /// Another block tells something to the rule that the packets of this label-switched path meet.
+    /// A control message for the AQM at which the packets of this label-switched path arrive.
     fn on_message(&mut self, label: u32, message: &Message);
 
     /// Shows every packet that waits.
     fn inspect(&self, show: &mut dyn FnMut(&P));
 
-    /// Everything that went through.
+    /// Everything that went through, over all classes.
     fn counters(&self) -> Counters {
         let mut all = Counters::default();
-        self.ledgers().iter().for_each(|ledger| all.add(&ledger.counters));
+        (0..self.classes()).for_each(|class| all.add(&self.class(class).through));
         all
     }
+}
+
+/// What a scheduler declares besides [`Block`]: how it is made, and what its parameters refer to.
+pub trait Scheduler: Block {
+    /// The scheduler at the start of a run. Its only AQM draws from the stream `aqm`, one of several from
+    /// `queues/NAME/aqm`, the scheduler itself from `scheduler`. `params` have passed [`check`](Block::check).
+    fn new(params: Self::Params, environment: Environment, streams: Streams<'_>) -> Self;
+
+    /// Checks what depends on the rate of the link that it serves.
+    ///
+    /// # Errors
+    /// What does not fit, and what would.
+    fn fits(_params: &Self::Params, _rate: Bitrate) -> Result<(), UnitError> {
+        Ok(())
+    }
+
+    /// The label-switched paths that the parameters name, each with its key, for the driver to fill in their labels.
+    fn paths(_params: &mut Self::Params) -> Vec<(String, &mut PathName)> {
+        Vec::new()
+    }
+
+    /// The AQMs among the parameters, each with its key (empty for that of a FIFO): those that receive the control messages of
+    /// this path, or all.
+    fn aqms<'a>(params: &'a Self::Params, path: Option<&str>) -> Vec<(String, &'a AqmParams)>;
 }
 
 macro_rules! register_schedulers {
@@ -93,70 +127,37 @@ macro_rules! register_schedulers {
         );
 
         /// Any registered scheduler, with its packets.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, ambassador::Delegate)]
+        #[delegate(Discipline<P>, where = "P: Packet")]
         #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler<P> {
             $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant($block<P>),)+
         }
 
         impl SchedulerParams {
-            /// The discipline at the start of a run.
-            pub fn build<P: Packet>(self, environment: Environment) -> AnyScheduler<P> {
-                match self { $(Self::$variant(params) => AnyScheduler::$variant($block::new(params, environment)),)+ }
+            /// See [`Scheduler::new`].
+            pub fn build<P: Packet>(self, environment: Environment, streams: Streams<'_>) -> AnyScheduler<P> {
+                match self {
+                    $(Self::$variant(params) => AnyScheduler::$variant(Scheduler::new(params, environment, streams)),)+
+                }
             }
 
-            /// Checks what depends on the link that it serves.
+            /// See [`Scheduler::fits`].
             ///
             /// # Errors
             /// What does not fit, and what would.
-            pub fn fits(&self, environment: Environment) -> Result<(), UnitError> {
-                match self { $(Self::$variant(params) => $block::<Header>::fits(params, environment),)+ }
+            pub fn fits(&self, rate: Bitrate) -> Result<(), UnitError> {
+                match self { $(Self::$variant(params) => $block::<Header>::fits(params, rate),)+ }
             }
 
-            /// The label-switched paths that it names, for the driver to fill in their labels; each with its key.
+            /// See [`Scheduler::paths`].
             pub fn paths(&mut self) -> Vec<(String, &mut PathName)> {
                 match self { $(Self::$variant(params) => $block::<Header>::paths(params),)+ }
             }
 
-            /// Its rules, each with its key (empty for that of a FIFO): those that hear of this path, by name, or all.
-            pub fn rules_for(&self, path: Option<&str>) -> Vec<(String, &AqmParams)> {
-                match self { $(Self::$variant(params) => $block::<Header>::rules_for(params, path),)+ }
-            }
-        }
-
-        impl<P: Packet> Discipline<P> for AnyScheduler<P> {
-            #[inline]
-            fn enqueue(&mut self, packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)> {
-                match self { $(Self::$variant(queue) => queue.enqueue(packet, cx),)+ }
-            }
-            #[inline]
-            fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P> {
-                match self { $(Self::$variant(queue) => queue.dequeue(cx),)+ }
-            }
-            fn occupancy(&self) -> &Occupancy {
-                match self { $(Self::$variant(queue) => queue.occupancy(),)+ }
-            }
-            fn ledgers(&self) -> &[Ledger] {
-                match self { $(Self::$variant(queue) => queue.ledgers(),)+ }
-            }
-            fn class_name(&self, class: usize) -> &str {
-                match self { $(Self::$variant(queue) => queue.class_name(class),)+ }
-            }
-            #[inline]
-            fn class_of(&self, packet: &Header) -> usize {
-                match self { $(Self::$variant(queue) => queue.class_of(packet),)+ }
-            }
-            fn rules(&self) -> usize {
-                match self { $(Self::$variant(queue) => queue.rules(),)+ }
-            }
-            fn gauges(&self) -> Vec<(String, f64)> {
-                match self { $(Self::$variant(queue) => queue.gauges(),)+ }
-            }
-            fn on_message(&mut self, label: u32, message: &Message) {
-                match self { $(Self::$variant(queue) => queue.on_message(label, message),)+ }
-            }
-            fn inspect(&self, show: &mut dyn FnMut(&P)) {
-                match self { $(Self::$variant(queue) => queue.inspect(show),)+ }
+            /// See [`Scheduler::aqms`].
+            pub fn aqms(&self, path: Option<&str>) -> Vec<(String, &AqmParams)> {
+                match self { $(Self::$variant(params) => $block::<Header>::aqms(params, path),)+ }
             }
         }
     };
@@ -172,7 +173,7 @@ register_schedulers! {
 }
 
 impl From<AqmParams> for SchedulerParams {
-    /// First in, first out under this rule.
+    /// A FIFO queue under this AQM.
     fn from(rule: AqmParams) -> Self {
         Self::Fifo(FifoParams { rule })
     }

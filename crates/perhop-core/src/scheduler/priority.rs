@@ -15,15 +15,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::queues::{Queues, books_of_queues, check_queues, paths_of, queue_params, rules_of};
-use super::{Dequeued, Discipline, Match, PathName};
-use crate::aqm::{AqmParams, Reason};
+use super::queues::{Queues, aqms_of, check_queues, classes_are_queues, paths_of, queue_params};
+use super::{Dequeued, Discipline, Match, PathName, Scheduler};
+use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::meter::RateEstimator;
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Context, Duration, Environment, Header, Instant, Ledger, Occupancy, Packet,
+    Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Packet, Reason,
+    Streams,
 };
 
 /// How a queue's rate is held against its cap.
@@ -125,8 +126,10 @@ impl<P: Packet> Block for Priority<P> {
         }
         check_queues(&params.queues)
     }
+}
 
-    fn fits(params: &PriorityParams, Environment { rate }: Environment) -> Result<(), UnitError> {
+impl<P: Packet> Scheduler for Priority<P> {
+    fn fits(params: &PriorityParams, rate: Bitrate) -> Result<(), UnitError> {
         let above = params.queues.iter().position(|queue| queue.cap.is_some_and(|cap| cap > rate));
         above.map_or(Ok(()), |n| {
             let text =
@@ -139,14 +142,14 @@ impl<P: Packet> Block for Priority<P> {
         paths_of(&mut params.queues)
     }
 
-    fn rules_for<'a>(params: &'a PriorityParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        rules_of(&params.queues, path)
+    fn aqms<'a>(params: &'a PriorityParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        aqms_of(&params.queues, path)
     }
 
-    fn new(params: PriorityParams, environment: Environment) -> Self {
+    fn new(params: PriorityParams, environment: Environment, streams: Streams<'_>) -> Self {
         let rates = std::iter::repeat(environment.rate);
         Self {
-            queues: Queues::new(&params.queues, rates),
+            queues: Queues::new(&params.queues, rates, streams),
             caps: params.queues.iter().map(|queue| Some(Cap::new(queue.cap?, &params))).collect(),
             excess: params.excess,
         }
@@ -154,48 +157,64 @@ impl<P: Packet> Block for Priority<P> {
 }
 
 impl<P: Packet> Priority<P> {
+    /// The first queue that has a packet and is within its cap; else the first that has one, and the time at which one of them will
+    /// be within its cap.
     #[inline]
-    fn send(&mut self, queue: usize) -> Dequeued<P> {
-        Dequeued::Sent(self.queues.pop(queue))
-    }
-}
-
-impl<P: Packet> Discipline<P> for Priority<P> {
-    #[inline]
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)> {
-        self.queues.enqueue(packet, cx).map(|_| ())
-    }
-
-    #[inline]
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P> {
-        self.queues.sent(cx.now);
+    fn choose(&mut self, now: Instant) -> Choice {
         let mut above = None;
         let mut soonest = Instant::NEVER;
         for (number, cap) in self.caps.iter_mut().enumerate() {
             let Some(head) = self.queues.head(number) else { continue };
-            match cap.as_mut().map_or(Ok(()), |cap| cap.admit(head, cx.now)) {
-                Ok(()) => return self.send(number),
+            match cap.as_mut().map_or(Ok(()), |cap| cap.check(head, now)) {
+                Ok(()) => return Choice::Within(number),
                 Err(until) => {
                     above.get_or_insert(number);
                     soonest = soonest.min(until);
                 }
             }
         }
-        let Some(highest) = above else { return Dequeued::Wait(None) };
-        match self.excess {
-            Excess::Idle => Dequeued::Wait(Some(soonest)),
-            Excess::Highest => {
-                if let (Some(Cap::Tsw(window)), Some(head)) =
-                    (&mut self.caps[highest], self.queues.head(highest))
-                {
-                    window.sent.update(head, cx.now);
-                }
-                self.send(highest)
+        above.map_or(Choice::Nothing, |first| Choice::Above(first, soonest))
+    }
+
+    /// Takes the head of a queue; `charge` counts it against the queue's cap if it is sent.
+    #[inline]
+    fn take(&mut self, queue: usize, now: Instant, charge: impl FnOnce(&mut Cap, &Header)) -> Dequeued<P> {
+        let taken = self.queues.take(queue, now);
+        if let (Ok(_), Some(cap)) = (taken.judged, &mut self.caps[queue]) {
+            charge(cap, taken.packet.header());
+        }
+        taken.dequeued(queue)
+    }
+}
+
+/// Which queue may send.
+enum Choice {
+    Within(usize),
+    /// All that have packets are above their caps: the first of them, and when one will be within its cap.
+    Above(usize, Instant),
+    Nothing,
+}
+
+impl<P: Packet> Discipline<P> for Priority<P> {
+    #[inline]
+    fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
+        self.queues.enqueue(packet, now).map(|_| ())
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
+        self.queues.settle_idle(now);
+        match (self.choose(now), self.excess) {
+            (Choice::Within(queue), _) => self.take(queue, now, |cap, packet| cap.charge(packet, now)),
+            (Choice::Above(queue, _), Excess::Highest) => {
+                self.take(queue, now, |cap, packet| cap.charge_excess(packet, now))
             }
+            (Choice::Above(_, soonest), Excess::Idle) => Dequeued::Wait(Some(soonest)),
+            (Choice::Nothing, _) => Dequeued::Wait(None),
         }
     }
 
-    books_of_queues!();
+    classes_are_queues!();
 }
 
 impl Cap {
@@ -213,35 +232,54 @@ impl Cap {
         }
     }
 
-    /// Counts a packet that is within the cap; one that is not may ask again then.
+    /// Whether a packet is within the cap; if not, when it may ask again.
     #[inline]
-    fn admit(&mut self, packet: &Header, now: Instant) -> Result<(), Instant> {
+    fn check(&mut self, packet: &Header, now: Instant) -> Result<(), Instant> {
         match self {
-            Self::TokenBucket(bucket) => bucket.take(packet, now),
+            Self::TokenBucket(bucket) => bucket.check(packet, now),
             Self::Tsw(Window { cap, sent }) if sent.at(now) > *cap => {
                 Err(sent.falls_to(*cap).max(now + Duration::from_nanos(1)))
             }
+            Self::Tsw(_) => Ok(()),
+        }
+    }
+
+    /// Counts a packet that is sent within the cap.
+    #[inline]
+    fn charge(&mut self, packet: &Header, now: Instant) {
+        match self {
+            Self::TokenBucket(bucket) => bucket.tokens -= price(packet),
             Self::Tsw(window) => {
                 window.sent.update(packet, now);
-                Ok(())
             }
+        }
+    }
+
+    /// Counts a packet that is sent above the cap: it takes no tokens, but the window sees it.
+    #[inline]
+    fn charge_excess(&mut self, packet: &Header, now: Instant) {
+        if let Self::Tsw(window) = self {
+            window.sent.update(packet, now);
         }
     }
 }
 
 const SCALE: i128 = 1_000_000_000;
 
+/// What a packet takes of a bucket.
+fn price(packet: &Header) -> i128 {
+    i128::from(packet.size) * 8 * SCALE
+}
+
 impl Bucket {
-    /// Takes a packet's tokens if they are there, or, for a packet larger than the bucket, if it is full.
+    /// Whether a packet's tokens are there, or, for a packet larger than the bucket, whether it is full.
     #[inline]
-    fn take(&mut self, packet: &Header, now: Instant) -> Result<(), Instant> {
+    fn check(&mut self, packet: &Header, now: Instant) -> Result<(), Instant> {
         let elapsed = i128::from(now.since(self.filled).as_nanos());
         self.filled = now;
         self.tokens = (self.tokens + elapsed * self.rate).min(self.depth);
-        let price = i128::from(packet.size) * 8 * SCALE;
-        let missing = price.min(self.depth) - self.tokens;
+        let missing = price(packet).min(self.depth) - self.tokens;
         if missing <= 0 {
-            self.tokens -= price;
             return Ok(());
         }
         let wait = (missing + self.rate - 1) / self.rate;
@@ -253,6 +291,7 @@ impl Bucket {
 mod tests {
     use super::super::queues::tests::{drain, packet, put, take};
     use super::*;
+    use crate::testing::{environment, streams};
 
     const RULE: &str = r#"{"aqm": "drop-tail", "limit": "999p"}"#;
     const EF: u8 = 46;
@@ -264,7 +303,7 @@ mod tests {
         );
         let params: PriorityParams = serde_json::from_str(&table).unwrap();
         Priority::<Header>::check(&params).unwrap();
-        Priority::new(params, crate::testing::environment())
+        Priority::new(params, environment(), streams(1))
     }
 
     /// Numbers 0.. in the first queue, 100.. in the second.
@@ -344,7 +383,7 @@ mod tests {
                 {{"name": "rest", "cap": "2Mbps", "rule": {rule}}}]}}"#
         );
         let mut queue: Priority<Header> =
-            Priority::new(serde_json::from_str(&table).unwrap(), crate::testing::environment());
+            Priority::new(serde_json::from_str(&table).unwrap(), environment(), streams(1));
         for (dscp, number) in [(1, 0), (1, 1), (2, 10), (2, 11), (0, 20), (0, 21)] {
             put(&mut queue, 0, packet(dscp, number, 1000));
         }

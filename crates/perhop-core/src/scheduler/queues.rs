@@ -1,17 +1,19 @@
-//! What schedulers over several queues share: which packets a queue takes, what each is entitled to, and the books.
+//! What schedulers over several queues share: which packets a queue takes, what each is entitled to, and the queues themselves.
 
-use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::abe::Service;
-use crate::aqm::{AnyAqm, Aqm, AqmParams, Reason};
+use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::table::{at_key, bad_name};
 use crate::units::UnitError;
-use crate::{Bitrate, Codepoints, Color, Context, Environment, Header, Instant, Ledger, Occupancy, Packet};
+use crate::{
+    Bitrate, ClassCounters, Codepoints, Color, Environment, Header, Instant, ManagedQueue, Occupancy, Packet,
+    Reason, Streams, Taken,
+};
 
 /// Which packets a queue takes: those that agree with every key given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -209,8 +211,8 @@ pub(super) fn paths_of(queues: &mut [impl QueueParams]) -> Vec<(String, &mut Pat
     named.collect()
 }
 
-/// The queues' rules, each with its key: those that hear of this path, as [`Queues::on_message`] tells them, or all.
-pub(super) fn rules_of<'a>(
+/// The queues' AQMs, each with its key: those that get this path's messages, as in [`Queues::on_message`], or all.
+pub(super) fn aqms_of<'a>(
     queues: &'a [impl QueueParams],
     path: Option<&str>,
 ) -> Vec<(String, &'a AqmParams)> {
@@ -273,13 +275,12 @@ pub(super) fn shares(queues: &[SharingQueue], link: Bitrate) -> Vec<Bitrate> {
     queues.iter().map(|queue| queue.rate.unwrap_or_else(|| share(queue))).collect()
 }
 
-/// The queues of a port, each under its own rule, with their books.
+/// The queues of a port, each under its own AQM. A queue is a class.
 #[derive(Clone, Debug)]
 pub(super) struct Queues<P> {
     all: Vec<Queue<P>>,
-    ledgers: Vec<Ledger>,
     total: Occupancy,
-    /// The queue whose packet is in transmission.
+    /// The queue of the last packet taken.
     serving: Option<usize>,
 }
 
@@ -287,113 +288,106 @@ pub(super) struct Queues<P> {
 struct Queue<P> {
     name: String,
     takes: Match,
-    packets: VecDeque<P>,
-    rule: AnyAqm,
+    packets: ManagedQueue<P>,
 }
 
 impl<P: Packet> Queues<P> {
-    /// Empty queues; `rates` are those at which they are served, which their rules go by.
-    pub(super) fn new<Q: QueueParams>(params: &[Q], rates: impl IntoIterator<Item = Bitrate>) -> Self {
-        let queue = |(params, rate): (&Q, Bitrate)| Queue {
-            name: params.name().into(),
-            takes: params.selector().cloned().unwrap_or_default(),
-            packets: VecDeque::new(),
-            rule: params.rule().clone().build(Environment { rate }),
+    /// Empty queues; `rates` are those at which they are served, for their AQMs.
+    pub(super) fn new<Q: QueueParams>(
+        params: &[Q],
+        rates: impl IntoIterator<Item = Bitrate>,
+        streams: Streams<'_>,
+    ) -> Self {
+        let alone = params.len() == 1;
+        let queue = |(params, rate): (&Q, Bitrate)| {
+            let several = format!("queues/{}/aqm", params.name());
+            let rng = streams.of(if alone { "aqm" } else { &several });
+            Queue {
+                name: params.name().into(),
+                takes: params.selector().cloned().unwrap_or_default(),
+                packets: ManagedQueue::new(1, params.rule().clone(), Environment { rate }, rng),
+            }
         };
-        Self {
-            all: params.iter().zip(rates).map(queue).collect(),
-            ledgers: vec![Ledger::default(); params.len()],
-            total: Occupancy::EMPTY,
-            serving: None,
-        }
+        Self { all: params.iter().zip(rates).map(queue).collect(), total: Occupancy::EMPTY, serving: None }
     }
 
-    /// Which queue takes a packet.
+    /// The queue that takes a packet.
     #[inline]
     pub(super) fn of(&self, packet: &Header) -> usize {
         let last = self.all.len() - 1;
         self.all[..last].iter().position(|queue| queue.takes.takes(packet)).unwrap_or(last)
     }
 
-    /// Puts a packet into its queue, which it names, or gives it back with the reason for its loss.
+    /// Puts a packet into its queue, whose number is returned, or gives it back with the reason for its loss.
     #[inline]
-    pub(super) fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_>) -> Result<usize, (P, Reason)> {
+    pub(super) fn enqueue(&mut self, packet: P, now: Instant) -> Result<usize, (P, Reason)> {
         let number = self.of(packet.header());
-        let (queue, ledger) = (&mut self.all[number], &mut self.ledgers[number]);
-        let header = packet.header_mut();
-        header.arrived = cx.now;
-        ledger.counters.arrive(header.color);
-        match queue.rule.on_arrival(header, &ledger.occupancy, cx).apply(header) {
-            Ok(notified) => ledger.admit(header, notified),
-            Err(reason) => {
-                ledger.counters.drop(header.color, reason);
-                return Err((packet, reason));
-            }
-        }
-        self.total.add(header.color, header.size);
-        queue.packets.push_back(packet);
+        let Header { color, size, .. } = *packet.header();
+        self.all[number].packets.offer(0, packet, now)?;
+        self.total.add(color, size);
         Ok(number)
     }
 
-    /// The transmission under way has ended: a queue that it left empty is idle from now on.
+    /// The link is free, so the last packet taken has been transmitted: its queue is idle if nothing waits there.
     #[inline]
-    pub(super) fn sent(&mut self, now: Instant) {
-        if let Some(number) = self.serving.take()
-            && self.all[number].packets.is_empty()
-        {
-            self.all[number].rule.on_idle(now);
+    pub(super) fn settle_idle(&mut self, now: Instant) {
+        if let Some(number) = self.serving.take() {
+            self.all[number].packets.settle_idle(now);
         }
     }
 
     /// Takes the head of a queue that has one.
     #[inline]
-    pub(super) fn pop(&mut self, number: usize) -> P {
-        let packet = self.all[number].packets.pop_front().expect("the scheduler looked at its head");
-        let header = packet.header();
-        self.ledgers[number].send(header);
+    pub(super) fn take(&mut self, number: usize, now: Instant) -> Taken<P> {
+        let taken = self.all[number].packets.take(0, now).expect("the scheduler saw its head");
+        let header = taken.packet.header();
         self.total.remove(header.color, header.size);
         self.serving = Some(number);
-        packet
+        taken
     }
 
     /// The head of a queue.
     #[inline]
     pub(super) fn head(&self, number: usize) -> Option<&Header> {
-        self.all[number].packets.front().map(P::header)
+        self.all[number].packets.head(0).map(P::header)
     }
 
     /// Packets waiting in a queue.
     #[inline]
     pub(super) fn len(&self, number: usize) -> usize {
-        self.all[number].packets.len()
+        self.all[number].packets.len(0)
     }
 
     pub(super) fn occupancy(&self) -> &Occupancy {
         &self.total
     }
 
-    pub(super) fn ledgers(&self) -> &[Ledger] {
-        &self.ledgers
+    pub(super) fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn class(&self, number: usize) -> &ClassCounters {
+        self.all[number].packets.class(0)
     }
 
     pub(super) fn name(&self, number: usize) -> &str {
         &self.all[number].name
     }
 
-    /// What the rules keep track of, under their queues' names.
+    /// Internal state of the AQMs, under their queues' names.
     pub(super) fn gauges(&self) -> Vec<(String, f64)> {
         let of = |queue: &Queue<P>| {
-            let named = queue.rule.gauges().map(|(name, value)| (format!("{} {name}", queue.name), value));
-            named.collect::<Vec<_>>()
+            let named = queue.packets.gauges().into_iter();
+            named.map(|(name, value)| (format!("{} {name}", queue.name), value)).collect::<Vec<_>>()
         };
         self.all.iter().flat_map(of).collect()
     }
 
-    /// The rules of all queues that may take packets of this path, whatever their codepoint and color, are told something.
+    /// A control message for the AQMs of all queues that may take packets of this path, whatever their codepoint and color.
     pub(super) fn on_message(&mut self, label: u32, message: &Message) {
         for queue in &mut self.all {
             if queue.takes.may_follow(label) {
-                queue.rule.on_message(message);
+                queue.packets.on_message(message);
                 if queue.takes.by_path_alone() {
                     return;
                 }
@@ -402,18 +396,21 @@ impl<P: Packet> Queues<P> {
     }
 
     pub(super) fn inspect(&self, show: &mut dyn FnMut(&P)) {
-        self.all.iter().flat_map(|queue| &queue.packets).for_each(show);
+        self.all.iter().for_each(|queue| queue.packets.inspect(show));
     }
 }
 
-/// The part of a discipline over [`Queues`] that does not depend on their order.
-macro_rules! books_of_queues {
+/// The methods of a discipline over [`Queues`] that do not depend on their order.
+macro_rules! classes_are_queues {
     () => {
         fn occupancy(&self) -> &Occupancy {
             self.queues.occupancy()
         }
-        fn ledgers(&self) -> &[Ledger] {
-            self.queues.ledgers()
+        fn classes(&self) -> usize {
+            self.queues.count()
+        }
+        fn class(&self, class: usize) -> &ClassCounters {
+            self.queues.class(class)
         }
         fn class_name(&self, class: usize) -> &str {
             self.queues.name(class)
@@ -421,9 +418,6 @@ macro_rules! books_of_queues {
         #[inline]
         fn class_of(&self, packet: &Header) -> usize {
             self.queues.of(packet)
-        }
-        fn rules(&self) -> usize {
-            self.queues.ledgers().len()
         }
         fn gauges(&self) -> Vec<(String, f64)> {
             self.queues.gauges()
@@ -436,13 +430,13 @@ macro_rules! books_of_queues {
         }
     };
 }
-pub(super) use books_of_queues;
+pub(super) use classes_are_queues;
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
     use crate::scheduler::{Dequeued, Discipline};
-    use crate::{Dscp, FlowId, Rng};
+    use crate::{Dscp, FlowId};
 
     /// A packet of the queue that takes this codepoint; its flow tells it from others.
     pub(crate) fn packet(dscp: u8, number: u32, size: u16) -> Header {
@@ -450,20 +444,18 @@ pub(super) mod tests {
     }
 
     pub(crate) fn put(queue: &mut impl Discipline<Header>, at: u64, packet: Header) {
-        let now = Instant::from_nanos(at);
-        queue.enqueue(packet, &mut Context { now, rng: &mut Rng::stream(1, "aqm") }).unwrap();
+        queue.enqueue(packet, Instant::from_nanos(at)).unwrap();
     }
 
     pub(crate) fn take(queue: &mut impl Discipline<Header>, at: u64) -> Dequeued<Header> {
-        let now = Instant::from_nanos(at);
-        queue.dequeue(&mut Context { now, rng: &mut Rng::stream(1, "scheduler") })
+        queue.dequeue(Instant::from_nanos(at))
     }
 
     /// Takes this many packets from a queue one after the other, on a link of 8 Mbit/s: 1000 bytes a millisecond.
     pub(crate) fn drain(queue: &mut impl Discipline<Header>, mut at: u64, packets: usize) -> Vec<u32> {
         let mut order = Vec::new();
         while order.len() < packets {
-            let Dequeued::Sent(packet) = take(queue, at) else { return order };
+            let Dequeued::Sent(packet, _) = take(queue, at) else { return order };
             order.push(packet.flow.0);
             at += u64::from(packet.size) * 1000;
         }
@@ -489,14 +481,14 @@ pub(super) mod tests {
             let label = if path.name() == "gold" { 7 } else { 8 };
             path.set_label(label);
         }
-        let mut queues: Queues<Header> =
-            Queues::new(&read, std::iter::repeat("8Mbps".parse::<Bitrate>().unwrap()));
+        let rates = std::iter::repeat("8Mbps".parse::<Bitrate>().unwrap());
+        let mut queues: Queues<Header> = Queues::new(&read, rates, Streams { seed: 1, path: "test" });
         queues.on_message(7, &Message::Windows { path: 7, number: 1, packets: 99.0 });
         let heard =
             queues.gauges().into_iter().filter(|(name, value)| name.ends_with("max_th") && *value == 99.0);
         let names: Vec<String> = heard.map(|(name, _)| name).collect();
         assert_eq!(names, ["rest max_th", "in max_th", "gold max_th"]);
-        let keys = |path| rules_of(&read, path).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        let keys = |path| aqms_of(&read, path).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
         assert_eq!(
             keys(Some("gold")),
             ["queues[1].rule", "queues[2].rule", "queues[3].rule"],

@@ -14,14 +14,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::queues::{
-    Queues, SharingQueue, books_of_queues, check_claims, check_guarantees, check_queues, paths_of, rules_of,
-    shares,
+    Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_queues, classes_are_queues,
+    paths_of, shares,
 };
-use super::{Dequeued, Discipline, PathName};
-use crate::aqm::{AqmParams, Reason};
+use super::{Dequeued, Discipline, PathName, Scheduler};
+use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
-use crate::{Block, Context, Environment, Header, Ledger, Occupancy, Packet};
+use crate::{
+    Bitrate, Block, ClassCounters, Environment, Header, Instant, Occupancy, Packet, Reason, Streams,
+};
 
 /// Parameters of [`Wfq`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,27 +63,29 @@ impl<P: Packet> Block for Wfq<P> {
         check_claims(&params.queues)?;
         check_queues(&params.queues)
     }
+}
 
-    fn fits(params: &WfqParams, environment: Environment) -> Result<(), UnitError> {
-        check_guarantees(&params.queues, environment.rate)
+impl<P: Packet> Scheduler for Wfq<P> {
+    fn fits(params: &WfqParams, rate: Bitrate) -> Result<(), UnitError> {
+        check_guarantees(&params.queues, rate)
     }
 
     fn paths(params: &mut WfqParams) -> Vec<(String, &mut PathName)> {
         paths_of(&mut params.queues)
     }
 
-    fn rules_for<'a>(params: &'a WfqParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        rules_of(&params.queues, path)
+    fn aqms<'a>(params: &'a WfqParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        aqms_of(&params.queues, path)
     }
 
-    fn new(params: WfqParams, environment: Environment) -> Self {
+    fn new(params: WfqParams, environment: Environment, streams: Streams<'_>) -> Self {
         let shares = shares(&params.queues, environment.rate);
         Self {
             clocks: shares
                 .iter()
                 .map(|share| Clock { share: share.as_bps(), tag: 0, remainder: 0 })
                 .collect(),
-            queues: Queues::new(&params.queues, shares),
+            queues: Queues::new(&params.queues, shares, streams),
             virtual_time: 0,
         }
     }
@@ -107,8 +111,8 @@ impl Clock {
 
 impl<P: Packet> Discipline<P> for Wfq<P> {
     #[inline]
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_>) -> Result<(), (P, Reason)> {
-        let queue = self.queues.enqueue(packet, cx)?;
+    fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
+        let queue = self.queues.enqueue(packet, now)?;
         if self.queues.len(queue) == 1 {
             self.clocks[queue].join(self.virtual_time);
         }
@@ -116,27 +120,31 @@ impl<P: Packet> Discipline<P> for Wfq<P> {
     }
 
     #[inline]
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Dequeued<P> {
-        self.queues.sent(cx.now);
+    fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
+        self.queues.settle_idle(now);
         let waiting = (0..self.clocks.len()).filter(|&queue| self.queues.len(queue) > 0);
         let Some(queue) = waiting.min_by_key(|&queue| self.clocks[queue].tag) else {
             self.virtual_time = 0;
             self.clocks.iter_mut().for_each(|clock| (clock.tag, clock.remainder) = (0, 0));
             return Dequeued::Wait(None);
         };
-        let packet = self.queues.pop(queue);
-        self.virtual_time = self.clocks[queue].tag;
-        self.clocks[queue].advance(packet.header().size);
-        Dequeued::Sent(packet)
+        let taken = self.queues.take(queue, now);
+        if taken.judged.is_ok() {
+            // A packet that the AQM drops leaves its tags to the next one.
+            self.virtual_time = self.clocks[queue].tag;
+            self.clocks[queue].advance(taken.packet.header().size);
+        }
+        taken.dequeued(queue)
     }
 
-    books_of_queues!();
+    classes_are_queues!();
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::queues::tests::{drain, packet, put, take};
     use super::*;
+    use crate::testing::streams;
 
     /// Queues for codepoints 1, 2 and all others.
     fn wfq(weights: [u32; 3]) -> Wfq<Header> {
@@ -151,7 +159,7 @@ mod tests {
         let params: WfqParams = serde_json::from_str(&table).unwrap();
         Wfq::<Header>::check(&params).unwrap();
         // 6 Mbit/s, so that weights of 1, 2 and 3 are 1, 2 and 3 Mbit/s: 1000 bytes take 8, 4 and 8/3 ms of virtual time.
-        Wfq::new(params, Environment { rate: "6Mbps".parse().unwrap() })
+        Wfq::new(params, Environment { rate: "6Mbps".parse().unwrap() }, streams(1))
     }
 
     fn fill(wfq: &mut Wfq<Header>, packets: u32, sizes: [u16; 3]) {
@@ -222,7 +230,7 @@ mod tests {
         let mut sent = [0_u64; 3];
         fill(&mut wfq, 9, [1000; 3]);
         for n in 0..700_000_u32 {
-            let Dequeued::Sent(header) = take(&mut wfq, 0) else { panic!("it is never empty") };
+            let Dequeued::Sent(header, _) = take(&mut wfq, 0) else { panic!("it is never empty") };
             let queue = usize::from(header.dscp.get() - 1);
             sent[queue] += 1;
             put(&mut wfq, 0, packet(header.dscp.get(), n, 1000));

@@ -4,8 +4,8 @@
 
 use crate::aqm::{AqmParams, Verdict};
 use crate::meter::{AnyMeter, Meter};
-use crate::scheduler::{AnyScheduler, Dequeued, Discipline, Fifo, FifoParams, SchedulerParams};
-use crate::{Bitrate, Block, Color, Context, Dscp, Environment, FlowId, Header, Imbalance, Instant, Rng};
+use crate::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
+use crate::{Bitrate, Color, Context, Dscp, Environment, FlowId, Header, Imbalance, Instant, Rng, Streams};
 
 /// One step of an arbitrary driver.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,19 +52,23 @@ pub fn environment() -> Environment {
     Environment { rate: Bitrate::from_bps(8_000_000).expect("not zero") }
 }
 
+/// The random streams that the harness gives to schedulers.
+pub fn streams(seed: u64) -> Streams<'static> {
+    Streams { seed, path: "harness" }
+}
+
 /// A driver of one discipline, on a virtual clock.
 #[derive(Debug)]
 pub struct Bench<D> {
     discipline: D,
     now: Instant,
-    rng: Rng,
     sequence: u32,
 }
 
 impl<D: Discipline<Header>> Bench<D> {
     /// A driver at time zero.
-    pub fn new(discipline: D, seed: u64) -> Self {
-        Self { discipline, now: Instant::ZERO, rng: Rng::stream(seed, "harness"), sequence: 0 }
+    pub fn new(discipline: D) -> Self {
+        Self { discipline, now: Instant::ZERO, sequence: 0 }
     }
 
     /// The driver's time.
@@ -82,18 +86,17 @@ impl<D: Discipline<Header>> Bench<D> {
     /// # Errors
     /// The identity arrived = sent + dropped + waiting does not hold for a color.
     pub fn step(&mut self, operation: Operation) -> Result<Observed, Imbalance> {
-        let mut cx = Context { now: self.now, rng: &mut self.rng };
         let observed = match operation {
             Operation::Enqueue { size, color, dscp, label } => {
                 let packet = Header { label, dscp, color, ..Header::new(FlowId(self.sequence), size) };
                 self.sequence += 1;
-                Observed::Judged(match self.discipline.enqueue(packet, &mut cx) {
+                Observed::Judged(match self.discipline.enqueue(packet, self.now) {
                     Ok(()) => Verdict::Pass,
                     Err((_, reason)) => Verdict::Drop(reason),
                 })
             }
-            Operation::Dequeue => match self.discipline.dequeue(&mut cx) {
-                Dequeued::Sent(packet) => Observed::Sent(u64::from(packet.flow.0)),
+            Operation::Dequeue => match self.discipline.dequeue(self.now) {
+                Dequeued::Sent(packet, _) => Observed::Sent(u64::from(packet.flow.0)),
                 Dequeued::Dropped(..) => Observed::Dropped,
                 Dequeued::Wait(until) => {
                     Observed::Waits { until, packets: self.discipline.occupancy().packets() }
@@ -104,8 +107,8 @@ impl<D: Discipline<Header>> Bench<D> {
                 Observed::Advanced
             }
         };
-        for ledger in self.discipline.ledgers() {
-            ledger.counters.balance(&ledger.occupancy)?;
+        for class in 0..self.discipline.classes() {
+            self.discipline.class(class).balance()?;
         }
         self.discipline.counters().balance(self.discipline.occupancy())?;
         Ok(observed)
@@ -121,14 +124,14 @@ impl<D: Discipline<Header>> Bench<D> {
 }
 
 /// A FIFO under the AQM of these parameters, in the harness's environment.
-pub fn fifo(rule: AqmParams) -> Fifo<Header> {
-    Fifo::new(FifoParams { rule }, environment())
+pub fn fifo(aqm: AqmParams, seed: u64) -> AnyScheduler<Header> {
+    scheduler(aqm.into(), seed)
 }
 
 /// The scheduler of these parameters, in the harness's environment; the paths that it names have the labels 1, 2, ….
-pub fn scheduler(mut params: SchedulerParams) -> AnyScheduler<Header> {
+pub fn scheduler(mut params: SchedulerParams, seed: u64) -> AnyScheduler<Header> {
     (1..).zip(params.paths()).for_each(|(label, (_, path))| path.set_label(label));
-    params.build(environment())
+    params.build(environment(), streams(seed))
 }
 
 /// The colors a meter gives to packets of these (gap in ns, size) pairs.

@@ -6,12 +6,11 @@
 use std::fmt;
 
 use perhop_core::measure::PortView;
-use perhop_core::{Bitrate, Color, Counters, Instant};
+use perhop_core::{Bitrate, Color, Counters, Instant, Port};
 
 use super::{Frame, Link, Metering, Plane, Step, Stream, grace};
 use crate::classifier::Classifier;
 use crate::counts::StreamCounts;
-use crate::port::Port;
 use crate::spec::{Hop, LinkSpec, MeterSpec, PlaneSpec, StreamSpec};
 
 /// What became new; all else goes on with its state.
@@ -213,10 +212,10 @@ impl Link {
     fn earliest_port(&mut self, now: Instant) -> &mut Port<Frame> {
         while self.earlier.front().is_some_and(|port| port.is_done(now)) {
             let Some(port) = self.earlier.pop_front() else { break };
-            for (name, ledger) in port.view().classes {
+            for (name, class) in port.view().classes {
                 match self.retired.iter_mut().find(|(retired, _)| retired == name) {
-                    Some((_, counters)) => counters.add(&ledger.counters),
-                    None => self.retired.push((name.into(), ledger.counters.clone())),
+                    Some((_, counters)) => counters.add(&class.through),
+                    None => self.retired.push((name.into(), class.through.clone())),
                 }
             }
         }
@@ -232,7 +231,7 @@ impl Link {
         let gone = self.retired.iter().map(|(name, counters)| (name.as_str(), None, counters));
         let mut classes: Vec<ClassTotals<'_>> = Vec::new();
         let here = self.ports().flat_map(|port| port.view().classes);
-        let here = here.map(|(name, ledger)| (name, Some(&ledger.occupancy), &ledger.counters));
+        let here = here.map(|(name, class)| (name, Some(&class.occupancy), &class.through));
         for (name, waits, counters) in gone.chain(here) {
             let number = classes.iter().position(|class| class.name == name).unwrap_or(classes.len());
             if number == classes.len() {

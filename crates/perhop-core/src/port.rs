@@ -1,0 +1,148 @@
+//! A port: a queueing discipline, the link that it serves, and what is measured of both. Every driver that handles departures as
+//! events runs its links by this type: the reference engine, the data plane.
+
+use crate::control::Message;
+use crate::measure::{PortStatistics, PortView};
+use crate::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
+use crate::{Bitrate, ClassCounters, Environment, Header, Instant, Packet, Reason, Serializer, Streams};
+
+/// A queueing discipline and the link that it serves.
+#[derive(Clone, Debug)]
+pub struct Port<P> {
+    queue: AnyScheduler<P>,
+    statistics: PortStatistics,
+    link: Serializer,
+    idle: bool,
+    /// When the discipline last asked to be served, having packets that may not go before.
+    waits_until: Instant,
+}
+
+/// What became of a packet that arrived at a port. In any case, [`Port::shed`] comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered<P> {
+    /// It waits behind others.
+    Queued,
+    /// It waits and the link is free: serve the port now.
+    Idle,
+    /// It is dropped.
+    Dropped(P, Reason),
+}
+
+/// What a port did when it was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served<P> {
+    /// This packet is on the link, which is free again at this time: serve the port then.
+    Sent(P, Instant),
+    /// This packet was dropped from the queue; serve again.
+    Dropped(P, Reason),
+    /// Serve again at this time.
+    Later(Instant),
+    /// Nothing to do until a packet comes, or until a time named before.
+    Nothing,
+}
+
+impl<P: Packet> Port<P> {
+    /// An empty port; statistics cover `window`.
+    pub fn new(
+        queue: SchedulerParams,
+        rate: Bitrate,
+        streams: Streams<'_>,
+        window: (Instant, Instant),
+    ) -> Self {
+        let queue: AnyScheduler<P> = queue.build(Environment { rate }, streams);
+        Self {
+            statistics: PortStatistics::new(window, queue.classes()),
+            queue,
+            link: Serializer::new(rate),
+            idle: true,
+            waits_until: Instant::ZERO,
+        }
+    }
+
+    /// A packet arrives.
+    #[inline]
+    pub fn offer(&mut self, packet: P, now: Instant) -> Offered<P> {
+        match self.queue.enqueue(packet, now) {
+            Err((packet, reason)) => Offered::Dropped(packet, reason),
+            Ok(()) if self.idle => Offered::Idle,
+            Ok(()) => Offered::Queued,
+        }
+    }
+
+    /// A packet that waited and that the last one offered pushes out; ask until there is none, before the port is served.
+    #[inline]
+    pub fn shed(&mut self, now: Instant) -> Option<(P, Reason)> {
+        self.queue.shed(now)
+    }
+
+    /// The link is free, or a time named by an earlier call has come.
+    #[inline]
+    pub fn serve(&mut self, now: Instant) -> Served<P> {
+        if now < self.link.busy_until() {
+            return Served::Nothing; // It waited for a time, but a packet that came meanwhile could go.
+        }
+        match self.queue.dequeue(now) {
+            Dequeued::Sent(packet, class) => {
+                self.idle = false;
+                let Header { arrived, size, color, .. } = *packet.header();
+                self.statistics.serve(class, arrived, now, size, color);
+                Served::Sent(packet, self.link.transmit(size, now))
+            }
+            Dequeued::Dropped(packet, reason) => Served::Dropped(packet, reason),
+            Dequeued::Wait(until) => {
+                self.idle = true;
+                match until.filter(|&until| until != self.waits_until) {
+                    None => Served::Nothing,
+                    Some(until) => {
+                        self.waits_until = until;
+                        Served::Later(until)
+                    }
+                }
+            }
+        }
+    }
+
+    /// When everything is sent that was served so far.
+    #[inline]
+    pub fn busy_until(&self) -> Instant {
+        self.link.busy_until()
+    }
+
+    /// Whether nothing waits and the link is free.
+    pub fn is_done(&self, now: Instant) -> bool {
+        self.link.busy_until() <= now && self.queue.occupancy().is_empty()
+    }
+
+    /// The link has this rate from its next packet on.
+    pub fn set_rate(&mut self, rate: Bitrate) {
+        let busy_until = self.link.busy_until();
+        self.link = Serializer::new(rate);
+        self.link.transmit(0, busy_until);
+    }
+
+    /// A control message for the AQM at which the packets of this path arrive.
+    pub fn on_message(&mut self, label: u32, message: &Message) {
+        self.queue.on_message(label, message);
+    }
+
+    /// Ends the measured time: what still waits has waited until now.
+    pub fn finish(&mut self, now: Instant) {
+        let Self { queue, statistics, .. } = self;
+        queue.inspect(&mut |held| statistics.wait(held.header().arrived, now));
+    }
+
+    /// The counters of each class.
+    pub fn classes(&self) -> impl Iterator<Item = &ClassCounters> {
+        (0..self.queue.classes()).map(|class| self.queue.class(class))
+    }
+
+    /// A sample of it.
+    pub fn view(&self) -> PortView<'_> {
+        let named = |class| (self.queue.class_name(class), self.queue.class(class));
+        PortView {
+            classes: (0..self.queue.classes()).map(named).collect(),
+            statistics: &self.statistics,
+            gauges: self.queue.gauges(),
+        }
+    }
+}

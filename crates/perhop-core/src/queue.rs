@@ -1,0 +1,185 @@
+//! A queue under active queue management: the packets, their counters, the AQM and the AQM's random stream.
+//!
+//! Every scheduler is composed of these. A [`ManagedQueue`] applies the AQM's verdicts, so a scheduler only decides which queue,
+//! or which class within a queue, sends next.
+
+use std::collections::VecDeque;
+
+use crate::aqm::{AnyAqm, Aqm, AqmParams};
+use crate::control::Message;
+use crate::scheduler::Dequeued;
+use crate::{ClassCounters, Context, Environment, Instant, Occupancy, Packet, Reason, Rng};
+
+/// Packets under one AQM, in order of arrival within each class. Most queues have one class; where a scheduler serves several
+/// classes under a common AQM, the AQM sees them as one queue.
+#[derive(Clone, Debug)]
+pub struct ManagedQueue<P> {
+    classes: Vec<Class<P>>,
+    /// What waits in all classes: what the AQM sees.
+    occupancy: Occupancy,
+    aqm: AnyAqm,
+    rng: Rng,
+    /// The AQM knows that the queue is idle.
+    idle: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Class<P> {
+    packets: VecDeque<P>,
+    counters: ClassCounters,
+}
+
+/// A packet that was taken from the head of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken<P> {
+    /// The packet.
+    pub packet: P,
+    /// `Ok` if it is to be sent, with the reason if it was marked just now; `Err` with the reason if the AQM drops it.
+    pub judged: Result<Option<Reason>, Reason>,
+}
+
+impl<P> Taken<P> {
+    /// As a discipline's answer, for a packet of this class.
+    #[inline]
+    pub fn dequeued(self, class: usize) -> Dequeued<P> {
+        match self.judged {
+            Ok(_) => Dequeued::Sent(self.packet, class),
+            Err(reason) => Dequeued::Dropped(self.packet, reason),
+        }
+    }
+}
+
+impl<P: Packet> ManagedQueue<P> {
+    /// An empty queue of so many classes under the AQM of these parameters, which draws from `rng`.
+    pub fn new(classes: usize, aqm: AqmParams, environment: Environment, rng: Rng) -> Self {
+        let class = || Class { packets: VecDeque::new(), counters: ClassCounters::default() };
+        Self {
+            classes: std::iter::repeat_with(class).take(classes).collect(),
+            occupancy: Occupancy::EMPTY,
+            aqm: aqm.build(environment),
+            rng,
+            idle: true,
+        }
+    }
+
+    /// Adds a packet at the end of its class if the AQM admits it. Returns the reason if the packet is marked.
+    ///
+    /// # Errors
+    /// The packet and why it is dropped.
+    #[inline]
+    pub fn offer(
+        &mut self,
+        class: usize,
+        mut packet: P,
+        now: Instant,
+    ) -> Result<Option<Reason>, (P, Reason)> {
+        let Self { classes, occupancy, aqm, rng, idle } = self;
+        let Class { packets, counters } = &mut classes[class];
+        let header = packet.header_mut();
+        let judged = counters.through.arrival(header, now, |header| {
+            aqm.on_arrival(header, occupancy, &mut Context { now, rng }).apply(header)
+        });
+        let notified = match judged {
+            Ok(notified) => notified,
+            Err(reason) => return Err((packet, reason)),
+        };
+        occupancy.add(header.color, header.size);
+        counters.occupancy.add(header.color, header.size);
+        packets.push_back(packet);
+        *idle = false;
+        Ok(notified)
+    }
+
+    /// Tells the AQM, for the next [`offer`](Self::offer), how many of the packets that wait the new one overtakes.
+    #[inline]
+    pub fn set_overtaken(&mut self, packets: u32) {
+        self.occupancy.set_overtaken(packets);
+    }
+
+    /// Takes the head of a class, if it has one, after the AQM's verdict on its departure.
+    #[inline]
+    pub fn take(&mut self, class: usize, now: Instant) -> Option<Taken<P>> {
+        let Self { classes, occupancy, aqm, rng, .. } = self;
+        let Class { packets, counters } = &mut classes[class];
+        let mut packet = packets.pop_front()?;
+        let header = packet.header_mut();
+        occupancy.remove(header.color, header.size);
+        counters.occupancy.remove(header.color, header.size);
+        let judged = aqm.on_departure(header, occupancy, &mut Context { now, rng }).apply(header);
+        match judged {
+            Ok(notified) => {
+                if let Some(reason) = notified {
+                    counters.through.notify(header.color, reason);
+                }
+                counters.through.send(header.color);
+            }
+            Err(reason) => counters.through.drop(header.color, reason),
+        }
+        Some(Taken { packet, judged })
+    }
+
+    /// The link asks for a packet at `now`, so the last one taken has been transmitted or dropped: if nothing waits, the AQM learns
+    /// that the queue is idle.
+    #[inline]
+    pub fn settle_idle(&mut self, now: Instant) {
+        if !self.idle && self.occupancy.is_empty() {
+            self.idle = true;
+            self.aqm.on_idle(now);
+        }
+    }
+
+    /// The head of a class.
+    #[inline]
+    pub fn head(&self, class: usize) -> Option<&P> {
+        self.classes[class].packets.front()
+    }
+
+    /// The packet at this place of a class, from 0 for the head.
+    #[inline]
+    pub fn get(&self, class: usize, place: usize) -> Option<&P> {
+        self.classes[class].packets.get(place)
+    }
+
+    /// Packets waiting in a class.
+    #[inline]
+    pub fn len(&self, class: usize) -> usize {
+        self.classes[class].packets.len()
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.occupancy.is_empty()
+    }
+
+    /// Everything that waits.
+    #[inline]
+    pub fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
+    }
+
+    /// The counters of a class.
+    pub fn class(&self, class: usize) -> &ClassCounters {
+        &self.classes[class].counters
+    }
+
+    /// Internal state of the AQM, for probes.
+    pub fn gauges(&self) -> Vec<(&'static str, f64)> {
+        self.aqm.gauges()
+    }
+
+    /// A control message for the AQM.
+    pub fn on_message(&mut self, message: &Message) {
+        self.aqm.on_message(message);
+    }
+
+    /// Shows every packet that waits.
+    pub fn inspect(&self, show: &mut dyn FnMut(&P)) {
+        self.classes.iter().flat_map(|class| &class.packets).for_each(show);
+    }
+}
+
+/// Gauges of a port's only AQM, as a discipline shows them.
+pub(crate) fn owned(gauges: Vec<(&'static str, f64)>) -> Vec<(String, f64)> {
+    gauges.into_iter().map(|(name, value)| (name.into(), value)).collect()
+}
