@@ -13,8 +13,8 @@ use perhop_core::scheduler::{
 };
 use perhop_core::testing::{self, Bench, Observed, Operation, environment, fifo, meter_colors, streams};
 use perhop_core::{
-    ClassCounters, Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Occupancy, Reason, Rng,
-    Role, Serializer, registry,
+    ClassCounters, Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Occupancy, Offered, Port,
+    Reason, Rng, Role, Serializer, Served, registry,
 };
 use proptest::prelude::*;
 
@@ -449,26 +449,36 @@ fn a_scheduler_tells_its_rules_and_its_paths() {
     }
 }
 
-/// Every scheduler over queues under one rule, which sees all packets.
-fn under_one_rule(rule: &str) -> [(&'static str, AnyScheduler<Header>, &'static str); 6] {
-    let one = format!(r#"{{"rule": {rule}}}"#);
-    let queues = format!(r#"{{"queues": [{{"name": "all", "rule": {rule}}}]}}"#);
-    let dsd = format!(r#"{{"bound": "5ms", "rule": {rule}}}"#);
+/// Every scheduler over queues under one AQM, which sees all packets.
+fn under_one_aqm(aqm: &str) -> [(&'static str, SchedulerParams, &'static str); 6] {
+    let one = format!(r#""rule": {aqm}"#);
+    let queues = format!(r#""queues": [{{"name": "all", "rule": {aqm}}}]"#);
+    let dsd = format!(r#""bound": "5ms", "rule": {aqm}"#);
+    let read = |name: &str, keys: &str| {
+        serde_json::from_str(&format!(r#"{{"scheduler": "{name}", {keys}}}"#)).expect("valid parameters")
+    };
     [
-        ("fifo", scheduler("fifo", &one, 1), ""),
-        ("edf", scheduler("edf", &one, 1), ""),
-        ("dsd", scheduler("dsd", &dsd, 1), ""),
-        ("priority", scheduler("priority", &queues, 1), "all "),
-        ("drr", scheduler("drr", &queues, 1), "all "),
-        ("wfq", scheduler("wfq", &queues, 1), "all "),
+        ("fifo", read("fifo", &one), ""),
+        ("edf", read("edf", &one), ""),
+        ("dsd", read("dsd", &dsd), ""),
+        ("priority", read("priority", &queues), "all "),
+        ("drr", read("drr", &queues), "all "),
+        ("wfq", read("wfq", &queues), "all "),
     ]
 }
 
 #[test]
+fn every_scheduler_is_among_those_under_one_aqm() {
+    let listed = under_one_aqm(r#"{"aqm": "drop-tail", "limit": "9p"}"#).map(|(name, ..)| name);
+    assert!(SchedulerParams::NAMES.iter().all(|name| listed.contains(name)), "{listed:?}");
+}
+
+#[test]
 fn a_scheduler_shows_what_its_rule_keeps_track_of_and_passes_messages_on() {
-    for (name, mut port, prefix) in
-        under_one_rule(r#"{"aqm": "dwred", "out": "40/160/0.1", "limit": "400p", "weight": 0.5}"#)
+    for (name, params, prefix) in
+        under_one_aqm(r#"{"aqm": "dwred", "out": "40/160/0.1", "limit": "400p", "weight": 0.5}"#)
     {
+        let mut port = testing::scheduler(params, 1);
         for _ in 0..3 {
             port.enqueue(Header::new(FlowId(0), 1000), Instant::from_nanos(1)).unwrap();
         }
@@ -677,5 +687,99 @@ proptest! {
             prop_assert_eq!(ahead.counters(), driven.counters(), "{}", name);
             prop_assert_eq!(foreseen, driven.started, "{}", name);
         }
+    }
+}
+
+/// What becomes of a packet at a port: when, and whether it was sent with this ECN field, or dropped.
+type Fate = (u32, Instant, Result<Ecn, Reason>);
+
+/// The fates of packets at a port of 8 Mbit/s, in order.
+fn fates(params: SchedulerParams, seed: u64, arrivals: &[(u64, Header)]) -> Vec<Fate> {
+    let window = (Instant::ZERO, NEVER);
+    let mut port: Port<Header> = Port::new(params, environment().rate, streams(seed), window);
+    let (mut fates, mut serve_at) = (Vec::new(), None);
+    let serve = |port: &mut Port<Header>, fates: &mut Vec<Fate>, now: Instant| loop {
+        match port.serve(now) {
+            Served::Sent(packet, free_at) => {
+                fates.push((packet.flow.0, now, Ok(packet.ecn)));
+                return Some(free_at);
+            }
+            Served::Dropped(packet, reason) => fates.push((packet.flow.0, now, Err(reason))),
+            Served::Later(at) => return Some(at),
+            Served::Nothing => return None,
+        }
+    };
+    let mut now = Instant::ZERO;
+    for (flow, &(gap, packet)) in (0..).zip(arrivals) {
+        now += Duration::from_nanos(gap);
+        while let Some(at) = serve_at.filter(|&at| at <= now) {
+            serve_at = serve(&mut port, &mut fates, at);
+        }
+        match port.offer(Header { flow: FlowId(flow), ..packet }, now) {
+            Offered::Queued => {}
+            Offered::Idle => serve_at = serve(&mut port, &mut fates, now),
+            Offered::Dropped(packet, reason) => fates.push((packet.flow.0, now, Err(reason))),
+        }
+    }
+    while let Some(at) = serve_at {
+        serve_at = serve(&mut port, &mut fates, at);
+    }
+    fates
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// A scheduler that forgot a decision of the AQM, on arrival or at departure, would send what the FIFO drops.
+    #[test]
+    fn an_overloaded_queue_drops_the_same_packets_under_every_scheduler(
+        seed: u64,
+        arrivals in prop::collection::vec((0_u64..1_600_000, 0_usize..3, 40_u16..1500, any::<bool>()), 50..300),
+    ) {
+        let arrivals: Vec<(u64, Header)> = arrivals
+            .into_iter()
+            .map(|(gap, color, size, capable)| {
+                let ecn = if capable { Ecn::Capable0 } else { Ecn::NotCapable };
+                // Two bursts for each pause, so that the queue is overloaded, and at times empty.
+                let gap = if gap % 64 == 0 { 40 * gap } else { gap / 3 };
+                (gap, Header { color: Color::ALL[color], ecn, ..Header::new(FlowId(0), size) })
+            })
+            .collect();
+        for (name, table) in AQMS {
+            let text = serde_json::to_string(&aqm(name, table)).unwrap();
+            let [(_, fifo, _), others @ ..] = under_one_aqm(&text);
+            let expected = fates(fifo, seed, &arrivals);
+            for (scheduler, params, _) in others {
+                let found = fates(params, seed, &arrivals);
+                prop_assert_eq!(&found, &expected, "{} {} under {}", name, table, scheduler);
+            }
+        }
+    }
+}
+
+#[test]
+fn only_an_aqm_that_is_not_precomputable_decides_at_departure() {
+    let mut decides = Vec::new();
+    for (name, table) in AQMS {
+        let params = aqm(name, table);
+        let precomputable = params.precomputable();
+        let mut built = params.build(environment());
+        let (mut rng, mut busy) = (Rng::stream(1, "aqm"), Occupancy::EMPTY);
+        (0..8).for_each(|_| busy.add(Color::Yellow, 1000));
+        let mut verdicts = (0..400_u64).map(|n| {
+            let packet = Header { arrived: Instant::ZERO, ..Header::new(FlowId(0), 1000) };
+            let cx = &mut Context { now: Instant::from_nanos(n * 1_000_000), rng: &mut rng };
+            built.on_arrival(&packet, &busy, cx);
+            built.on_departure(&packet, &busy, cx)
+        });
+        if verdicts.any(|verdict| verdict != Verdict::Pass) {
+            assert!(!precomputable, "{name} decides at departure, but says that it is precomputable");
+            decides.push(*name);
+        }
+    }
+    for block in AqmParams::NAMES {
+        let mut rows = AQMS.iter().filter(|(name, _)| name == block);
+        let precomputable = rows.all(|(name, table)| aqm(name, table).precomputable());
+        assert!(precomputable || decides.contains(block), "{block} could be precomputable");
     }
 }
