@@ -25,6 +25,7 @@ __all__ = [
     "Abe",
     "Access",
     "Aqm",
+    "Codel",
     "Codepoints",
     "DropTail",
     "Drr",
@@ -425,7 +426,32 @@ class Dwred(Table):
     mean_packet: str | None = None
 
 
-Aqm: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate | Abe | Wred | Dwred
+@dataclass(frozen=True, kw_only=True)
+class Codel(Table):
+    """Drops at the head when packets have waited too long for an interval.
+
+    Source: RFC 8289, sections 4 and 5.
+
+    Attributes:
+        target: The sojourn time that a standing queue may have (TARGET). Default: "5ms".
+        interval: How long the sojourn time must be above the target before a packet is dropped: about
+            the largest usual round-trip time (INTERVAL). Default: "100ms".
+        mtu: The largest packet: while no more than this stays behind, no packet is dropped (MTU).
+            Default: "1.5kB".
+        limit: Room in the queue, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
+        ecn: Marks packets that are capable of ECN (RFC 3168) instead of dropping them. Default: False.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "codel")
+
+    target: str | None = None
+    interval: str | None = None
+    mtu: str | None = None
+    limit: str | None = None
+    ecn: bool | None = None
+
+
+Aqm: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate | Abe | Wred | Dwred | Codel
 """Any aqm."""
 
 

@@ -1,6 +1,7 @@
 //! Active queue management: who is dropped (RFC 7567).
 
 mod abe;
+mod codel;
 mod drop_tail;
 mod early;
 mod inverse_rate;
@@ -11,6 +12,7 @@ mod rio_three;
 mod wred;
 
 pub use abe::{Abe, AbeParams, Law, Losses, Root};
+pub use codel::{Codel, CodelParams};
 pub use drop_tail::{DropTail, DropTailParams};
 pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
 pub use inverse_rate::{InverseRate, InverseRateParams, Reading};
@@ -144,6 +146,7 @@ register_aqms! {
     Abe(Abe),
     Wred(Wred),
     Dwred(Dwred),
+    Codel(Codel),
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub const AQMS: &[(&str, &str)] = &[
     ("abe", r#"{"thresholds": "0/400/0.02", "limit": "868p", "green-limit": "60p"}"#),
     ("wred", r#"{"green": "40/90/0.02", "yellow": "30/90/0.05", "red": "10/90/0.1", "limit": "868p"}"#),
     ("dwred", r#"{"out": "30/90/0.05", "limit": "868p"}"#),
+    ("codel", r#"{"target": "60ms", "limit": "868p"}"#),
 ];
 
 /// Schedulers.

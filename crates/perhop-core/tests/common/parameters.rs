@@ -55,6 +55,8 @@ pub const AQMS: &[(&str, &str)] = &[
     ("wred", r#"{"yellow": "0/0/0", "limit": "0p"}"#),
     ("dwred", r#"{"out": "1/5/0.1", "limit": "9p", "weight": 0.2}"#),
     ("dwred", r#"{"out": "0/0/0", "limit": "9p", "share": 1, "least": 3, "green": "above"}"#),
+    ("codel", r#"{"target": "2ms", "interval": "5ms", "mtu": "100B", "limit": "9p"}"#),
+    ("codel", r#"{"target": "0s", "interval": "1ns", "mtu": "0B", "limit": "9kB", "ecn": true}"#),
 ];
 
 /// Schedulers; their paths are named `gold` and `silver`.

@@ -1,0 +1,347 @@
+//! `CoDel`: RFC 8289, the law of its section 4 and the pseudocode of its section 5, with exact square roots.
+//!
+//! A packet at the head of the queue has waited too long if its sojourn time is at least the target and more than one packet's
+//! bytes stay behind it. When that has lasted for an interval, packets are dropped, or marked, one at a time: the n-th comes an
+//! interval over the square root of n after the one before it, until a packet has not waited too long.
+//!
+//! ## Deviations
+//! - Linux keeps time in units of 1024 ns and takes 1/sqrt(count) by one Newton step in 16 bits; here both are exact. So drops come
+//!   at other times than in Linux's `codel`: `drops_come_at_the_times_of_the_control_law` has the exact ones.
+//! - A packet that is dropped because the queue has no room does not count for the control law, as in RFC 8289.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Aqm, Reason, Verdict};
+use crate::table::at_key;
+use crate::units::UnitError;
+use crate::{Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy};
+
+/// Parameters of [`Codel`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CodelParams {
+    /// The sojourn time that a standing queue may have (TARGET).
+    #[serde(default = "five_ms")]
+    pub target: Duration,
+    /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual round-trip time
+    /// (INTERVAL).
+    #[serde(default = "hundred_ms")]
+    pub interval: Duration,
+    /// The largest packet: while no more than this stays behind, no packet is dropped (MTU).
+    #[serde(default = "one_packet")]
+    pub mtu: Bytes,
+    /// Room in the queue, in packets (`200p`) or bytes (`300kB`).
+    #[serde(default = "thousand_packets")]
+    pub limit: Depth,
+    /// Marks packets that are capable of ECN (RFC 3168) instead of dropping them.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+const fn five_ms() -> Duration {
+    Duration::from_millis(5)
+}
+
+const fn hundred_ms() -> Duration {
+    Duration::from_millis(100)
+}
+
+const fn one_packet() -> Bytes {
+    Bytes::new(1500)
+}
+
+const fn thousand_packets() -> Depth {
+    Depth::Packets(1000)
+}
+
+/// Controls the sojourn time of a queue by drops at its head.
+#[derive(Clone, Debug)]
+pub struct Codel {
+    params: CodelParams,
+    /// When a sojourn time that stays above the target leads to a drop; none while it is below.
+    above_until: Option<Instant>,
+    dropping: bool,
+    /// When the next packet is due to be dropped.
+    next: Instant,
+    /// Packets dropped since the dropping state began, and as it last began.
+    count: u32,
+    last_count: u32,
+    behind: Behind,
+}
+
+/// What happened to the packet before this one, if both are judged for the same transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behind {
+    Nothing,
+    /// The drop that began the dropping state: only one packet goes.
+    First,
+    /// A later drop: this packet may be due as well.
+    Drop,
+}
+
+impl Block for Codel {
+    type Params = CodelParams;
+    const NAME: &'static str = "codel";
+    const SUMMARY: &'static str = "drops at the head when packets have waited too long for an interval";
+    const SOURCE: &'static str = "RFC 8289, sections 4 and 5";
+    const PRECOMPUTABLE: bool = false;
+
+    fn check(params: &CodelParams) -> Result<(), UnitError> {
+        if params.interval.is_zero() {
+            return Err(UnitError::new(at_key("interval", "an interval is longer than 0s, such as 100ms")));
+        }
+        Ok(())
+    }
+}
+
+impl FromParams for Codel {
+    fn new(params: CodelParams, _: Environment) -> Self {
+        Self {
+            params,
+            above_until: None,
+            dropping: false,
+            next: Instant::ZERO,
+            count: 0,
+            last_count: 0,
+            behind: Behind::Nothing,
+        }
+    }
+}
+
+impl Codel {
+    /// Whether sojourn times have been above the target for an interval.
+    #[inline]
+    fn too_long(&mut self, packet: &Header, left: &Occupancy, now: Instant) -> bool {
+        if now.since(packet.arrived) < self.params.target || left.bytes() <= self.params.mtu.get() {
+            self.above_until = None;
+            return false;
+        }
+        now >= *self.above_until.get_or_insert(now + self.params.interval)
+    }
+
+    /// The time of the next drop after one that was due at `at`.
+    fn control_law(&self, at: Instant) -> Instant {
+        let interval = self.params.interval.as_nanos() as f64;
+        at + Duration::from_nanos((interval / f64::from(self.count).sqrt()) as u64)
+    }
+
+    /// Enters the dropping state: at a higher rate if it was left a short time ago.
+    fn enter(&mut self, now: Instant) {
+        let dropped = self.count - self.last_count;
+        let recent = now.since(self.next).as_nanos() < self.params.interval.as_nanos().saturating_mul(16);
+        self.count = if dropped > 1 && recent { dropped } else { 1 };
+        self.last_count = self.count;
+        self.next = self.control_law(now);
+        self.dropping = true;
+    }
+
+    /// Marks or drops a packet. After a drop, the packet behind it is judged for the same transmission.
+    fn signal(&mut self, packet: &Header, behind: Behind) -> Verdict {
+        if self.params.ecn && packet.ecn.is_capable() {
+            if behind == Behind::Drop {
+                self.next = self.control_law(self.next);
+            }
+            return Verdict::Notify(Reason::Target);
+        }
+        self.behind = behind;
+        Verdict::Drop(Reason::Target)
+    }
+}
+
+impl Aqm for Codel {
+    #[inline]
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, _: &mut Context<'_>) -> Verdict {
+        if queue.is_full_for(packet, self.params.limit) {
+            Verdict::Drop(Reason::Overflow)
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    #[inline]
+    fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        let too_long = self.too_long(packet, left, cx.now);
+        let behind = std::mem::replace(&mut self.behind, Behind::Nothing);
+        if !too_long {
+            self.dropping = false;
+            return Verdict::Pass;
+        }
+        match behind {
+            Behind::First => return Verdict::Pass,
+            Behind::Drop => self.next = self.control_law(self.next),
+            Behind::Nothing => {}
+        }
+        if !self.dropping {
+            self.enter(cx.now);
+            return self.signal(packet, Behind::First);
+        }
+        if cx.now < self.next {
+            return Verdict::Pass;
+        }
+        self.count = self.count.saturating_add(1);
+        self.signal(packet, Behind::Drop)
+    }
+
+    fn on_idle(&mut self, _since: Instant) {
+        self.above_until = None;
+        self.dropping = false;
+        self.behind = Behind::Nothing;
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        vec![("count", f64::from(self.count)), ("dropping", f64::from(u8::from(self.dropping)))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::environment;
+    use crate::{Color, Ecn, FlowId, Rng};
+
+    fn codel(table: &str) -> Codel {
+        Codel::new(serde_json::from_str(table).unwrap(), environment())
+    }
+
+    fn waiting(bytes: u16) -> Occupancy {
+        let mut queue = Occupancy::EMPTY;
+        queue.add(Color::Yellow, bytes);
+        queue
+    }
+
+    /// Times of the tests begin late enough for packets to have waited.
+    const BEGIN: Instant = Instant::from_nanos(1_000_000_000);
+
+    fn at(micros: u64) -> Instant {
+        BEGIN + Duration::from_nanos(micros * 1000)
+    }
+
+    fn due(codel: &Codel) -> u64 {
+        codel.next.since(BEGIN).as_nanos()
+    }
+
+    /// Judges a packet that has waited for so many microseconds, with so many bytes left.
+    fn judge(codel: &mut Codel, now: u64, sojourn: u64, left: u16, ecn: Ecn) -> Verdict {
+        let packet = Header {
+            arrived: Instant::from_nanos(at(now).as_nanos() - sojourn * 1000),
+            ecn,
+            ..Header::new(FlowId(0), 1500)
+        };
+        let cx = &mut Context { now: at(now), rng: &mut Rng::stream(1, "aqm") };
+        codel.on_departure(&packet, &waiting(left), cx)
+    }
+
+    /// Asks for a packet in each of these milliseconds, of which all have waited for 50 ms; those of the drops, or marks, with the
+    /// count and the next time after each.
+    fn signals(codel: &mut Codel, millis: impl Iterator<Item = u64>, ecn: Ecn) -> Vec<(u64, u32, u64)> {
+        let mut found = Vec::new();
+        for now in millis {
+            loop {
+                let verdict = judge(codel, now * 1000, 50_000, 60_000, ecn);
+                if verdict != Verdict::Pass {
+                    found.push((now, codel.count, due(codel)));
+                }
+                if !matches!(verdict, Verdict::Drop(_)) {
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// The times of RFC 8289's control law: an interval, then an interval over the square root of the count each.
+    const LAW: [(u64, u32, u64); 11] = [
+        (100, 1, 200_000_000),
+        (200, 2, 270_710_678),
+        (271, 3, 328_445_704),
+        (329, 4, 378_445_704),
+        (379, 5, 423_167_063),
+        (424, 6, 463_991_892),
+        (464, 7, 501_788_339),
+        (502, 8, 537_143_678),
+        (538, 9, 570_477_011),
+        (571, 10, 602_099_787),
+        (603, 11, 632_250_921),
+    ];
+
+    #[test]
+    fn drops_come_at_the_times_of_the_control_law() {
+        // A packet each millisecond; `next` after a drop is that of the packet behind it.
+        let found = signals(&mut codel("{}"), 0..605, Ecn::NotCapable);
+        assert_eq!(
+            found.iter().map(|&(at, count, _)| (at, count)).collect::<Vec<_>>(),
+            LAW.map(|(at, count, _)| (at, count))
+        );
+        let mut state = codel("{}");
+        for (now, count, next) in LAW {
+            signals(&mut state, (if now == 100 { 0 } else { now })..=now, Ecn::NotCapable);
+            assert_eq!((state.count, due(&state)), (count, next), "{now}");
+        }
+    }
+
+    #[test]
+    fn marks_come_at_the_same_times() {
+        let found = signals(&mut codel(r#"{"ecn": true}"#), 0..605, Ecn::Capable0);
+        assert_eq!(found, LAW);
+        let not_capable = signals(&mut codel(r#"{"ecn": true}"#), 0..605, Ecn::NotCapable);
+        assert_eq!(not_capable.len(), LAW.len());
+    }
+
+    #[test]
+    fn one_transmission_may_drop_several_packets() {
+        let mut codel = codel("{}");
+        let times = (0..=200).chain([250, 400]);
+        let found = signals(&mut codel, times, Ecn::NotCapable);
+        let times: Vec<u64> = found.iter().map(|&(at, _, _)| at).collect();
+        assert_eq!(times, [100, 200, 400, 400, 400]);
+        assert_eq!((codel.count, due(&codel)), (5, 423_167_063));
+    }
+
+    #[test]
+    fn a_dropping_state_soon_after_another_begins_at_its_rate() {
+        for (again, enters, count, next) in [(451, 751, 5, 795_721_359), (2151, 2251, 1, 2_351_000_000)] {
+            let mut codel = codel("{}");
+            signals(&mut codel, 0..=450, Ecn::NotCapable);
+            assert_eq!((codel.count, codel.last_count), (6, 1));
+            assert_eq!(judge(&mut codel, 451_000, 100, 60_000, Ecn::NotCapable), Verdict::Pass);
+            let begin = if again == 451 { 651 } else { again };
+            let found = signals(&mut codel, begin..=enters, Ecn::NotCapable);
+            assert_eq!(found, [(enters, count, next)]);
+            assert_eq!(codel.last_count, count);
+        }
+    }
+
+    #[test]
+    fn a_sojourn_time_equal_to_the_target_is_too_long_and_one_packet_left_is_enough() {
+        let first = |sojourn, left| {
+            let mut codel = codel("{}");
+            assert_eq!(judge(&mut codel, 0, 0, left, Ecn::NotCapable), Verdict::Pass);
+            assert_eq!(judge(&mut codel, 10_000, sojourn, left, Ecn::NotCapable), Verdict::Pass);
+            judge(&mut codel, 110_000, sojourn, left, Ecn::NotCapable)
+        };
+        assert_eq!(first(5000, 1501), Verdict::Drop(Reason::Target));
+        assert_eq!(first(4999, 1501), Verdict::Pass);
+        assert_eq!(first(5000, 1500), Verdict::Pass);
+    }
+
+    #[test]
+    fn an_empty_queue_ends_the_dropping_state() {
+        let mut codel = codel("{}");
+        signals(&mut codel, 0..=200, Ecn::NotCapable);
+        assert_eq!(codel.gauges(), [("count", 2.0), ("dropping", 1.0)]);
+        codel.on_idle(at(201_000));
+        assert_eq!(codel.gauges(), [("count", 2.0), ("dropping", 0.0)]);
+        assert_eq!(signals(&mut codel, 202..302, Ecn::NotCapable), []);
+    }
+
+    #[test]
+    fn a_full_queue_drops_at_its_tail() {
+        let mut codel = codel(r#"{"limit": "4500B"}"#);
+        let mut arrive = |bytes| {
+            let cx = &mut Context { now: at(0), rng: &mut Rng::stream(1, "aqm") };
+            codel.on_arrival(&Header::new(FlowId(0), 1500), &waiting(bytes), cx)
+        };
+        assert_eq!((arrive(3000), arrive(3001)), (Verdict::Pass, Verdict::Drop(Reason::Overflow)));
+    }
+}
