@@ -171,13 +171,13 @@ fn what_no_kernel_can_do_is_refused() {
             ("\"newreno\"", "\"two-windows\""),
             "flows[0].transport.tcp: no kernel's TCP keeps a reserved window",
         ),
-        (("576B", "100B"), "flows[0].transport.packet: Linux sends no packets below 128B; take a larger one"),
+        (("576B", "100B"), "flows[0].transport.packet: Linux sends no packets smaller than 128B; choose a larger size"),
         (
             (
                 "transport = { tcp = \"newreno\", packet = \"576B\" }",
                 "transport = { udp = \"cbr\", rate = \"1Mbps\", packet = \"40B\" }",
             ),
-            "flows[0].transport.packet: packets carry their number and times, so they have 48B at least",
+            "flows[0].transport.packet: packets carry a sequence number and timestamps, so they need at least 48B",
         ),
         (
             (

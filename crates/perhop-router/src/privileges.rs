@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_process_that_has_kept_its_privileges_is_told_so() {
         let fault = dropped().verify().unwrap_err();
-        assert!(fault.starts_with("privileges are still there: thread "), "{fault}");
+        assert!(fault.starts_with("privileges remain: thread "), "{fault}");
     }
 
     /// Capabilities are those of one thread, so that the other tests are not concerned.

@@ -362,7 +362,7 @@ pub mod tests {
         for (name, why) in [
             ("link", "a symbolic link"),
             ("dangling", "a symbolic link"),
-            ("second", "other names"),
+            ("second", "other hard links"),
             ("pipe", "not a regular file"),
         ] {
             let error = open(&at(name), 0o600).expect_err(name).to_string();

@@ -136,7 +136,7 @@ fn packets_that_offload_made_of_many_are_named() {
     );
     let (code, output) = router.end();
     assert_eq!(code, Some(0), "{output}");
-    assert!(output.contains(": packets that offload made of many"), "{output}");
+    assert!(output.contains(": packets that offload merged"), "{output}");
 }
 
 /// Raw frames instead of VLAN interfaces, which not every kernel has.

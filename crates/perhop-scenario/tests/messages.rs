@@ -117,7 +117,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "10/30/0.01",
             "10kB/30kB/0.01",
-            "s.toml:10: links.bottleneck.queue.out: not in the unit of `in`; all threshold sets are in packets, or",
+            "s.toml:10: links.bottleneck.queue.out: not in the unit of `in`; write all threshold sets in packets, or",
         ),
         (
             QUEUE,
@@ -128,13 +128,13 @@ fn each_problem_is_named_where_it_stands() {
             QUEUE,
             "aqm = \"wred\", limit = \"868p\"",
             "s.toml:10: links.bottleneck.queue: no color has thresholds, so packets would be dropped on overflow only; \
-             give one some, such as yellow = \"40/160/0.1\", or write aqm = \"drop-tail\"",
+             give at least one color thresholds, such as yellow = \"40/160/0.1\", or write aqm = \"drop-tail\"",
         ),
         (
             QUEUE,
             "scheduler = \"priority\", queues = [{ name = \"all\", cap = \"21Mbps\", rule = { aqm = \"drop-tail\", \
              limit = \"9p\" } }]",
-            "s.toml:10: links.bottleneck.queue.queues[0].cap: the link has 20Mbps only, so the cap never holds",
+            "s.toml:10: links.bottleneck.queue.queues[0].cap: the link's rate is 20Mbps, so the cap has no effect",
         ),
         (
             "[[flows]]",
@@ -145,7 +145,7 @@ fn each_problem_is_named_where_it_stands() {
             QUEUE,
             "aqm = \"dwred\", limit = \"868p\", out = \"40/160/0.1\"",
             "s.toml:10: links.bottleneck.queue.aqm: `dwred` requires the window control of a label-switched path: no path \
-             leads over this link from `edge` to `core`; add one with a `control`",
+             uses this link from `edge` to `core`; add one with a `control`",
         ),
         (
             "rio-plus-out",
@@ -322,7 +322,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "name = \"gold\"",
             "name = \"go\\nld\"",
-            "s.toml:13: flows[0].name: \"go\\nld\" has a control character",
+            "s.toml:13: flows[0].name: \"go\\nld\" contains a control character",
         ),
         (
             "[links.bottleneck]",
@@ -347,7 +347,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "transport = { tcp = \"newreno\", packet = \"576B\" }",
             "out-feedback = \"0s\"\ntransport = { udp = \"cbr\", rate = \"1Mbps\" }",
-            "s.toml:18: flows[0].out-feedback: a UDP source has no window to lower",
+            "s.toml:18: flows[0].out-feedback: a UDP source has no window to reduce",
         ),
     ];
     for (from, to, expected) in cases {
@@ -604,7 +604,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "via = [\"R1\", \"R2\", \"R3\"]",
             "via = [\"R1\", \"R2\", \"R1\"]",
-            "s.toml:5: paths.gold.via[2]: the path has passed `R1` before",
+            "s.toml:5: paths.gold.via[2]: the path passes `R1` twice",
         ),
         (
             "via = [\"R1\", \"R2\", \"R3\"]",
@@ -845,8 +845,8 @@ fn dynamic_wred_that_no_windows_reach_is_refused() {
         (
             "rate = \"50Mbps\", delay = \"5ms\" }",
             format!("rate = \"50Mbps\", delay = \"5ms\", reverse = {{ {dwred} }} }}"),
-            "s.toml:12: links.R1-R2.reverse.queue.aqm: `dwred` requires the window control of a label-switched path: no path leads \
-             over this link from `R2` to `R1`; add one with a `control`"
+            "s.toml:12: links.R1-R2.reverse.queue.aqm: `dwred` requires the window control of a label-switched path: no path uses \
+             this link from `R2` to `R1`; add one with a `control`"
                 .into(),
         ),
         (

@@ -149,7 +149,9 @@ impl<P: Packet> Block for Dsd<P> {
 
     fn check(params: &DsdParams) -> Result<(), UnitError> {
         if params.control.is_some_and(Duration::is_zero) {
-            return Err(UnitError::new("control must be above 0s, such as 1s; leave it out for a fixed bias"));
+            return Err(UnitError::new(
+                "control must be above 0s, such as 1s; leave it out for a fixed bias",
+            ));
         }
         Ok(())
     }
