@@ -3,6 +3,10 @@
 
 #[path = "../../crates/perhop-core/tests/common/choices.rs"]
 mod choices;
+#[path = "../../crates/perhop-core/tests/common/ordinary.rs"]
+mod ordinary;
+#[path = "../../crates/perhop-core/tests/common/parameters.rs"]
+mod parameters;
 #[path = "../../crates/perhop-scenario/tests/common/story.rs"]
 mod story;
 

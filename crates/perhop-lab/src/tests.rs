@@ -171,7 +171,10 @@ fn what_no_kernel_can_do_is_refused() {
             ("\"newreno\"", "\"two-windows\""),
             "flows[0].transport.tcp: no kernel's TCP keeps a reserved window",
         ),
-        (("576B", "100B"), "flows[0].transport.packet: Linux sends no packets smaller than 128B; choose a larger size"),
+        (
+            ("576B", "100B"),
+            "flows[0].transport.packet: Linux sends no packets smaller than 128B; choose a larger size",
+        ),
         (
             (
                 "transport = { tcp = \"newreno\", packet = \"576B\" }",

@@ -2,6 +2,10 @@
 
 #[path = "../../perhop-core/tests/common/choices.rs"]
 mod choices;
+#[path = "../../perhop-core/tests/common/ordinary.rs"]
+mod ordinary;
+#[path = "../../perhop-core/tests/common/parameters.rs"]
+mod parameters;
 #[path = "../../perhop-core/tests/common/seeds.rs"]
 mod seeds;
 #[path = "common/story.rs"]

@@ -1,6 +1,10 @@
 //! All integration tests in one program: each program of its own would compile and link the simulator once more.
 
 mod common;
+#[path = "../../perhop-core/tests/common/ordinary.rs"]
+mod ordinary;
+#[path = "../../perhop-core/tests/common/parameters.rs"]
+mod parameters;
 
 mod accounting;
 mod asymmetric_best_effort;

@@ -1,6 +1,8 @@
 //! Whole runs: the two ways of serving ports, determinism, conservation, and integers that must not change unnoticed.
 
 use crate::common::{RIO, aqm, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, udp};
+use crate::{ordinary, parameters};
+use perhop_core::aqm::AqmParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Counters, Duration, Instant};
 use perhop_sim::{AccessSpec, FlowOutcome, Network, NodeId, Outcome, Service, Simulation, TransportSpec};
@@ -36,13 +38,19 @@ const QUEUES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Ports that choose among packets.
-const SCHEDULERS: &[&str] = &[
-    r#"{"scheduler": "edf", "rule": {"aqm": "drop-tail", "limit": "60p"}}"#,
-    r#"{"scheduler": "drr", "queues": [
-        {"name": "green", "match": {"color": "green"}, "rule": {"aqm": "drop-tail", "limit": "30p"}},
-        {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "30p"}}]}"#,
-];
+/// Any registered AQM or scheduler, by the rows of test parameters.
+fn any_queue() -> impl Strategy<Value = SchedulerParams> {
+    let read = |tag: &str, (name, table): (&str, &str)| {
+        let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
+        table[tag] = name.into();
+        table
+    };
+    let aqms = parameters::AQMS.iter().chain(ordinary::AQMS);
+    let aqms = aqms.map(move |&row| serde_json::from_value::<AqmParams>(read("aqm", row)).unwrap().into());
+    let schedulers = parameters::SCHEDULERS.iter();
+    let schedulers = schedulers.map(move |&row| serde_json::from_value(read("scheduler", row)).unwrap());
+    prop::sample::select(aqms.chain(schedulers).collect::<Vec<SchedulerParams>>())
+}
 
 #[test]
 fn ports_served_on_demand_and_by_event_agree_on_everything() {
@@ -312,7 +320,7 @@ proptest! {
     fn bottlenecks_agree(
         seed: u64,
         count in 1_usize..12,
-        queue in 0..QUEUES.len() + SCHEDULERS.len(),
+        queue in any_queue(),
         (kind, other) in (0_usize..8, 0_usize..8),
         egress in prop_oneof![Just(None), Just(Some("8Mbps")), Just(Some("100Mbps"))],
         (odd_delay, news, marked, at_once) in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
@@ -344,10 +352,6 @@ proptest! {
             flow.stop = (n % 5 == 3).then_some(Instant::from_nanos(3_000_000_000));
             flow
         });
-        let queue = match QUEUES.get(queue) {
-            Some((name, table)) => aqm(name, table).into(),
-            None => serde_json::from_str::<SchedulerParams>(SCHEDULERS[queue - QUEUES.len()]).unwrap(),
-        };
         let mut links = duplex("bottleneck", 0, 1, &format!("{rate_kbps}kbps"), delay, queue);
         if let Some(rate) = back_kbps {
             links[1].rate = format!("{rate}kbps").parse().unwrap();
@@ -369,14 +373,13 @@ proptest! {
         seed: u64,
         hops in 1_u32..4,
         flows in 1_u32..6,
-        queue in 0..QUEUES.len(),
+        queue in any_queue(),
         rate_kbps in 100_u64..5000,
         kind in 0_usize..5,
     ) {
-        let (name, table) = QUEUES[queue];
         let rate = format!("{rate_kbps}kbps");
         let links = (0..hops)
-            .flat_map(|n| duplex(&format!("l{n}"), n, n + 1, &rate, "5ms", aqm(name, table)))
+            .flat_map(|n| duplex(&format!("l{n}"), n, n + 1, &rate, "5ms", queue.clone()))
             .collect();
         let transports = [
             tcp(r#"{"tcp": "newreno", "window": "50p"}"#),

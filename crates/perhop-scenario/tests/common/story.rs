@@ -8,6 +8,8 @@ use perhop_sim::{Network, Outcome, Service, Simulation, TransportSpec};
 use serde_json::{Value, json};
 
 use super::choices::Choices;
+use super::ordinary;
+use super::parameters::AQMS;
 
 /// Any text, TOML or JSON: it is refused with a message that names its place, or it is a scenario whose canonical forms read
 /// back as the same one, and which runs.
@@ -179,9 +181,8 @@ impl Drawn<'_, '_> {
         match self.choices.below(8) {
             3 => json!({ "scheduler": "edf", "blue": self.of(&["1ms", "50ms"]), "rule": self.rule() }),
             4 => {
-                let rule = json!({ "aqm": "drop-tail", "limit": self.of(LIMITS) });
-                let mut queue =
-                    json!({ "scheduler": "dsd", "bound": self.of(&["1ms", "20ms"]), "rule": rule });
+                let bound = self.of(&["1ms", "20ms"]);
+                let mut queue = json!({ "scheduler": "dsd", "bound": bound, "rule": self.rule() });
                 let keys: [(&str, &[Value]); 3] = [
                     ("bias", &[json!(0.5)]),
                     ("green-drop", &[json!("late")]),
@@ -216,29 +217,14 @@ impl Drawn<'_, '_> {
         queue
     }
 
+    /// Any AQM: each has its rows among the test parameters, by ordinary values and by ones at the edges.
     fn rule(&mut self) -> Value {
-        let rules: &[(&str, &[&str])] = &[
-            ("drop-tail", &[]),
-            ("red", &["thresholds"]),
-            ("rio", &["in", "total"]),
-            ("rio-plus-out", &["in", "total", "out"]),
-            ("rio-three", &["in", "out-in", "out-out"]),
-            ("inverse-rate", &["in", "total"]),
-            ("abe", &["thresholds"]),
-            ("wred", &["yellow", "red"]),
-            ("dwred", &["out"]),
-        ];
-        let (aqm, sets) = self.choices.of(rules);
-        let mut rule = json!({ "aqm": aqm, "limit": self.of(LIMITS) });
-        for set in sets {
-            let least = 1 + self.choices.below(20);
-            let most = least + 1 + self.choices.below(40);
-            rule[*set] = format!("{least}/{most}/{}", self.choices.of(&["0.02", "0.5"])).into();
-        }
-        if !sets.is_empty() {
-            let keys: [(&str, &[Value]); 3] =
-                [("weight", &[json!(0.02), json!(1)]), ("wait", &[json!(false)]), ("gentle", &[json!(true)])];
-            self.some(&mut rule, &keys);
+        let number = self.choices.below(AQMS.len() + ordinary::AQMS.len());
+        let (name, table) = AQMS.iter().chain(ordinary::AQMS).nth(number).expect("that many rows");
+        let mut rule: Value = serde_json::from_str(table).expect("a table");
+        rule["aqm"] = (*name).into();
+        if self.choices.one_in(2) {
+            rule["limit"] = self.of(LIMITS);
         }
         rule
     }
