@@ -523,7 +523,7 @@ def test_a_broken_run_is_computed_again(perhop: Perhop, tmp_path: Path, reproduc
     assert second.err.count("warning:") == 1
     assert f"warning: results/runs/{journal.name}: " in second.err
     assert "6 finished runs are kept" in second.err
-    assert "1 run simulated, 6 found" in second.err
+    assert "1 run simulated, 6 reused" in second.err
 
 
 def test_a_whole_record_that_is_no_run_is_computed_again(

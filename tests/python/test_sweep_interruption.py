@@ -135,7 +135,7 @@ def test_ctrl_c_keeps_what_has_finished(perhop: Perhop, tmp_path: Path) -> None:
     assert said is not None
     assert runs - 1 <= int(said[1]) <= runs  # Ctrl-C may come between writing a run and counting it
     done = perhop("sweep", "sweep.toml", "--store", "store", "--json", "-")
-    assert f"{ALL - runs} runs simulated, {runs} found" in done.err
+    assert f"{ALL - runs} runs simulated, {runs} reused" in done.err
     assert len(json.loads(done.out)["points"]) == 10
 
 

@@ -181,7 +181,7 @@ def test_a_broken_file_is_set_aside_and_mended(tmp_path: Path, ending: str, dama
     assert len(said) == 2
     assert said[0] == f"warning: {path} is broken and was moved to {tmp_path / 'broken'}"
     assert (tmp_path / "broken" / path.name).read_bytes() == damage(before)
-    assert "mended from its other copy; 4 runs are kept" in said[1]
+    assert "restored from its other copy; 4 runs are kept" in said[1]
     assert only(tmp_path, ending).name == path.name
     assert only(tmp_path, ending).read_bytes() == before
     assert opened(tmp_path) == (EXPECTED, [])

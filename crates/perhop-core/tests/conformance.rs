@@ -3,8 +3,6 @@
 //! Parameters come from `common/parameters.rs`: a line or more for each block, and a test that no registered block is without
 //! one.
 
-#![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
-
 use perhop_core::aqm::{AnyAqm, Aqm, AqmParams, Verdict};
 use perhop_core::control::Message;
 use perhop_core::meter::MeterParams;
@@ -653,7 +651,7 @@ proptest! {
             }
             let mut ahead = PrecomputedFifo::new(aqm(name, table), environment(), streams(1).of("aqm"));
             let mut link = Serializer::new(environment().rate);
-            let (mut now, mut idle, mut foreseen) = (Instant::ZERO, true, Vec::new());
+            let (mut now, mut idle, mut computed) = (Instant::ZERO, true, Vec::new());
             for (flow, &(gap, color, size, capable)) in (0..).zip(&arrivals) {
                 // Many come at once.
                 let gap = gap.saturating_sub(1_500_000);
@@ -672,7 +670,7 @@ proptest! {
                     Ok(Admitted { service, notified }) => {
                         prop_assert!(taken.is_ok(), "{name}");
                         prop_assert_eq!(notified.is_some(), header.ecn == Ecn::Congested, "{}", name);
-                        foreseen.push((flow, service));
+                        computed.push((flow, service));
                         link.transmit(size, now);
                     }
                     Err(reason) => prop_assert_eq!(taken.unwrap_err().1, reason, "{}", name),
@@ -685,7 +683,7 @@ proptest! {
             driven.settle(end, &mut idle);
             ahead.settle(end);
             prop_assert_eq!(ahead.counters(), driven.counters(), "{}", name);
-            prop_assert_eq!(foreseen, driven.started, "{}", name);
+            prop_assert_eq!(computed, driven.started, "{}", name);
         }
     }
 }

@@ -10,7 +10,6 @@
 )]
 
 #[path = "../../perhop-core/tests/common/parameters.rs"]
-#[allow(dead_code, reason = "shared with tests, which use all of it")]
 mod parameters;
 #[path = "../tests/common/script.rs"]
 mod script;

@@ -1,5 +1,7 @@
 //! All integration tests in one program: each program of its own would compile and link the data plane once more.
 
+#![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
+
 #[path = "../../perhop-core/tests/common/allocations.rs"]
 mod allocations;
 #[cfg(target_os = "linux")]

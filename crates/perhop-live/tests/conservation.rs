@@ -1,7 +1,5 @@
 //! Whatever comes to a data plane, it keeps its books, forgets no packet, and allocates nothing for one.
 
-#![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
-
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng, ServiceLevel};
 use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, Plane, PlaneSpec, Selector, StreamSpec, WireSpec};

@@ -247,6 +247,7 @@ mod tests {
 
     /// Capabilities are those of one thread, so that the other tests are not concerned.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a thread that gives up a capability for itself")]
     fn a_missing_capability_is_named_where_it_is_the_reason() {
         let refused = |kind: io::ErrorKind| explain(&kind.into(), Capability::CAP_NET_ADMIN);
         let without = std::thread::spawn(move || {
