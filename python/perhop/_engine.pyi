@@ -1,10 +1,9 @@
-"""The engine: scenarios in, measurements out. Written in Rust; see `crates/perhop-python`.
-
-Arrays are numpy arrays: n flows, k probe samples, b delay bins. Colors stand in the order green, yellow, red.
-"""
+"""The engine: scenarios in, measurements out. Written in Rust; see `crates/perhop-python`."""
 
 from collections.abc import Callable
 from typing import Any, final
+
+from perhop.outcome import LiveOutcome, Outcome
 
 version: str
 """The engine's version."""
@@ -97,9 +96,14 @@ def memory(scenario: str) -> dict[str, Any]:
         ScenarioError: The scenario cannot be run.
     """
 
-def simulate(
-    scenario: str, seed: int, cancel: Cancel | None = None, *, plainly: bool = False
-) -> dict[str, Any]:
+def measures() -> str:
+    """The catalog of measures as JSON; `perhop.catalog` reads it.
+
+    `flow`, `link` and `queue`: lists of objects with `name`, `unit`, `description`, `kind` ("count",
+    "number", "optional" or "by-color") and `summary` (null, or how tables, sweeps and comparisons show it).
+    """
+
+def simulate(scenario: str, seed: int, cancel: Cancel | None = None, *, plainly: bool = False) -> Outcome:
     """Run a scenario once; other threads go on meanwhile.
 
     Args:
@@ -107,32 +111,6 @@ def simulate(
         seed: From 0 to 2**64 - 1. The same scenario and seed give the same result on every machine.
         cancel: Set it from another thread to end the run.
         plainly: Hop by hop in the order of time, one event a hop. The result is the same; it takes longer.
-
-    Returns:
-        `duration_s`, `warmup_s`: seconds. `events`: events handled. `packets`: packets that came to links
-        between routers, once for each link.
-
-        `groups`: for each group of flows `name`, `count` and `profile_bps` (0 for best effort).
-
-        `flows`: for each flow, all after the warm-up, i64[n] or f64[n]: `group`, `member`, `started_s`,
-        `throughput_bps` (first deliveries at the receiver, IP headers included), `acked_bps`,
-        `delivered_packets`, `delivered_bytes`, `sent_packets`, `retransmitted_packets`, `timeouts`,
-        `fast_retransmits`, `loss_events` (RAP and TFRC; else 0), `mean_transit_s` and `p99_transit_s`
-        (one-way delay from host to host) and `jitter_s` (mean of RFC 3550's interarrival jitter), all NaN
-        for TCP and where nothing came, `mean_rtt_s` (NaN without a sample); i64[n, 3]: `marked`, `dropped`.
-
-        `links`: for each link with a queue rule `name`, `rate_bps`, and after the warm-up `utilization`,
-        `mean_queue_packets`, `delay_s`: waiting times as `edges` f64[b + 1], `counts` i64[b, 3] and
-        `max` f64[3], and `measured`: i64[3] `arrived`, `sent`, `dropped` and `notified` by reason. Over the
-        whole run, so that they balance, i64[3] `arrived`, `sent`, `waiting`, `dropped` and `notified` by
-        reason. `classes`: where the queue tells classes of packets apart, for each `name` and the same counts
-        and `delay_s`; else empty.
-
-        `series`: `time_s` f64[k]; `throughput_bps`, `cwnd_packets`, `rtt_s`, `seen_packets`
-        (windows as the control of a flow's path last saw them) f64[k, n]; `links`: for each link
-        `queue_packets` f64[k], `gauges` by name, f64[k]: what the queue's rule keeps track of, and `classes`
-        by name: `packets` that wait, `arrived` and `dropped` since the run began, f64[k]. k is 0 unless the
-        scenario sets `probes.interval`.
 
     Raises:
         ScenarioError: The scenario cannot be run.
@@ -155,7 +133,7 @@ def live(
     device: str = "auto",
     watch_s: float | None = None,
     watch: Callable[[str], None] | None = None,
-) -> dict[str, Any]:
+) -> LiveOutcome:
     """Run a scenario once on real packets, in real time.
 
     The process must have one thread, and is changed for good.
@@ -168,11 +146,6 @@ def live(
             "auto", TUN where it can be.
         watch_s: How often `watch` is called, in seconds.
         watch: Called with a line of JSON: how the run goes.
-
-    Returns:
-        What `simulate` returns, and `live`: a report in JSON on how well the machine kept up. `events` are
-        the times that the router slept; `packets`, those that it read. `fast_retransmits` and `loss_events`
-        of the kernel's TCP are 0.
 
     Raises:
         ScenarioError: The scenario asks for what no kernel has.

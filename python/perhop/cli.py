@@ -28,12 +28,13 @@ from perhop.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop import judging, reproduction, simulation, store, studies
+    from perhop import catalog, judging, reproduction, simulation, store, studies
     from perhop.output import files, summary, table, writer
     from perhop.reproduction import Counts, Outcome
     from perhop.store import DirectoryStore
     from perhop.study import Factors, Study, Verdict
 else:
+    catalog = Lazy("perhop.catalog")
     judging = Lazy("perhop.judging")
     reproduction = Lazy("perhop.reproduction")
     simulation = Lazy("perhop.simulation")
@@ -67,7 +68,7 @@ app = typer.Typer(
     ),
 )
 listing = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="List what perhop knows: studies, blocks."
+    no_args_is_help=True, rich_markup_mode=None, help="List what perhop knows: studies, blocks, measures."
 )
 app.add_typer(listing, name="list")
 app.add_typer(stores, name="store")
@@ -351,6 +352,34 @@ def list_blocks(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None
         for line, entry in zip(_defaults(block), block["parameters"].values(), strict=True):
             text = f"{entry['description']} [{entry['type']}]"
             terminal.say(table.prose(text, width, line, " " * min(len(line), MOST_INDENT)))
+        terminal.say("")
+
+
+@listing.command("measures", short_help="What is measured of runs, flows and links.")
+def list_measures(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
+    """List what perhop measures: columns of data frames, metrics of sweeps, units and meanings."""
+    if as_json:
+        entries = [
+            {
+                "of": of,
+                "column": line.name,
+                "metric": line.metric,
+                "unit": line.unit,
+                "description": line.description,
+            }
+            for of, lines in catalog.lines().items()
+            for line in lines
+        ]
+        terminal.say(json.dumps({"measures": entries}, indent=1, ensure_ascii=False))
+        return
+    width = terminal.width(wide=wide)
+    for of, lines in catalog.lines().items():
+        terminal.say(f"of a {of}")
+        for line in lines:
+            names = ", ".join(filter(None, (line.name, line.metric)))
+            unit = f" [{line.unit}]" if line.unit else ""
+            terminal.say(table.prose(f"{names}{unit}", width, "    "))
+            terminal.say(table.prose(line.description, width, "        "))
         terminal.say("")
 
 

@@ -16,12 +16,10 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from perhop import _engine, kinds, memory
+from perhop import _engine, catalog, kinds, memory
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.inputs import read_text
-from perhop.measures import histogram_quantile
 from perhop.output.readable import Estimates, end_names, html_table, readable
 from perhop.parallel import available_cores, parallel_map
 from perhop.runs import COLORS, Group, Run
@@ -32,7 +30,6 @@ from perhop.wording import counted
 MAX_SEED = 2**64 - 1
 MAX_RUNS = 100_000
 """Runs of one scenario that a command does at most."""
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 class ScenarioLike(Protocol):
@@ -302,9 +299,8 @@ class Result:
     def flows(self) -> pl.DataFrame:
         """One row for each run and flow: rates in bit/s, times in s, packets; null where there is none.
 
-        All of it is measured after the warm-up: rates, packets, drops, timeouts, round trips, one-way delay
-        (`mean_transit_s`) and RFC 3550's jitter (`jitter_s`; both null for TCP). Packets under way
-        when it ended count where they arrive or are dropped, not where they were sent.
+        The columns are those of `perhop list measures`, and all are measured after the warm-up. Packets under
+        way when it ended count where they arrive or are dropped, not where they were sent.
         """
         return pl.concat([_flow_frame(run) for run in self.runs])
 
@@ -323,9 +319,7 @@ class Result:
     def link_classes(self) -> pl.DataFrame:
         """One row for each run, link and class of packets that its queue tells apart, such as green and blue.
 
-        Measured after the warm-up: packets and `loss` as in `links`; waiting times (`delay_p50_s` to
-        `delay_max_s`) and their variation, p99 − p50, (`delay_variation_s`), in seconds, of packets that came
-        after the warm-up; null without any. (Jitter, of RFC 3550, is of flows.)
+        The columns are those of `links` that concern a queue. (Jitter, of RFC 3550, is of flows.)
         """
         rows = [row for run in self.runs for row in _link_class_rows(run)]
         return pl.DataFrame(rows, schema=_LINK_CLASS_SCHEMA, orient="row")
@@ -395,18 +389,14 @@ class Result:
     def classes(self) -> pl.DataFrame:
         """One row for each `[[flows]]` entry, over the runs, measured after the warm-up.
 
-        Columns: `class`, `flows`, `profile_bps`; and, each a mean over the flows, then over the runs,
-        `throughput_bps`; `dropped_green`, `dropped_yellow`, `dropped_red` (share of the packets of that color
-        that a queue dropped); `mean_rtt_s`; for UDP, RAP and TFRC the one-way delay, `mean_transit_s` and
-        `p99_transit_s`, and `jitter_s` (RFC 3550). Null where there is none. Each has the ends of its 95 %
-        interval beside it, such as `throughput_low_bps` and `throughput_high_bps`, null for a single run.
+        Columns: `class`, `flows`, `profile_bps`, and the measures of a class in `perhop list measures`: each
+        over the flows of the class, then a mean over the runs, null where there is none. Each has the ends of
+        its 95 % interval beside it, such as `throughput_low_bps` and `throughput_high_bps` beside
+        `throughput_bps`, null for a single run.
         """
         groups = self.runs[0].groups
-        members = [_members(run, len(groups)) for run in self.runs]
-        rows = [
-            _class_row(self.runs, group, [of_run[index] for of_run in members])
-            for index, group in enumerate(groups)
-        ]
+        by_run = [[flows for _, flows in catalog.members(run.raw)] for run in self.runs]
+        rows = [_class_row(*pair) for pair in zip(groups, zip(*by_run, strict=True), strict=True)]
         return Estimates(rows, infer_schema_length=None)
 
     def link_class_summary(self) -> pl.DataFrame:
@@ -415,7 +405,7 @@ class Result:
         Columns: `link`, `class`, `arrived_packets`, `loss` (fraction of them dropped), and the waiting times
         of `link_classes`; measured after the warm-up. The ends of 95 % intervals as in `classes`.
         """
-        measured = ("loss", *(name for name in _LINK_CLASS_SCHEMA if name.startswith("delay_")))
+        measured = [entry.name for entry in catalog.in_tables(catalog.QUEUE, classes=True)]
         return Estimates(
             [
                 {
@@ -437,7 +427,7 @@ class Result:
         each reason, `dropped_REASON`; where there were any, those let in with word of congestion,
         `notified_REASON`. Measured after the warm-up. The ends of 95 % intervals as in `classes`.
         """
-        measured = ("utilization", "loss", "mean_queue_packets", *(f"delay_{q}_s" for q in QUANTILES))
+        measured = [entry.name for entry in catalog.in_tables((*catalog.LINK, *catalog.QUEUE))]
         counts = {"dropped": self.drops, "notified": self.notifications}
         rows = []
         for (name,), frame in self.links.group_by(["link"], maintain_order=True):
@@ -465,39 +455,24 @@ def describe_runs(runs: Sequence[Run], how: str = "simulated") -> str:
     return f"{span}; {counted(len(seeds), 'run')}, {which}"
 
 
-_COUNTS = {
-    "arrived_packets": pl.Int64,
-    "sent_packets": pl.Int64,
-    "dropped_packets": pl.Int64,
-    "loss": pl.Float64,
-    "arrived_whole_run": pl.Int64,
-    "sent_whole_run": pl.Int64,
-    "dropped_whole_run": pl.Int64,
-    "waiting_packets": pl.Int64,
+_TYPES: Mapping[catalog.Kind, pl.DataType] = {
+    "count": pl.Int64(),
+    "number": pl.Float64(),
+    "optional": pl.Float64(),
 }
 
-_LINK_SCHEMA = {
-    "seed": pl.UInt64,
-    "link": pl.String,
-    "rate_bps": pl.Float64,
-    "utilization": pl.Float64,
-    "mean_queue_packets": pl.Float64,
-    "delay_p50_s": pl.Float64,
-    "delay_p95_s": pl.Float64,
-    "delay_p99_s": pl.Float64,
-    **_COUNTS,
-}
+
+def _schema(*entries: catalog.Measure) -> dict[str, pl.DataType]:
+    return {entry.name: _TYPES[entry.kind] for entry in entries}
+
+
+_LINK_SCHEMA = {"seed": pl.UInt64(), "link": pl.String(), **_schema(*catalog.LINK, *catalog.QUEUE)}
 
 _LINK_CLASS_SCHEMA = {
-    "seed": pl.UInt64,
-    "link": pl.String,
-    "class": pl.String,
-    **_COUNTS,
-    "delay_p50_s": pl.Float64,
-    "delay_p95_s": pl.Float64,
-    "delay_p99_s": pl.Float64,
-    "delay_max_s": pl.Float64,
-    "delay_variation_s": pl.Float64,
+    "seed": pl.UInt64(),
+    "link": pl.String(),
+    "class": pl.String(),
+    **_schema(*catalog.QUEUE),
 }
 
 _DELAY_SCHEMA = {
@@ -532,48 +507,22 @@ def _identity(run: Run) -> dict[str, pl.Series]:
 
 def _flow_frame(run: Run) -> pl.DataFrame:
     columns = _identity(run)
-    for name, values in run.raw["flows"].items():
-        if name in {"group", "member"}:
-            continue
-        if np.ndim(values) == 2:
+    for entry in catalog.FLOW:
+        values = run.raw["flows"][entry.name]
+        if entry.kind == "by-color":
             for index, color in enumerate(COLORS):
-                columns[f"{name}_{color}"] = pl.Series(np.ascontiguousarray(values[:, index]))
+                columns[f"{entry.name}_{color}"] = pl.Series(np.ascontiguousarray(values[:, index]))
         else:
-            columns[name] = pl.Series(values)
-    measured = pl.col("mean_rtt_s", "mean_transit_s", "p99_transit_s", "jitter_s")
-    return pl.DataFrame(columns).with_columns(measured.fill_nan(None))
+            columns[entry.name] = pl.Series(values)
+            if entry.kind == "optional":
+                columns[entry.name] = columns[entry.name].fill_nan(None)
+    return pl.DataFrame(columns)
 
 
-def _link_rows(run: Run) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = []
+def _link_rows(run: Run) -> Iterator[tuple[object, ...]]:
+    entries = (*catalog.LINK, *catalog.QUEUE)
     for link in run.raw["links"]:
-        quantiles = delay_quantiles(link["delay_s"])
-        rows.append(
-            (
-                run.seed,
-                str(link["name"]),
-                float(link["rate_bps"]),
-                float(link["utilization"]),
-                float(link["mean_queue_packets"]),
-                *quantiles,
-                *_counts(link),
-            )
-        )
-    return rows
-
-
-def _counts(books: Mapping[str, Any]) -> tuple[int | float | None, ...]:
-    """The columns of `_COUNTS`."""
-    measured, whole_run = (
-        (
-            int(of["arrived"].sum()),
-            int(of["sent"].sum()),
-            sum(int(packets.sum()) for packets in of["dropped"].values()),
-        )
-        for of in (books["measured"], books)
-    )
-    arrived, _, dropped = measured
-    return *measured, dropped / arrived if arrived else None, *whole_run, int(books["waiting"].sum())
+        yield (run.seed, str(link["name"]), *(link[entry.name] for entry in entries))
 
 
 def _delay_rows(run: Run) -> Iterator[tuple[object, ...]]:
@@ -587,23 +536,11 @@ def _delay_rows(run: Run) -> Iterator[tuple[object, ...]]:
                     yield (run.seed, str(link["name"]), str(books["name"]), float(edge), int(packets), share)
 
 
-def delay_quantiles(delay: Mapping[str, Any]) -> list[float | None]:
-    """p50, p95 and p99 of waiting times as the engine reports them, in seconds; None without a packet."""
-    edges = [float(edge) for edge in delay["edges"]]
-    counts = [int(count) for count in delay["counts"].sum(axis=1)]
-    return [histogram_quantile(edges, counts, q) for q in QUANTILES.values()]
-
-
-def _link_class_rows(run: Run) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = []
+def _link_class_rows(run: Run) -> Iterator[tuple[object, ...]]:
     for link in run.raw["links"]:
         for books in link["classes"]:
-            p50, p95, p99 = delay_quantiles(books["delay_s"])
-            longest = float(books["delay_s"]["max"].max()) if p99 is not None else None
-            variation = None if p50 is None or p99 is None else p99 - p50
             names = (run.seed, str(link["name"]), str(books["name"]))
-            rows.append((*names, *_counts(books), p50, p95, p99, longest, variation))
-    return rows
+            yield (*names, *(books[entry.name] for entry in catalog.QUEUE))
 
 
 def _series_frame(run: Run) -> pl.DataFrame:
@@ -649,28 +586,13 @@ def _queue_frames(run: Run) -> list[pl.DataFrame]:
     return frames
 
 
-def _members(run: Run, groups: int) -> list[NDArray[np.intp]]:
-    """The places of each group's flows in the flow table."""
-    which = run.flows("group")
-    order = np.argsort(which, kind="stable")
-    return np.split(order, np.searchsorted(which[order], np.arange(1, groups)))
-
-
-def _class_row(runs: tuple[Run, ...], group: Group, members: Sequence[NDArray[np.intp]]) -> dict[str, object]:
-    """One class over the runs; `members` are its flows' places in each run."""
-    pairs = list(zip(runs, members, strict=True))
+def _class_row(group: Group, members: Sequence[catalog.Members]) -> dict[str, object]:
+    """One class over the runs; its flows in each of them."""
     row: dict[str, object] = {"class": group.name, "flows": group.count, "profile_bps": group.profile_bps}
-    row |= _estimated(
-        "throughput_bps", [float(run.flows("throughput_bps")[own].mean()) for run, own in pairs]
-    )
-    counts = [[run.flows(column)[own].sum(axis=0) for column in ("dropped", "marked")] for run, own in pairs]
-    for position, color in enumerate(COLORS):
-        shares = [int(lost[position]) / int(sent[position]) for lost, sent in counts if sent[position]]
-        row |= _estimated(f"dropped_{color}", shares)
-    for column in ("mean_rtt_s", "mean_transit_s", "p99_transit_s", "jitter_s"):
-        by_run = [run.flows(column)[own] for run, own in pairs]
-        known = [values[np.isfinite(values)] for values in by_run]
-        row |= _estimated(column, [float(values.mean()) for values in known if len(values)])
+    for entry in catalog.CLASS:
+        if entry.name:
+            values = (entry.value(flows) for flows in members)
+            row |= _estimated(entry.name, [value for value in values if not math.isnan(value)])
     return row
 
 

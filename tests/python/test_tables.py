@@ -92,6 +92,7 @@ COMMANDS = {
     "tune": ("tune", "tune.toml"),
     "list studies": ("list", "studies"),
     "list blocks": ("list", "blocks"),
+    "list measures": ("list", "measures"),
 }
 
 

@@ -119,6 +119,12 @@ fn blocks() -> String {
     perhop_scenario::blocks().to_string()
 }
 
+/// The catalogue of measures, as JSON.
+#[pyfunction]
+fn measures() -> String {
+    perhop_scenario::measures().to_string()
+}
+
 /// Runs a scenario once. Other Python threads go on meanwhile. With `plainly`, hop by hop in the order of time: the result is
 /// the same.
 #[pyfunction]
@@ -175,7 +181,7 @@ fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> 
 mod _engine {
     #[pymodule_export]
     use super::{
-        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, memory, read_json, read_toml,
+        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, measures, memory, read_json, read_toml,
         scenario_from_json, scenario_from_toml, scenario_schema, scenario_to_toml, simulate,
     };
     #[pymodule_export]

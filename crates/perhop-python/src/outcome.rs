@@ -1,9 +1,11 @@
-//! An outcome as Python dictionaries of numpy arrays; `_engine.pyi` documents the keys.
+//! An outcome as Python dictionaries of numpy arrays; their keys are the catalogue's names and those that
+//! `python/perhop/outcome.py` documents.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use perhop_core::measure::{DelayOutcome, LinkOutcome};
 use perhop_core::{Counters, Instant};
 use perhop_scenario::Scenario;
+use perhop_sim::measures::{FLOW, LINK, Measure, Queue, QueueMeasures, Value};
 use perhop_sim::{FlowOutcome, Outcome, Series};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -42,68 +44,65 @@ fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> Py
     let members = || {
         scenario.flows.iter().enumerate().flat_map(|(group, flow)| (0..flow.count).map(move |n| (group, n)))
     };
-    let ints = |of: &dyn Fn(&FlowOutcome) -> u64| integers(py, flows.iter().map(of));
-    let floats = |of: &dyn Fn(&FlowOutcome) -> f64| flows.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
-    let colors = |of: &dyn Fn(&FlowOutcome) -> [u64; 3]| by_color(py, flows.iter().map(of));
     let dict = PyDict::new(py);
     dict.set_item("group", integers(py, members().map(|(group, _)| group as u64)))?;
     dict.set_item("member", integers(py, members().map(|(_, member)| u64::from(member))))?;
-    dict.set_item("started_s", floats(&|flow| flow.started.as_secs_f64()))?;
-    dict.set_item("throughput_bps", floats(&|flow| flow.throughput_bps))?;
-    dict.set_item("acked_bps", floats(&|flow| flow.acked_bps))?;
-    dict.set_item("delivered_packets", ints(&|flow| flow.delivered_packets))?;
-    dict.set_item("delivered_bytes", ints(&|flow| flow.delivered_bytes))?;
-    dict.set_item("sent_packets", ints(&|flow| flow.sender.sent))?;
-    dict.set_item("retransmitted_packets", ints(&|flow| flow.sender.retransmitted))?;
-    dict.set_item("timeouts", ints(&|flow| flow.sender.timeouts))?;
-    dict.set_item("fast_retransmits", ints(&|flow| flow.sender.fast_retransmits))?;
-    dict.set_item("loss_events", ints(&|flow| flow.sender.loss_events))?;
-    dict.set_item("mean_transit_s", floats(&|flow| flow.mean_transit_s.unwrap_or(f64::NAN)))?;
-    dict.set_item("p99_transit_s", floats(&|flow| flow.p99_transit_s.unwrap_or(f64::NAN)))?;
-    dict.set_item("jitter_s", floats(&|flow| flow.jitter_s.unwrap_or(f64::NAN)))?;
-    dict.set_item(
-        "mean_rtt_s",
-        floats(&|flow| flow.mean_rtt().map_or(f64::NAN, perhop_core::Duration::as_secs_f64)),
-    )?;
-    dict.set_item("marked", colors(&|flow| flow.marked)?)?;
-    dict.set_item("dropped", colors(&|flow| flow.dropped)?)?;
+    for measure in FLOW {
+        let floats = |values: Vec<f64>| values.into_pyarray(py);
+        match measure.value {
+            Value::Count(of) => dict.set_item(measure.name, integers(py, flows.iter().map(of)))?,
+            Value::Number(of) => dict.set_item(measure.name, floats(flows.iter().map(of).collect()))?,
+            Value::Optional(of) => {
+                let values = flows.iter().map(|flow| of(flow).unwrap_or(f64::NAN));
+                dict.set_item(measure.name, floats(values.collect()))?;
+            }
+            Value::ByColor(of) => dict.set_item(measure.name, by_color(py, flows.iter().map(of))?)?,
+        }
+    }
     Ok(dict)
 }
 
 fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("name", &link.name)?;
-    dict.set_item("rate_bps", link.rate.as_bps() as f64)?;
-    dict.set_item("utilization", link.utilization)?;
-    dict.set_item("mean_queue_packets", link.mean_queue_packets)?;
-    books(py, &dict, (&link.counters, &link.measured), link.waiting, &link.delays)?;
+    measured(&dict, LINK, link)?;
+    queue(py, &dict, link)?;
     let classes = link.classes.iter().map(|class| {
         let dict = PyDict::new(py);
         dict.set_item("name", &class.name)?;
-        books(py, &dict, (&class.counters, &class.measured), class.waiting, &class.delays)?;
+        queue(py, &dict, class)?;
         Ok(dict)
     });
     dict.set_item("classes", PyList::new(py, classes.collect::<PyResult<Vec<_>>>()?)?)?;
     Ok(dict)
 }
 
-/// What a link and each of its classes have in common.
-fn books(
-    py: Python<'_>,
-    dict: &Bound<'_, PyDict>,
-    (whole_run, measured): (&Counters, &Counters),
-    waiting: [u64; 3],
-    delays: &DelayOutcome,
-) -> PyResult<()> {
-    counts(py, dict, whole_run)?;
-    dict.set_item("waiting", integers(py, waiting.into_iter()))?;
+/// Sets what the catalogue says is measured of one link or class.
+fn measured<O>(dict: &Bound<'_, PyDict>, measures: &[Measure<O>], outcome: &O) -> PyResult<()> {
+    for measure in measures {
+        match measure.value {
+            Value::Count(of) => dict.set_item(measure.name, of(outcome))?,
+            Value::Number(of) => dict.set_item(measure.name, of(outcome))?,
+            Value::Optional(of) => dict.set_item(measure.name, of(outcome))?,
+            Value::ByColor(of) => dict.set_item(measure.name, of(outcome))?,
+        }
+    }
+    Ok(())
+}
+
+/// What a link and each of its classes have in common: measures, and what they come from.
+fn queue<O: Queue>(py: Python<'_>, dict: &Bound<'_, PyDict>, queue: &O) -> PyResult<()> {
+    measured(dict, QueueMeasures::ALL, queue)?;
+    counts(py, dict, queue.counters())?;
+    dict.set_item("waiting", integers(py, queue.waiting().into_iter()))?;
     let after_warmup = PyDict::new(py);
-    counts(py, &after_warmup, measured)?;
+    counts(py, &after_warmup, queue.measured())?;
     dict.set_item("measured", after_warmup)?;
+    let DelayOutcome { edges, counts, largest } = queue.delays();
     let delay = PyDict::new(py);
-    delay.set_item("edges", delays.edges.clone().into_pyarray(py))?;
-    delay.set_item("counts", by_color(py, delays.counts.iter().copied())?)?;
-    let largest: Vec<f64> = delays.largest.iter().map(|delay| delay.as_secs_f64()).collect();
+    delay.set_item("edges", edges.clone().into_pyarray(py))?;
+    delay.set_item("counts", by_color(py, counts.iter().copied())?)?;
+    let largest: Vec<f64> = largest.iter().map(|delay| delay.as_secs_f64()).collect();
     delay.set_item("max", largest.into_pyarray(py))?;
     dict.set_item("delay_s", delay)
 }

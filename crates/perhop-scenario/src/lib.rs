@@ -6,6 +6,7 @@
 mod driver;
 mod error;
 pub mod format;
+mod measures;
 mod memory;
 mod network;
 mod notices;
@@ -15,6 +16,7 @@ mod read;
 pub use driver::Driver;
 pub use error::{Notice, Problem, ScenarioError, Step, did_you_mean, steps};
 pub use format::Scenario;
+pub use measures::measures;
 pub use memory::Memory;
 pub use notices::{Division, division, divisions, idle_keys};
 pub use read::{notices_in, read_toml};

@@ -19,6 +19,7 @@ mod events;
 mod flow;
 mod inbox;
 mod link;
+pub mod measures;
 mod network;
 mod outcome;
 mod packet;

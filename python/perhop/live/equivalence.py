@@ -7,16 +7,14 @@ are taken as independent samples whose spreads may differ: differences are Welch
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import numpy as np
-
+from perhop import catalog
 from perhop.errors import PerhopError
-from perhop.runs import COLORS
-from perhop.simulation import QUANTILES, delay_quantiles
 from perhop.statistics import (
     Difference,
     Equivalence,
@@ -58,18 +56,16 @@ class Measure:
     margin: str
 
 
-MEASURES = {
-    measure.id: measure
-    for measure in (
-        Measure("throughput", "throughput, Mbit/s", "bit/s", 1e-6, 3, "throughput"),
-        *(Measure(f"loss-{color}", f"{color} lost, %", "fraction", 100, 2, "loss") for color in COLORS),
-        Measure("rtt", "RTT, ms", "s", 1e3, 1, "rtt"),
-        Measure("one-way", "one-way delay, ms", "s", 1e3, 1, "one-way"),
-        Measure("utilization", "used, %", "fraction", 100, 1, "utilization"),
-        Measure("queue", "queue, p", "packets", 1, 1, "queue"),
-        *(Measure(f"delay-{q}", f"delay {q}, ms", "s", 1e3, 1, "delay") for q in QUANTILES),
-    )
-}
+def _measures() -> Iterator[Measure]:
+    """What the catalog says is compared."""
+    for entry in (*catalog.CLASS, *catalog.LINK, *catalog.QUEUE):
+        if entry.summary is not None and (compared := entry.summary.compared) is not None:
+            shown = catalog.SHOWN[entry.unit]
+            label = shown.head(entry.summary.label)
+            yield Measure(compared.id, label, entry.unit, shown.factor, compared.digits, compared.margin)
+
+
+MEASURES = {measure.id: measure for measure in _measures()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,26 +178,21 @@ def collect(runs: Iterable[Run]) -> dict[Key, dict[int, float]]:
 
 
 def _of_classes(run: Run) -> Iterator[tuple[Key, float]]:
-    for group in run.groups:
-        yield Key("class", group.name, "throughput"), float(run.of_group(group.name, "throughput_bps").mean())
-        marked, dropped = (run.of_group(group.name, column).sum(axis=0) for column in ("marked", "dropped"))
-        for index, color in enumerate(COLORS):
-            if marked[index]:
-                yield Key("class", group.name, f"loss-{color}"), float(dropped[index] / marked[index])
-        for measure, column in (("rtt", "mean_rtt_s"), ("one-way", "mean_transit_s")):
-            values = run.of_group(group.name, column)
-            if np.isfinite(values).any():
-                yield Key("class", group.name, measure), float(values[np.isfinite(values)].mean())
+    for group, members in catalog.members(run.raw):
+        for entry in catalog.CLASS:
+            if (compared := entry.summary.compared) is not None:
+                value = entry.value(members)
+                if not math.isnan(value):
+                    yield Key("class", str(group["name"]), compared.id), value
 
 
 def _of_links(run: Run) -> Iterator[tuple[Key, float]]:
     for link in run.raw["links"]:
-        name = str(link["name"])
-        yield Key("link", name, "utilization"), float(link["utilization"])
-        yield Key("link", name, "queue"), float(link["mean_queue_packets"])
-        for q, value in zip(QUANTILES, delay_quantiles(link["delay_s"]), strict=True):
-            if value is not None:
-                yield Key("link", name, f"delay-{q}"), value
+        for entry in (*catalog.LINK, *catalog.QUEUE):
+            if entry.summary is not None and (compared := entry.summary.compared) is not None:
+                value = link[entry.name]
+                if value is not None:
+                    yield Key("link", str(link["name"]), compared.id), float(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from perhop import catalog
 from perhop.output.numbers import measured, short
 from perhop.output.table import MISSING, records
 from perhop.runs import COLORS
@@ -16,42 +17,40 @@ from perhop.runs import COLORS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+_SUMMARIES = {
+    entry.name: (entry.unit, entry.summary)
+    for entry in (*catalog.CLASS, *catalog.LINK, *catalog.QUEUE)
+    if entry.summary is not None and entry.summary.place is not None
+}
 HEADS = {
     "profile_bps": "profile, Mbit/s",
-    "throughput_bps": "throughput, Mbit/s",
-    **{f"dropped_{color}": f"{color} lost, %" for color in COLORS},
-    "loss": "lost, %",
-    "mean_rtt_s": "RTT, ms",
-    "mean_transit_s": "one-way delay, ms",
-    "p99_transit_s": "one-way p99, ms",
-    "jitter_s": "jitter, ms",
     "rate_bps": "rate, Mbit/s",
-    "utilization": "used, %",
-    "mean_queue_packets": "queue, p",
-    **{f"delay_{name}_s": f"delay {name}, ms" for name in ("p50", "p95", "p99", "max")},
-    "delay_variation_s": "delay variation, ms",
     "arrived_packets": "packets per run",
+    **{name: catalog.SHOWN[unit].head(summary.label) for name, (unit, summary) in _SUMMARIES.items()},
 }
-"""What a column is called."""
+"""What a column is called: those of measures, and what stands beside them for context."""
+LOSS = HEADS["loss"]
 REASONS = {"dropped_": "drops per run", "notified_": "notified per run"}
 """Columns that start so, each of which counts one reason, are shown as one."""
-UNITS = (("_bps", 1e-6), ("_s", 1e3), ("_packets", 1.0))
-FRACTIONS = ("utilization", "loss", *(f"dropped_{color}" for color in COLORS))
-LEFT_OUT_FIRST = (
-    "rate, Mbit/s",
-    "delay variation, ms",
-    "delay max, ms",
-    "jitter, ms",
-    "flows",
-    "packets per run",
-    "delay p95, ms",
-    "queue, p",
-    "delay p50, ms",
-    "one-way p99, ms",
-    "notified per run",
-    "RTT, ms",
-    "one-way delay, ms",
-    "profile, Mbit/s",
+UNITS = ("_bps", "_s", "_packets")
+_FACTORS = {
+    "profile_bps": 1e-6,
+    "rate_bps": 1e-6,
+    "arrived_packets": 1.0,
+    **{name: catalog.SHOWN[unit].factor for name, (unit, _) in _SUMMARIES.items()},
+}
+_IMPORTANCE = {
+    "rate, Mbit/s": 10,
+    "flows": 50,
+    "packets per run": 60,
+    "notified per run": 110,
+    "profile, Mbit/s": 140,
+    **{HEADS[name]: summary.importance for name, (_, summary) in _SUMMARIES.items()},
+}
+KEPT = 255
+"""The importance of columns that every terminal shows."""
+LEFT_OUT_FIRST = tuple(
+    sorted((head for head, rank in _IMPORTANCE.items() if rank < KEPT), key=lambda head: _IMPORTANCE[head])
 )
 """Columns that a narrow terminal does without, the least important one first."""
 
@@ -89,7 +88,7 @@ def readable(frame: pl.DataFrame) -> list[dict[str, str]]:
     columns = [column for column in _columns(frame.columns) if column.has_value(rows)]
     colors = [place for place, column in enumerate(columns) if column.names[0] in _BY_COLOR]
     if len(colors) == 1:
-        columns[colors[0]] = replace(columns[colors[0]], head=HEADS["loss"])
+        columns[colors[0]] = replace(columns[colors[0]], head=LOSS)
     return [{column.head: column.text(row) for column in columns} for row in rows]
 
 
@@ -160,7 +159,7 @@ def _columns(names: Sequence[str]) -> Iterator[_Column]:
             yield _Column(REASONS[prefix], own, None, None, prefix)
             continue
         both = ends[name] if set(ends[name]) <= set(names) else None
-        yield _Column(HEADS.get(name, name), (name,), both, _factor(name))
+        yield _Column(HEADS.get(name, name), (name,), both, _FACTORS.get(name))
 
 
 def _reason(name: str) -> str:
@@ -172,15 +171,9 @@ def _reason(name: str) -> str:
 
 def end_names(name: str) -> tuple[str, str]:
     """What the ends of a column's interval are called."""
-    unit = next((unit for unit, _ in UNITS if name.endswith(unit)), "")
+    unit = next((unit for unit in UNITS if name.endswith(unit)), "")
     stem = name.removesuffix(unit)
     return f"{stem}_low{unit}", f"{stem}_high{unit}"
-
-
-def _factor(name: str) -> float | None:
-    if name.startswith(FRACTIONS):
-        return 100.0
-    return next((factor for unit, factor in UNITS if name.endswith(unit) and name in HEADS), None)
 
 
 def _legend(frame: pl.DataFrame) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from perhop import catalog
 from perhop.output.figures import count, estimate, figure, percent
+from perhop.output.readable import end_names
 from perhop.output.report import HtmlRecords, html_network, html_plot, render
 from perhop.output.table import MISSING
 from perhop.runs import COLORS
-from perhop.statistics import estimate as estimated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,11 +18,10 @@ if TYPE_CHECKING:
     from perhop.output.summary import Summary
     from perhop.simulation import Result
 
-QUANTILES = ("p50", "p95", "p99")
 MOST_ANSWERS = 6
 """Classes that the sentences at the top tell of."""
 PROFILES = {"yes": "yes", "no": "no"}
-DELAY_VARIATION = "delay variation (p99 − p50), ms"
+VARIATION = next(entry for entry in catalog.QUEUE if entry.name == "delay_variation_s")
 
 
 def drawn(shown: Summary) -> tuple[list[HtmlPlot], HtmlNetwork]:
@@ -56,7 +54,7 @@ def run_page(
         network=network,
         classes=HtmlRecords.of(
             "Classes of flows",
-            _class_lines(result, classes),
+            _class_lines(classes),
             notes=[_explained(classes, len(result.runs)), shown.counted],
             states=PROFILES,
         ),
@@ -128,25 +126,22 @@ def _busiest(links: Sequence[Mapping[str, Any]]) -> str:
     return f"{text}; its queue holds {queue} packets on average, and 95 % of packets wait at most {waits} ms."
 
 
-def _class_lines(result: Result, classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+def _class_lines(classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """One line for each class; columns that no class has are left out."""
     colors = [color for color in COLORS if any(row[f"dropped_{color}"] is not None for row in classes)]
     heads = {color: f"{color} lost, %" if len(colors) > 1 else "lost, %" for color in colors}
+    own = {"throughput_bps", *(f"dropped_{color}" for color in COLORS)}
+    others = [entry for entry in catalog.CLASS if entry.name and entry.name not in own]
     lines = []
     for row in classes:
-        name = str(row["class"])
         line = {
-            "class": name,
+            "class": str(row["class"]),
             "flows": count(row["flows"]),
-            "throughput, Mbit/s per flow": estimate(
-                row["throughput_bps"] / 1e6, _half(row, "throughput", "_bps", 1e-6)
-            ),
+            "throughput, Mbit/s per flow": _estimated(row, "throughput_bps", "bit/s"),
             "profile, Mbit/s": figure(row["profile_bps"] / 1e6) if row["profile_bps"] else "best effort",
             "profile holds": _profile_kept(row),
             **{head: percent(row[f"dropped_{color}"]) for color, head in heads.items()},
-            "RTT, ms": _over_runs(result, name, "mean_rtt_s"),
-            "one-way delay, ms": _over_runs(result, name, "mean_transit_s"),
-            "jitter (RFC 3550), ms": _over_runs(result, name, "jitter_s"),
+            **{_head(entry): _estimated(row, entry.name, entry.unit) for entry in others},
         }
         lines.append(line)
     always = {"class", "flows", "throughput, Mbit/s per flow"}
@@ -155,17 +150,19 @@ def _class_lines(result: Result, classes: Sequence[Mapping[str, Any]]) -> list[d
     return [{head: line[head] for head in kept} for line in lines]
 
 
-def _over_runs(result: Result, name: str, column: str) -> str:
-    """The mean over a class's flows that have a value, in ms, with its interval over the runs."""
-    means = []
-    for run in result.runs:
-        values = np.asarray(run.of_group(name, column))
-        if np.isfinite(values).any():
-            means.append(float(values[np.isfinite(values)].mean()) * 1e3)
-    if not means:
+def _head(entry: catalog.Measure | catalog.ClassMeasure) -> str:
+    """What a measure's column is called."""
+    assert entry.summary is not None
+    return catalog.SHOWN[entry.unit].long_head(entry.summary.long_label)
+
+
+def _estimated(row: Mapping[str, Any], name: str, unit: catalog.Unit) -> str:
+    """The mean over the runs that have a value, with its interval."""
+    if row[name] is None:
         return MISSING
-    found = estimated(means)
-    return estimate(found.mean, found.half_width)
+    factor = catalog.SHOWN[unit].factor
+    low, high = (row[end] for end in end_names(name))
+    return estimate(row[name] * factor, None if low is None else (high - low) / 2 * factor)
 
 
 def _explained(classes: Sequence[Mapping[str, Any]], runs: int) -> str:
@@ -182,36 +179,40 @@ def _explained(classes: Sequence[Mapping[str, Any]], runs: int) -> str:
 
 def _link(row: Mapping[str, Any]) -> dict[str, str]:
     notified = {"notified per run": _by_reason(row, "notified_")}
+    entries = catalog.in_tables((*catalog.LINK, *catalog.QUEUE))
     return {
         "link": str(row["link"]),
-        "used, %": percent(row["utilization"], _half(row, "utilization")),
-        "mean queue, packets": figure(row["mean_queue_packets"]),
-        **{f"delay {q}, ms": _milliseconds(row[f"delay_{q}_s"]) for q in QUANTILES},
-        DELAY_VARIATION: _variation(row),
+        **{_head(entry): _cell(row, entry, interval=True) for entry in entries},
+        _head(VARIATION): _variation(row),
         "drops per run": _by_reason(row, "dropped_"),
         **(notified if any(name.startswith("notified_") for name in row) else {}),
     }
 
 
 def _link_class(row: Mapping[str, Any]) -> dict[str, str]:
+    entries = catalog.in_tables(catalog.QUEUE, classes=True)
     return {
         "link": str(row["link"]),
         "packets": str(row["class"]),
         "per run": count(row["arrived_packets"]),
-        "lost, %": percent(row["loss"]),
-        **{f"delay {q}, ms": _milliseconds(row[f"delay_{q}_s"]) for q in (*QUANTILES, "max")},
-        DELAY_VARIATION: _variation(row),
+        **{_head(entry): _cell(row, entry, interval=False) for entry in entries},
     }
 
 
+def _cell(row: Mapping[str, Any], entry: catalog.Measure, *, interval: bool) -> str:
+    """A link's or a class's value; fractions of links with their interval."""
+    value = row[entry.name]
+    if entry.unit == "fraction":
+        low, high = (row[end] for end in end_names(entry.name))
+        return percent(value, (high - low) / 2 if interval and low is not None else None)
+    return MISSING if value is None else figure(value * catalog.SHOWN[entry.unit].factor)
+
+
 def _variation(row: Mapping[str, Any]) -> str:
+    """The difference of the means, which a link's summary has; its own column is that of its classes."""
     if row["delay_p50_s"] is None or row["delay_p99_s"] is None:
         return MISSING
-    return _milliseconds(row["delay_p99_s"] - row["delay_p50_s"])
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return MISSING if seconds is None else figure(seconds * 1e3)
+    return figure((row["delay_p99_s"] - row["delay_p50_s"]) * 1e3)
 
 
 def _by_reason(row: Mapping[str, Any], prefix: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from perhop import catalog
 from perhop.output.numbers import measured
 from perhop.output.table import MISSING, continued, prose, records
 from perhop.statistics import Estimate, estimate
@@ -31,8 +32,8 @@ Observed = dict[tuple[str, int], dict[str, dict[int, float]]]
 
 MOST_LINES = 40
 MOST_COLUMNS = 100
-SHOWN_UNITS = {"_bps": ("Mbit/s", 1e-6, 3), "_s": ("ms", 1e3, 1), "_packets": ("p", 1.0, 1)}
-SHOWN_FRACTIONS = ("utilization", "loss", "loss_green", "loss_yellow", "loss_red", "reservation_success")
+ENDINGS = ("_bps", "_s", "_packets")
+"""Units at the end of a name, which readers see behind a comma."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +138,9 @@ def metric_names(summaries: Sequence[PointSummary]) -> list[str]:
 
 
 def unit_of(metric: str) -> Unit:
-    """How a metric is shown, by its name's ending."""
-    last = metric.rpartition(".")[2]
-    if last in SHOWN_FRACTIONS:
-        return Unit("%", 100.0, 2)
-    for ending, (text, factor, digits) in SHOWN_UNITS.items():
-        if last.endswith(ending):
-            return Unit(text, factor, digits)
-    return Unit("", 1.0, 4)
+    """How a metric is shown."""
+    shown = catalog.SHOWN[catalog.unit_of_metric(metric)]
+    return Unit(shown.symbol, shown.factor, shown.digits)
 
 
 def short_names(factors: Sequence[str]) -> dict[str, str]:
@@ -164,7 +160,7 @@ def shown_name(metric: str) -> str:
     kind, _, rest = metric.partition(".")
     place, _, last = rest.rpartition(".") if kind in {"flows", "links"} else ("", "", metric)
     unit = unit_of(metric)
-    for ending in SHOWN_UNITS:
+    for ending in ENDINGS:
         last = last.removesuffix(ending)
     words = [{"rmse": "RMSE", "rtt": "RTT"}.get(word, word) for word in last.split("_")]
     text = " ".join(filter(None, (place.replace(".classes.", " "), *words)))

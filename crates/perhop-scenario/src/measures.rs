@@ -1,0 +1,51 @@
+//! The catalogue of measures as data, for Python and the documentation.
+
+use perhop_core::measure::LinkOutcome;
+use perhop_sim::measures::{Compared, FLOW, LINK, Measure, QueueMeasures, Statistic, Summary, Table};
+use serde_json::{Value, json};
+
+/// Every measure of flows (`flow`), of links besides their queues (`link`), and of queues as a whole and of each class of packets
+/// that they tell apart (`queue`), in the order of their columns.
+pub fn measures() -> Value {
+    json!({
+        "flow": entries(FLOW),
+        "link": entries(LINK),
+        "queue": entries(QueueMeasures::<LinkOutcome>::ALL),
+    })
+}
+
+fn entries<O>(measures: &[Measure<O>]) -> Value {
+    let entry = |measure: &Measure<O>| {
+        json!({
+            "name": measure.name,
+            "unit": measure.unit.symbol(),
+            "description": measure.description,
+            "kind": measure.value.kind(),
+            "summary": measure.summary.map(|summary| summary_of(&summary, measure.name)),
+        })
+    };
+    measures.iter().map(entry).collect()
+}
+
+fn summary_of(summary: &Summary, name: &str) -> Value {
+    let (place, classes_only) = match summary.table {
+        Table::None => (None, false),
+        Table::All(place) => (Some(place), false),
+        Table::Classes(place) => (Some(place), true),
+    };
+    let compared =
+        |Compared { id, margin, digits }: Compared| json!({"id": id, "margin": margin, "digits": digits});
+    json!({
+        "label": summary.label,
+        "long_label": summary.long_label.unwrap_or(summary.label),
+        "statistic": match summary.statistic {
+            Statistic::Mean => "mean",
+            Statistic::Sum => "sum",
+        },
+        "place": place,
+        "classes_only": classes_only,
+        "importance": summary.importance,
+        "metric": summary.metric.unwrap_or(name),
+        "compared": summary.compared.map(compared),
+    })
+}

@@ -1,0 +1,152 @@
+//! What is measured of a flow.
+
+use perhop_core::Duration;
+
+use super::Unit::{BitsPerSecond, Bytes, None as NoUnit, Packets, Seconds};
+use super::Value::{ByColor, Count, Number, Optional};
+use super::{Compared, Measure, Summary, Table};
+use crate::FlowOutcome;
+
+/// Every measure of a flow, in the order of the columns. All exclude the warm-up.
+pub const FLOW: &[Measure<FlowOutcome>] = &[
+    Measure {
+        name: "started_s",
+        unit: Seconds,
+        description: "When the flow began, from the start of the run.",
+        value: Number(|flow| flow.started.as_secs_f64()),
+        summary: None,
+    },
+    Measure {
+        name: "throughput_bps",
+        unit: BitsPerSecond,
+        description: "Rate of first deliveries at the receiver, IP headers included.",
+        value: Number(|flow| flow.throughput_bps),
+        summary: Some(Summary {
+            table: Table::All(0),
+            importance: u8::MAX,
+            compared: Some(Compared { id: "throughput", margin: "throughput", digits: 3 }),
+            ..Summary::of("throughput")
+        }),
+    },
+    Measure {
+        name: "acked_bps",
+        unit: BitsPerSecond,
+        description: "Rate of segments acknowledged in order, IP headers included (TCP; else 0).",
+        value: Number(|flow| flow.acked_bps),
+        summary: None,
+    },
+    Measure {
+        name: "delivered_packets",
+        unit: Packets,
+        description: "Packets that reached the receiver for the first time.",
+        value: Count(|flow| flow.delivered_packets),
+        summary: None,
+    },
+    Measure {
+        name: "delivered_bytes",
+        unit: Bytes,
+        description: "Bytes that reached the receiver for the first time, IP headers included.",
+        value: Count(|flow| flow.delivered_bytes),
+        summary: None,
+    },
+    Measure {
+        name: "sent_packets",
+        unit: Packets,
+        description: "Packets sent, retransmissions included.",
+        value: Count(|flow| flow.sender.sent),
+        summary: None,
+    },
+    Measure {
+        name: "retransmitted_packets",
+        unit: Packets,
+        description: "Packets sent again.",
+        value: Count(|flow| flow.sender.retransmitted),
+        summary: None,
+    },
+    Measure {
+        name: "timeouts",
+        unit: NoUnit,
+        description: "Retransmission timeouts; of RAP, loss events found by a timeout; of TFRC, expiries of the \
+            nofeedback timer.",
+        value: Count(|flow| flow.sender.timeouts),
+        summary: None,
+    },
+    Measure {
+        name: "fast_retransmits",
+        unit: NoUnit,
+        description: "Fast retransmits (simulated TCP; else 0).",
+        value: Count(|flow| flow.sender.fast_retransmits),
+        summary: None,
+    },
+    Measure {
+        name: "loss_events",
+        unit: NoUnit,
+        description: "Loss events, each of which lowers the rate once (RAP and TFRC; else 0).",
+        value: Count(|flow| flow.sender.loss_events),
+        summary: None,
+    },
+    Measure {
+        name: "mean_transit_s",
+        unit: Seconds,
+        description: "Mean one-way delay from the sending host to the receiving one; none for TCP.",
+        value: Optional(|flow| flow.mean_transit_s),
+        summary: Some(Summary {
+            table: Table::All(20),
+            importance: 130,
+            metric: Some("transit_s"),
+            compared: Some(Compared { id: "one-way", margin: "one-way", digits: 1 }),
+            ..Summary::of("one-way delay")
+        }),
+    },
+    Measure {
+        name: "p99_transit_s",
+        unit: Seconds,
+        description: "99th percentile of the one-way delay, at most 3.1 % or 1 µs off; none for TCP.",
+        value: Optional(|flow| flow.p99_transit_s),
+        summary: Some(Summary {
+            table: Table::All(30),
+            importance: 100,
+            metric: Some("transit_p99_s"),
+            ..Summary::of("one-way p99")
+        }),
+    },
+    Measure {
+        name: "jitter_s",
+        unit: Seconds,
+        description: "Mean interarrival jitter (RFC 3550, section 6.4.1); none for TCP.",
+        value: Optional(|flow| flow.jitter_s),
+        summary: Some(Summary {
+            long_label: Some("jitter (RFC 3550)"),
+            table: Table::All(40),
+            importance: 40,
+            ..Summary::of("jitter")
+        }),
+    },
+    Measure {
+        name: "mean_rtt_s",
+        unit: Seconds,
+        description: "Mean of the round trips that the sender measured; none for UDP.",
+        value: Optional(|flow| flow.mean_rtt().map(Duration::as_secs_f64)),
+        summary: Some(Summary {
+            table: Table::All(10),
+            importance: 120,
+            metric: Some("rtt_s"),
+            compared: Some(Compared { id: "rtt", margin: "rtt", digits: 1 }),
+            ..Summary::of("RTT")
+        }),
+    },
+    Measure {
+        name: "marked",
+        unit: Packets,
+        description: "Data packets sent, by the color that they were given.",
+        value: ByColor(|flow| flow.marked),
+        summary: None,
+    },
+    Measure {
+        name: "dropped",
+        unit: Packets,
+        description: "Data packets that queues dropped, by color.",
+        value: ByColor(|flow| flow.dropped),
+        summary: None,
+    },
+];

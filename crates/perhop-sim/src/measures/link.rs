@@ -1,0 +1,296 @@
+//! What is measured of a link, of its queue, and of each class of packets that the queue tells apart.
+
+use std::marker::PhantomData;
+
+use perhop_core::measure::{ClassOutcome, DelayOutcome, LinkOutcome};
+use perhop_core::{Color, Counters};
+
+use super::Unit::{BitsPerSecond, Fraction, Packets, Seconds};
+use super::Value::{Count, Number, Optional};
+use super::{Compared, Measure, Summary, Table};
+
+/// Every measure of a link besides those of its queue, in the order of the columns. All exclude the warm-up.
+pub const LINK: &[Measure<LinkOutcome>] = &[
+    Measure {
+        name: "rate_bps",
+        unit: BitsPerSecond,
+        description: "The link's rate.",
+        value: Number(|link| link.rate.as_bps() as f64),
+        summary: None,
+    },
+    Measure {
+        name: "utilization",
+        unit: Fraction,
+        description: "Share of the time in which the link transmitted.",
+        value: Number(|link| link.utilization),
+        summary: Some(Summary {
+            table: Table::All(0),
+            importance: u8::MAX,
+            compared: Some(Compared { id: "utilization", margin: "utilization", digits: 1 }),
+            ..Summary::of("used")
+        }),
+    },
+    Measure {
+        name: "mean_queue_packets",
+        unit: Packets,
+        description: "Mean number of packets that wait.",
+        value: Number(|link| link.mean_queue_packets),
+        summary: Some(Summary {
+            long_label: Some("mean queue"),
+            table: Table::All(20),
+            importance: 80,
+            compared: Some(Compared { id: "queue", margin: "queue", digits: 1 }),
+            ..Summary::of("queue")
+        }),
+    },
+];
+
+/// What the outcomes of a link's queue as a whole and of one of its classes have in common.
+pub trait Queue: 'static {
+    /// Packets over the whole run.
+    fn counters(&self) -> &Counters;
+    /// Packets after the warm-up.
+    fn measured(&self) -> &Counters;
+    /// Packets that waited at the end, by color.
+    fn waiting(&self) -> [u64; 3];
+    /// Waiting times after the warm-up.
+    fn delays(&self) -> &DelayOutcome;
+}
+
+/// The measures of a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueMeasures<O>(PhantomData<O>);
+
+impl<O: Queue> QueueMeasures<O> {
+    /// Every measure of a queue, in the order of the columns. They exclude the warm-up unless they say otherwise.
+    pub const ALL: &'static [Measure<O>] = &[
+        Measure {
+            name: "arrived_packets",
+            unit: Packets,
+            description: "Packets that came to the queue.",
+            value: Count(|queue| all(queue.measured().arrived)),
+            summary: None,
+        },
+        Measure {
+            name: "sent_packets",
+            unit: Packets,
+            description: "Packets whose transmission began.",
+            value: Count(|queue| all(queue.measured().sent)),
+            summary: None,
+        },
+        Measure {
+            name: "dropped_packets",
+            unit: Packets,
+            description: "Packets that the queue dropped.",
+            value: Count(|queue| all(dropped(queue.measured()))),
+            summary: Some(Summary { table: Table::None, ..Summary::of("dropped") }),
+        },
+        Measure {
+            name: "loss",
+            unit: Fraction,
+            description: "Fraction of the arrived packets that the queue dropped.",
+            value: Optional(|queue| ratio(all(dropped(queue.measured())), all(queue.measured().arrived))),
+            summary: Some(Summary { table: Table::All(10), importance: u8::MAX, ..Summary::of("lost") }),
+        },
+        Measure {
+            name: "loss_green",
+            unit: Fraction,
+            description: "The same of green packets.",
+            value: Optional(|queue| loss_of(queue, Color::Green)),
+            summary: Some(Summary { table: Table::None, ..Summary::of("green lost") }),
+        },
+        Measure {
+            name: "loss_yellow",
+            unit: Fraction,
+            description: "The same of yellow packets.",
+            value: Optional(|queue| loss_of(queue, Color::Yellow)),
+            summary: Some(Summary { table: Table::None, ..Summary::of("yellow lost") }),
+        },
+        Measure {
+            name: "loss_red",
+            unit: Fraction,
+            description: "The same of red packets.",
+            value: Optional(|queue| loss_of(queue, Color::Red)),
+            summary: Some(Summary { table: Table::None, ..Summary::of("red lost") }),
+        },
+        Measure {
+            name: "delay_p50_s",
+            unit: Seconds,
+            description: "Waiting time in the queue: median, at most 3.1 % or 1 µs off.",
+            value: Optional(|queue| quantile(queue.delays(), 0.5)),
+            summary: Some(Summary {
+                table: Table::All(30),
+                importance: 90,
+                compared: Some(Compared { id: "delay-p50", margin: "delay", digits: 1 }),
+                ..Summary::of("delay p50")
+            }),
+        },
+        Measure {
+            name: "delay_p95_s",
+            unit: Seconds,
+            description: "Waiting time in the queue: 95th percentile.",
+            value: Optional(|queue| quantile(queue.delays(), 0.95)),
+            summary: Some(Summary {
+                table: Table::All(40),
+                importance: 70,
+                compared: Some(Compared { id: "delay-p95", margin: "delay", digits: 1 }),
+                ..Summary::of("delay p95")
+            }),
+        },
+        Measure {
+            name: "delay_p99_s",
+            unit: Seconds,
+            description: "Waiting time in the queue: 99th percentile.",
+            value: Optional(|queue| quantile(queue.delays(), 0.99)),
+            summary: Some(Summary {
+                table: Table::All(50),
+                importance: u8::MAX,
+                compared: Some(Compared { id: "delay-p99", margin: "delay", digits: 1 }),
+                ..Summary::of("delay p99")
+            }),
+        },
+        Measure {
+            name: "delay_variation_s",
+            unit: Seconds,
+            description: "Delay variation: p99 − p50 of the waiting time.",
+            value: Optional(|queue| {
+                let [p50, p99] = [0.5, 0.99].map(|q| quantile(queue.delays(), q));
+                Some(p99? - p50?)
+            }),
+            summary: Some(Summary {
+                long_label: Some("delay variation (p99 − p50)"),
+                table: Table::Classes(70),
+                importance: 20,
+                ..Summary::of("delay variation")
+            }),
+        },
+        Measure {
+            name: "delay_max_s",
+            unit: Seconds,
+            description: "Waiting time in the queue: the longest, exactly.",
+            value: Optional(|queue| {
+                let DelayOutcome { counts, largest, .. } = queue.delays();
+                (!counts.is_empty())
+                    .then(|| largest.iter().max().map_or(0.0, |longest| longest.as_secs_f64()))
+            }),
+            summary: Some(Summary { table: Table::Classes(60), importance: 30, ..Summary::of("delay max") }),
+        },
+        Measure {
+            name: "arrived_whole_run",
+            unit: Packets,
+            description: "Packets that came to the queue, warm-up included: those sent, dropped and waiting.",
+            value: Count(|queue| all(queue.counters().arrived)),
+            summary: None,
+        },
+        Measure {
+            name: "sent_whole_run",
+            unit: Packets,
+            description: "Packets whose transmission began, warm-up included.",
+            value: Count(|queue| all(queue.counters().sent)),
+            summary: None,
+        },
+        Measure {
+            name: "dropped_whole_run",
+            unit: Packets,
+            description: "Packets that the queue dropped, warm-up included.",
+            value: Count(|queue| all(dropped(queue.counters()))),
+            summary: None,
+        },
+        Measure {
+            name: "waiting_packets",
+            unit: Packets,
+            description: "Packets that waited at the end of the run.",
+            value: Count(|queue| all(queue.waiting())),
+            summary: None,
+        },
+    ];
+}
+
+impl Queue for LinkOutcome {
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn measured(&self) -> &Counters {
+        &self.measured
+    }
+    fn waiting(&self) -> [u64; 3] {
+        self.waiting
+    }
+    fn delays(&self) -> &DelayOutcome {
+        &self.delays
+    }
+}
+
+impl Queue for ClassOutcome {
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn measured(&self) -> &Counters {
+        &self.measured
+    }
+    fn waiting(&self) -> [u64; 3] {
+        self.waiting
+    }
+    fn delays(&self) -> &DelayOutcome {
+        &self.delays
+    }
+}
+
+fn all(by_color: [u64; 3]) -> u64 {
+    by_color.into_iter().sum()
+}
+
+fn dropped(counters: &Counters) -> [u64; 3] {
+    Color::ALL.map(|color| counters.dropped_of(color))
+}
+
+fn loss_of(queue: &impl Queue, color: Color) -> Option<f64> {
+    let counters = queue.measured();
+    ratio(counters.dropped_of(color), counters.arrived[color.index()])
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// The `q`-quantile of waiting times in seconds, linear within its bin; `None` without a packet.
+fn quantile(delays: &DelayOutcome, q: f64) -> Option<f64> {
+    let packets = || delays.counts.iter().map(|by_color| all(*by_color));
+    let wanted = q * packets().sum::<u64>() as f64;
+    let mut below = 0;
+    for (edges, count) in delays.edges.windows(2).zip(packets()).filter(|(_, count)| *count > 0) {
+        if (below + count) as f64 >= wanted {
+            let part = (wanted - below as f64) / count as f64;
+            return Some(edges[0] + (edges[1] - edges[0]) * part.min(1.0));
+        }
+        below += count;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perhop_core::Duration;
+
+    #[test]
+    fn quantiles_by_hand() {
+        // Four packets in the first second, none in the next, six in the one after that.
+        let delays = DelayOutcome {
+            edges: vec![0.0, 1.0, 2.0, 3.0],
+            counts: vec![[1, 2, 1], [0; 3], [6, 0, 0]],
+            largest: [Duration::from_millis(2500); 3],
+        };
+        assert_eq!(quantile(&delays, 0.2), Some(0.5));
+        assert_eq!(quantile(&delays, 0.4), Some(1.0));
+        assert_eq!(quantile(&delays, 0.7), Some(2.5));
+        assert_eq!(quantile(&delays, 1.0), Some(3.0));
+        let none = DelayOutcome { edges: vec![0.0], counts: Vec::new(), largest: [Duration::ZERO; 3] };
+        assert_eq!(quantile(&none, 0.5), None);
+    }
+
+    #[test]
+    fn a_loss_without_arrivals_has_no_value() {
+        assert_eq!((ratio(0, 0), ratio(1, 4)), (None, Some(0.25)));
+    }
+}

@@ -1,0 +1,182 @@
+//! The catalogue of measures. A measure is declared once, as one entry of [`FLOW`], [`LINK`] or [`QueueMeasures::ALL`].
+//!
+//! From the entry follow its key in the outcome's dictionary and in the typed stubs, its column in Python's data frames, in
+//! summary tables and in their HTML, its name in sweeps, its line in comparisons with real packets, and its line in
+//! `docs/measures.md` and `perhop list measures`. Entries do not compute over several flows: Python's `perhop.catalog` holds
+//! the measures of a class of flows and of a whole run, over these.
+
+mod flow;
+mod link;
+
+pub use flow::FLOW;
+pub use link::{LINK, Queue, QueueMeasures};
+
+/// One measure of a flow, a link or a class of packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure<O> {
+    /// Its name in dictionaries and data frames. It ends in its unit where that is usual, such as `mean_rtt_s`.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// What it means, in a sentence.
+    pub description: &'static str,
+    /// How it comes from an outcome.
+    pub value: Value<O>,
+    /// How summaries show it; `None` for what stands in data frames alone.
+    pub summary: Option<Summary>,
+}
+
+/// How a measure comes from an outcome, and which values it can have.
+#[derive(Clone, Copy, Debug)]
+pub enum Value<O> {
+    /// A whole number.
+    Count(fn(&O) -> u64),
+    /// A number that there always is.
+    Number(fn(&O) -> f64),
+    /// A number that some outcomes do not have.
+    Optional(fn(&O) -> Option<f64>),
+    /// A whole number for each of green, yellow and red.
+    ByColor(fn(&O) -> [u64; 3]),
+}
+
+impl<O> Value<O> {
+    /// The kind's name in the catalogue's JSON.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Count(_) => "count",
+            Self::Number(_) => "number",
+            Self::Optional(_) => "optional",
+            Self::ByColor(_) => "by-color",
+        }
+    }
+}
+
+/// A measure's unit in dictionaries and data frames. Tables show Mbit/s, ms and %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bits a second.
+    BitsPerSecond,
+    /// Seconds.
+    Seconds,
+    /// Packets.
+    Packets,
+    /// Bytes.
+    Bytes,
+    /// A part of a whole, from 0 to 1.
+    Fraction,
+    /// None: ratios and counts of events.
+    None,
+}
+
+impl Unit {
+    /// The unit's symbol.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::BitsPerSecond => "bit/s",
+            Self::Seconds => "s",
+            Self::Packets => "packets",
+            Self::Bytes => "B",
+            Self::Fraction => "fraction",
+            Self::None => "",
+        }
+    }
+}
+
+/// How summary tables, sweeps and comparisons show a measure. [`Summary::of`] has defaults for all but its label.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary {
+    /// What tables call it, without its unit.
+    pub label: &'static str,
+    /// What pages call it, if not the same.
+    pub long_label: Option<&'static str>,
+    /// What becomes of the values of a class's flows. Links and their classes have one value each.
+    pub statistic: Statistic,
+    /// Which tables have it as a column.
+    pub table: Table,
+    /// The greater, the longer a narrow terminal keeps the column.
+    pub importance: u8,
+    /// The last part of its name in sweeps, if that is not the measure's name.
+    pub metric: Option<&'static str>,
+    /// How `perhop compare` holds it against real packets; `None` if it does not.
+    pub compared: Option<Compared>,
+}
+
+impl Summary {
+    /// The mean over a class's flows that have a value, in the last columns of all tables.
+    pub const fn of(label: &'static str) -> Self {
+        Self {
+            label,
+            long_label: None,
+            statistic: Statistic::Mean,
+            table: Table::All(u8::MAX),
+            importance: 0,
+            metric: None,
+            compared: None,
+        }
+    }
+}
+
+/// What becomes of the values of a class's flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    /// Their mean.
+    Mean,
+    /// Their sum.
+    Sum,
+}
+
+/// Which summary tables have a measure as a column, and its place among the columns: the smallest comes first, and of equals the
+/// one that is declared first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// None: sweeps have it.
+    None,
+    /// All of its kind.
+    All(u8),
+    /// Of a queue's measures, the table of the classes that it tells apart; not that of links.
+    Classes(u8),
+}
+
+/// How `perhop compare` holds a measure against real packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// Its name in the comparison's results.
+    pub id: &'static str,
+    /// The margin within which two values count as equal, by its name in `--margin`.
+    pub margin: &'static str,
+    /// Decimals that readers see.
+    pub digits: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perhop_core::measure::{ClassOutcome, LinkOutcome};
+
+    #[test]
+    fn names_are_unique_and_say_their_unit() {
+        fn check<O>(measures: &[Measure<O>]) -> Vec<&'static str> {
+            let endings = [
+                ("_bps", Unit::BitsPerSecond),
+                ("_s", Unit::Seconds),
+                ("_packets", Unit::Packets),
+                ("_bytes", Unit::Bytes),
+            ];
+            for measure in measures {
+                for (ending, unit) in endings {
+                    assert!(!measure.name.ends_with(ending) || measure.unit == unit, "{}", measure.name);
+                }
+                assert!(measure.description.ends_with('.'), "{}", measure.name);
+            }
+            measures.iter().map(|measure| measure.name).collect()
+        }
+        let of_classes = check(QueueMeasures::<ClassOutcome>::ALL);
+        assert_eq!(of_classes, check(QueueMeasures::<LinkOutcome>::ALL));
+        for names in [check(FLOW), [check(LINK), of_classes].concat()] {
+            let mut distinct = names.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            assert_eq!(distinct.len(), names.len());
+        }
+    }
+}

@@ -1,0 +1,468 @@
+"""The catalog of measures: what each is called, its unit, what it means, and how it comes from a run.
+
+A measure is declared once. Those of a flow, a link and a queue are entries of the engine
+(`crates/perhop-sim/src/measures`); those of a class of flows and of a whole run, which combine several flows,
+are entries here. Data frames, summary tables, pages, sweeps, comparisons, `docs/measures.md` and
+`perhop list measures` follow from these entries and name no measure themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from perhop import _engine, measures
+from perhop.runs import COLORS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+Unit: TypeAlias = Literal["bit/s", "s", "packets", "B", "fraction", ""]
+Kind: TypeAlias = Literal["count", "number", "optional", "by-color"]
+Statistic: TypeAlias = Literal["mean", "sum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How readers see values of a unit.
+
+    Attributes:
+        symbol: In tables of a terminal.
+        word: On pages.
+        factor: From the unit to this one.
+        digits: Decimals in plots and searches.
+    """
+
+    symbol: str
+    word: str
+    factor: float
+    digits: int
+
+    def head(self, label: str) -> str:
+        """A column's head in a terminal: `throughput, Mbit/s`."""
+        return f"{label}, {self.symbol}" if self.symbol else label
+
+    def long_head(self, label: str) -> str:
+        """The same on a page."""
+        return f"{label}, {self.word}" if self.word else label
+
+
+SHOWN: Mapping[Unit, Shown] = {
+    "bit/s": Shown("Mbit/s", "Mbit/s", 1e-6, 3),
+    "s": Shown("ms", "ms", 1e3, 1),
+    "packets": Shown("p", "packets", 1.0, 1),
+    "B": Shown("B", "bytes", 1.0, 0),
+    "fraction": Shown("%", "%", 100.0, 2),
+    "": Shown("", "", 1.0, 4),
+}
+"""How each unit is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How `perhop compare` holds a measure against real packets.
+
+    Attributes:
+        id: Its name in the comparison's results.
+        margin: The margin that it is held to, by name.
+        digits: Decimals that a reader sees.
+    """
+
+    id: str
+    margin: str
+    digits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How summary tables, sweeps and comparisons show a measure.
+
+    Attributes:
+        label: What tables call it, without its unit.
+        long_label: What pages call it.
+        statistic: What becomes of the values of a class's flows.
+        place: Among the columns of summary tables, ascending; None for no table.
+        classes_only: Of a queue, it stands in the table of its classes alone.
+        importance: The greater, the longer a narrow terminal keeps the column.
+        metric: The last part of its name in sweeps; empty where they do not have it.
+    """
+
+    label: str
+    long_label: str
+    statistic: Statistic
+    place: int | None
+    classes_only: bool
+    importance: int
+    metric: str
+    compared: Compared | None
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure of a flow, a link or a queue, as the engine declares it.
+
+    Attributes:
+        name: The key in the engine's dictionaries, and the column in data frames.
+        unit: There; tables show Mbit/s, ms and %.
+        kind: Whether it is a whole number, a number, one that may be missing, or one for each color.
+        summary: None for what stands in data frames alone.
+    """
+
+    name: str
+    unit: Unit
+    description: str
+    kind: Kind
+    summary: Summary | None
+
+
+def _entry(data: Mapping[str, Any]) -> Measure:
+    summary = data["summary"]
+    if summary is not None:
+        compared = summary["compared"]
+        summary = Summary(**{**summary, "compared": None if compared is None else Compared(**compared)})
+    return Measure(**{**data, "summary": summary})
+
+
+_DECLARED: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(_engine.measures())
+FLOW, LINK, QUEUE = (tuple(_entry(data) for data in _DECLARED[of]) for of in ("flow", "link", "queue"))
+"""The engine's entries: of a flow; of a link; of a link's queue, and of each class that it tells apart."""
+
+
+def in_tables(entries: Sequence[Measure], *, classes: bool = False) -> list[Measure]:
+    """The measures that a summary table has, in the order of its columns.
+
+    Args:
+        entries: From which.
+        classes: It is the table of the classes that queues tell apart.
+    """
+    shown = [
+        (summary.place, entry)
+        for entry in entries
+        if (summary := entry.summary) is not None
+        and summary.place is not None
+        and (classes or not summary.classes_only)
+    ]
+    return [entry for _, entry in sorted(shown, key=lambda pair: pair[0])]
+
+
+# ---------------------------------------------------------------- over the flows of a class
+
+
+class Columns:
+    """The columns of a run's flow table as lists of numbers, each made when it is first asked for."""
+
+    def __init__(self, flows: Mapping[str, Any]) -> None:
+        self._flows = flows
+        self._lists: dict[str, list[float]] = {}
+        self._by_color: dict[str, list[list[int]]] = {}
+
+    def of(self, name: str) -> list[float]:
+        """A column."""
+        if name not in self._lists:
+            self._lists[name] = self._flows[name].tolist()
+        return self._lists[name]
+
+    def by_color(self, name: str) -> list[list[int]]:
+        """A column of counts by color: one list for each color."""
+        if name not in self._by_color:
+            self._by_color[name] = self._flows[name].T.tolist()
+        return self._by_color[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The flows of one class in one run."""
+
+    columns: Columns
+    place: slice
+
+    def of(self, name: str) -> list[float]:
+        """A column of theirs; NaN where a flow has no value."""
+        return self.columns.of(name)[self.place]
+
+    def count(self, name: str, color: int | None = None) -> int:
+        """The sum of a column of counts by color, of one color or of all."""
+        by_color = self.columns.by_color(name)
+        chosen = by_color if color is None else [by_color[color]]
+        return sum(sum(counts[self.place]) for counts in chosen)
+
+
+def members(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Members]]:
+    """Each class of a run with its flows, which stand together in the flow table."""
+    columns = Columns(raw["flows"])
+    first = 0
+    for group in raw["groups"]:
+        place = slice(first, first + group["count"])
+        first = place.stop
+        yield group, Members(columns, place)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassMeasure:
+    """A measure of a class of flows in one run.
+
+    Attributes:
+        name: The column of `Result.classes()`; empty where that has none.
+        value: From the class's flows; NaN where they have none.
+    """
+
+    name: str
+    unit: Unit
+    description: str
+    value: Callable[[Members], float]
+    summary: Summary
+
+
+def _mean(name: str, flows: Members) -> float:
+    known = [value for value in flows.of(name) if not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+def _sum(name: str, flows: Members) -> float:
+    known = [value for value in flows.of(name) if not math.isnan(value)]
+    return math.fsum(known) if known else math.nan
+
+
+_STATISTICS: Mapping[Statistic, Callable[[str, Members], float]] = {"mean": _mean, "sum": _sum}
+
+
+def _over_flows(entry: Measure) -> ClassMeasure:
+    """What follows for a class from a measure of its flows."""
+    assert entry.summary is not None
+    column = "" if entry.summary.place is None else entry.name
+    value = partial(_STATISTICS[entry.summary.statistic], entry.name)
+    return ClassMeasure(column, entry.unit, entry.description, value, entry.summary)
+
+
+def _of_sweeps(metric: str, unit: Unit, description: str, value: Callable[[Members], float]) -> ClassMeasure:
+    """A measure of a class that sweeps have, and tables do not."""
+    summary = Summary("", "", "mean", None, classes_only=False, importance=0, metric=metric, compared=None)
+    return ClassMeasure("", unit, description, value, summary)
+
+
+def _dropped(color: int) -> ClassMeasure:
+    """The loss of a class's packets of one color."""
+    name = COLORS[color]
+    summary = Summary(
+        f"{name} lost",
+        f"{name} lost",
+        "mean",
+        5,
+        classes_only=False,
+        importance=255,
+        metric="",
+        compared=Compared(f"loss-{name}", "loss", 2),
+    )
+    return ClassMeasure(
+        f"dropped_{name}",
+        "fraction",
+        f"Fraction of the class's {name} data packets that queues dropped.",
+        lambda flows: _ratio(flows.count("dropped", color), flows.count("marked", color)),
+        summary,
+    )
+
+
+def _equal_shares(flows: Members) -> float:
+    rates = flows.of("throughput_bps")
+    return _number(measures.jain_index(rates, [1.0] * len(rates)))
+
+
+_IN_TABLES = in_tables(FLOW)
+_IN_SWEEPS = [entry for entry in FLOW if entry.summary is not None and entry not in _IN_TABLES]
+_OF_FLOWS = [_over_flows(entry) for entry in (*_IN_TABLES, *_IN_SWEEPS)]
+_FIRST = [entry for entry in _OF_FLOWS if entry.name == "throughput_bps"]
+
+CLASS: tuple[ClassMeasure, ...] = (
+    *_FIRST,
+    _of_sweeps(
+        "throughput_min_bps",
+        "bit/s",
+        "The class's lowest rate.",
+        lambda flows: min(flows.of("throughput_bps")),
+    ),
+    _of_sweeps(
+        "throughput_max_bps",
+        "bit/s",
+        "The class's highest rate.",
+        lambda flows: max(flows.of("throughput_bps")),
+    ),
+    _of_sweeps("jain_index", "", "Jain's index of the class's rates.", _equal_shares),
+    _of_sweeps(
+        "loss",
+        "fraction",
+        "Fraction of the class's data packets that queues dropped.",
+        lambda flows: _ratio(flows.count("dropped"), flows.count("marked")),
+    ),
+    *(_dropped(color) for color in range(len(COLORS))),
+    *(entry for entry in _OF_FLOWS if entry not in _FIRST),
+)
+"""The measures of a class, in the order of columns and of sweeps, measures of its flows among them
+if these have a summary."""
+
+
+# ---------------------------------------------------------------- over all flows of a run
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """All flows of one run.
+
+    Attributes:
+        rates: Throughput of each, in bit/s.
+        profiles: Profile rate of each, 0 for best effort.
+        capacity: Of the link that all share; None unless exactly one link has a queue rule.
+    """
+
+    rates: Sequence[float]
+    profiles: Sequence[float]
+    capacity: float | None
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any]) -> Flows:
+        """Those of a run, as the engine reports it."""
+        profiles = [group["profile_bps"] for group in raw["groups"] for _ in range(group["count"])]
+        capacity = raw["links"][0]["rate_bps"] if len(raw["links"]) == 1 else None
+        return cls(raw["flows"]["throughput_bps"].tolist(), profiles, capacity)
+
+    @property
+    def targets(self) -> list[float]:
+        """Each flow's target at the link that all share."""
+        assert self.capacity is not None
+        return measures.targets(self.profiles, self.capacity)
+
+    @property
+    def reserved(self) -> list[tuple[float, float]]:
+        """Rate and profile of each flow that has a profile."""
+        pairs = zip(self.rates, self.profiles, strict=True)
+        return [(rate, profile) for rate, profile in pairs if profile > 0]
+
+
+@dataclass(frozen=True, slots=True)
+class RunMeasure:
+    """A measure of all flows of a run together.
+
+    Attributes:
+        name: In sweeps.
+        applies: Whether the scenario's runs have it.
+    """
+
+    name: str
+    unit: Unit
+    description: str
+    value: Callable[[Flows], float]
+    applies: Callable[[Flows], bool] = lambda _: True
+
+
+RUN: tuple[RunMeasure, ...] = (
+    RunMeasure(
+        "throughput_bps",
+        "bit/s",
+        "Delivered rate of all flows together.",
+        lambda flows: math.fsum(flows.rates),
+    ),
+    RunMeasure(
+        "rmse_to_profiles_bps",
+        "bit/s",
+        "Root-mean-square error of the reserved flows' rates against their profiles.",
+        lambda flows: measures.rmse(*zip(*flows.reserved, strict=True)),
+        lambda flows: bool(flows.reserved),
+    ),
+    RunMeasure(
+        "reservation_success",
+        "fraction",
+        "Fraction of the reserved flows that reach their profile rate.",
+        lambda flows: _number(measures.reservation_success(flows.rates, flows.profiles)),
+        lambda flows: bool(flows.reserved),
+    ),
+    RunMeasure(
+        "rmse_to_targets_bps",
+        "bit/s",
+        "Root-mean-square error of the flows' rates against their targets.",
+        lambda flows: measures.rmse(flows.rates, flows.targets),
+        lambda flows: flows.capacity is not None,
+    ),
+    RunMeasure(
+        "jain_index",
+        "",
+        "Jain's index of rate over target, all flows.",
+        lambda flows: _number(measures.jain_index(flows.rates, flows.targets)),
+        lambda flows: flows.capacity is not None,
+    ),
+)
+"""Targets, and Jain's index over all flows, are defined at one link that all flows share; runs have them if
+exactly one link has a queue rule."""
+
+
+# ---------------------------------------------------------------- views
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A measure in a listing.
+
+    Attributes:
+        name: Its key or column.
+        metric: Its name in sweeps, with `NAME` and `CLASS` for what the scenario names; empty without one.
+    """
+
+    name: str
+    unit: Unit
+    metric: str
+    description: str
+
+
+def lines() -> dict[str, list[Line]]:
+    """Every measure, by what it is measured of."""
+
+    def over_flows(entry: ClassMeasure) -> Line:
+        metric = entry.summary.metric
+        by_flow = {one.name: one.summary for one in FLOW}
+        several = {
+            "mean": "mean over the class's flows that have a value",
+            "sum": "sum over the class's flows",
+        }
+        own = f" ({several[entry.summary.statistic]})" if entry.name in by_flow else ""
+        text = f"{entry.description.removesuffix('.')}{own}."
+        return Line(entry.name, entry.unit, f"flows.NAME.{metric}" if metric else "", text)
+
+    def of_link(place: str) -> Callable[[Measure], Line]:
+        def line(entry: Measure) -> Line:
+            metric = "" if entry.summary is None else f"{place}.{entry.summary.metric}"
+            return Line(entry.name, entry.unit, metric, entry.description)
+
+        return line
+
+    return {
+        "run": [Line("", entry.unit, entry.name, entry.description) for entry in RUN],
+        "class of flows": [over_flows(entry) for entry in CLASS],
+        "flow": [Line(entry.name, entry.unit, "", entry.description) for entry in FLOW],
+        "link": [of_link("links.NAME")(entry) for entry in LINK],
+        "queue of a link, and each class that it tells apart": [
+            of_link("links.NAME[.classes.CLASS]")(entry) for entry in QUEUE
+        ],
+    }
+
+
+def unit_of_metric(metric: str) -> Unit:
+    """The unit of a metric of sweeps, by the last part of its name; none where no measure has that."""
+    return _UNITS.get(metric.rpartition(".")[2], "")
+
+
+def _units() -> Iterator[tuple[str, Unit]]:
+    yield from ((entry.name, entry.unit) for entry in RUN)
+    yield from ((entry.summary.metric, entry.unit) for entry in CLASS)
+    yield from ((one.summary.metric, one.unit) for one in (*LINK, *QUEUE) if one.summary is not None)
+
+
+_UNITS: Mapping[str, Unit] = dict(_units())
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else math.nan
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

@@ -1,0 +1,167 @@
+"""Every measure is one entry of the catalog, and everything that shows measures follows from it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import perhop as package
+from perhop import _engine, catalog, outcome
+from perhop.cli import app
+from perhop.measures import histogram_quantile
+from perhop.output.readable import LEFT_OUT_FIRST
+from perhop.sweep.metrics import measure
+
+if TYPE_CHECKING:
+    from perhop.runs import Run
+    from perhop.simulation import Result
+
+
+@pytest.fixture(scope="module")
+def queues() -> Result:
+    """Runs with every kind of number: several queues, colors, datagrams and TCP."""
+    return package.run(Path("examples/queues.toml"), runs=2)
+
+
+def link_of(run: Run) -> Any:  # noqa: ANN401
+    return next(link for link in run.raw["links"] if link["classes"])
+
+
+def test_the_engines_dictionaries_have_what_is_declared(queues: Result) -> None:
+    raw = queues.runs[0].raw
+    link = link_of(queues.runs[0])
+    assert list(raw["flows"])[2:] == [entry.name for entry in catalog.FLOW]
+    for found, entries in ((link, (*catalog.LINK, *catalog.QUEUE)), (link["classes"][0], catalog.QUEUE)):
+        assert list(found)[1 : len(entries) + 1] == [entry.name for entry in entries]
+        for entry in entries:
+            kinds = {"count": int, "number": float, "optional": (float, type(None))}
+            assert isinstance(found[entry.name], kinds[entry.kind]), entry.name
+
+
+def test_the_typed_dictionaries_are_the_engines(queues: Result) -> None:
+    raw = queues.runs[0].raw
+    link = link_of(queues.runs[0])
+    pairs = [
+        (outcome.Outcome, raw),
+        (outcome.Flows, raw["flows"]),
+        (outcome.Link, link),
+        (outcome.LinkClass, link["classes"][0]),
+        (outcome.Delays, link["delay_s"]),
+        (outcome.Packets, link["measured"]),
+        (outcome.Group, raw["groups"][0]),
+        (outcome.Series, raw["series"]),
+    ]
+    for typed, found in pairs:
+        assert set(get_type_hints(typed)) == set(found), typed
+
+
+def test_frames_and_tables_have_the_columns_that_are_declared(queues: Result) -> None:
+    colors = [f"_{color}" for color in ("green", "yellow", "red")]
+    by_flow = [
+        f"{entry.name}{color}"
+        for entry in catalog.FLOW
+        for color in (colors if entry.kind == "by-color" else [""])
+    ]
+    assert queues.flows.columns[4:] == by_flow
+    assert queues.links.columns[2:] == [entry.name for entry in (*catalog.LINK, *catalog.QUEUE)]
+    assert queues.link_classes.columns[3:] == [entry.name for entry in catalog.QUEUE]
+    classes = [name for name in queues.classes().columns if "_low" not in name and "_high" not in name]
+    assert classes[3:] == [entry.name for entry in catalog.CLASS if entry.name]
+    for frame in (queues.flows, queues.links, queues.link_classes):
+        numbers = frame.select(pl.selectors.float())
+        assert not numbers.select(pl.all().is_nan().any()).to_numpy().any(), "null, not NaN"
+
+
+def test_sweeps_have_the_metrics_that_are_declared(queues: Result) -> None:
+    run = queues.runs[0]
+    found = measure(run.raw)
+    of_classes = [entry.summary.metric for entry in catalog.CLASS if entry.summary.metric]
+    for group in run.groups:
+        own = [name for name in found if name.startswith(f"flows.{group.name}.")]
+        assert own == [f"flows.{group.name}.{metric}" for metric in of_classes]
+    assert len(set(of_classes)) == len(of_classes)
+    summaries = [entry.summary for entry in (*catalog.LINK, *catalog.QUEUE) if entry.summary is not None]
+    link = link_of(run)["name"]
+    own = [name for name in found if name.startswith(f"links.{link}.") and ".classes." not in name]
+    assert own == [f"links.{link}.{summary.metric}" for summary in summaries]
+    runs = [name for name in found if not name.startswith(("flows.", "links."))]
+    assert set(runs) <= {entry.name for entry in catalog.RUN}
+
+
+def test_a_class_is_summed_up_alike_in_tables_and_sweeps(queues: Result) -> None:
+    swept = [measure(run.raw) for run in queues.runs]
+    for row in queues.classes().iter_rows(named=True):
+        for entry in catalog.CLASS:
+            if entry.name and entry.summary.metric:
+                values = [run[f"flows.{row['class']}.{entry.summary.metric}"] for run in swept]
+                known = [value for value in values if not math.isnan(value)]
+                expected = math.fsum(known) / len(known) if known else None
+                assert row[entry.name] == expected, entry.name
+
+
+def test_the_engines_quantiles_are_those_of_the_measures(queues: Result) -> None:
+    for run in queues.runs:
+        for link in run.raw["links"]:
+            for books in (link, *link["classes"]):
+                counts = books["delay_s"]["counts"].sum(axis=1).tolist()
+                edges = books["delay_s"]["edges"].tolist()
+                for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+                    assert books[f"delay_{name}_s"] == histogram_quantile(edges, counts, q)
+
+
+def test_every_measure_is_listed() -> None:
+    done = CliRunner().invoke(app, ["list", "measures", "--json"], catch_exceptions=False)
+    listed = json.loads(done.stdout)["measures"]
+    assert len(listed) == sum(
+        map(len, (catalog.RUN, catalog.CLASS, catalog.FLOW, catalog.LINK, catalog.QUEUE))
+    )
+    assert {entry["column"] for entry in listed if entry["of"] == "flow"} == {
+        one.name for one in catalog.FLOW
+    }
+    text = CliRunner().invoke(app, ["list", "measures"], catch_exceptions=False).stdout
+    text = " ".join(text.split())
+    page = Path("docs/measures.md").read_text(encoding="utf-8")
+    for entry in listed:
+        assert entry["description"] in text
+        assert entry["description"] in page
+        assert all(f"`{name}`" in page for name in (entry["column"], entry["metric"]) if name)
+
+
+def test_units_follow_from_the_entry() -> None:
+    known: dict[str, set[str]] = {}
+    for lines in catalog.lines().values():
+        for line in lines:
+            if line.metric:
+                known.setdefault(line.metric.rpartition(".")[2], set()).add(line.unit)
+    for metric, units in known.items():
+        assert units == {catalog.unit_of_metric(f"links.any.{metric}")}, metric
+    assert catalog.unit_of_metric("flows.any.nothing_s") == ""
+    heads = {head for head in LEFT_OUT_FIRST if head.endswith(", ms")}
+    assert {"RTT, ms", "jitter, ms", "delay p50, ms"} <= heads
+
+
+def test_no_module_but_the_catalog_lists_the_engines_measures() -> None:
+    """Studies choose what they look at; what shows measures to readers does not name them."""
+    declared = [entry.name for entry in catalog.FLOW if entry.kind == "optional"]
+    for path in (
+        "simulation.py",
+        "sweep/metrics.py",
+        "sweep/summary.py",
+        "live/equivalence.py",
+        "output/readable.py",
+    ):
+        text = (Path("python/perhop") / path).read_text(encoding="utf-8")
+        code = text.split('"""')[::2]
+        assert not [name for name in declared if any(f'"{name}"' in part for part in code)], path
+
+
+def test_the_engine_describes_every_measure() -> None:
+    for of, entries in json.loads(_engine.measures()).items():
+        for entry in entries:
+            assert entry["description"].endswith("."), (of, entry["name"])
