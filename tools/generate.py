@@ -30,8 +30,8 @@ ROLES = {
 }
 MEASURES = """\
 What perhop measures of a run. All measures exclude the scenario's `warmup`, unless they say otherwise: a
-packet counts where it arrives or is dropped. Units are those of data frames, JSON and Parquet; tables and
-plots show Mbit/s, ms and %.
+packet counts where it arrives or is dropped, and a flow completion where the last byte arrives. Units are
+those of data frames, JSON and Parquet; tables and plots show Mbit/s, ms and %.
 
 *Columns* stand in Python's data frames: measures of a class in `Result.classes()`, of a flow in
 `Result.flows`, of a link and its queue in `Result.links`, of the classes of its queue in
@@ -39,7 +39,7 @@ plots show Mbit/s, ms and %.
 a `[[flows]]` entry or of a link, `CLASS` for that of a class of packets. What has no value in a run, such as
 the loss of a queue to which nothing came, is null there.
 
-`perhop list measures` prints the same."""
+`perhop list measures` prints the same. CONTRIBUTING.md says how to add one."""
 # The name of a scenario's table in the type of a block's parameter.
 TABLES = re.compile(r"`(\w+)`(?= tables)")
 # The types of JSON that are written as bare numbers.

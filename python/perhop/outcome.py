@@ -65,6 +65,16 @@ class Flows(TypedDict):
     """Data packets sent, by the color that they were given; i64[n, 3]."""
     dropped: Counts
     """Data packets that queues dropped, by color; i64[n, 3]."""
+    completion_s: Numbers
+    """Flow completion time of a flow with a `volume`: from its start to the arrival of the last missing byte
+    at the receiver; none for a flow that was unfinished, or completed during the warm-up; f64[n], NaN where
+    there is none."""
+    slowdown: Numbers
+    """Flow completion time over the least time that the flow's route allows: propagation, one packet's
+    transmission at each hop, and that of all others at the slowest hop; f64[n], NaN where there is none."""
+    unfinished: Numbers
+    """1 for a flow with a `volume` that had not completed by the end of the run, stopped or not; else 0; none
+    for a flow without one; f64[n], NaN where there is none."""
 
 
 class Delays(TypedDict):

@@ -15,18 +15,58 @@ import perhop as package
 from perhop import _engine, catalog, outcome
 from perhop.cli import app
 from perhop.measures import histogram_quantile
-from perhop.output.readable import LEFT_OUT_FIRST
+from perhop.output.readable import LEFT_OUT_FIRST, readable
+from perhop.output.summary import to_json
 from perhop.sweep.metrics import measure
 
 if TYPE_CHECKING:
     from perhop.runs import Run
     from perhop.simulation import Result
 
+SIZED = """\
+duration = "4s"
+
+[links.link]
+from = "a"
+to = "b"
+rate = "8Mbps"
+delay = "10ms"
+queue = { aqm = "drop-tail", limit = "50p" }
+
+[[flows]]
+name = "sized"
+count = 2
+from = "a"
+to = "b"
+transport = { udp = "cbr", rate = "4Mbps", packet = "1000B", jitter = 0 }
+volume = "10kB"
+
+[[flows]]
+name = "stopped"
+from = "a"
+to = "b"
+transport = { tcp = "newreno" }
+volume = "100MB"
+start = "0s"
+stop = "1s"
+
+[[flows]]
+name = "endless"
+from = "a"
+to = "b"
+transport = { udp = "cbr", rate = "1Mbps" }
+"""
+
 
 @pytest.fixture(scope="module")
 def queues() -> Result:
     """Runs with every kind of number: several queues, colors, datagrams and TCP."""
     return package.run(Path("examples/queues.toml"), runs=2)
+
+
+@pytest.fixture(scope="module")
+def sized() -> Result:
+    return package.run(SIZED, runs=2)
 
 
 def link_of(run: Run) -> Any:  # noqa: ANN401
@@ -113,6 +153,34 @@ def test_the_engines_quantiles_are_those_of_the_measures(queues: Result) -> None
                 edges = books["delay_s"]["edges"].tolist()
                 for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
                     assert books[f"delay_{name}_s"] == histogram_quantile(edges, counts, q)
+
+
+def test_a_flow_with_a_volume_completes_or_is_counted(sized: Result) -> None:
+    rows = {(row["class"], row["seed"]): row for row in sized.flows.iter_rows(named=True)}
+    for seed in (1, 2):
+        done = rows["sized", seed]
+        # Ten packets of 1 ms, 2 ms apart; on an idle path they follow each other. Others use the link, too.
+        assert done["completion_s"] >= 0.029
+        assert done["slowdown"] == pytest.approx(done["completion_s"] / 0.020, rel=1e-12)
+        assert done["unfinished"] == 0
+        stopped, endless = rows["stopped", seed], rows["endless", seed]
+        assert (stopped["completion_s"], stopped["slowdown"], stopped["unfinished"]) == (None, None, 1)
+        assert (endless["completion_s"], endless["slowdown"], endless["unfinished"]) == (None, None, None)
+
+
+def test_what_is_unfinished_is_null_in_json_and_an_empty_cell(sized: Result) -> None:
+    classes = {row["class"]: row for row in json.loads(to_json(sized))["classes"]}
+    assert classes["sized"]["completion_s"] > 0.029
+    assert classes["sized"]["unfinished"] == 0
+    stopped = classes["stopped"]
+    assert (stopped["completion_s"], stopped["slowdown"], stopped["unfinished"]) == (None, None, 1)
+    assert classes["endless"]["unfinished"] is None
+    shown = {line["class"]: line for line in readable(sized.classes())}
+    assert shown["stopped"]["unfinished"].startswith("1")
+    assert shown["stopped"]["FCT, ms"] == shown["endless"]["FCT, ms"] == "–"
+    swept = measure(sized.runs[0].raw)
+    assert math.isnan(swept["flows.stopped.completion_s"])
+    assert swept["flows.stopped.unfinished"] == 1
 
 
 def test_every_measure_is_listed() -> None:

@@ -155,6 +155,40 @@ def test_senders_that_are_perhop_s_own() -> None:
     assert flows["udp"]["sent_packets"] == pytest.approx(400e3 * 3 / 8000, abs=20)
 
 
+SIZED = """\
+duration = "3s"
+live = { max-lateness = "100ms" }
+links.l = { from = "a", to = "b", rate = "9Mbps", delay = "9ms", queue = { aqm = "drop-tail", limit = "99p" }}
+flows = [
+  { name = "tcp", transport = { tcp = "newreno" }, volume = "50kB" },
+  { name = "udp", transport = { udp = "cbr", rate = "800kbps", packet = "1kB" }, volume = "9.9kB" },
+  { name = "rap", transport = { rap = "aimd", ack = "100B" }, volume = "5kB" },
+  { name = "tfrc", transport = { tfrc = "rfc5348", ack = "100B" }, volume = "5kB" },
+  { name = "stopped", transport = { tcp = "newreno" }, volume = "900MB", stop = "1s" },
+  { name = "endless", transport = { udp = "cbr", rate = "80kbps" } },
+]
+""".replace("transport =", 'from = "a", to = "b", start = "200ms", transport =')
+
+
+@needs_live
+def test_flows_complete_as_in_a_simulation() -> None:
+    done = live.run(SIZED)
+    if not done.valid:
+        pytest.skip(f"this machine was too busy: {done.reports[0].told['invalid']}")
+    both = (done, simulation.run(SIZED))
+    found, simulated = ({row["class"]: row for row in one.flows.iter_rows(named=True)} for one in both)
+    for name in ("tcp", "udp", "rap", "tfrc"):
+        assert found[name]["slowdown"] >= 1, name
+        assert found[name]["unfinished"] == 0, name
+        idle = [flow[name]["completion_s"] / flow[name]["slowdown"] for flow in (found, simulated)]
+        assert idle[0] == pytest.approx(idle[1], rel=1e-9), "the path is the same"
+    # Ten packets, 10 ms apart within 1 %, that travel for 9 ms at least, on a machine with other work, too.
+    assert 0.098 < found["udp"]["completion_s"] < 0.3
+    for flow in (found, simulated):
+        assert (flow["stopped"]["completion_s"], flow["stopped"]["unfinished"]) == (None, 1)
+        assert (flow["endless"]["slowdown"], flow["endless"]["unfinished"]) == (None, None)
+
+
 WINDOWS = """\
 duration = "2s"
 warmup = "500ms"

@@ -5,13 +5,13 @@ use perhop_core::{Duration, Instant};
 use perhop_live::{Loss, Plane, Report, StreamCounts};
 use perhop_scenario::Scenario;
 use perhop_sim::transport::transit::TransitMeter;
-use perhop_sim::{FlowOutcome, Marking, Network, Outcome};
+use perhop_sim::{Completion, FlowOutcome, FlowSpec, Marking, Network, Outcome};
 
 use crate::hosts::{Received, Sent};
 use crate::observer::{Observed, Stock};
 use crate::report::{Drops, LabReport, Late};
 use crate::run::Run;
-use crate::setting::{Kind, Setting};
+use crate::setting::{HostFlow, Kind, Setting};
 use crate::topology;
 
 /// What is allowed of the 99th percentile of lateness, and of a standstill, however short round trips are.
@@ -65,6 +65,7 @@ pub(crate) fn told(
             jitter_s: transit.and_then(TransitMeter::jitter),
             marked,
             dropped: by_color(|counts| counts.dropped),
+            completion: completion(network, spec, flow, received),
             sender: sent.statistics.get(number).cloned().unwrap_or_default(),
         }
     });
@@ -119,6 +120,15 @@ pub(crate) fn told(
     }
     report.invalid = faults(&report, shortest, sent);
     Run { outcome, report }
+}
+
+/// What became of a flow's volume.
+fn completion(network: &Network, spec: &FlowSpec, flow: &HostFlow, received: &Received) -> Completion {
+    let route = network.route_of(spec, false).unwrap_or_default();
+    let Some(idle) = network.idle_time(spec, &route) else { return Completion::Endless };
+    let completed = received.completed.get(flow.number).copied().flatten();
+    let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
+    Completion::of(idle, flow.start, completed, window)
 }
 
 /// For each group, what sends.

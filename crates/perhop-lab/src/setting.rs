@@ -1,6 +1,6 @@
 //! A scenario as two hosts can run it: what each flow is to the kernel, or why it cannot be.
 
-use perhop_core::{Bytes, Duration, Instant, Rng};
+use perhop_core::{Duration, Instant, Rng};
 use perhop_scenario::Scenario;
 use perhop_scenario::format::IpVersion;
 use perhop_sim::transport::datagram::{DatagramReceiver, DatagramSender};
@@ -40,6 +40,8 @@ pub(crate) struct HostFlow {
     /// A full packet of data on the wire, and the bytes of data in it.
     pub(crate) packet: u16,
     pub(crate) payload: u16,
+    /// Bytes of data that it has to send, in whole packets; `None` for endless.
+    pub(crate) volume: Option<u64>,
     pub(crate) kind: Kind,
 }
 
@@ -51,7 +53,6 @@ pub(crate) enum Kind {
         congestion: String,
         /// The largest segment that it may send, options included.
         segment: u16,
-        volume: Option<Bytes>,
     },
     /// The simulator's sender, over UDP.
     Datagrams {
@@ -159,7 +160,7 @@ fn host_flow(
             let congestion = congestion.map_err(|text| unfit("transport.tcp", text))?;
             let segment = packet - headers;
             let payload = segment - if has_timestamps { TIMESTAMPS } else { 0 };
-            (payload, Kind::Tcp { congestion, segment, volume: spec.volume })
+            (payload, Kind::Tcp { congestion, segment })
         }
         datagrams => {
             if congestion.is_some() {
@@ -199,6 +200,7 @@ fn host_flow(
         stop: spec.stop,
         packet,
         payload,
+        volume: spec.volume.map(|volume| spec.transport.packets_of(volume) * u64::from(payload)),
         kind,
     })
 }

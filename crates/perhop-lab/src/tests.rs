@@ -155,6 +155,14 @@ fn packets_are_as_large_as_the_scenario_says() {
 }
 
 #[test]
+fn volumes_are_whole_packets_of_data() {
+    // 1153 bytes on the wire are three packets of 576, each with 524 bytes of data.
+    let volume = |change| setting(change).unwrap().flows[0].volume;
+    assert_eq!(volume(("name = \"one\"", "name = \"one\", volume = \"1153B\"")), Some(3 * 524));
+    assert_eq!(volume(("", "")), None);
+}
+
+#[test]
 fn a_recovery_that_is_not_the_kernels_is_reported() {
     let notes = |transport: &str| setting(("tcp = \"newreno\"", transport)).unwrap().notes;
     let says = |transport| notes(transport).iter().any(|note| note.contains("`newreno-timer`"));

@@ -19,7 +19,7 @@ use crate::control::{Channels, Post};
 use crate::events::{Event, EventQueue, SourceId};
 use crate::inbox::Inbox;
 use crate::network::{AccessSpec, FlowSpec, Marking, TransportSpec};
-use crate::outcome::FlowOutcome;
+use crate::outcome::{Completion, FlowOutcome};
 use crate::packet::{ANSWER, Content, Marks, SimPacket};
 use crate::probe::{Looks, Series};
 use crate::transport::cargo::Cargo;
@@ -47,6 +47,9 @@ macro_rules! with_cargo {
 
 /// The next look at a receiver that has passed the run's end: any packet comes after it.
 const PAST_THE_END: Instant = Instant::ZERO;
+
+/// In place of a volume: more packets than any run delivers.
+const ENDLESS: u64 = u64::MAX;
 
 /// Room for so many answers that are held is kept.
 const FEW: usize = 16;
@@ -93,6 +96,11 @@ struct Rare {
     watched: Option<(usize, usize)>,
     /// The last steps of data and of answers.
     last_steps: (u32, u32),
+    /// Packets of its volume; [`ENDLESS`] without one.
+    volume: u64,
+    /// The time that its volume takes on an idle path, if it has a volume, and when all of it had arrived.
+    idle_time: Option<Duration>,
+    completed: Option<Instant>,
     /// Answers that the sender must not take ahead of time, each with its time and its number, in order.
     held: VecDeque<(Instant, u32)>,
 }
@@ -174,8 +182,8 @@ pub(crate) struct ReceivingHost {
     look: Instant,
     /// It takes packets in its stride that come before this: as [`SendingHost::stride_until`].
     stride_until: Instant,
-    /// Packets that arrived for the first time.
-    delivered: u64,
+    /// Packets of its volume that have not arrived. All but this of [`Rare::volume`] were delivered.
+    missing: u64,
     /// The first link of its answers, or [`NO_LINK`].
     pub(crate) first_link: u32,
     /// What its answers are like.
@@ -197,6 +205,7 @@ impl Flow {
         label: u32,
         seed: u64,
         (forward, backward): (Route, Route),
+        idle_time: Option<Duration>,
         looks: &Looks,
     ) -> Self {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
@@ -204,6 +213,11 @@ impl Flow {
         let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
         let (sender, receiver) = spec.transport.ends(spec.volume, spec.reserved);
         let (data_size, ack_size) = spec.transport.packet_sizes();
+        let volume = spec.volume.map_or(ENDLESS, |volume| {
+            // An opening as large as a packet of data counts as one.
+            let opening = spec.transport.opens() && data_size == ack_size;
+            spec.transport.packets_of(volume) + u64::from(opening)
+        });
         let host_rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
         let marker = |params, rate| Box::new(Marker::new(params, rate, stream("marker")));
         let marked_at = match &spec.marking {
@@ -248,7 +262,7 @@ impl Flow {
                 receiver,
                 look: looks.first().min(looks.end()),
                 stride_until: Instant::ZERO,
-                delivered: 0,
+                missing: volume,
                 first_link: backward.first_link,
                 template: SimPacket::new(&answer, backward.first_step | ANSWER, 0),
                 data_size,
@@ -273,6 +287,9 @@ impl Flow {
                 at_last_look: 0,
                 watched: None,
                 last_steps: (forward.last_step, backward.last_step | ANSWER),
+                volume,
+                idle_time,
+                completed: None,
                 held: VecDeque::new(),
             }),
         }
@@ -418,7 +435,7 @@ impl Flow {
             && let Some(number) = tcp.stride(content.sequence())
         {
             debug_assert_eq!(content.size(), self.receiving.data_size);
-            self.receiving.delivered += 1;
+            self.deliver(arrival);
             return Some(number);
         }
         self.receive_otherwise(content, arrival, (looks, series))
@@ -435,11 +452,31 @@ impl Flow {
         let Received { first, ack } =
             self.receiving.receiver.on_data(content.sequence(), arrival, &mut self.cargo);
         let counts = first && content.size() == self.receiving.data_size;
-        if arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series) {
-            self.receiving.delivered += u64::from(counts);
+        if (arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series)) && counts {
+            self.deliver(arrival);
         }
         self.receiving.find_stride();
         ack
+    }
+
+    /// A packet of data reached the receiver for the first time, within the run.
+    #[inline(always)]
+    fn deliver(&mut self, arrival: Instant) {
+        self.receiving.missing -= 1;
+        if self.receiving.missing == 0 {
+            self.complete(arrival);
+        }
+    }
+
+    /// Packets that arrived for the first time.
+    fn delivered(&self) -> u64 {
+        self.rare.volume - self.receiving.missing
+    }
+
+    /// All of its volume has arrived.
+    #[cold]
+    fn complete(&mut self, at: Instant) {
+        self.rare.completed = Some(at);
     }
 
     /// A packet of data, as it waits before the receiver.
@@ -469,7 +506,7 @@ impl Flow {
     fn pass_deliveries(&mut self, before: Option<Instant>, looks: &Looks, series: &mut Series) {
         while looks.is_passed(self.receiving.look, before) && self.receiving.look != PAST_THE_END {
             let look = self.receiving.look;
-            let delivered = self.receiving.delivered;
+            let delivered = self.delivered();
             if looks.ends_warmup(look) {
                 self.rare.at_warmup.delivered = delivered;
             }
@@ -598,12 +635,15 @@ impl Flow {
             marked: new.marked,
             dropped: new.dropped,
             sender: new.sender,
+            completion: self.rare.idle_time.map_or(Completion::Endless, |idle| {
+                Completion::of(idle, self.rare.started, self.rare.completed, looks.measured())
+            }),
         }
     }
 
     fn counted(&self) -> Counted {
         Counted {
-            delivered: self.receiving.delivered,
+            delivered: self.delivered(),
             acknowledged: self.sender.acknowledged(),
             marked: self.sending.marked,
             dropped: self.rare.dropped,

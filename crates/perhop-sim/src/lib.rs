@@ -34,7 +34,7 @@ mod wire;
 pub use network::{
     AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec, SharedMeter, TransportSpec,
 };
-pub use outcome::{FlowOutcome, Outcome};
+pub use outcome::{Completion, FlowOutcome, Outcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
 pub use simulation::{Failure, Simulation};
 pub use traffic::Service;

@@ -221,6 +221,11 @@ impl TransportSpec {
         matches!(self, Self::Tcp(TcpParams { handshake: true, .. }))
     }
 
+    /// How many data packets a volume takes: the last one is full, too.
+    pub fn packets_of(&self, volume: Bytes) -> u64 {
+        volume.get().div_ceil(u64::from(self.packet_sizes().0))
+    }
+
     /// The sizes of its data and of its answers on the wire, in bytes; 0 if there are no answers.
     pub fn packet_sizes(&self) -> (u16, u16) {
         let (data, answer) = match self {
@@ -278,6 +283,24 @@ impl Network {
             (link.from == at).then_some(link.to)
         });
         (end? == to).then(|| links.clone())
+    }
+
+    /// The least time that a flow's volume takes over these links, with all of its packets ready at its start and no other
+    /// traffic: the propagation delay, the transmission of one packet at each hop, and the transmission of all others at the
+    /// slowest hop. The private links of the hosts are hops. `None` for a flow without a volume.
+    pub fn idle_time(&self, flow: &FlowSpec, route: &[usize]) -> Option<Duration> {
+        let packets = flow.transport.packets_of(flow.volume?);
+        let size = Bytes::new(u64::from(flow.transport.packet_sizes().0));
+        let private = [&flow.access, &flow.egress].into_iter().flatten();
+        let shared = route.iter().map(|&link| &self.links[link]);
+        let hops: Vec<(Bitrate, Duration)> = private
+            .map(|access| (access.rate, access.delay))
+            .chain(shared.map(|link| (link.rate, link.delay)))
+            .collect();
+        let first = hops.iter().fold(Duration::ZERO, |sum, &(rate, delay)| sum + delay + rate.time_of(size));
+        let others = Bytes::new(packets.saturating_sub(1).saturating_mul(size.get()));
+        let slowest = hops.iter().map(|&(rate, _)| rate).min();
+        Some(slowest.map_or(first, |rate| first + rate.time_of(others)))
     }
 
     /// The link from one router straight to another, the first named where there are several.

@@ -46,8 +46,69 @@ pub struct FlowOutcome {
     pub marked: [u64; 3],
     /// Data packets dropped in the network, by color.
     pub dropped: [u64; 3],
+    /// What became of its volume.
+    pub completion: Completion,
     /// What the sender counted.
     pub sender: SenderStatistics,
+}
+
+/// What became of a flow's volume. A flow completes when the last byte of its volume that was still missing reaches the
+/// receiver; one whose transport does not send lost packets again never does after a loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Completion {
+    /// It has no volume: it sends as long as it may.
+    #[default]
+    Endless,
+    /// It completed during the warm-up, which no measure includes.
+    InWarmup,
+    /// It had not completed by the end of the run: it was still sending, was stopped, had lost data for good, or had not begun.
+    Unfinished,
+    /// It completed this long after its start. On an [idle path](crate::Network::idle_time) it takes `idle`.
+    After {
+        /// From the flow's start to the arrival.
+        time: Duration,
+        /// The least time that its route allows.
+        idle: Duration,
+    },
+}
+
+impl Completion {
+    /// Of a flow whose volume takes `idle` on an idle path; `completed` is when all of it had arrived, if that was.
+    pub fn of(
+        idle: Duration,
+        started: Instant,
+        completed: Option<Instant>,
+        (warmup, end): (Instant, Instant),
+    ) -> Self {
+        match completed.filter(|&at| at <= end) {
+            None => Self::Unfinished,
+            Some(at) if at <= warmup && warmup > Instant::ZERO => Self::InWarmup,
+            Some(at) => Self::After { time: at.since(started), idle },
+        }
+    }
+
+    /// The flow completion time, if it completed after the warm-up.
+    pub fn time(self) -> Option<Duration> {
+        match self {
+            Self::After { time, .. } => Some(time),
+            Self::Endless | Self::InWarmup | Self::Unfinished => None,
+        }
+    }
+
+    /// The completion time over the least that its route allows.
+    pub fn slowdown(self) -> Option<f64> {
+        match self {
+            Self::After { time, idle } if !idle.is_zero() => {
+                Some(time.as_nanos() as f64 / idle.as_nanos() as f64)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it was unfinished at the end; `None` for a flow without a volume.
+    pub fn is_unfinished(self) -> Option<bool> {
+        (self != Self::Endless).then_some(self == Self::Unfinished)
+    }
 }
 
 impl FlowOutcome {

@@ -517,7 +517,8 @@ fn flows_of(
         };
         let controlled = spec.path.is_some_and(|path| network.paths[path].control.is_some());
         let metered = controlled || matches!(spec.marking, Marking::Edge(_) | Marking::Ingress(_));
-        let forward = add(&shared(false)?, metered, &[Step::ReceiverWire, Step::Receiver]);
+        let there = shared(false)?;
+        let forward = add(&there, metered, &[Step::ReceiverWire, Step::Receiver]);
         let backward = match (&spec.transport, controlled) {
             // Nothing goes back.
             (TransportSpec::Udp(_), _) => Route { first_step: forward.last_step + 1, ..forward },
@@ -525,7 +526,8 @@ fn flows_of(
             (_, false) => add(&shared(true)?, false, &[Step::SenderWire, Step::Sender]),
         };
         let label = spec.path.map_or(0, |path| network.paths[path].label);
-        flows.push(Flow::new(spec, number, label, seed, (forward, backward), looks));
+        let idle_time = network.idle_time(spec, &there);
+        flows.push(Flow::new(spec, number, label, seed, (forward, backward), idle_time, looks));
     }
     Ok((flows, steps))
 }

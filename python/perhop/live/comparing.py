@@ -83,6 +83,7 @@ def compare(
       throughput          10 % of the simulated mean
       RTT, one-way delay  10 %, at least 1 ms
       delay at a link     10 %, at least 2 ms
+      completion time     10 %, at least 2 ms
       queue               10 %, at least 2 packets
       loss                1 percentage point
       utilization         2 percentage points

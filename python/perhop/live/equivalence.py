@@ -90,6 +90,7 @@ MARGINS: Mapping[str, Margin] = {
     "loss": Margin(0.0, 0.01),
     "rtt": Margin(0.1, 1e-3),
     "one-way": Margin(0.1, 1e-3),
+    "completion": Margin(0.1, 2e-3),
     "utilization": Margin(0.0, 0.02),
     "queue": Margin(0.1, 2.0),
     "delay": Margin(0.1, 2e-3),
@@ -101,7 +102,7 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
     "loss": {"pp": 0.01},
     "utilization": {"pp": 0.01},
     "queue": {"p": 1.0},
-    **{name: {"us": 1e-6, "ms": 1e-3, "s": 1.0} for name in ("rtt", "one-way", "delay")},
+    **{name: {"us": 1e-6, "ms": 1e-3, "s": 1.0} for name in ("rtt", "one-way", "completion", "delay")},
 }
 
 

@@ -96,6 +96,8 @@ def _counted(result: Result) -> str:
     names = result.classes()
     if names["jitter_s"].is_not_null().any():
         sentences.append("Jitter: RFC 3550, from host to host.")
+    if names["unfinished"].is_not_null().any():
+        sentences.append("FCT: flow completion time, over the flows that completed.")
     if not result.link_classes.is_empty():
         sentences.append("Delay variation: p99 − p50 of the waiting time at the link.")
     return " ".join(sentences)

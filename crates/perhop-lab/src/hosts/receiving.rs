@@ -27,6 +27,8 @@ const LISTENING: u64 = u64::MAX - 1;
 pub(crate) struct Received {
     /// For each flow of datagrams, how long its packets took.
     pub(crate) transits: Vec<Option<TransitMeter>>,
+    /// For each flow, when all of its volume had arrived, if it has one and that was.
+    pub(crate) completed: Vec<Option<Instant>>,
     pub(crate) drops: KernelDrops,
 }
 
@@ -58,6 +60,7 @@ struct Host<'a> {
     waiter: Waiter<Task>,
     listener: Socket,
     ends: Vec<End>,
+    completed: Vec<Option<Instant>>,
     room: Box<[u8]>,
 }
 
@@ -76,7 +79,9 @@ pub(crate) fn receive(
     let Ok(clock) = go.recv() else { return Ok(Received::default()) };
     let waiter = Waiter::new(clock).map_err(LabError::doing("waiting for sockets"))?;
     let room = vec![0; CHUNK].into_boxed_slice();
-    Host { setting, shared, clock, waiter, listener, ends, room }.run().map_err(LabError::doing("receiving"))
+    let completed = vec![None; setting.flows.len()];
+    let host = Host { setting, shared, clock, waiter, listener, ends, completed, room };
+    host.run().map_err(LabError::doing("receiving"))
 }
 
 /// A listener for all TCP, and a socket for each flow of datagrams.
@@ -145,7 +150,7 @@ impl Host<'_> {
             End::Datagrams { transit, .. } => Some(transit.clone()),
             End::None | End::Tcp(_) => None,
         });
-        Ok(Received { transits: transits.collect(), drops: kernel_drops() })
+        Ok(Received { transits: transits.collect(), completed: self.completed, drops: kernel_drops() })
     }
 
     fn accept(&mut self) -> io::Result<()> {
@@ -166,39 +171,50 @@ impl Host<'_> {
     }
 
     fn read(&mut self, number: usize) {
-        let Self { ends, room, shared, waiter, .. } = self;
-        match &mut ends[number] {
+        match &self.ends[number] {
             End::None => {}
-            End::Tcp(socket) => {
-                for _ in 0..TURNS {
-                    match io::Read::read(&mut &*socket, room) {
-                        Ok(0) => return waiter.forget_patient(socket),
-                        Ok(length) => {
-                            shared.flows[number].received.fetch_add(length as u64, Ordering::Relaxed);
-                        }
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                        Err(_) => return waiter.forget_patient(socket),
-                    }
-                }
-            }
+            End::Tcp(_) => self.read_tcp(number),
             End::Datagrams { .. } => self.take(number),
+        }
+    }
+
+    fn read_tcp(&mut self, number: usize) {
+        for _ in 0..TURNS {
+            let Self { ends, room, waiter, .. } = self;
+            let End::Tcp(socket) = &ends[number] else { return };
+            match io::Read::read(&mut &*socket, room) {
+                Ok(0) => return waiter.forget_patient(socket),
+                Ok(length) => self.count(number, length, self.clock.now()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return waiter.forget_patient(socket),
+            }
+        }
+    }
+
+    /// Data has come: tells those who look at the run, and notes when all of a volume has.
+    fn count(&mut self, number: usize, length: usize, now: Instant) {
+        let length = length as u64;
+        let received = self.shared.flows[number].received.fetch_add(length, Ordering::Relaxed) + length;
+        if self.setting.flows[number].volume.is_some_and(|volume| received >= volume) {
+            self.completed[number].get_or_insert(now);
         }
     }
 
     /// Takes the datagrams that have come, and answers them.
     fn take(&mut self, number: usize) {
-        let Self { ends, room, shared, clock, .. } = self;
-        let End::Datagrams { socket, receiver, answer: size, transit, .. } = &mut ends[number] else {
-            return;
-        };
-        while let Ok(length) = io::Read::read(&mut &*socket, room) {
+        loop {
+            let Self { ends, room, clock, .. } = self;
+            let End::Datagrams { socket, receiver, answer: size, transit, .. } = &mut ends[number] else {
+                return;
+            };
+            let Ok(length) = io::Read::read(&mut &*socket, room) else { break };
             let now = clock.now();
             let Some((sequence, envelope)) = letter::read_data(&room[..length]) else { continue };
-            shared.flows[number].received.fetch_add(length as u64, Ordering::Relaxed);
             transit.record(envelope.sent, now);
             if let Some(answer) = receiver.on_data(sequence, envelope, now) {
                 reply(socket, room, &answer, *size);
             }
+            self.count(number, length, now);
         }
         self.schedule(number);
     }

@@ -225,13 +225,7 @@ impl Host<'_> {
         flow.state = match std::mem::replace(&mut flow.state, State::Done) {
             State::Connecting(socket) => match socket.take_error() {
                 Ok(None) if !flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) => {
-                    let left = match &flow.spec.kind {
-                        Kind::Tcp { volume, .. } => {
-                            volume.map(|volume| whole_packets(volume.get(), flow.spec))
-                        }
-                        Kind::Datagrams { .. } => None,
-                    };
-                    State::Sending { socket, left }
+                    State::Sending { socket, left: flow.spec.volume }
                 }
                 refused => {
                     let why =
@@ -400,11 +394,6 @@ impl Host<'_> {
         }
         told
     }
-}
-
-/// A volume on the wire, as bytes of data: it is rounded up to whole packets.
-fn whole_packets(volume: u64, flow: &HostFlow) -> u64 {
-    volume.div_ceil(u64::from(flow.packet)) * u64::from(flow.payload)
 }
 
 fn read_answer(sender: &DatagramSender, bytes: &[u8]) -> Option<Answer> {

@@ -4,7 +4,7 @@ use perhop_core::Duration;
 
 use super::Unit::{BitsPerSecond, Bytes, None as NoUnit, Packets, Seconds};
 use super::Value::{ByColor, Count, Number, Optional};
-use super::{Compared, Measure, Summary, Table};
+use super::{Compared, Measure, Statistic, Summary, Table};
 use crate::FlowOutcome;
 
 /// Every measure of a flow, in the order of the columns. All exclude the warm-up.
@@ -148,5 +148,39 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         description: "Data packets that queues dropped, by color.",
         value: ByColor(|flow| flow.dropped),
         summary: None,
+    },
+    Measure {
+        name: "completion_s",
+        unit: Seconds,
+        description: "Flow completion time of a flow with a `volume`: from its start to the arrival of the last missing \
+            byte at the receiver; none for a flow that was unfinished, or completed during the warm-up.",
+        value: Optional(|flow| flow.completion.time().map(Duration::as_secs_f64)),
+        summary: Some(Summary {
+            table: Table::All(50),
+            importance: 135,
+            compared: Some(Compared { id: "completion", margin: "completion", digits: 1 }),
+            ..Summary::of("FCT")
+        }),
+    },
+    Measure {
+        name: "slowdown",
+        unit: NoUnit,
+        description: "Flow completion time over the least time that the flow's route allows: propagation, one packet's \
+            transmission at each hop, and that of all others at the slowest hop.",
+        value: Optional(|flow| flow.completion.slowdown()),
+        summary: Some(Summary { table: Table::All(60), importance: 65, ..Summary::of("slowdown") }),
+    },
+    Measure {
+        name: "unfinished",
+        unit: NoUnit,
+        description: "1 for a flow with a `volume` that had not completed by the end of the run, stopped or not; else 0; \
+            none for a flow without one.",
+        value: Optional(|flow| flow.completion.is_unfinished().map(f64::from)),
+        summary: Some(Summary {
+            statistic: Statistic::Sum,
+            table: Table::All(70),
+            importance: 136,
+            ..Summary::of("unfinished")
+        }),
     },
 ];
