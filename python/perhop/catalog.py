@@ -303,6 +303,10 @@ CLASS: tuple[ClassMeasure, ...] = (
 if these have a summary."""
 
 
+SUMMARIZED: tuple[ClassMeasure | Measure, ...] = (*CLASS, *LINK, *QUEUE)
+"""What may stand in summary tables: measures of classes of flows, links and queues."""
+
+
 # ---------------------------------------------------------------- over all flows of a run
 
 

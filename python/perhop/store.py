@@ -27,7 +27,7 @@ from perhop import _engine, filesystem
 from perhop.journal import ENDING, HEAD_BYTES, Journal, framed, joined, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _ARRAY = "$array"
 _ALIGNMENT = 8
@@ -50,7 +50,7 @@ class RunStore(Protocol):
         """Say that what `load` gave is no whole run; it is computed and saved again."""
         ...
 
-    def save(self, key: str, run: dict[str, Any]) -> None:
+    def save(self, key: str, run: Mapping[str, Any]) -> None:
         """Keep a run; once this returns, a later process finds it whole."""
         ...
 
@@ -162,7 +162,7 @@ class DirectoryStore:
         if place is not None:
             self._forget(key, f"a run in {place.path} is not whole")
 
-    def save(self, key: str, run: dict[str, Any]) -> None:
+    def save(self, key: str, run: Mapping[str, Any]) -> None:
         """See `RunStore`.
 
         Raises:
@@ -292,7 +292,7 @@ def _read(place: _Place) -> Entry | None:
     return Entry.of(content) if len(content) == place.length and framed(content) == record else None
 
 
-def pack(run: dict[str, Any]) -> bytes:
+def pack(run: Mapping[str, Any]) -> bytes:
     """A run as bytes, exact to the last bit: JSON that says where its arrays are, then these, compressed."""
     arrays: list[bytes] = []
     size = 0

@@ -102,7 +102,7 @@ def simulate(
 
     def one(seed: int) -> dict[str, Any]:
         described = scenario(seed) if callable(scenario) else scenario
-        return _engine.simulate(_engine.scenario_from_json(json.dumps(described), "oracle"), seed)
+        return {**_engine.simulate(_engine.scenario_from_json(json.dumps(described), "oracle"), seed)}
 
     with ThreadPoolExecutor(available_cores()) as pool:
         return list(pool.map(functools.partial(one), seeds))

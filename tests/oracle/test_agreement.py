@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -113,7 +114,7 @@ def test_a_sender_sends_what_ns2_sends() -> None:
         until = replace(setting, duration_s=tenths / 10 + 0.0313)
         [theirs] = ns2.run(until, 1).flows
         scenario = _engine.scenario_from_json(json.dumps(perhop_scenario(until)), "oracle")
-        ours = _engine.simulate(scenario, 1)["flows"]
+        ours: Mapping[str, Any] = _engine.simulate(scenario, 1)["flows"]
         acked = round(float(ours["acked_bps"][0]) * until.duration_s / 8 / until.packet_bytes)
         counts = [int(ours[name][0]) for name in ("sent_packets", "retransmitted_packets", "timeouts")]
         assert (acked, *counts) == (

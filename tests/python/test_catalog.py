@@ -80,7 +80,8 @@ def test_the_engines_dictionaries_have_what_is_declared(queues: Result) -> None:
     for found, entries in ((link, (*catalog.LINK, *catalog.QUEUE)), (link["classes"][0], catalog.QUEUE)):
         assert list(found)[1 : len(entries) + 1] == [entry.name for entry in entries]
         for entry in entries:
-            kinds = {"count": int, "number": float, "optional": (float, type(None))}
+            kinds: dict[str, tuple[type, ...]]
+            kinds = {"count": (int,), "number": (float,), "optional": (float, type(None))}
             assert isinstance(found[entry.name], kinds[entry.kind]), entry.name
 
 

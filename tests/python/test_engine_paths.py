@@ -61,6 +61,4 @@ def hold_against_each_other(scenarios: list[str]) -> None:
         fast = _engine.simulate(scenario, 3)
         plain = _engine.simulate(scenario, 3, plainly=True)
         assert fast["packets"] == plain["packets"] > 0
-        for run in (fast, plain):
-            del run["events"]
-        assert pack(fast) == pack(plain)
+        assert pack({**fast, "events": 0}) == pack({**plain, "events": 0})

@@ -192,9 +192,7 @@ def test_the_fast_path_and_the_plain_one_give_the_same_numbers(batch: int) -> No
         fast = _engine.simulate(scenario, seed)
         plain = _engine.simulate(scenario, seed, plainly=True)
         packets += plain["packets"]
-        for run in (fast, plain):
-            del run["events"]
-        assert pack(fast) == pack(plain), f"{seed}: {scenario}"
+        assert pack({**fast, "events": 0}) == pack({**plain, "events": 0}), f"{seed}: {scenario}"
         compared += 1
         if compared == SCENARIOS:
             break

@@ -58,7 +58,7 @@ class Measure:
 
 def _measures() -> Iterator[Measure]:
     """What the catalog says is compared."""
-    for entry in (*catalog.CLASS, *catalog.LINK, *catalog.QUEUE):
+    for entry in catalog.SUMMARIZED:
         if entry.summary is not None and (compared := entry.summary.compared) is not None:
             shown = catalog.SHOWN[entry.unit]
             label = shown.head(entry.summary.label)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SUMMARIES = {
     entry.name: (entry.unit, entry.summary)
-    for entry in (*catalog.CLASS, *catalog.LINK, *catalog.QUEUE)
+    for entry in catalog.SUMMARIZED
     if entry.summary is not None and entry.summary.place is not None
 }
 HEADS = {
