@@ -114,6 +114,7 @@ fn a_lost_segment_is_waited_for_if_it_is_sent_again() {
 
 #[test]
 fn only_what_completes_between_the_warm_up_and_the_end_has_a_time() {
+    const DONE: u64 = 529_000_000;
     // The flow of the first test completes at 529 ms; a completion counts where the last packet arrives.
     let completion = |warmup: u64, duration: u64, stop: Option<u64>| {
         let flow = FlowSpec { stop: stop.map(Instant::from_nanos), ..sized(paced("4Mbps"), 10_000) };
@@ -124,7 +125,6 @@ fn only_what_completes_between_the_warm_up_and_the_end_has_a_time() {
         };
         completions(&network, 1)[0]
     };
-    const DONE: u64 = 529_000_000;
     let after = Completion::After { time: micros(29_000), idle: micros(20_000) };
     assert_eq!(completion(0, DONE, None), after);
     assert_eq!(completion(0, DONE - 1, None), Completion::Unfinished);
