@@ -75,6 +75,9 @@ class Flows(TypedDict):
     unfinished: Numbers
     """1 for a flow with a `volume` that had not completed by the end of the run, stopped or not; else 0; none
     for a flow without one; f64[n], NaN where there is none."""
+    retransmission_ratio: Numbers
+    """Packets sent again over all packets sent; none for a flow that sent nothing (a fraction); f64[n], NaN
+    where there is none."""
 
 
 class Delays(TypedDict):

@@ -2,10 +2,11 @@
 
 use perhop_core::Duration;
 
-use super::Unit::{BitsPerSecond, Bytes, None as NoUnit, Packets, Seconds};
+use super::Unit::{BitsPerSecond, Bytes, Fraction, None as NoUnit, Packets, Seconds};
 use super::Value::{ByColor, Count, Number, Optional};
 use super::{Compared, Measure, Statistic, Summary, Table};
 use crate::FlowOutcome;
+use crate::transport::SenderStatistics;
 
 /// Every measure of a flow, in the order of the columns. All exclude the warm-up.
 pub const FLOW: &[Measure<FlowOutcome>] = &[
@@ -183,4 +184,32 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             ..Summary::of("unfinished")
         }),
     },
+    Measure {
+        name: "retransmission_ratio",
+        unit: Fraction,
+        description: "Packets sent again over all packets sent; none for a flow that sent nothing.",
+        value: Optional(|flow| {
+            let SenderStatistics { sent, retransmitted, .. } = flow.sender;
+            (sent > 0).then(|| retransmitted as f64 / sent as f64)
+        }),
+        summary: Some(Summary::of("retransmitted")),
+    },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retransmission_ratio_by_hand() {
+        let measure = FLOW.iter().find(|measure| measure.name == "retransmission_ratio").unwrap();
+        let Optional(ratio) = measure.value else { panic!("some flows send nothing") };
+        let flow = |sent, retransmitted| FlowOutcome {
+            sender: SenderStatistics { sent, retransmitted, ..SenderStatistics::default() },
+            ..FlowOutcome::default()
+        };
+        assert_eq!(ratio(&flow(40, 5)), Some(0.125));
+        assert_eq!(ratio(&flow(40, 0)), Some(0.0));
+        assert_eq!(ratio(&flow(0, 0)), None);
+    }
+}
