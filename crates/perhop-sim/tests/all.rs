@@ -8,6 +8,7 @@ mod parameters;
 
 mod accounting;
 mod asymmetric_best_effort;
+mod completion;
 mod engine;
 mod linux_tcp;
 mod rate_based;

@@ -1,8 +1,6 @@
 //! Flow completion times and slowdowns, against values worked out by hand, in both engines.
 
-mod common;
-
-use common::{aqm, duplex, every_transport, flow, rap, tcp, tfrc, udp};
+use crate::common::{aqm, duplex, every_transport, flow, rap, tcp, tfrc, udp};
 use perhop_core::{Bytes, Duration, Instant};
 use perhop_sim::{AccessSpec, Completion, FlowSpec, Network, NodeId, Service, Simulation, TransportSpec};
 use proptest::prelude::*;
