@@ -27,6 +27,7 @@ ROLES = {
     "meter": "Meters color a packet by its flow's traffic profile.",
     "aqm": "Queue managers decide who is dropped.",
     "scheduler": "Schedulers decide who is sent next; the queue manager that is their rule, who is dropped.",
+    "congestion-control": "Congestion controls decide how a TCP sender's window grows and shrinks (key `congestion`).",
 }
 MEASURES = """\
 What perhop measures of a run. All measures exclude the scenario's `warmup`, unless they say otherwise: a
@@ -62,6 +63,8 @@ def blocks() -> str:
 def block_section(block: dict[str, Any]) -> str:
     """One block: what it does, where it comes from, what can be set."""
     parts = [f"### {block['name']}", sentence(block["summary"]), f"Source: {block['source']}."]
+    if block.get("kernel"):
+        parts.append(f"On Linux: `{block['kernel']}`.")
     rows = [
         [
             f"`{name}`",

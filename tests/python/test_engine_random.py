@@ -24,6 +24,8 @@ RATES = ["8Mbps", "2Mbps", "1.7Mbps", "333kbps", "1Gbps"]
 INSTANT = ["400Gbps", "8000Gbps"]
 """Acknowledgements pass such links in less than the clock's nanosecond."""
 
+CONGESTION = [block["name"] for block in json.loads(_engine.blocks()) if block["role"] == "congestion-control"]
+
 LIMITS = ["1p", "3p", "10p", "20kB", "200p"]
 
 
@@ -107,7 +109,7 @@ class Draw:
                     send_jitter=["1us", "10ms"],
                     min_rto=["10ms"],
                     initial_rto=["500ms"],
-                    congestion=["reno", "cubic"],
+                    congestion=CONGESTION,
                     byte_counting=[True],
                     quick_acks=["3p"],
                     rtt_arithmetic=["fixed-point"],

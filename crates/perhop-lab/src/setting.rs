@@ -4,7 +4,7 @@ use perhop_core::{Duration, Instant, Rng};
 use perhop_scenario::Scenario;
 use perhop_scenario::format::IpVersion;
 use perhop_sim::transport::datagram::{DatagramReceiver, DatagramSender};
-use perhop_sim::transport::tcp::{Congestion, NewRenoTimer, PartialWindowDeflation, TcpParams, Variant};
+use perhop_sim::transport::tcp::{NewRenoTimer, PartialWindowDeflation, TcpParams, Variant};
 use perhop_sim::{FlowSpec, Network, TransportSpec};
 
 use crate::error::LabError;
@@ -157,7 +157,7 @@ fn host_flow(
                 return Err(unfit("transport.packet", text));
             }
             let congestion = congestion.map_or_else(|| kernels(params), |name| Ok(name.into()));
-            let congestion = congestion.map_err(|text| unfit("transport.tcp", text))?;
+            let congestion = congestion.map_err(|(key, text)| unfit(key, text))?;
             let segment = packet - headers;
             let payload = segment - if has_timestamps { TIMESTAMPS } else { 0 };
             (payload, Kind::Tcp { congestion, segment })
@@ -205,17 +205,19 @@ fn host_flow(
     })
 }
 
-/// The kernel's congestion control that is nearest to a simulated sender.
-fn kernels(params: &TcpParams) -> Result<String, String> {
-    match params.tcp {
-        Variant::Reno | Variant::NewReno | Variant::Linux | Variant::Ns1998 => Ok(match params.congestion {
-            Congestion::Reno => "reno".into(),
-            Congestion::Cubic => "cubic".into(),
-        }),
-        Variant::TwoWindows => Err(
-            "no kernel's TCP keeps a reserved window: two-windows needs a modified sender and runs in the simulator only".into(),
-        ),
-    }
+/// The kernel's congestion control that is that of a simulated sender; else the key that names it, and why there is none.
+fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
+    let control = params.control().info();
+    let key = if params.tcp == Variant::TwoWindows { "transport.tcp" } else { "transport.congestion" };
+    let missing = || {
+        let text = format!(
+            "no kernel has the congestion control `{}`, which runs in the simulator only; name one that the kernel has in \
+             `live.congestion`",
+            control.name
+        );
+        (key, text)
+    };
+    control.kernel.map(str::to_owned).ok_or_else(missing)
 }
 
 /// What the kernel does otherwise than the scenario says.

@@ -177,7 +177,7 @@ fn what_no_kernel_can_do_is_refused() {
     for (change, message) in [
         (
             ("\"newreno\"", "\"two-windows\""),
-            "flows[0].transport.tcp: no kernel's TCP keeps a reserved window",
+            "flows[0].transport.tcp: no kernel has the congestion control `two-windows`, which runs in the simulator only",
         ),
         (
             ("576B", "100B"),

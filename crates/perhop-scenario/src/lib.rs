@@ -21,6 +21,7 @@ pub use memory::Memory;
 pub use notices::{Division, division, divisions, idle_keys};
 pub use read::{notices_in, read_toml};
 
+use perhop_sim::transport::tcp::Congestion;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -32,22 +33,33 @@ pub fn schema() -> Value {
     schema.to_value()
 }
 
-/// Every registered block: name, role, summary, source, and for each parameter its type, default and description.
+/// Every registered block: name, role, summary, source, and for each parameter its type, default and description. Of a
+/// congestion control also the kernel's name for it.
 pub fn blocks() -> Value {
-    perhop_core::registry()
-        .map(|block| {
-            let mut generator = SchemaSettings::draft2020_12().into_generator();
-            let parameters = (block.parameters)(&mut generator).to_value();
-            let definitions = Value::Object(generator.take_definitions(true));
-            json!({
-                "name": block.name,
-                "role": block.role,
-                "summary": block.summary,
-                "source": block.source,
-                "parameters": describe(&parameters, &definitions),
-            })
+    let blocks = perhop_core::registry().map(|block| {
+        let mut generator = SchemaSettings::draft2020_12().into_generator();
+        let parameters = (block.parameters)(&mut generator).to_value();
+        let definitions = Value::Object(generator.take_definitions(true));
+        json!({
+            "name": block.name,
+            "role": block.role,
+            "summary": block.summary,
+            "source": block.source,
+            "parameters": describe(&parameters, &definitions),
         })
-        .collect()
+    });
+    let controls = Congestion::ALL.iter().map(|control| {
+        let control = control.info();
+        json!({
+            "name": control.name,
+            "role": "congestion-control",
+            "summary": control.summary,
+            "source": control.source,
+            "kernel": control.kernel,
+            "parameters": {},
+        })
+    });
+    blocks.chain(controls).collect()
 }
 
 fn describe(parameters: &Value, definitions: &Value) -> Value {

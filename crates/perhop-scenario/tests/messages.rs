@@ -1,6 +1,7 @@
 //! Every kind of bad scenario gives one message: file and line, key, what is wrong, what would be right.
 
 use perhop_scenario::Scenario;
+use perhop_sim::transport::tcp::Congestion;
 
 const GOOD: &str = r#"
 title = "Assured Service sold at 76 %"
@@ -934,6 +935,9 @@ fn the_schema_knows_every_block_and_every_key() {
         if block.name != "fifo" {
             assert!(schema.contains(&format!("\"const\":\"{}\"", block.name)), "{}", block.name);
         }
+    }
+    for name in Congestion::NAMES {
+        assert!(schema.contains(&format!("\"const\":\"{name}\"")), "{name}");
     }
     for key in [
         "initial-window",

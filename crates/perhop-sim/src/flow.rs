@@ -124,9 +124,9 @@ pub(crate) struct SendingHost {
     due: Instant,
     /// The next time at which somebody looks at it.
     look: Instant,
-    /// It takes acknowledgements [in its stride](Flow::stride) that come before this: nothing else happens to it, and
-    /// nobody looks, as far as it knows. Never too late, but at times too early; zero if it is not in its stride.
-    stride_until: Instant,
+    /// ACKs that come before this may take the [fast path](Flow::acknowledge_fast): nothing else happens to the host, and
+    /// nobody samples it, as far as it knows. Never too late, but at times too early; zero if there is no fast path now.
+    fast_until: Instant,
     /// It is not to act ahead of time: somebody else may reach it first.
     pub(crate) by_the_clock: bool,
     /// The first link of its data, or [`NO_LINK`].
@@ -180,8 +180,8 @@ pub(crate) struct ReceivingHost {
     receiver: Receiver,
     /// The next time at which somebody looks at it, or the end of the run.
     look: Instant,
-    /// It takes packets in its stride that come before this: as [`SendingHost::stride_until`].
-    stride_until: Instant,
+    /// Packets that come before this may take the fast path: as [`SendingHost::fast_until`].
+    fast_until: Instant,
     /// Packets of its volume that have not arrived. All but this of [`Rare::volume`] were delivered.
     missing: u64,
     /// The first link of its answers, or [`NO_LINK`].
@@ -246,7 +246,7 @@ impl Flow {
                 scheduled: Instant::NEVER,
                 due: Instant::ZERO,
                 look: looks.first(),
-                stride_until: Instant::ZERO,
+                fast_until: Instant::ZERO,
                 // Two hosts that share no link could act for ever without the clock's moving.
                 by_the_clock: hears_from_afar || forward.first_link == NO_LINK,
                 first_link: forward.first_link,
@@ -261,7 +261,7 @@ impl Flow {
             receiving: ReceivingHost {
                 receiver,
                 look: looks.first().min(looks.end()),
-                stride_until: Instant::ZERO,
+                fast_until: Instant::ZERO,
                 missing: volume,
                 first_link: backward.first_link,
                 template: SimPacket::new(&answer, backward.first_step | ANSWER, 0),
@@ -333,16 +333,21 @@ impl Flow {
         self.sender.wake().min(self.sending.due)
     }
 
-    /// The sender takes an acknowledgement that reaches it at `at` in its stride, and sends what it then may: what
+    /// The fast path: the sender takes an ACK that reaches it at `at`, and sends what it then may: what
     /// [`acknowledge`](Self::acknowledge) does of nearly every one, in a few steps. Returns false, having done nothing, if it
     /// cannot.
     #[inline(always)]
-    pub(crate) fn stride(&mut self, expected: u32, at: Instant, first: &mut Inbox<SimPacket>) -> bool {
-        if at >= self.sending.stride_until {
+    pub(crate) fn acknowledge_fast(
+        &mut self,
+        expected: u32,
+        at: Instant,
+        first: &mut Inbox<SimPacket>,
+    ) -> bool {
+        if at >= self.sending.fast_until {
             return false;
         }
         let Sender::Tcp(tcp) = &mut self.sender else { return false };
-        let Some(segments) = tcp.stride(expected, at) else { return false };
+        let Some(segments) = tcp.ack_fast(expected, at) else { return false };
         self.sending.send_all(segments, at, first);
         true
     }
@@ -364,7 +369,7 @@ impl Flow {
             Sender::Tcp(tcp) => sending.act(tcp, expected, at, way),
             Sender::Carrying(sender) => sending.act_carrying(sender, cargo, expected, at, way),
         }
-        self.find_stride(looks.end());
+        self.find_fast_path(looks.end());
     }
 
     /// An answer is held until it comes at `at`, or until it is certain what happens to the sender before.
@@ -388,12 +393,12 @@ impl Flow {
         None
     }
 
-    /// Finds out how long the sender can take acknowledgements in its stride. Its deadlines only move away meanwhile.
-    fn find_stride(&mut self, end: Instant) {
+    /// Finds out until when the sender's ACKs may take the fast path. Its deadlines only move away meanwhile.
+    fn find_fast_path(&mut self, end: Instant) {
         let just_after = |at| at + Duration::from_nanos(1);
         let free = !self.sending.by_the_clock && self.sending.news.is_none();
-        self.sending.stride_until = match &self.sender {
-            Sender::Tcp(tcp) if free && tcp.is_in_stride() => {
+        self.sending.fast_until = match &self.sender {
+            Sender::Tcp(tcp) if free && tcp.is_on_fast_path() => {
                 self.wake().min(just_after(self.sending.look)).min(just_after(end))
             }
             _ => Instant::ZERO,
@@ -403,7 +408,7 @@ impl Flow {
     /// A control message reaches the sender.
     pub(crate) fn on_message(&mut self, message: &Message) {
         self.sender.on_message(message);
-        self.sending.stride_until = Instant::ZERO;
+        self.sending.fast_until = Instant::ZERO;
     }
 
     /// Sends whatever the sender wants on the wire.
@@ -430,9 +435,9 @@ impl Flow {
         arrival: Instant,
         (looks, series): (&Looks, &mut Series),
     ) -> Option<u32> {
-        if arrival < self.receiving.stride_until
+        if arrival < self.receiving.fast_until
             && let Receiver::Tcp(tcp) = &mut self.receiving.receiver
-            && let Some(number) = tcp.stride(content.sequence())
+            && let Some(number) = tcp.receive_fast(content.sequence())
         {
             debug_assert_eq!(content.size(), self.receiving.data_size);
             self.deliver(arrival);
@@ -455,7 +460,7 @@ impl Flow {
         if (arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series)) && counts {
             self.deliver(arrival);
         }
-        self.receiving.find_stride();
+        self.receiving.find_fast_path();
         ack
     }
 
@@ -568,7 +573,7 @@ impl Flow {
             self.sender.stop();
         }
         self.sender.on_wake(now);
-        self.sending.stride_until = Instant::ZERO;
+        self.sending.fast_until = Instant::ZERO;
         let late = self.receiving.receiver.on_wake(now, &mut self.cargo)?;
         Some(self.receiving.answer(late, now))
     }
@@ -602,7 +607,7 @@ impl Flow {
         let Rare { start, stop, held, .. } = &*self.rare;
         let held = held.front().map_or(Instant::NEVER, |&(at, _)| at);
         self.sending.due = self.receiving.receiver.wake().min(*start).min(*stop).min(held);
-        self.sending.stride_until = self.sending.stride_until.min(self.sending.due);
+        self.sending.fast_until = self.sending.fast_until.min(self.sending.due);
     }
 
     /// Answering a packet changes when the next answer is due.
@@ -800,10 +805,10 @@ impl ReceivingHost {
         }
     }
 
-    /// Finds out how long the receiver can take segments in its stride.
-    fn find_stride(&mut self) {
-        self.stride_until = match &self.receiver {
-            Receiver::Tcp(tcp) if self.answers_ahead && tcp.is_in_stride() => {
+    /// Finds out until when the receiver's segments may take the fast path.
+    fn find_fast_path(&mut self) {
+        self.fast_until = match &self.receiver {
+            Receiver::Tcp(tcp) if self.answers_ahead && tcp.is_on_fast_path() => {
                 self.look + Duration::from_nanos(1)
             }
             _ => Instant::ZERO,

@@ -134,7 +134,7 @@ impl Traffic {
             let arrival = way.at_receiver(at);
             let Some(answer) = flow.receive(content, arrival, (looks, series)) else { return };
             let at = way.at_sender(at);
-            if flow.stride(answer, at, first(inboxes, arrivals, flow.sending.first_link)) {
+            if flow.acknowledge_fast(answer, at, first(inboxes, arrivals, flow.sending.first_link)) {
                 self.came_round += 1;
             } else {
                 self.come_round(number, answer, arrival, at);
@@ -149,7 +149,7 @@ impl Traffic {
         }
     }
 
-    /// On a clear way, an answer put on the wire at `begin` reaches the sender at `at`, which does not take it in its stride.
+    /// On a clear way, an answer put on the wire at `begin` reaches the sender at `at`, which cannot take it on its fast path.
     #[inline(never)]
     fn come_round(&mut self, number: usize, answer: u32, begin: Instant, at: Instant) {
         let answer = self.flows[number].receiving.answer(answer, begin);
@@ -164,7 +164,7 @@ impl Traffic {
         let Self { flows, inboxes, arrivals, .. } = self;
         let flow = &mut flows[number];
         let at = flow.sending.inward.pass(content.size(), at);
-        if !flow.stride(content.sequence(), at, first(inboxes, arrivals, flow.sending.first_link)) {
+        if !flow.acknowledge_fast(content.sequence(), at, first(inboxes, arrivals, flow.sending.first_link)) {
             self.reach_sender(number, content, at);
         }
     }

@@ -6,6 +6,7 @@ simulator with a TCP that is made more like the kernel's.
 
 from __future__ import annotations
 
+import functools
 import json
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -146,10 +147,21 @@ def _transport(flow: Mapping[str, Any], variation: Variation) -> dict[str, Any]:
     if changed.get("sack"):
         changed = {key: value for key, value in changed.items() if _OF_NEWRENO.get(key) != value}
     if changed["tcp"] == "linux":
-        # bbr is not modelled; reno stands in.
-        congestion = flow.get("live", {}).get("congestion") or flow["transport"].get("congestion")
-        changed["congestion"] = "cubic" if congestion == "cubic" else "reno"
+        kernels = flow.get("live", {}).get("congestion")
+        simulated = _simulated().get(kernels, STAND_IN) if kernels else flow["transport"].get("congestion")
+        changed["congestion"] = simulated or STAND_IN
     return changed
+
+
+STAND_IN = "reno"
+"""Is simulated in place of a congestion control that only the kernel has, such as bbr."""
+
+
+@functools.cache
+def _simulated() -> dict[str, str]:
+    """The simulated congestion controls, by the kernel's names."""
+    controls = (block for block in json.loads(_engine.blocks()) if block["role"] == "congestion-control")
+    return {control["kernel"]: control["name"] for control in controls if control["kernel"]}
 
 
 def explain(

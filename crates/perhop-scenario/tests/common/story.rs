@@ -4,6 +4,7 @@
 use perhop_core::control::LookInterval;
 use perhop_core::{Bitrate, Duration, Instant};
 use perhop_scenario::Scenario;
+use perhop_sim::transport::tcp::Congestion;
 use perhop_sim::{Network, Outcome, Service, Simulation, TransportSpec};
 use serde_json::{Value, json};
 
@@ -321,8 +322,9 @@ impl Drawn<'_, '_> {
         ];
         self.some(&mut transport, &keys);
         if variant != "two-windows" {
+            let controls: Vec<Value> = Congestion::NAMES.iter().map(|name| json!(name)).collect();
             let keys: [(&str, &[Value]); 3] = [
-                ("congestion", &[json!("reno"), json!("cubic")]),
+                ("congestion", &controls),
                 ("byte-counting", &[json!(true)]),
                 ("initial-window", &[json!("4p")]),
             ];

@@ -2,8 +2,7 @@
 //! (RFC 9937) and CUBIC (RFC 9438).
 
 mod answers;
-mod congestion;
-mod cubic;
+pub mod congestion;
 mod params;
 mod prr;
 mod receiver;

@@ -355,7 +355,9 @@ impl TcpParams {
                 return refuse(NEWRENO_KEYS[1], NO_PARTIAL_ACKS);
             }
         }
-        if self.tcp == Variant::TwoWindows && self.congestion != Congestion::Reno {
+        if self.tcp == Variant::TwoWindows
+            && ![Congestion::Reno, Congestion::TwoWindows].contains(&self.congestion)
+        {
             return refuse(
                 "congestion",
                 "two-windows TCP has a rule of its own for losses; leave this key out",
@@ -364,8 +366,13 @@ impl TcpParams {
         Ok(())
     }
 
+    /// The congestion control: `tcp = "two-windows"` stands for one, too.
+    pub fn control(&self) -> Congestion {
+        if self.tcp == Variant::TwoWindows { Congestion::TwoWindows } else { self.congestion }
+    }
+
     /// Whether losses are recovered by NewReno.
-    fn has_partial_acks(&self) -> bool {
+    pub(super) fn has_partial_acks(&self) -> bool {
         !self.sack && !matches!(self.tcp, Variant::Reno | Variant::TwoWindows)
     }
 }

@@ -49,17 +49,17 @@ impl TcpReceiver {
         (bit / 64, 1 << (bit % 64))
     }
 
-    /// Nothing keeps it from taking segments [in its stride](Self::stride): acknowledgements do not wait, nothing came
-    /// before its time, and what comes next is a full segment, since the connection is open.
-    pub(crate) fn is_in_stride(&self) -> bool {
+    /// Whether [`receive_fast`](Self::receive_fast) may be called: ACKs do not wait, nothing came out of order, and what comes
+    /// next is a full segment, since the connection is open.
+    pub(crate) fn is_on_fast_path(&self) -> bool {
         !self.delays && self.highest <= self.expected && self.expected > 0
     }
 
     /// Takes a segment if it is the one that is expected, and returns the number of the next: what
-    /// [`on_data`](Self::on_data) does of nearly every segment while the receiver [`is_in_stride`](Self::is_in_stride).
+    /// [`on_data`](Self::on_data) does for nearly every segment while the receiver [is on the fast path](Self::is_on_fast_path).
     #[inline(always)]
-    pub(crate) fn stride(&mut self, sequence: u32) -> Option<u32> {
-        debug_assert!(self.is_in_stride());
+    pub(crate) fn receive_fast(&mut self, sequence: u32) -> Option<u32> {
+        debug_assert!(self.is_on_fast_path());
         if sequence != self.expected {
             return None;
         }
@@ -155,16 +155,16 @@ mod tests {
     }
 
     proptest! {
-        /// A segment taken in a stride does and leaves what it does and leaves otherwise.
+        /// A segment on the fast path does and leaves what it does and leaves otherwise.
         #[test]
-        fn a_stride_is_the_same_as_its_steps(steps in prop::collection::vec(0_u32..8, 1..200)) {
+        fn the_fast_path_does_what_the_general_path_does(steps in prop::collection::vec(0_u32..8, 1..200)) {
             let mut receiver = receiver("");
             for step in steps {
                 // Most are the one that is expected; some come early, some again.
                 let sequence = (receiver.expected + step.saturating_sub(5)).saturating_sub(u32::from(step == 0));
                 let mut short = receiver.clone();
                 let got = receiver.on_data(sequence, Instant::ZERO);
-                if short.is_in_stride() && let Some(ack) = short.stride(sequence) {
+                if short.is_on_fast_path() && let Some(ack) = short.receive_fast(sequence) {
                     prop_assert_eq!(got, Received { first: true, ack: Some(ack) });
                     prop_assert_eq!(format!("{short:?}"), format!("{receiver:?}"));
                 }

@@ -130,7 +130,7 @@ impl SackSender {
             Phase::Open => self.on_ack_when_open(news, now),
             Phase::Recovery(recovery) if news.expected < recovery.point => self.on_ack_in_recovery(news, now),
             Phase::Recovery(_) => {
-                self.tcp.cwnd = self.tcp.ssthresh;
+                self.tcp.end_recovery();
                 self.phase = Phase::Open;
                 self.on_ack_when_open(news, now);
             }
@@ -174,13 +174,8 @@ impl SackSender {
     /// Step 4: the first missing segment is sent again, whatever the pipe.
     fn recover(&mut self, news: News, now: Instant) {
         let tcp = &mut self.tcp;
-        tcp.rare.statistics.fast_retransmits += 1;
-        tcp.decrease();
-        tcp.cwnd = tcp.ssthresh;
         tcp.duplicates = 0;
-        tcp.timed = UNTIMED;
-        tcp.expiry = now + tcp.timeout;
-        tcp.urgent = Some(tcp.acked);
+        tcp.begin_recovery(0, now);
         self.board.begin_again();
         // `RecoverFS`: without what had been selectively acknowledged before this acknowledgement.
         let flight = tcp.highest - tcp.acked - self.board.held() + news.arrived.all();
@@ -202,7 +197,10 @@ impl SackSender {
         let Phase::Recovery(Recovery { prr: Some(prr), .. }) = &mut self.phase else { return };
         let safe = news.advances && news.lost == 0;
         let progress = Progress { delivered: news.arrived.all(), safe, pipe: self.board.pipe() };
-        self.tcp.cwnd = f64::from(prr.on_ack(progress, self.tcp.ssthresh as u32));
+        let threshold = self.tcp.control.window() as u32;
+        if let Some(recovery) = self.tcp.recovery() {
+            recovery.window = f64::from(prr.on_ack(progress, threshold));
+        }
     }
 
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
@@ -227,7 +225,7 @@ impl SackSender {
         let Self { tcp, board, phase } = self;
         let limited = matches!(phase, Phase::Open) && !tcp.rare.params.limited_transmit;
         let pipe = board.pipe() + if limited { board.held() } else { 0 };
-        if !tcp.started || pipe >= tcp.cwnd as u32 {
+        if !tcp.started || pipe >= tcp.window() as u32 {
             return None;
         }
         let new = tcp.next < tcp.end && tcp.next - tcp.acked < tcp.most();
@@ -359,13 +357,13 @@ mod tests {
         assert_eq!(sent[..3], [[20], [21], [0]]);
         assert!(sent[3..12].iter().all(Vec::is_empty));
         assert_eq!(sent[12..], [[22], [23], [24], [25], [26], [27], [28]]);
-        assert_eq!((wire.sender.tcp.cwnd, wire.sender.board.pipe()), (10.0, 10));
+        assert_eq!((wire.sender.tcp.window(), wire.sender.board.pipe()), (10.0, 10));
         // The retransmission arrives: everything up to 19 has.
         assert_eq!(wire.ack(20, &[]).len(), 1);
         assert!(matches!(wire.sender.phase, Phase::Recovery(_)), "20 and 21 were sent before it");
         wire.ack(22, &[]);
         assert!(matches!(wire.sender.phase, Phase::Open));
-        assert_eq!(wire.sender.tcp.cwnd, 10.1);
+        assert_eq!(wire.sender.tcp.window(), 10.1);
     }
 
     #[test]
@@ -378,8 +376,7 @@ mod tests {
         assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0]);
         assert_eq!(wire.sender.board.pipe(), 10);
         wire.ack(22, &[]);
-        assert_eq!(wire.sender.tcp.ssthresh, 10.0);
-        assert_eq!(wire.sender.tcp.cwnd, 10.1, "whatever the window was in the recovery");
+        assert_eq!(wire.sender.tcp.window(), 10.1, "whatever the window was in the recovery");
     }
 
     #[test]
@@ -413,7 +410,7 @@ mod tests {
         assert_eq!(wire.duplicates(1, 3), [NOTHING, NOTHING]);
         wire.now = wire.sender.wake();
         assert_eq!(wire.act(SackSender::on_wake), [0]);
-        assert_eq!((wire.sender.tcp.cwnd, wire.sender.tcp.ssthresh), (1.0, 4.0));
+        assert_eq!((wire.sender.tcp.window(), wire.sender.tcp.control.threshold()), (1.0, 4.0));
         // 5 arrives late; then 0, after which slow start goes on with what is missing.
         assert_eq!(wire.ack(0, &[(5, 6), (1, 3)]), NOTHING);
         assert_eq!(wire.ack(3, &[(5, 6)]), [3, 4]);
@@ -428,7 +425,7 @@ mod tests {
         // 6 is lost, too.
         wire.ack(0, &[(7, 10), (1, 6)]);
         assert_eq!(wire.sender.statistics().fast_retransmits, 1);
-        assert_eq!(wire.sender.tcp.ssthresh, 10.0);
+        assert_eq!(wire.sender.tcp.control.threshold(), 10.0);
         assert_eq!(wire.sender.board.lost(), 2);
     }
 

@@ -4,14 +4,15 @@
 //! arithmetic (Linux has one in integers), in a fixed number of steps.
 //!
 //! ## Deviations
-//! - Windows are those of [`TcpSender`](super::TcpSender): whole segments count, the window at a loss is cwnd, not the flight
-//!   size (section 4.6).
-//! - An acknowledgement of several segments follows the target as if they had been acknowledged one by one (Linux); by
-//!   section 4.4, which knows no delayed ones, it would follow it once.
-//! - Times without data (section 5.8) are not told from others.
-//! - No undoing of reductions that were in vain (section 4.9).
+//! - The window at a loss is cwnd, not the flight size (section 4.6).
+//! - An ACK of several segments follows the target as if they had been acknowledged one by one (Linux); by section 4.4, which
+//!   knows no delayed ACKs, it would follow it once.
+//! - Times without data (section 5.8) count as any others.
+//! - Reductions that proved unnecessary are not undone (section 4.9).
 
 use perhop_core::Instant;
+
+use super::{AckSample, CongestionControl, CongestionEvent, Setup, Window};
 
 /// The constant C: how steep the function is, in segments per cubic second.
 const C: f64 = 0.4;
@@ -20,9 +21,54 @@ const BETA: f64 = 0.7;
 /// alpha: additive increase that gets as much as Reno with that decrease (section 4.3, figure 4).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// What CUBIC remembers. Windows in segments, times in seconds.
+/// The window is a cubic function of the time since the last loss. Windows in segments, times in seconds.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    window: Window,
+    curve: Curve,
+}
+
+impl CongestionControl for Cubic {
+    const NAME: &'static str = "cubic";
+    const SUMMARY: &'static str =
+        "A cubic function of the time since the last loss, which leaves 70 % of the window";
+    const SOURCE: &'static str = "RFC 9438";
+    const KERNEL: Option<&'static str> = Some("cubic");
+
+    fn new(setup: &Setup) -> Self {
+        Self { window: Window::by_segments(setup), curve: Curve::default() }
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        let left = self.window.slow_start(ack.delivered);
+        if left > 0.0 {
+            self.window.now = self.curve.increase(self.window.now, left, ack.now, ack.smoothed_rtt);
+        }
+        self.window.limit();
+    }
+
+    fn on_loss(&mut self, event: &CongestionEvent) {
+        self.window.reduce_to(self.curve.decrease(event.window));
+    }
+
+    fn on_timeout(&mut self, event: &CongestionEvent) {
+        self.on_loss(event);
+        self.curve.on_timeout();
+        self.window.now = 1.0;
+    }
+
+    fn window(&self) -> f64 {
+        self.window.now
+    }
+
+    fn set_window(&mut self, window: f64) {
+        self.window.now = window;
+    }
+}
+
+/// The function, and what it remembers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cubic {
+struct Curve {
     /// `W_max`: the plateau. Zero before the first loss, and after a timeout.
     plateau: f64,
     /// K: when the function reaches it.
@@ -35,9 +81,9 @@ pub(super) struct Cubic {
     prior: f64,
 }
 
-impl Cubic {
+impl Curve {
     /// The window after `acked` segments were acknowledged at `now`, in congestion avoidance (sections 4.2 to 4.5).
-    pub(super) fn increase(&mut self, window: f64, acked: f64, now: Instant, rtt: f64) -> f64 {
+    fn increase(&mut self, window: f64, acked: f64, now: Instant, rtt: f64) -> f64 {
         let epoch = self.epoch.unwrap_or_else(|| self.begin(window, now));
         let time = now.since(epoch).as_secs_f64();
         let alpha = if self.reno < self.prior { ALPHA } else { 1.0 };
@@ -50,7 +96,7 @@ impl Cubic {
     }
 
     /// The threshold after a loss with this window (sections 4.6 and 4.7, fast convergence).
-    pub(super) fn decrease(&mut self, window: f64) -> f64 {
+    fn decrease(&mut self, window: f64) -> f64 {
         self.plateau = if window < self.plateau { window * (1.0 + BETA) / 2.0 } else { window };
         self.prior = window;
         self.epoch = None;
@@ -58,7 +104,7 @@ impl Cubic {
     }
 
     /// The loss was found by a timeout: the next congestion avoidance starts from its own window (section 4.8).
-    pub(super) fn on_timeout(&mut self) {
+    fn on_timeout(&mut self) {
         self.plateau = 0.0;
     }
 
@@ -92,6 +138,7 @@ fn cube_root(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{ack, loss, setup};
     use super::*;
     use proptest::prelude::*;
 
@@ -106,7 +153,7 @@ mod tests {
 
     #[test]
     fn k_and_the_window_by_hand() {
-        let mut cubic = Cubic::default();
+        let mut cubic = Curve::default();
         // A loss at 1000 segments leaves 700, and K = cbrt(300 / 0.4) = cbrt(750) s.
         assert_close(cubic.decrease(1000.0), 700.0);
         // At first Reno's estimate is ahead, by 9/17 of a segment a window.
@@ -125,8 +172,20 @@ mod tests {
     }
 
     #[test]
+    fn it_grows_by_segments_and_a_loss_leaves_70_percent() {
+        let mut cubic = Cubic::new(&Setup { window: 98.0, threshold: 100.0, ..setup() });
+        // Two of three segments take slow start to its threshold; the third adds what Reno's estimate does at first.
+        cubic.on_ack(&ack(3));
+        assert_close(cubic.window(), 100.0 + 1.0 / 100.0);
+        cubic.on_loss(&loss(100.0));
+        assert_eq!((cubic.window(), cubic.window.threshold), (70.0, 70.0));
+        cubic.on_timeout(&loss(70.0));
+        assert_eq!((cubic.window(), cubic.window.threshold, cubic.curve.plateau), (1.0, 49.0, 0.0));
+    }
+
+    #[test]
     fn fast_convergence_and_the_limit_of_growth() {
-        let mut cubic = Cubic::default();
+        let mut cubic = Curve::default();
         cubic.decrease(1000.0);
         // A second loss below the plateau: W_max = 800 x 1.7 / 2 = 680.
         assert_close(cubic.decrease(800.0), 560.0);
@@ -143,7 +202,7 @@ mod tests {
     fn small_windows_grow_like_renos() {
         // 10 segments, 7 after the loss: K = cbrt(3/0.4) = 1.957 s. Reno's estimate gains 9/17 a window, and a whole segment
         // once it is at 10.
-        let mut cubic = Cubic::default();
+        let mut cubic = Curve::default();
         assert_close(cubic.decrease(10.0), 7.0);
         assert_close(cubic.increase(7.0, 7.0, at(0), 0.01), 7.0 + 9.0 / 17.0);
         assert_close(cubic.increase(7.0 + 9.0 / 17.0, 0.0, at(10), 0.01), 7.0 + 9.0 / 17.0);
@@ -153,7 +212,7 @@ mod tests {
 
     #[test]
     fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
-        let mut cubic = Cubic::default();
+        let mut cubic = Curve::default();
         let threshold = cubic.decrease(100.0);
         cubic.on_timeout();
         cubic.increase(threshold, 1.0, at(0), 0.1);
@@ -178,7 +237,7 @@ mod tests {
         fn the_window_never_falls_and_grows_by_half_at_most(
             steps in prop::collection::vec((0_u64..400, 1_u32..20, any::<bool>()), 1..60),
         ) {
-            let (mut cubic, mut window, mut now) = (Cubic::default(), 20.0, 0);
+            let (mut cubic, mut window, mut now) = (Curve::default(), 20.0, 0);
             for (millis, acked, loses) in steps {
                 now += millis;
                 if loses {

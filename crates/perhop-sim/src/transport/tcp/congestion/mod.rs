@@ -1,0 +1,277 @@
+//! Congestion control: how a TCP sender's window follows what the sender learns of the network.
+//!
+//! A congestion control decides about the window, and nothing else. The [sender](super::TcpSender) finds losses and recovers
+//! from them, keeps the timers, measures round trips and delivery rates, and paces.
+//!
+//! To add one: a file here with its state, an `impl CongestionControl` and its tests, and one line in
+//! `register_congestion_controls!`. The line makes it a value of the scenario's key `congestion`, and puts it into the
+//! documentation, the typed builder, the random-network tests and, if the kernel has it, into `perhop live`.
+
+mod cubic;
+mod reno;
+mod two_windows;
+mod window;
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+
+use perhop_core::{Bitrate, Bytes, Color, Instant};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+pub use cubic::Cubic;
+pub use reno::Reno;
+pub use two_windows::TwoWindows;
+pub use window::Window;
+
+/// A congestion control. All windows are in segments.
+pub trait CongestionControl: Clone + Debug {
+    /// The name in scenarios.
+    const NAME: &'static str;
+    /// One line for the documentation.
+    const SUMMARY: &'static str;
+    /// The paper and figure, or the RFC and section.
+    const SOURCE: &'static str;
+    /// The Linux kernel's name for it; `None` if the kernel has none.
+    const KERNEL: Option<&'static str> = None;
+    /// What the sender has to keep for it. What no control needs costs nothing.
+    const NEEDS: Needs = Needs::NOTHING;
+
+    /// The control of a new connection.
+    fn new(setup: &Setup) -> Self;
+
+    /// New data was acknowledged. Not called during a recovery from losses.
+    fn on_ack(&mut self, ack: &AckSample);
+
+    /// A loss was found, and a recovery begins: once in each.
+    fn on_loss(&mut self, event: &CongestionEvent);
+
+    /// The retransmission timer expired. Unless said otherwise, the slow-start threshold is that after a loss, and slow start
+    /// begins with one segment (RFC 5681, section 3.1).
+    fn on_timeout(&mut self, event: &CongestionEvent) {
+        self.on_loss(event);
+        self.set_window(1.0);
+    }
+
+    /// The congestion window, at least one segment. During a recovery: the window with which the recovery is to end.
+    fn window(&self) -> f64;
+
+    /// Somebody else sets the window: the connection is open and begins with its initial window, or a marker tells of an OUT
+    /// packet.
+    fn set_window(&mut self, window: f64);
+}
+
+/// What a sender keeps only for a congestion control that asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// The color of each segment sent: [`CongestionEvent::color`].
+    pub colors: bool,
+}
+
+impl Needs {
+    /// Nothing besides what every sender keeps.
+    pub const NOTHING: Self = Self { colors: false };
+
+    /// Whether the sender's fast path does all that such a control needs.
+    pub const fn allow_fast_path(self) -> bool {
+        !self.colors
+    }
+}
+
+/// What a congestion control knows when its connection begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// The first window: one segment while a handshake is to come.
+    pub window: f64,
+    /// The slow-start threshold.
+    pub threshold: f64,
+    /// The receiver's window: as far as the congestion window may grow.
+    pub most: u32,
+    /// The window grows by ACKs (RFC 5681), not by the segments that they acknowledge (RFC 3465).
+    pub counts_acks: bool,
+    /// Size of a full segment.
+    pub packet: Bytes,
+    /// The rate that was sold to the flow.
+    pub reserved: Option<Bitrate>,
+}
+
+/// What an ACK of new data says.
+#[derive(Clone, Copy, Debug)]
+pub struct AckSample {
+    /// When it came.
+    pub now: Instant,
+    /// Segments newly acknowledged, in order or selectively.
+    pub delivered: u32,
+    /// Segments sent and not acknowledged.
+    pub in_flight: u32,
+    /// The smoothed round-trip time in seconds; 0 before the first is known.
+    pub smoothed_rtt: f64,
+}
+
+/// What a sender knows when it learns of congestion.
+#[derive(Clone, Copy, Debug)]
+pub struct CongestionEvent {
+    /// When it learned of it.
+    pub now: Instant,
+    /// The window in force, at most the receiver's. Within a recovery it may differ from the control's own.
+    pub window: f64,
+    /// The smoothed round-trip time in seconds; 0 before the first is known.
+    pub smoothed_rtt: f64,
+    /// The color of the first segment that is missing; yellow if the control does not [need](Needs::colors) it.
+    pub color: Color,
+}
+
+/// A registered congestion control, as documentation and drivers see it.
+#[derive(Clone, Copy, Debug)]
+pub struct CongestionInfo {
+    /// Its name in scenarios.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// The Linux kernel's name for it.
+    pub kernel: Option<&'static str>,
+    /// What the sender keeps for it.
+    pub needs: Needs,
+}
+
+impl CongestionInfo {
+    const fn of<C: CongestionControl>() -> Self {
+        Self { name: C::NAME, summary: C::SUMMARY, source: C::SOURCE, kernel: C::KERNEL, needs: C::NEEDS }
+    }
+}
+
+/// Reno, the default, stands among the fields that each ACK touches. Every other control stands in a box, so that a sender takes
+/// no more memory for it.
+impl<C: CongestionControl> CongestionControl for Box<C> {
+    const NAME: &'static str = C::NAME;
+    const SUMMARY: &'static str = C::SUMMARY;
+    const SOURCE: &'static str = C::SOURCE;
+    const KERNEL: Option<&'static str> = C::KERNEL;
+    const NEEDS: Needs = C::NEEDS;
+
+    fn new(setup: &Setup) -> Self {
+        Self::new(C::new(setup))
+    }
+    #[inline(never)]
+    fn on_ack(&mut self, ack: &AckSample) {
+        (**self).on_ack(ack);
+    }
+    fn on_loss(&mut self, event: &CongestionEvent) {
+        (**self).on_loss(event);
+    }
+    fn on_timeout(&mut self, event: &CongestionEvent) {
+        (**self).on_timeout(event);
+    }
+    fn window(&self) -> f64 {
+        (**self).window()
+    }
+    fn set_window(&mut self, window: f64) {
+        (**self).set_window(window);
+    }
+}
+
+/// Makes the enums over the names and the states of all congestion controls. Dispatch is by `match`: no vtable in the packet's
+/// path.
+macro_rules! register_congestion_controls {
+    ($($variant:ident($control:ty),)+) => {
+        /// Which congestion control moves the window.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Congestion {
+            $(#[doc = concat!("See [`", stringify!($variant), "`].")] $variant,)+
+        }
+
+        impl Congestion {
+            /// Every congestion control.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+            /// Their names.
+            pub const NAMES: &'static [&'static str] = &[$(<$control as CongestionControl>::NAME),+];
+
+            /// What it is.
+            pub const fn info(self) -> CongestionInfo {
+                match self { $(Self::$variant => CongestionInfo::of::<$control>(),)+ }
+            }
+
+            pub(super) fn build(self, setup: &Setup) -> AnyCongestion {
+                match self { $(Self::$variant => AnyCongestion::$variant(CongestionControl::new(setup)),)+ }
+            }
+        }
+
+        /// The state of any congestion control.
+        #[derive(Clone, Debug)]
+        pub(super) enum AnyCongestion {
+            $($variant($control),)+
+        }
+
+        impl AnyCongestion {
+            /// Takes an ACK of new data; returns the window. `sample` makes what the control needs to know of it.
+            #[inline(always)]
+            #[expect(clippy::inline_always, reason = "it is a part of the sender's fast path")]
+            pub(super) fn on_ack(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
+                match self {
+                    $(Self::$variant(control) => {
+                        control.on_ack(&sample(<$control as CongestionControl>::NEEDS));
+                        control.window()
+                    })+
+                }
+            }
+            pub(super) fn on_loss(&mut self, event: &CongestionEvent) {
+                match self { $(Self::$variant(control) => control.on_loss(event),)+ }
+            }
+            pub(super) fn on_timeout(&mut self, event: &CongestionEvent) {
+                match self { $(Self::$variant(control) => control.on_timeout(event),)+ }
+            }
+            #[inline]
+            pub(super) fn window(&self) -> f64 {
+                match self { $(Self::$variant(control) => control.window(),)+ }
+            }
+            pub(super) fn set_window(&mut self, window: f64) {
+                match self { $(Self::$variant(control) => control.set_window(window),)+ }
+            }
+        }
+    };
+}
+
+register_congestion_controls! {
+    Reno(Reno),
+    Cubic(Box<Cubic>),
+    TwoWindows(Box<TwoWindows>),
+}
+
+impl Default for Congestion {
+    fn default() -> Self {
+        Self::Reno
+    }
+}
+
+impl Serialize for Congestion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.info().name)
+    }
+}
+
+impl<'de> Deserialize<'de> for Congestion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<'_, str>::deserialize(deserializer)?;
+        let known = Self::ALL.iter().find(|control| control.info().name == name);
+        known.copied().ok_or_else(|| de::Error::unknown_variant(&name, Self::NAMES))
+    }
+}
+
+impl JsonSchema for Congestion {
+    fn schema_name() -> Cow<'static, str> {
+        "Congestion".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let choice = |control: &Self| {
+            let CongestionInfo { name, summary, source, .. } = control.info();
+            json_schema!({ "type": "string", "const": name, "description": format!("{summary} ({source}).") })
+        };
+        let choices: Vec<Schema> = Self::ALL.iter().map(choice).collect();
+        json_schema!({ "oneOf": choices, "description": "Which rule moves the congestion window." })
+    }
+}
+
+#[cfg(test)]
+mod tests;

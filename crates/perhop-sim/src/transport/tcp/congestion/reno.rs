@@ -1,0 +1,103 @@
+//! Reno's congestion control: RFC 5681, section 3.1.
+//!
+//! How Reno and `NewReno` recover from losses is the sender's.
+
+#![expect(clippy::inline_always, reason = "it is a part of the sender's fast path")]
+
+use super::{AckSample, CongestionControl, CongestionEvent, Setup, Window};
+
+/// Additive increase, multiplicative decrease.
+///
+/// ## Deviations
+/// - After a loss the window is halved from min(cwnd, receiver's window), not from the flight size of RFC 5681 (4): the two
+///   agree for a source that always has data.
+/// - A second timeout in a row halves the threshold again, where RFC 5681 holds it.
+#[derive(Clone, Debug)]
+pub struct Reno {
+    window: Window,
+}
+
+impl CongestionControl for Reno {
+    const NAME: &'static str = "reno";
+    const SUMMARY: &'static str = "One segment more each round trip, half the window after a loss";
+    const SOURCE: &'static str = "RFC 5681, section 3.1";
+    const KERNEL: Option<&'static str> = Some("reno");
+
+    fn new(setup: &Setup) -> Self {
+        Self { window: Window::new(setup) }
+    }
+
+    #[inline(always)]
+    fn on_ack(&mut self, ack: &AckSample) {
+        let left = self.window.slow_start(ack.delivered);
+        if left > 0.0 {
+            self.window.now += left / self.window.now;
+        }
+        self.window.limit();
+    }
+
+    fn on_loss(&mut self, event: &CongestionEvent) {
+        self.window.reduce_to(event.window / 2.0);
+    }
+
+    #[inline(always)]
+    fn window(&self) -> f64 {
+        self.window.now
+    }
+
+    fn set_window(&mut self, window: f64) {
+        self.window.now = window;
+    }
+}
+
+#[cfg(test)]
+impl Reno {
+    /// The slow-start threshold.
+    pub(super) fn threshold(&self) -> f64 {
+        self.window.threshold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{ack, loss, setup};
+    use super::*;
+
+    #[test]
+    fn slow_start_adds_one_for_each_ack_and_congestion_avoidance_one_for_each_window() {
+        let mut reno = Reno::new(&Setup { window: 2.0, threshold: 4.0, ..setup() });
+        reno.on_ack(&ack(1));
+        reno.on_ack(&ack(2)); // An ACK of two segments is one ACK.
+        assert_eq!(reno.window(), 4.0);
+        reno.on_ack(&ack(1));
+        assert_eq!(reno.window(), 4.25);
+        reno.on_ack(&ack(1));
+        assert_eq!(reno.window(), 4.25 + 1.0 / 4.25);
+    }
+
+    #[test]
+    fn byte_counting_grows_by_segments_across_the_threshold() {
+        let mut reno = Reno::new(&Setup { window: 3.0, threshold: 4.0, counts_acks: false, ..setup() });
+        // One of three segments takes the window to the threshold; the two others add 2/4.
+        reno.on_ack(&ack(3));
+        assert_eq!(reno.window(), 4.5);
+    }
+
+    #[test]
+    fn a_loss_halves_the_window_in_force_and_a_timeout_begins_again() {
+        let mut reno = Reno::new(&Setup { window: 40.0, ..setup() });
+        reno.on_loss(&loss(30.0));
+        assert_eq!((reno.window(), reno.window.threshold), (15.0, 15.0));
+        reno.on_loss(&loss(3.0));
+        assert_eq!(reno.window(), 2.0, "two segments at least");
+        reno.on_timeout(&loss(20.0));
+        assert_eq!((reno.window(), reno.window.threshold), (1.0, 10.0));
+    }
+
+    #[test]
+    fn the_receivers_window_is_the_limit() {
+        let mut reno = Reno::new(&Setup { window: 9.95, most: 10, ..setup() });
+        reno.on_ack(&ack(1));
+        assert_eq!(reno.window(), 10.0);
+    }
+}

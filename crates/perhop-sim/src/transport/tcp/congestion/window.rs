@@ -1,0 +1,63 @@
+//! A window with a slow-start threshold (RFC 5681, section 3.1): what most congestion controls are made of.
+
+#![expect(clippy::inline_always, reason = "it is a part of the sender's fast path")]
+
+use super::Setup;
+
+/// After a loss the slow-start threshold is no lower than this (RFC 5681, equation 4).
+const LEAST_THRESHOLD: f64 = 2.0;
+
+/// A congestion window and its slow-start threshold, in segments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// The congestion window: cwnd.
+    pub now: f64,
+    /// The slow-start threshold: ssthresh.
+    pub threshold: f64,
+    most: u32,
+    counts_acks: bool,
+}
+
+/// Every sender has one among the fields that each ACK touches.
+const _: () = assert!(size_of::<Window>() == 24);
+
+impl Window {
+    /// The window of a new connection.
+    pub fn new(setup: &Setup) -> Self {
+        let &Setup { window, threshold, most, counts_acks, .. } = setup;
+        Self { now: window, threshold, most, counts_acks }
+    }
+
+    /// One that grows by segments, whatever the connection says (RFC 3465, without its limit L).
+    pub fn by_segments(setup: &Setup) -> Self {
+        Self { counts_acks: false, ..Self::new(setup) }
+    }
+
+    /// Grows by slow start for an ACK of so many segments. Returns what is left of it for congestion avoidance: segments, or,
+    /// where the window grows by ACKs, one or none.
+    #[inline(always)]
+    pub fn slow_start(&mut self, delivered: u32) -> f64 {
+        if self.counts_acks {
+            let is_slow = self.now < self.threshold;
+            self.now += if is_slow { 1.0 } else { 0.0 };
+            return if is_slow { 0.0 } else { 1.0 };
+        }
+        let delivered = f64::from(delivered);
+        let slow = delivered.min((self.threshold - self.now).max(0.0));
+        self.now += slow;
+        delivered - slow
+    }
+
+    /// Keeps to the receiver's window.
+    #[inline(always)]
+    pub fn limit(&mut self) {
+        let most = f64::from(self.most);
+        self.now = if self.now < most { self.now } else { most };
+    }
+
+    /// A loss leaves this window, from which congestion avoidance goes on.
+    pub fn reduce_to(&mut self, left: f64) {
+        self.threshold = left.max(LEAST_THRESHOLD);
+        self.now = self.threshold;
+    }
+}

@@ -1,0 +1,65 @@
+//! What an ACK does to the sender.
+
+use perhop_core::Instant;
+
+use super::TcpSender;
+use crate::transport::tcp::congestion::AckSample;
+
+impl TcpSender {
+    /// An ACK came: every segment below `expected` has arrived.
+    #[inline(always)]
+    pub(in crate::transport) fn on_ack(&mut self, expected: u32, now: Instant) {
+        if expected > self.acked {
+            if self.recovering && expected < self.recover && self.rare.params.has_partial_acks() {
+                self.on_partial_ack(expected, now);
+            } else {
+                self.on_new_ack(expected, now);
+            }
+        } else if expected == self.acked && self.highest > self.acked {
+            self.on_duplicate_ack(now);
+        }
+        self.limit = self.allowed();
+    }
+
+    #[inline(always)]
+    fn on_new_ack(&mut self, expected: u32, now: Instant) {
+        self.recovering = false;
+        let delivered = expected - self.acked;
+        self.take_new_ack(expected, delivered, now);
+    }
+
+    /// Moves on to `expected`, and lets the window grow by an ACK, or by the `delivered` segments that it tells of.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn take_new_ack(&mut self, expected: u32, delivered: u32, now: Instant) {
+        let opens = self.handshake && self.acked == 0;
+        self.duplicates = 0;
+        self.advance(expected, now);
+        self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
+        if opens {
+            self.control.set_window(self.rare.params.initial_window.get() as f64);
+        } else {
+            self.tell_control(delivered, now);
+        }
+    }
+
+    /// Tells the congestion control of an ACK of new data; returns the window.
+    #[inline(always)]
+    pub(super) fn tell_control(&mut self, delivered: u32, now: Instant) -> f64 {
+        let Self { control, rare, next, acked, .. } = self;
+        control.on_ack(|_| AckSample {
+            now,
+            delivered,
+            in_flight: *next - *acked,
+            smoothed_rtt: rare.rto.smoothed().unwrap_or(0.0),
+        })
+    }
+
+    /// Moves the left edge and takes a round-trip sample if the timed segment is covered (Karn: one sent once).
+    pub(in crate::transport::tcp) fn advance(&mut self, expected: u32, now: Instant) {
+        self.acked = expected;
+        self.next = self.next.max(expected);
+        if expected > self.timed {
+            self.sample(now);
+        }
+    }
+}

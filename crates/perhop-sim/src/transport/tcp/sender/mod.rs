@@ -1,0 +1,217 @@
+//! The sender: what it keeps of a connection, and how it is asked.
+//!
+//! It finds losses and recovers from them, keeps the timers and decides when a segment leaves. How large the window is outside
+//! of a recovery, its [congestion control](super::congestion) says.
+//!
+//! ## Deviations
+//! - The window is counted in whole segments, as in ns-2; a segment is always full.
+//! - Both variants start a new fast retransmit only after everything sent before the last one is acknowledged (RFC 6582,
+//!   section 3.2, step 1; ns-2's `bugFix_`).
+//! - Feedback of OUT packets (Yeom & Reddy 1999, section 3.1) lowers the window alone; what comes during a fast recovery is
+//!   forgotten at its end, when the window becomes that of the congestion control.
+//! - After a timeout the sender goes back to the first unacknowledged segment and sends on from there.
+
+#![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
+
+mod ack;
+mod fast_path;
+mod recovery;
+#[cfg(test)]
+mod tests;
+mod timer;
+mod transmit;
+
+use perhop_core::control::Message;
+use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
+
+use super::congestion::{AnyCongestion, Setup};
+use super::{RtoEstimator, TcpParams};
+use crate::transport::SenderStatistics;
+pub(super) use recovery::Recovery;
+use transmit::Release;
+
+/// One connection's sending side.
+///
+/// What every ACK touches stands together; the rest has a place of its own, so that thousands of connections stay in the cache.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct TcpSender {
+    pub(super) acked: u32,
+    pub(super) next: u32,
+    /// One past the highest segment ever sent.
+    pub(super) highest: u32,
+    /// The segment whose round trip is being measured, or [`UNTIMED`].
+    pub(super) timed: u32,
+    pub(super) control: AnyCongestion,
+    pub(super) expiry: Instant,
+    /// The retransmission timeout now in force.
+    pub(super) timeout: Duration,
+    /// The receiver's window in segments: as far as the congestion window may grow.
+    most: u32,
+    /// One past the last segment that the application has.
+    pub(super) end: u32,
+    /// How many segments may be unacknowledged, by both windows.
+    limit: u32,
+    pub(super) duplicates: u32,
+    /// When the timed segment was sent.
+    timed_at: Instant,
+    /// A segment to send whatever the window says: a retransmission, or a new one by limited transmit.
+    pub(super) urgent: Option<u32>,
+    /// What had been sent when the last recovery or timeout began.
+    recover: u32,
+    /// Size of a full segment.
+    packet: u16,
+    release: Release,
+    /// A recovery from losses is on.
+    recovering: bool,
+    /// When new data that waits may leave.
+    next_send: Instant,
+    pub(super) started: bool,
+    handshake: bool,
+    /// The fast path does all that its recovery and its congestion control ask for.
+    fast_path: bool,
+    pub(super) rare: Box<Rare>,
+}
+
+/// In place of a segment's number: the round trip of none is being measured.
+pub(super) const UNTIMED: u32 = u32::MAX;
+
+/// What a sender touches once a round trip or less.
+#[derive(Clone, Debug)]
+pub(super) struct Rare {
+    rto: RtoEstimator,
+    /// The recovery that is on, or the last one.
+    recovery: Recovery,
+    /// The color of each segment sent, if the congestion control asks for it.
+    colors: Vec<Color>,
+    pub(super) params: TcpParams,
+    pub(super) statistics: SenderStatistics,
+}
+
+impl TcpSender {
+    /// A connection of these parameters, which ends after `volume` bytes if one is given, and was sold `reserved`.
+    pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>) -> Self {
+        let handshake = u32::from(params.handshake);
+        let segments = volume.map(|volume| volume.get().div_ceil(params.packet.get()));
+        let end =
+            segments.map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(handshake));
+        let rto = RtoEstimator::new(&params);
+        let needs = params.control().info().needs;
+        let window = params.window.get();
+        Self {
+            acked: 0,
+            next: 0,
+            highest: 0,
+            duplicates: 0,
+            control: params.control().build(&setup(&params, reserved)),
+            expiry: Instant::NEVER,
+            timeout: rto.timeout(),
+            timed: UNTIMED,
+            timed_at: Instant::ZERO,
+            limit: 0,
+            urgent: None,
+            end,
+            recover: 0,
+            next_send: Instant::NEVER,
+            most: window as u32,
+            packet: params.packet.get() as u16,
+            release: if params.send_jitter.is_zero() { Release::Always } else { Release::Waits },
+            recovering: false,
+            started: false,
+            handshake: params.handshake,
+            fast_path: needs.allow_fast_path(),
+            rare: Box::new(Rare {
+                rto,
+                recovery: Recovery::default(),
+                colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
+                params,
+                statistics: SenderStatistics::default(),
+            }),
+        }
+    }
+
+    pub(in crate::transport) fn start(&mut self) {
+        self.started = true;
+        self.limit = self.allowed();
+    }
+
+    pub(in crate::transport) fn stop(&mut self) {
+        self.end = self.end.min(self.highest);
+    }
+
+    #[inline(always)]
+    pub(in crate::transport) fn wake(&self) -> Instant {
+        self.expiry.min(self.next_send)
+    }
+
+    /// The congestion window in force, in segments: during a recovery, the recovery's own.
+    pub(in crate::transport) fn window(&self) -> f64 {
+        if self.recovering { self.rare.recovery.window } else { self.control.window() }
+    }
+
+    /// It has begun, and not everything that it has is acknowledged.
+    pub(in crate::transport) fn is_sending(&self) -> bool {
+        self.started && self.acked < self.end
+    }
+
+    pub(in crate::transport) fn smoothed_rtt(&self) -> Option<f64> {
+        self.rare.rto.smoothed()
+    }
+
+    pub(in crate::transport) fn acknowledged(&self) -> u64 {
+        u64::from(self.acked.saturating_sub(u32::from(self.handshake)))
+    }
+
+    pub(in crate::transport) fn statistics(&self) -> SenderStatistics {
+        let again = self.rare.statistics.retransmitted;
+        SenderStatistics { sent: u64::from(self.highest) + again, ..self.rare.statistics.clone() }
+    }
+
+    /// The receiver's window in segments.
+    pub(super) fn most(&self) -> u32 {
+        self.most
+    }
+
+    /// The marker gave this segment a color.
+    #[inline]
+    pub(in crate::transport) fn on_marked(&mut self, sequence: u32, color: Color) {
+        let colors = &mut self.rare.colors;
+        if !colors.is_empty() {
+            let slot = sequence as usize % colors.len();
+            colors[slot] = color;
+        }
+    }
+
+    fn color_of(&self, sequence: u32) -> Color {
+        let colors = &self.rare.colors;
+        if colors.is_empty() { Color::Yellow } else { colors[sequence as usize % colors.len()] }
+    }
+
+    /// A control message came; one that it has no use for changes nothing.
+    pub(in crate::transport) fn hear(&mut self, message: &Message) {
+        if *message == Message::MarkedOut {
+            self.on_out_feedback();
+        }
+    }
+
+    /// The marker tells of an OUT packet: one segment less (Yeom & Reddy 1999, section 3.1).
+    fn on_out_feedback(&mut self) {
+        let window = (self.window() - 1.0).max(1.0);
+        match self.recovery() {
+            Some(recovery) => recovery.window = window,
+            None => self.control.set_window(window),
+        }
+        self.limit = self.allowed();
+    }
+}
+
+fn setup(params: &TcpParams, reserved: Option<Bitrate>) -> Setup {
+    Setup {
+        window: if params.handshake { 1.0 } else { params.initial_window.get() as f64 },
+        threshold: params.initial_ssthresh.unwrap_or(params.window).get() as f64,
+        most: params.window.get() as u32,
+        counts_acks: !params.byte_counting,
+        packet: params.packet,
+        reserved,
+    }
+}

@@ -1,0 +1,118 @@
+//! Recovery from losses: Reno's (RFC 5681, section 3.2) and `NewReno`'s (RFC 6582).
+
+use perhop_core::Instant;
+
+use super::{TcpSender, UNTIMED};
+use crate::transport::tcp::congestion::CongestionEvent;
+use crate::transport::tcp::{NewRenoTimer, PartialWindowDeflation};
+
+/// A recovery from losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(in crate::transport::tcp) struct Recovery {
+    /// The window in force meanwhile, without its inflation.
+    pub(in crate::transport::tcp) window: f64,
+    /// Segments known to have left the network since it began.
+    pub(super) inflation: u32,
+    /// A partial ACK came: an impatient sender restarts the timer no more (RFC 6582, section 4).
+    pub(super) partial: bool,
+}
+
+impl TcpSender {
+    /// The recovery that is on.
+    pub(in crate::transport::tcp) fn recovery(&mut self) -> Option<&mut Recovery> {
+        self.recovering.then_some(&mut self.rare.recovery)
+    }
+
+    /// How many segments may be unacknowledged; none before the start.
+    #[inline(always)]
+    pub(super) fn allowed(&self) -> u32 {
+        if !self.started {
+            return 0;
+        }
+        let inflation = if self.recovering { self.rare.recovery.inflation } else { 0 };
+        (self.window() as u32 + inflation).min(self.most)
+    }
+
+    /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was acknowledged, or back to
+    /// ssthresh. The timer is restarted at the first of a recovery, or at each (section 4).
+    #[inline(never)]
+    pub(super) fn on_partial_ack(&mut self, expected: u32, now: Instant) {
+        let acked = expected - self.acked;
+        let deflation = self.rare.params.partial_window_deflation;
+        let steady = self.rare.params.newreno_timer == NewRenoTimer::SlowButSteady;
+        self.advance(expected, now);
+        self.urgent = Some(self.acked);
+        let recovery = &mut self.rare.recovery;
+        recovery.deflate(acked, deflation);
+        if !std::mem::replace(&mut recovery.partial, true) || steady {
+            self.expiry = now + self.timeout;
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn on_duplicate_ack(&mut self, now: Instant) {
+        self.duplicates += 1;
+        if let Some(recovery) = self.recovery() {
+            recovery.inflation += 1;
+        } else if self.duplicates == 3 {
+            // A burst of duplicates after a timeout tells of segments sent twice, not of a new loss.
+            if self.acked > self.recover || self.recover == 0 {
+                self.fast_retransmit(now);
+            }
+        } else if self.duplicates < 3
+            && self.rare.params.limited_transmit
+            && self.next < self.end
+            && self.next - self.acked < self.allowed().saturating_add(self.duplicates).min(self.most)
+        {
+            self.urgent = Some(self.next);
+            self.next += 1;
+        }
+    }
+
+    fn fast_retransmit(&mut self, now: Instant) {
+        self.recover = self.highest;
+        self.begin_recovery(3, now);
+    }
+
+    /// A loss was found: the window is lowered, and the first missing segment is sent again.
+    pub(in crate::transport::tcp) fn begin_recovery(&mut self, inflation: u32, now: Instant) {
+        self.rare.statistics.fast_retransmits += 1;
+        let event = self.congestion_event(now);
+        self.control.on_loss(&event);
+        let window = self.control.window();
+        self.rare.recovery = Recovery { window, inflation, partial: false };
+        self.recovering = true;
+        self.timed = UNTIMED;
+        self.expiry = now + self.timeout;
+        self.urgent = Some(self.acked);
+    }
+
+    /// Its losses are repaired: the window is again that of the congestion control.
+    pub(in crate::transport::tcp) fn end_recovery(&mut self) {
+        self.recovering = false;
+    }
+
+    /// What the congestion control is to know of a loss.
+    pub(super) fn congestion_event(&self, now: Instant) -> CongestionEvent {
+        CongestionEvent {
+            now,
+            window: self.window().min(f64::from(self.most)),
+            smoothed_rtt: self.rare.rto.smoothed().unwrap_or(0.0),
+            color: self.color_of(self.acked),
+        }
+    }
+}
+
+impl Recovery {
+    /// A partial ACK of so many segments takes them, or all inflation, out of the window.
+    fn deflate(&mut self, acked: u32, deflation: PartialWindowDeflation) {
+        match deflation {
+            PartialWindowDeflation::ToSsthresh => self.inflation = 0,
+            PartialWindowDeflation::ByAcknowledged if self.inflation > acked => self.inflation -= acked - 1,
+            PartialWindowDeflation::ByAcknowledged => {
+                self.window = (self.window - f64::from(acked - self.inflation)).max(1.0);
+                self.inflation = 1;
+            }
+        }
+    }
+}

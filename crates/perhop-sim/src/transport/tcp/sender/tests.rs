@@ -1,0 +1,318 @@
+//! The sender by itself: what it sends on which ACK.
+
+use super::*;
+use perhop_core::{Context, Rng};
+use proptest::prelude::*;
+
+use crate::transport::Transmit;
+
+struct Wire {
+    sender: TcpSender,
+    rng: Rng,
+    now: Instant,
+}
+
+impl Wire {
+    fn new(extra: &str) -> (Self, Vec<u32>) {
+        Self::of(&format!(r#"{{"tcp": "newreno" {extra}}}"#))
+    }
+
+    fn of(params: &str) -> (Self, Vec<u32>) {
+        Self::with_reserved(params, None)
+    }
+
+    fn with_reserved(params: &str, reserved: Option<Bitrate>) -> (Self, Vec<u32>) {
+        let params = serde_json::from_str(params).unwrap();
+        let mut wire = Self {
+            sender: TcpSender::new(params, None, reserved),
+            rng: Rng::stream(1, "tcp"),
+            now: Instant::ZERO,
+        };
+        let sent = wire.act(|sender, _| sender.start());
+        (wire, sent)
+    }
+
+    fn act(&mut self, act: impl FnOnce(&mut TcpSender, Instant)) -> Vec<u32> {
+        act(&mut self.sender, self.now);
+        let mut cx = Context { now: self.now, rng: &mut self.rng };
+        std::iter::from_fn(|| self.sender.transmit(&mut cx)).map(|transmit| transmit.sequence).collect()
+    }
+
+    fn ack(&mut self, expected: u32) -> Vec<u32> {
+        self.now += Duration::from_millis(1);
+        self.act(|sender, now| sender.on_ack(expected, now))
+    }
+
+    fn acks(&mut self, expected: &[u32]) -> Vec<Vec<u32>> {
+        expected.iter().map(|&n| self.ack(n)).collect()
+    }
+
+    /// Acknowledges one by one until segments `acked..acked + window` are outstanding.
+    fn grow(&mut self, window: u32) -> u32 {
+        for n in 1.. {
+            self.ack(n);
+            if self.sender.next - self.sender.acked == window {
+                return n;
+            }
+        }
+        unreachable!()
+    }
+}
+
+#[test]
+fn slow_start_doubles_then_congestion_avoidance_adds_one() {
+    let (mut wire, first) = Wire::new(r#","initial-ssthresh": "4p""#);
+    assert_eq!(first, [0]);
+    assert_eq!(wire.acks(&[1, 2, 3]), [vec![1, 2], vec![3, 4], vec![5, 6]]);
+    assert_eq!(wire.sender.window(), 4.0);
+    // Four acknowledgements of a window of four add one segment, less the rounding of 1/cwnd.
+    wire.acks(&[4, 5, 6, 7]);
+    assert!((wire.sender.window() - (4.0 + 0.25 + 1.0 / 4.25)).abs() < 0.46 && wire.sender.window() < 5.0);
+}
+
+#[test]
+fn reno_and_newreno_differ_on_the_second_hole() {
+    for (variant, after_partial) in [("newreno", true), ("reno", false)] {
+        let (mut wire, _) = Wire::of(&format!(r#"{{"tcp": "{variant}"}}"#));
+        let base = wire.grow(8);
+        // base and base + 2 are lost; six duplicates come for the other six.
+        let sent = wire.acks(&[base; 3]);
+        assert_eq!(sent, [vec![], vec![], vec![base]], "the third duplicate retransmits");
+        assert_eq!((wire.sender.control.threshold(), wire.sender.rare.recovery), (4.0, recovery(4.0, 3)));
+        let sent = wire.acks(&[base; 3]);
+        assert_eq!(sent, [vec![], vec![base + 8], vec![base + 9]], "the window, inflated, lets new data out");
+        // The retransmission fills the first hole: everything below base + 2 has come.
+        let sent = wire.ack(base + 2);
+        assert_eq!(sent.first() == Some(&(base + 2)), after_partial, "{variant}: {sent:?}");
+        assert_eq!(wire.sender.recovering, after_partial);
+        if after_partial {
+            wire.ack(base + 8);
+            assert_eq!(wire.sender.recovery(), None);
+            assert_eq!(wire.sender.window(), 4.25);
+        }
+    }
+}
+
+/// A recovery without a partial ACK so far.
+fn recovery(window: f64, inflation: u32) -> Recovery {
+    Recovery { window, inflation, partial: false }
+}
+
+/// Of segments base to base + 15 three are lost: base, base + 4 and base + 8. Returns what is sent on each acknowledgement,
+/// and the time from it to the timer's expiry in timeouts.
+fn three_holes(extra: &str) -> (u32, Vec<Vec<u32>>, Vec<u64>) {
+    let (mut wire, _) = Wire::new(extra);
+    let base = wire.grow(16);
+    wire.sender.control.set_window(16.0);
+    // Thirteen duplicates for the segments that arrived; the third starts the recovery.
+    let mut acks = vec![base; 13];
+    // Then the retransmissions of each hole arrive, a round trip apart: two partial acknowledgements, one of everything.
+    acks.extend([base + 4, base + 8, base + 16]);
+    let (mut sent, mut left) = (Vec::new(), Vec::new());
+    for (number, &expected) in acks.iter().enumerate() {
+        wire.now += Duration::from_millis(if number < 13 { 1 } else { 20 });
+        sent.push(wire.act(|sender, now| sender.on_ack(expected, now)));
+        left.push(wire.sender.wake().since(wire.now).as_nanos() / 1_000_000);
+    }
+    assert_eq!(wire.sender.recovery(), None);
+    (base, sent, left)
+}
+
+#[test]
+fn impatient_newreno_restarts_its_timer_once_a_recovery_and_slow_but_steady_each_time() {
+    // RFC 6582, section 3.2, step 3: "for the first partial ACK that arrives during fast recovery, also reset the retransmit
+    // timer"; section 4: "In the Slow-but-Steady variant of NewReno, the retransmission timer is reset after each partial
+    // ACK." The timeout is 200 ms; the third duplicate starts the timer, ten more come within 10 ms.
+    let (_, _, impatient) = three_holes("");
+    assert_eq!(impatient[2], 200);
+    assert_eq!(impatient[12..], [190, 200, 180, 200]);
+    let (_, _, steady) = three_holes(r#","newreno-timer": "slow-but-steady""#);
+    assert_eq!(steady[12..], [190, 200, 200, 200]);
+}
+
+#[test]
+fn a_partial_acknowledgement_takes_its_segments_or_all_inflation_out_of_the_window() {
+    // ssthresh = 16/2 = 8; after 13 duplicates the window is 8 + 13 = 21: base + 16 to base + 20 have gone out.
+    let (base, sent, _) = three_holes("");
+    assert_eq!(sent[2], [base]);
+    assert_eq!(sent[3..13].concat(), (base + 16..base + 21).collect::<Vec<_>>());
+    // Step 3: 21 - 4 + 1 = 18 from base + 4: up to base + 21; then 18 - 4 + 1 = 15 from base + 8: up to base + 22. The
+    // full acknowledgement leaves ssthresh, 8, and one more for new data in congestion avoidance: base + 23 from base + 16.
+    assert_eq!(sent[13..15], [vec![base + 4, base + 21], vec![base + 8, base + 22]]);
+    assert_eq!(sent[15], [base + 23]);
+    // Back to ssthresh: 8 from base + 4 and from base + 8 lets nothing out but the holes, since base + 20 has gone.
+    let (base, sent, _) = three_holes(r#","partial-window-deflation": "to-ssthresh""#);
+    assert_eq!(sent[13..15], [vec![base + 4], vec![base + 8]]);
+    assert_eq!(sent[15], [base + 21, base + 22, base + 23]);
+}
+
+#[test]
+fn the_deflated_window_is_inflated_anew_by_the_next_duplicates() {
+    let (mut wire, _) = Wire::new(r#","partial-window-deflation": "to-ssthresh""#);
+    let base = wire.grow(16);
+    wire.acks(&[base; 13]);
+    wire.ack(base + 4);
+    assert_eq!(wire.sender.rare.recovery, Recovery { partial: true, ..recovery(8.0, 0) });
+    // Nine duplicates: 8 + 9 = 17 from base + 4 lets out up to base + 20, which has gone; the tenth the next.
+    assert_eq!(wire.acks(&[base + 4; 9]).concat(), Vec::<u32>::new());
+    assert_eq!(wire.ack(base + 4), [base + 21]);
+}
+
+#[test]
+fn two_windows_learn_the_color_of_the_first_missing_segment_and_the_clocks_round_trip() {
+    // The figure's cases are the congestion control's own tests. Round trips of 64 ms, a clock of 1 ms or of 100 ms: 0.8
+    // Mbit/s reserve 6.4 or 10 segments of 1000 bytes. A window of 12 and an OUT packet lost: 6.4 + 5.6/2 or 10 + 2/2; an
+    // IN packet lost: 6.
+    for (tick, color, left) in
+        [("1ms", Color::Yellow, 9.2), ("100ms", Color::Yellow, 11.0), ("100ms", Color::Green, 6.0)]
+    {
+        let params = format!(r#"{{"tcp": "two-windows", "tick": "{tick}"}}"#);
+        let (mut wire, _) = Wire::with_reserved(&params, Some("0.8Mbps".parse().unwrap()));
+        let base = wire.grow(12);
+        wire.sender.control.set_window(12.0);
+        (0..200).for_each(|_| wire.sender.rare.rto.sample(Instant::ZERO, Instant::from_nanos(64_000_000)));
+        wire.sender.on_marked(base, color);
+        assert_eq!(wire.acks(&[base; 3]).concat().first(), Some(&base));
+        assert!((wire.sender.window() - left).abs() < 1e-6, "{tick} {color:?}: {}", wire.sender.window());
+    }
+}
+
+#[test]
+fn out_feedback_takes_one_segment_and_never_the_last() {
+    let (mut wire, _) = Wire::new("");
+    wire.grow(4);
+    let before = wire.sender.window();
+    wire.sender.on_out_feedback();
+    assert_eq!(wire.sender.window(), before - 1.0);
+    (0..9).for_each(|_| wire.sender.on_out_feedback());
+    assert_eq!(wire.sender.window(), 1.0);
+}
+
+#[test]
+fn a_timeout_goes_back_and_backs_off() {
+    let (mut wire, _) = Wire::new("");
+    let base = wire.grow(8);
+    let expiry = wire.sender.wake();
+    wire.now = expiry;
+    assert_eq!(wire.act(TcpSender::on_wake), [base]);
+    assert_eq!((wire.sender.window(), wire.sender.control.threshold()), (1.0, 4.0));
+    let first = wire.sender.wake().since(wire.now);
+    wire.now = wire.sender.wake();
+    wire.act(TcpSender::on_wake);
+    assert_eq!(wire.sender.wake().since(wire.now).as_nanos(), 2 * first.as_nanos());
+    // Duplicates for what was sent before the timeout do not start a fast retransmit.
+    assert_eq!(wire.acks(&[base; 4]).concat(), Vec::<u32>::new());
+    assert_eq!(wire.ack(base + 1), [base + 1, base + 2]);
+}
+
+#[test]
+fn a_timeout_in_fast_recovery_halves_the_window_not_its_inflation() {
+    let (mut wire, _) = Wire::new("");
+    let base = wire.grow(16);
+    wire.acks(&[base; 12]);
+    assert_eq!(wire.sender.rare.recovery, recovery(8.0, 12));
+    wire.now = wire.sender.wake();
+    wire.act(TcpSender::on_wake);
+    assert_eq!((wire.sender.window(), wire.sender.control.threshold()), (1.0, 4.0));
+    assert_eq!(wire.sender.recovery(), None);
+}
+
+#[test]
+fn the_very_first_segment_is_retransmitted_fast() {
+    let (mut wire, sent) = Wire::new(r#","initial-window": "5p""#);
+    assert_eq!(sent, [0, 1, 2, 3, 4]);
+    assert_eq!(wire.acks(&[0, 0, 0]), [vec![], vec![], vec![0]]);
+}
+
+#[test]
+fn limited_transmit_sends_on_the_first_two_duplicates() {
+    let (mut wire, _) = Wire::new(r#","limited-transmit": true"#);
+    let base = wire.grow(4);
+    assert_eq!(wire.acks(&[base, base, base]), [vec![base + 4], vec![base + 5], vec![base]]);
+}
+
+#[test]
+fn handshake_sends_a_small_segment_first() {
+    let params = serde_json::from_str(
+        r#"{"tcp": "reno", "handshake": true, "initial-window": "2p", "packet": "1500B"}"#,
+    );
+    let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)), None);
+    let mut rng = Rng::stream(1, "tcp");
+    let mut cx = Context { now: Instant::ZERO, rng: &mut rng };
+    sender.start();
+    assert_eq!(sender.transmit(&mut cx), Some(Transmit { sequence: 0, size: 40 }));
+    assert_eq!(sender.transmit(&mut cx), None);
+    sender.on_ack(1, cx.now);
+    let sent = [sender.transmit(&mut cx), sender.transmit(&mut cx), sender.transmit(&mut cx)];
+    assert_eq!(
+        sent,
+        [Some(Transmit { sequence: 1, size: 1500 }), Some(Transmit { sequence: 2, size: 1500 }), None]
+    );
+    sender.on_ack(3, cx.now);
+    assert_eq!(sender.wake(), Instant::NEVER, "all is acknowledged");
+    assert_eq!(sender.acknowledged(), 2);
+}
+
+#[test]
+fn karn_takes_no_sample_from_a_retransmission() {
+    let (mut wire, _) = Wire::new("");
+    let base = wire.grow(8);
+    wire.acks(&[base; 3]);
+    let samples = wire.sender.rare.statistics.rtt_samples.0;
+    wire.ack(base + 8);
+    assert_eq!(wire.sender.rare.statistics.rtt_samples.0, samples);
+}
+
+#[test]
+fn the_fast_path_ends_with_losses_and_begins_again_when_they_are_repaired() {
+    let (mut wire, _) = Wire::new("");
+    let base = wire.grow(8);
+    wire.sender.timed = base + 5;
+    assert!(wire.sender.is_on_fast_path());
+    assert_eq!(wire.sender.clone().ack_fast(base + 1, wire.now), Some(base + 8..base + 10));
+    // Nothing new; everything; the timed segment.
+    let not = [base, base + 8, base + 6];
+    assert!(not.iter().all(|&expected| wire.sender.clone().ack_fast(expected, wire.now).is_none()));
+    wire.ack(base);
+    assert!(!wire.sender.is_on_fast_path(), "a duplicate came");
+    wire.acks(&[base, base, base + 8]);
+    assert!(wire.sender.is_on_fast_path());
+    wire.sender.timed = UNTIMED;
+    assert!(!wire.sender.is_on_fast_path(), "no round trip is measured");
+}
+
+proptest! {
+    /// Whatever came before, an ACK on the fast path does and leaves what it does and leaves otherwise.
+    #[test]
+    fn the_fast_path_does_what_the_general_path_does(
+        kind in 0_usize..7,
+        happens in prop::collection::vec((0_u32..12, 0_u32..9, any::<bool>()), 20..200),
+    ) {
+        let (mut wire, _) = Wire::of([
+            r#"{"tcp": "newreno", "window": "30p"}"#,
+            r#"{"tcp": "reno", "handshake": true, "limited-transmit": true}"#,
+            r#"{"tcp": "newreno", "congestion": "cubic"}"#,
+            r#"{"tcp": "two-windows"}"#,
+            r#"{"tcp": "newreno", "send-jitter": "1ms", "initial-ssthresh": "4p"}"#,
+            r#"{"tcp": "ns-1998", "window": "30p"}"#,
+            r#"{"tcp": "newreno", "newreno-timer": "slow-but-steady"}"#,
+        ][kind]);
+        wire.sender.end = 700;
+        for (what, step, marked_out) in happens {
+            if what == 0 {
+                wire.now = wire.now.max(wire.sender.wake());
+                wire.act(TcpSender::on_wake);
+            } else if marked_out && what == 1 {
+                wire.act(|sender, _| sender.hear(&Message::MarkedOut));
+            }
+            // Most acknowledge something new.
+            let expected = (wire.sender.acked + if what < 9 { step / 3 } else { 0 }).min(wire.sender.highest);
+            let mut short = wire.sender.clone();
+            let sent = wire.ack(expected);
+            if short.is_on_fast_path() && let Some(segments) = short.ack_fast(expected, wire.now) {
+                prop_assert_eq!(segments.collect::<Vec<_>>(), sent);
+                prop_assert_eq!(format!("{short:?}"), format!("{:?}", wire.sender));
+            }
+        }
+    }
+}

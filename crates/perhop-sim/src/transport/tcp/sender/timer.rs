@@ -1,0 +1,57 @@
+//! The retransmission timer and the measurement of round trips (RFC 6298).
+
+use perhop_core::Instant;
+
+use super::transmit::Release;
+use super::{Rare, TcpSender, UNTIMED};
+
+impl TcpSender {
+    pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
+        if self.expires(now) {
+            // Back to the first segment that is not acknowledged.
+            self.urgent = Some(self.acked);
+            self.next = self.acked + 1;
+        }
+        self.limit = self.allowed();
+    }
+
+    /// The time named by [`wake`](Self::wake) has come; says whether the retransmission timer expired.
+    pub(in crate::transport::tcp) fn expires(&mut self, now: Instant) -> bool {
+        if now >= self.next_send {
+            self.next_send = Instant::NEVER;
+            self.release = Release::Released;
+        }
+        let expires = now >= self.expiry;
+        if expires {
+            self.on_timeout(now);
+        }
+        expires
+    }
+
+    /// RFC 6298, section 5, and RFC 5681, section 3.1: back to one segment.
+    fn on_timeout(&mut self, now: Instant) {
+        self.rare.statistics.timeouts += 1;
+        // Segments that left the network during a recovery are no part of the window that is lowered.
+        let event = self.congestion_event(now);
+        self.control.on_timeout(&event);
+        self.duplicates = 0;
+        self.recovering = false;
+        self.recover = self.highest;
+        self.timed = UNTIMED;
+        self.rare.rto.back_off();
+        self.timeout = self.rare.rto.timeout();
+        self.expiry = now + self.timeout;
+    }
+
+    /// The timed segment has arrived.
+    #[inline(never)]
+    pub(in crate::transport::tcp) fn sample(&mut self, now: Instant) {
+        self.timed = UNTIMED;
+        let Rare { rto, statistics, .. } = &mut *self.rare;
+        rto.sample(self.timed_at, now);
+        self.timeout = rto.timeout();
+        let (samples, sum) = &mut statistics.rtt_samples;
+        *samples += 1;
+        *sum += u128::from(now.since(self.timed_at).as_nanos());
+    }
+}
