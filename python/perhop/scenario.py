@@ -931,7 +931,7 @@ class Tcp(Table):
     limited_transmit: bool | None = None
     sack: bool | None = None
     prr: bool | None = None
-    congestion: Literal["reno", "cubic", "two-windows"] | None = None
+    congestion: Literal["reno", "cubic", "two-windows", "scalable"] | None = None
     byte_counting: bool | None = None
     send_jitter: str | None = None
 

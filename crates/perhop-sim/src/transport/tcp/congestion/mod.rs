@@ -9,6 +9,7 @@
 
 mod cubic;
 mod reno;
+mod scalable;
 mod two_windows;
 mod window;
 
@@ -21,6 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use cubic::Cubic;
 pub use reno::Reno;
+pub use scalable::Scalable;
 pub use two_windows::TwoWindows;
 pub use window::Window;
 
@@ -237,6 +239,7 @@ register_congestion_controls! {
     Reno(Reno),
     Cubic(Box<Cubic>),
     TwoWindows(Box<TwoWindows>),
+    Scalable(Box<Scalable>),
 }
 
 impl Default for Congestion {

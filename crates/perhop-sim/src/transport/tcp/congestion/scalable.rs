@@ -1,0 +1,105 @@
+//! Scalable TCP: Kelly 2003, "Scalable TCP: improving performance in highspeed wide area networks", section 3.
+
+use super::{AckSample, CongestionControl, CongestionEvent, Setup, Window};
+
+/// a: what each ACK adds to the window.
+const INCREASE: f64 = 0.01;
+/// 1 - b: what a loss leaves of the window.
+const LEFT: f64 = 7.0 / 8.0;
+/// lwnd: a window up to this grows and shrinks as Reno's.
+const LEGACY_WINDOW: f64 = 16.0;
+
+/// After a loss the window recovers in as many round trips, however large it is.
+///
+/// ## Deviations
+/// - Linux adds 1/min(cwnd, 100) for each ACK and leaves 7/8 at every window; here, as in the paper, the legacy window
+///   decides.
+#[derive(Clone, Debug)]
+pub struct Scalable {
+    window: Window,
+}
+
+impl CongestionControl for Scalable {
+    const NAME: &'static str = "scalable";
+    const SUMMARY: &'static str =
+        "0.01 segments more for each ACK, 7/8 of the window after a loss; up to 16 segments, as Reno";
+    const SOURCE: &'static str = "Kelly 2003, section 3";
+    const KERNEL: Option<&'static str> = Some("scalable");
+
+    fn new(setup: &Setup) -> Self {
+        Self { window: Window::new(setup) }
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        let left = self.window.slow_start(ack.delivered);
+        if left > 0.0 {
+            let now = self.window.now;
+            self.window.now += if now > LEGACY_WINDOW { left * INCREASE } else { left / now };
+        }
+        self.window.limit();
+    }
+
+    fn on_loss(&mut self, event: &CongestionEvent) {
+        let left = if event.window > LEGACY_WINDOW { LEFT } else { 0.5 };
+        self.window.reduce_to(event.window * left);
+    }
+
+    fn window(&self) -> f64 {
+        self.window.now
+    }
+
+    fn set_window(&mut self, window: f64) {
+        self.window.now = window;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{ack, loss, setup};
+    use super::*;
+
+    #[test]
+    fn above_the_legacy_window_each_ack_adds_a_hundredth() {
+        let mut scalable = Scalable::new(&Setup { window: 200.0, ..setup() });
+        scalable.on_ack(&ack(1));
+        assert_eq!(scalable.window(), 200.01);
+        let mut by_segments = Scalable::new(&Setup { window: 200.0, counts_acks: false, ..setup() });
+        by_segments.on_ack(&ack(2));
+        assert_eq!(by_segments.window(), 200.02);
+    }
+
+    #[test]
+    fn a_loss_leaves_seven_eighths() {
+        let mut scalable = Scalable::new(&setup());
+        scalable.on_loss(&loss(200.0));
+        assert_eq!(scalable.window(), 175.0);
+        scalable.on_timeout(&loss(80.0));
+        assert_eq!((scalable.window(), scalable.window.threshold), (1.0, 70.0));
+    }
+
+    #[test]
+    fn up_to_the_legacy_window_it_is_reno() {
+        let mut scalable = Scalable::new(&Setup { window: 16.0, ..setup() });
+        scalable.on_ack(&ack(1));
+        assert_eq!(scalable.window(), 16.0625);
+        scalable.on_ack(&ack(1));
+        assert_eq!(scalable.window(), 16.0725, "above it by then");
+        scalable.on_loss(&loss(16.0));
+        assert_eq!(scalable.window(), 8.0);
+    }
+
+    #[test]
+    fn a_window_recovers_in_the_same_number_of_round_trips_whatever_its_size() {
+        // From 7/8 back to the whole: ln(8/7) / ln(1.01) = 13.4 round trips of one ACK for each segment.
+        for size in [200.0, 2000.0] {
+            let mut scalable = Scalable::new(&Setup { most: 9999, ..setup() });
+            scalable.on_loss(&loss(size));
+            let mut trips = 0;
+            while scalable.window() < size {
+                (0..scalable.window() as u32).for_each(|_| scalable.on_ack(&ack(1)));
+                trips += 1;
+            }
+            assert_eq!(trips, 14, "{size}");
+        }
+    }
+}
