@@ -590,6 +590,12 @@ mod tests {
 
     /// A flow of 9 Mbit/s that comes to two links of 8 Mbit/s.
     fn two_links(ecn: Ecn, service: Service) -> Simulation {
+        let udp = r#"{"udp": "cbr", "rate": "9Mbps", "packet": "1000B", "jitter": 0.0}"#;
+        let network = two_links_for(TransportSpec::Udp(serde_json::from_str(udp).unwrap()), ecn);
+        Simulation::with_service(&network, 1, service).unwrap()
+    }
+
+    fn two_links_for(transport: TransportSpec, ecn: Ecn) -> Network {
         let red = r#"{"scheduler": "fifo", "rule": {"aqm": "red", "thresholds": "1/30/0.5", "limit": "99p", "weight": 1, "ecn": true}}"#;
         let red: SchedulerParams = serde_json::from_str(red).unwrap();
         let link = |from: u32| LinkSpec {
@@ -600,7 +606,6 @@ mod tests {
             delay: Duration::from_secs(1),
             queue: Some(red.clone()),
         };
-        let udp = r#"{"udp": "cbr", "rate": "9Mbps", "packet": "1000B", "jitter": 0.0}"#;
         let flow = FlowSpec {
             name: "flow".into(),
             from: NodeId(0),
@@ -608,7 +613,7 @@ mod tests {
             path: None,
             access: None,
             egress: None,
-            transport: TransportSpec::Udp(serde_json::from_str(udp).unwrap()),
+            transport,
             marking: Marking::None,
             color: Color::Yellow,
             dscp: Dscp::DEFAULT,
@@ -620,13 +625,12 @@ mod tests {
             stop: None,
             volume: None,
         };
-        let network = Network {
+        Network {
             nodes: 3,
             links: vec![link(0), link(1)],
             flows: vec![flow],
             ..Network::new(Duration::from_secs(9))
-        };
-        Simulation::with_service(&network, 1, service).unwrap()
+        }
     }
 
     #[test]
@@ -642,6 +646,29 @@ mod tests {
             traffic.watch.stop();
             let (_, came) = links[0].run(0, Instant::from_nanos(1 << 50), &mut traffic);
             assert!((1..2 * WATCHED_AFTER).contains(&came), "{came} of {MANY}");
+        }
+    }
+
+    #[test]
+    fn paced_flows_run_alike_on_demand_and_by_event() {
+        let outcome = |transport: &str, service| {
+            let transport = TransportSpec::Tcp(serde_json::from_str(transport).unwrap());
+            let mut network = two_links_for(transport, Ecn::NotCapable);
+            let back = [(2, 1), (1, 0)].map(|(from, to)| {
+                let name = format!("back from {from}");
+                LinkSpec { name, from: NodeId(from), to: NodeId(to), queue: None, ..network.links[0].clone() }
+            });
+            network.links.extend(back);
+            network.links.iter_mut().for_each(|link| link.delay = Duration::from_millis(5));
+            let mut simulation = Simulation::with_service(&network, 1, service).unwrap();
+            simulation.run_to_end();
+            simulation.finish().unwrap()
+        };
+        for recovery in ["false", "true"] {
+            let paced = format!(r#"{{"tcp": "newreno", "congestion": "paced", "sack": {recovery}}}"#);
+            let (fast, plain) = (outcome(&paced, Service::OnDemand), outcome(&paced, Service::ByEvent));
+            assert_eq!(fast.flows, plain.flows);
+            assert!(fast.flows[0].delivered_packets > 500 && fast.flows[0].sender.fast_retransmits > 0);
         }
     }
 

@@ -355,6 +355,9 @@ impl TcpParams {
                 return refuse(NEWRENO_KEYS[1], NO_PARTIAL_ACKS);
             }
         }
+        if self.control().info().needs.pacing && !self.send_jitter.is_zero() {
+            return refuse("send-jitter", "the congestion control paces its segments; leave this key out");
+        }
         if self.tcp == Variant::TwoWindows
             && ![Congestion::Reno, Congestion::TwoWindows].contains(&self.congestion)
         {
@@ -483,6 +486,7 @@ mod tests {
             (r#"{"tcp": "newreno", "prr": true}"#, "prr"),
             (r#"{"tcp": "two-windows", "congestion": "cubic"}"#, "congestion"),
             (r#"{"tcp": "ns-1998", "sack": true}"#, "sack"),
+            (r#"{"tcp": "newreno", "congestion": "paced", "send-jitter": "1ms"}"#, "send-jitter"),
         ] {
             assert_eq!(read(table).check().unwrap_err().0, key);
         }

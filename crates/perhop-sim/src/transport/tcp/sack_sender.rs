@@ -150,7 +150,8 @@ impl SackSender {
     /// Brings the scoreboard up to date, and takes a round-trip sample if the timed segment has arrived.
     fn learn(&mut self, answer: &Answer, now: Instant) -> News {
         let advances = answer.expected > self.tcp.acked;
-        let arrived = self.board.take(answer);
+        let tcp = &mut self.tcp;
+        let arrived = self.board.take(answer, |sequence| tcp.note_delivered(sequence, now));
         // After a timeout, what was sent before it is lost by that, and what is sent since is not judged until all that is
         // acknowledged.
         let lost = if matches!(self.phase, Phase::Loss(_)) { 0 } else { self.board.judge() };
@@ -217,7 +218,8 @@ impl SackSender {
             self.tcp.hold();
             return None;
         };
-        let waits = !matches!(self.phase, Phase::Recovery(_)) && !self.tcp.may_send_yet(cx);
+        let may_wait = self.tcp.is_paced() || !matches!(self.phase, Phase::Recovery(_));
+        let waits = may_wait && !self.tcp.may_send_yet(cx);
         (!waits).then_some(next)
     }
 

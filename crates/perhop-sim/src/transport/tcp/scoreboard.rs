@@ -97,22 +97,22 @@ impl Scoreboard {
         (bit / 64, 1 << (bit % 64))
     }
 
-    /// Takes an acknowledgement (`Update`).
-    pub(super) fn take(&mut self, answer: &Answer) -> Arrived {
-        let in_order = self.advance(answer.expected.min(self.sent));
+    /// Takes an acknowledgement (`Update`), and names the segments that it says for the first time to have arrived.
+    pub(super) fn take(&mut self, answer: &Answer, mut name: impl FnMut(u32)) -> Arrived {
+        let in_order = self.advance(answer.expected.min(self.sent), &mut name);
         let mut held = 0;
         for (begin, end) in answer.blocks {
             let end = end.min(self.sent);
             let mut sequence = begin.max(self.acked);
             while sequence < end {
-                sequence = self.hold_word(sequence, end, &mut held);
+                sequence = self.hold_word(sequence, end, &mut held, &mut name);
             }
         }
         Arrived { in_order, held }
     }
 
     /// Everything below `expected` has arrived; returns how much of it is news.
-    fn advance(&mut self, expected: u32) -> u32 {
+    fn advance(&mut self, expected: u32, name: &mut impl FnMut(u32)) -> u32 {
         let mut news = 0;
         while self.acked < expected {
             let (word, bit) = self.place(self.acked);
@@ -122,6 +122,7 @@ impl Scoreboard {
                 self.counts.above -= u32::from(self.acked >= self.judged);
             } else {
                 news += 1;
+                name(self.acked);
                 self.counts.lost -= u32::from(self.acked < self.judged);
                 self.counts.resent -= u32::from(self.acked < self.resent);
             }
@@ -135,7 +136,7 @@ impl Scoreboard {
 
     /// Notes that those of `begin..end` are held that share a word with `begin`: most blocks repeat what is known. Returns
     /// where the next word begins.
-    fn hold_word(&mut self, begin: u32, end: u32, news: &mut u32) -> u32 {
+    fn hold_word(&mut self, begin: u32, end: u32, news: &mut u32, name: &mut impl FnMut(u32)) -> u32 {
         let next = end.min((begin | 63) + 1);
         let (word, first) = self.place(begin);
         let mask = (u64::MAX >> (64 - (next - begin))) << first.trailing_zeros();
@@ -145,6 +146,7 @@ impl Scoreboard {
         while new != 0 {
             let sequence = begin + new.trailing_zeros() - first.trailing_zeros();
             new &= new - 1;
+            name(sequence);
             let is_judged = sequence < self.judged;
             self.counts.held += 1;
             self.counts.lost -= u32::from(is_judged);
@@ -243,21 +245,29 @@ mod tests {
     #[test]
     fn a_segment_is_lost_when_three_beyond_it_have_come() {
         let mut board = board(10);
-        assert_eq!((board.take(&answer(0, &[(1, 3)])).all(), board.judge(), board.pipe()), (2, 0, 8));
+        assert_eq!((board.take(&answer(0, &[(1, 3)]), |_| ()).all(), board.judge(), board.pipe()), (2, 0, 8));
         // 0 is lost, 3 is not: only 4 is beyond it.
-        assert_eq!((board.take(&answer(0, &[(4, 5), (1, 3)])).all(), board.judge(), board.pipe()), (1, 1, 6));
+        assert_eq!(
+            (board.take(&answer(0, &[(4, 5), (1, 3)]), |_| ()).all(), board.judge(), board.pipe()),
+            (1, 1, 6)
+        );
         assert_eq!((board.next_lost(), board.next_missing()), (Some(0), Some(0)));
         board.on_resent(0);
         assert_eq!((board.pipe(), board.next_lost(), board.next_missing()), (7, None, Some(3)));
         // With 6 and 7, 3 is lost; 5 is not, 8 and 9 are above all that came.
         assert_eq!(
-            (board.take(&answer(0, &[(6, 8), (4, 5), (1, 3)])).all(), board.judge(), board.pipe()),
+            (board.take(&answer(0, &[(6, 8), (4, 5), (1, 3)]), |_| ()).all(), board.judge(), board.pipe()),
             (2, 1, 4)
         );
         assert_eq!((board.next_lost(), board.last_missing()), (Some(3), Some(9)));
         // The first one, sent again, arrives: 3 is the first that is missing.
         assert_eq!(
-            (board.take(&answer(3, &[(6, 8), (4, 5)])).all(), board.judge(), board.lost(), board.pipe()),
+            (
+                board.take(&answer(3, &[(6, 8), (4, 5)]), |_| ()).all(),
+                board.judge(),
+                board.lost(),
+                board.pipe()
+            ),
             (1, 0, 1, 3)
         );
     }
@@ -265,7 +275,7 @@ mod tests {
     #[test]
     fn after_a_timeout_all_that_is_not_held_is_sent_again_in_order() {
         let mut board = board(6);
-        board.take(&answer(1, &[(3, 4)]));
+        board.take(&answer(1, &[(3, 4)]), |_| ());
         board.lose_all();
         assert_eq!((board.pipe(), board.lost()), (0, 4));
         let again: Vec<u32> = std::iter::from_fn(|| {
@@ -301,11 +311,11 @@ mod tests {
                     }
                     1 if acked < sent => {
                         acked += at % (sent - acked + 1);
-                        board.take(&answer(acked, &[]));
+                        board.take(&answer(acked, &[]), |_| ());
                         while held.remove(&acked) {
                             acked += 1; // The receiver would have said so.
                         }
-                        board.take(&answer(acked, &[]));
+                        board.take(&answer(acked, &[]), |_| ());
                         held = held.split_off(&acked);
                         resent = resent.max(acked);
                     }
@@ -313,7 +323,7 @@ mod tests {
                         let begin = acked + 1 + at % (sent - acked - 1);
                         let end = (begin + length).min(sent);
                         let new = (begin..end).filter(|n| held.insert(*n)).count();
-                        prop_assert_eq!(board.take(&answer(acked, &[(begin, end)])).held as usize, new);
+                        prop_assert_eq!(board.take(&answer(acked, &[(begin, end)]), |_| ()).held as usize, new);
                     }
                     3 if at == 0 => {
                         board.lose_all();

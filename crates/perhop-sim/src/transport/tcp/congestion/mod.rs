@@ -16,7 +16,7 @@ mod window;
 use std::borrow::Cow;
 use std::fmt::Debug;
 
-use perhop_core::{Bitrate, Bytes, Color, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -61,6 +61,12 @@ pub trait CongestionControl: Clone + Debug {
     /// Somebody else sets the window: the connection is open and begins with its initial window, or a marker tells of an OUT
     /// packet.
     fn set_window(&mut self, window: f64);
+
+    /// The rate, headers included, at which segments may leave; unlimited if there is none. Asked only if the control
+    /// [needs](Needs::pacing) pacing.
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        None
+    }
 }
 
 /// What a sender keeps only for a congestion control that asks for it.
@@ -68,15 +74,19 @@ pub trait CongestionControl: Clone + Debug {
 pub struct Needs {
     /// The color of each segment sent: [`CongestionEvent::color`].
     pub colors: bool,
+    /// A record of each outstanding segment: [`AckSample::delivery`].
+    pub delivery: bool,
+    /// Segments leave at [`pacing_rate`](CongestionControl::pacing_rate).
+    pub pacing: bool,
 }
 
 impl Needs {
     /// Nothing besides what every sender keeps.
-    pub const NOTHING: Self = Self { colors: false };
+    pub const NOTHING: Self = Self { colors: false, delivery: false, pacing: false };
 
     /// Whether the sender's fast path does all that such a control needs.
     pub const fn allow_fast_path(self) -> bool {
-        !self.colors
+        !(self.colors || self.delivery || self.pacing)
     }
 }
 
@@ -108,6 +118,22 @@ pub struct AckSample {
     pub in_flight: u32,
     /// The smoothed round-trip time in seconds; 0 before the first is known.
     pub smoothed_rtt: f64,
+    /// How fast the network delivers, if the control [needs](Needs::delivery) to know.
+    pub delivery: Option<DeliverySample>,
+}
+
+/// How fast the network delivered, up to the segment sent last of those that an ACK acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliverySample {
+    /// Segments delivered since that segment was sent, and the time that they took: the longer of the times between
+    /// their ACKs and between their transmissions.
+    pub delivered: u64,
+    /// See [`delivered`](Self::delivered).
+    pub interval: Duration,
+    /// The segment's round trip.
+    pub rtt: Duration,
+    /// The number of the round trip, from 1 on: another begins with the ACK of a segment sent after the last one began.
+    pub round: u64,
 }
 
 /// What a sender knows when it learns of congestion.
@@ -172,38 +198,41 @@ impl<C: CongestionControl> CongestionControl for Box<C> {
     fn set_window(&mut self, window: f64) {
         (**self).set_window(window);
     }
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        (**self).pacing_rate()
+    }
 }
 
 /// Makes the enums over the names and the states of all congestion controls. Dispatch is by `match`: no vtable in the packet's
 /// path.
 macro_rules! register_congestion_controls {
-    ($($variant:ident($control:ty),)+) => {
+    ($($(#[$when:meta])? $variant:ident($control:ty),)+) => {
         /// Which congestion control moves the window.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Congestion {
-            $(#[doc = concat!("See [`", stringify!($variant), "`].")] $variant,)+
+            $($(#[$when])? #[doc = concat!("See [`", stringify!($variant), "`].")] $variant,)+
         }
 
         impl Congestion {
             /// Every congestion control.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+            pub const ALL: &'static [Self] = &[$($(#[$when])? Self::$variant),+];
             /// Their names.
-            pub const NAMES: &'static [&'static str] = &[$(<$control as CongestionControl>::NAME),+];
+            pub const NAMES: &'static [&'static str] = &[$($(#[$when])? <$control as CongestionControl>::NAME),+];
 
             /// What it is.
             pub const fn info(self) -> CongestionInfo {
-                match self { $(Self::$variant => CongestionInfo::of::<$control>(),)+ }
+                match self { $($(#[$when])? Self::$variant => CongestionInfo::of::<$control>(),)+ }
             }
 
             pub(super) fn build(self, setup: &Setup) -> AnyCongestion {
-                match self { $(Self::$variant => AnyCongestion::$variant(CongestionControl::new(setup)),)+ }
+                match self { $($(#[$when])? Self::$variant => AnyCongestion::$variant(CongestionControl::new(setup)),)+ }
             }
         }
 
         /// The state of any congestion control.
         #[derive(Clone, Debug)]
         pub(super) enum AnyCongestion {
-            $($variant($control),)+
+            $($(#[$when])? $variant($control),)+
         }
 
         impl AnyCongestion {
@@ -212,24 +241,27 @@ macro_rules! register_congestion_controls {
             #[expect(clippy::inline_always, reason = "it is a part of the sender's fast path")]
             pub(super) fn on_ack(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
                 match self {
-                    $(Self::$variant(control) => {
+                    $($(#[$when])? Self::$variant(control) => {
                         control.on_ack(&sample(<$control as CongestionControl>::NEEDS));
                         control.window()
                     })+
                 }
             }
             pub(super) fn on_loss(&mut self, event: &CongestionEvent) {
-                match self { $(Self::$variant(control) => control.on_loss(event),)+ }
+                match self { $($(#[$when])? Self::$variant(control) => control.on_loss(event),)+ }
             }
             pub(super) fn on_timeout(&mut self, event: &CongestionEvent) {
-                match self { $(Self::$variant(control) => control.on_timeout(event),)+ }
+                match self { $($(#[$when])? Self::$variant(control) => control.on_timeout(event),)+ }
             }
             #[inline]
             pub(super) fn window(&self) -> f64 {
-                match self { $(Self::$variant(control) => control.window(),)+ }
+                match self { $($(#[$when])? Self::$variant(control) => control.window(),)+ }
             }
             pub(super) fn set_window(&mut self, window: f64) {
-                match self { $(Self::$variant(control) => control.set_window(window),)+ }
+                match self { $($(#[$when])? Self::$variant(control) => control.set_window(window),)+ }
+            }
+            pub(super) fn pacing_rate(&self) -> Option<Bitrate> {
+                match self { $($(#[$when])? Self::$variant(control) => control.pacing_rate(),)+ }
             }
         }
     };
@@ -240,6 +272,8 @@ register_congestion_controls! {
     Cubic(Box<Cubic>),
     TwoWindows(Box<TwoWindows>),
     Scalable(Box<Scalable>),
+    #[cfg(test)] // It needs all that a control may ask of the sender.
+    Paced(Box<tests::Paced>),
 }
 
 impl Default for Congestion {

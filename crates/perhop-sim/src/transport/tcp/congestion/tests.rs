@@ -18,12 +18,54 @@ pub(super) fn setup() -> Setup {
 
 /// An ACK of so many segments.
 pub(super) fn ack(delivered: u32) -> AckSample {
-    AckSample { now: Instant::ZERO, delivered, in_flight: 10, smoothed_rtt: 0.1 }
+    AckSample { now: Instant::ZERO, delivered, in_flight: 10, smoothed_rtt: 0.1, delivery: None }
 }
 
 /// A loss while this window is in force.
 pub(super) fn loss(window: f64) -> CongestionEvent {
     CongestionEvent { now: Instant::ZERO, window, smoothed_rtt: 0.1, color: Color::Green }
+}
+
+/// Reno's window, sent at twice the rate that the network delivers; before that is known, at 100 kbit/s.
+#[derive(Clone, Debug)]
+pub(in crate::transport::tcp) struct Paced {
+    reno: Reno,
+    packet: Bytes,
+    rate: Bitrate,
+    rounds: u64,
+}
+
+impl CongestionControl for Paced {
+    const NAME: &'static str = "paced";
+    const SUMMARY: &'static str = "Reno's window, paced by delivery rates";
+    const SOURCE: &'static str = "a stand-in of the tests";
+    const NEEDS: Needs = Needs { delivery: true, pacing: true, ..Needs::NOTHING };
+
+    fn new(setup: &Setup) -> Self {
+        let rate = "100kbps".parse().unwrap();
+        Self { reno: Reno::new(setup), packet: setup.packet, rate, rounds: 0 }
+    }
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.reno.on_ack(ack);
+        let Some(sample) = ack.delivery else { return };
+        assert!(sample.delivered >= 1 && sample.round >= self.rounds);
+        self.rounds = sample.round;
+        let bits = u128::from(sample.delivered * self.packet.bits());
+        let nanos = u128::from(sample.interval.as_nanos().max(1));
+        self.rate = Bitrate::from_bps((2 * bits * 1_000_000_000 / nanos).max(1) as u64).unwrap();
+    }
+    fn on_loss(&mut self, event: &CongestionEvent) {
+        self.reno.on_loss(event);
+    }
+    fn window(&self) -> f64 {
+        self.reno.window()
+    }
+    fn set_window(&mut self, window: f64) {
+        self.reno.set_window(window);
+    }
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        Some(self.rate)
+    }
 }
 
 impl AnyCongestion {

@@ -25,7 +25,7 @@ impl CongestionControl for TwoWindows {
     const SUMMARY: &'static str =
         "Reno that keeps its reserved window where an OUT packet is lost, and halves the rest";
     const SOURCE: &'static str = "Yeom & Reddy 1999, figure 7";
-    const NEEDS: Needs = Needs { colors: true };
+    const NEEDS: Needs = Needs { colors: true, ..Needs::NOTHING };
 
     fn new(setup: &Setup) -> Self {
         Self {

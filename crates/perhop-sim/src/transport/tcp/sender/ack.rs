@@ -10,6 +10,9 @@ impl TcpSender {
     #[inline(always)]
     pub(in crate::transport) fn on_ack(&mut self, expected: u32, now: Instant) {
         if expected > self.acked {
+            if !self.fast_path {
+                (self.acked..expected).for_each(|sequence| self.note_delivered(sequence, now));
+            }
             if self.recovering && expected < self.recover && self.rare.params.has_partial_acks() {
                 self.on_partial_ack(expected, now);
             } else {
@@ -46,12 +49,24 @@ impl TcpSender {
     #[inline(always)]
     pub(super) fn tell_control(&mut self, delivered: u32, now: Instant) -> f64 {
         let Self { control, rare, next, acked, .. } = self;
-        control.on_ack(|_| AckSample {
+        control.on_ack(|needs| AckSample {
             now,
             delivered,
             in_flight: *next - *acked,
             smoothed_rtt: rare.rto.smoothed().unwrap_or(0.0),
+            delivery: match &mut rare.delivery {
+                Some(delivery) if needs.delivery => delivery.sample(*acked, now),
+                _ => None,
+            },
         })
+    }
+
+    /// Notes a segment that has arrived, for what the congestion control needs.
+    #[cold]
+    pub(in crate::transport::tcp) fn note_delivered(&mut self, sequence: u32, now: Instant) {
+        if let Some(delivery) = &mut self.rare.delivery {
+            delivery.on_delivered(sequence, now);
+        }
     }
 
     /// Moves the left edge and takes a round-trip sample if the timed segment is covered (Karn: one sent once).

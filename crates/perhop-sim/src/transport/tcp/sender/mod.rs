@@ -10,10 +10,13 @@
 //! - Feedback of OUT packets (Yeom & Reddy 1999, section 3.1) lowers the window alone; what comes during a fast recovery is
 //!   forgotten at its end, when the window becomes that of the congestion control.
 //! - After a timeout the sender goes back to the first unacknowledged segment and sends on from there.
+//! - Where the congestion control paces, a retransmission leaves at once, and what follows waits for it as for any other
+//!   segment.
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
 mod ack;
+mod delivery;
 mod fast_path;
 mod recovery;
 #[cfg(test)]
@@ -27,6 +30,7 @@ use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 use super::congestion::{AnyCongestion, Setup};
 use super::{RtoEstimator, TcpParams};
 use crate::transport::SenderStatistics;
+use delivery::DeliveryRate;
 pub(super) use recovery::Recovery;
 use transmit::Release;
 
@@ -84,6 +88,10 @@ pub(super) struct Rare {
     recovery: Recovery,
     /// The color of each segment sent, if the congestion control asks for it.
     colors: Vec<Color>,
+    /// What delivery rates are measured by, if it asks for them.
+    delivery: Option<DeliveryRate>,
+    /// A paced segment may leave from then on.
+    paced_until: Instant,
     pub(super) params: TcpParams,
     pub(super) statistics: SenderStatistics,
 }
@@ -115,7 +123,7 @@ impl TcpSender {
             next_send: Instant::NEVER,
             most: window as u32,
             packet: params.packet.get() as u16,
-            release: if params.send_jitter.is_zero() { Release::Always } else { Release::Waits },
+            release: Release::new(params.send_jitter, needs.pacing),
             recovering: false,
             started: false,
             handshake: params.handshake,
@@ -123,6 +131,8 @@ impl TcpSender {
             rare: Box::new(Rare {
                 rto,
                 recovery: Recovery::default(),
+                delivery: needs.delivery.then(DeliveryRate::default),
+                paced_until: Instant::ZERO,
                 colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
                 params,
                 statistics: SenderStatistics::default(),

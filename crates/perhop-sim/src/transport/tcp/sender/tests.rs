@@ -264,6 +264,24 @@ fn karn_takes_no_sample_from_a_retransmission() {
 }
 
 #[test]
+fn a_paced_sender_is_woken_for_each_segment_and_no_retransmission_waits() {
+    // 100 kbit/s: a segment of 1000 bytes takes 80 ms.
+    let (mut wire, sent) = Wire::new(r#","congestion": "paced", "initial-window": "3p""#);
+    assert_eq!(sent, [0]);
+    let mut times = Vec::new();
+    for sequence in 1..3 {
+        let woken = wire.sender.wake();
+        times.push(woken.as_nanos() / 1_000_000);
+        wire.now = woken;
+        assert_eq!(wire.act(TcpSender::on_wake), [sequence]);
+        assert!(!wire.sender.is_on_fast_path());
+    }
+    assert_eq!(times, [80, 160]);
+    assert_eq!(wire.sender.wake().as_nanos(), 3_000_000_000, "the window is shut: the retransmission timer");
+    assert_eq!(wire.acks(&[0, 0, 0]), [vec![], vec![], vec![0]]);
+}
+
+#[test]
 fn the_fast_path_ends_with_losses_and_begins_again_when_they_are_repaired() {
     let (mut wire, _) = Wire::new("");
     let base = wire.grow(8);

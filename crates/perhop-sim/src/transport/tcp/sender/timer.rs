@@ -19,7 +19,9 @@ impl TcpSender {
     pub(in crate::transport::tcp) fn expires(&mut self, now: Instant) -> bool {
         if now >= self.next_send {
             self.next_send = Instant::NEVER;
-            self.release = Release::Released;
+            if self.release == Release::Waits {
+                self.release = Release::Released;
+            }
         }
         let expires = now >= self.expiry;
         if expires {

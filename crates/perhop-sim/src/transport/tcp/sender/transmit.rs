@@ -1,18 +1,31 @@
 //! Which segment leaves, and when.
 
-use perhop_core::{Context, Duration, Instant};
+use perhop_core::{Bytes, Context, Duration, Instant};
 
 use super::{TcpSender, UNTIMED};
 use crate::transport::Transmit;
 
-/// Whether new data waits for a random time.
+/// What new data waits for besides the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Release {
-    /// Never.
+    /// Nothing.
     Always,
-    Waits,
-    /// It is over: send while the window is open.
+    /// A random time that is over: it is sent while the window is open.
     Released,
+    /// A random time.
+    Waits,
+    /// The rate of the congestion control.
+    Paced,
+}
+
+impl Release {
+    pub(super) fn new(jitter: Duration, pacing: bool) -> Self {
+        match (pacing, jitter.is_zero()) {
+            (true, _) => Self::Paced,
+            (false, true) => Self::Always,
+            (false, false) => Self::Waits,
+        }
+    }
 }
 
 impl TcpSender {
@@ -39,21 +52,41 @@ impl TcpSender {
         may
     }
 
-    /// With a send jitter, new data waits for its random time; what the window then allows goes out together.
+    /// With a send jitter, new data waits for its random time; what the window then allows goes out together. A paced segment
+    /// waits until the one before it has left at the pacing rate.
     #[inline(always)]
     pub(in crate::transport::tcp) fn may_send_yet(&mut self, cx: &mut Context<'_>) -> bool {
-        let may = self.release != Release::Waits;
-        if !may {
-            self.draw_jitter(cx);
-        }
-        may
+        matches!(self.release, Release::Always | Release::Released) || !self.waits(cx)
     }
 
     #[cold]
-    fn draw_jitter(&mut self, cx: &mut Context<'_>) {
+    fn waits(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.release == Release::Paced {
+            let waits = cx.now < self.rare.paced_until;
+            self.next_send = if waits { self.rare.paced_until } else { Instant::NEVER };
+            return waits;
+        }
         if self.next_send == Instant::NEVER {
             let wait = cx.rng.up_to(self.rare.params.send_jitter.as_nanos());
             self.next_send = cx.now + Duration::from_nanos(wait);
+        }
+        true
+    }
+
+    /// Its congestion control paces.
+    pub(in crate::transport::tcp) fn is_paced(&self) -> bool {
+        self.release == Release::Paced
+    }
+
+    /// Notes a segment for what its congestion control needs.
+    #[cold]
+    fn note_sent(&mut self, sequence: u32, size: u16, now: Instant) {
+        if let Some(delivery) = &mut self.rare.delivery {
+            delivery.on_sent(sequence, self.highest == self.acked, now);
+        }
+        if let Some(rate) = self.control.pacing_rate() {
+            let free = self.rare.paced_until.max(now);
+            self.rare.paced_until = free + rate.time_of(Bytes::new(u64::from(size)));
         }
     }
 
@@ -67,6 +100,11 @@ impl TcpSender {
 
     #[inline(always)]
     pub(in crate::transport::tcp) fn send(&mut self, sequence: u32, now: Instant) -> Transmit {
+        let size =
+            if self.handshake && sequence == 0 { self.rare.params.ack.get() as u16 } else { self.packet };
+        if !self.fast_path {
+            self.note_sent(sequence, size, now);
+        }
         let again = sequence < self.highest;
         if !again {
             debug_assert_eq!(sequence, self.highest);
@@ -82,8 +120,6 @@ impl TcpSender {
         if again {
             self.rare.statistics.retransmitted += 1;
         }
-        let size =
-            if self.handshake && sequence == 0 { self.rare.params.ack.get() as u16 } else { self.packet };
         Transmit { sequence, size }
     }
 }
