@@ -27,7 +27,7 @@ ROLES = {
     "meter": "Meters color a packet by its flow's traffic profile.",
     "aqm": "Queue managers decide who is dropped.",
     "scheduler": "Schedulers decide who is sent next; the queue manager that is their rule, who is dropped.",
-    "congestion-control": "Congestion controls decide how a TCP sender's window grows and shrinks (key `congestion`).",
+    "congestion-control": "Congestion controls decide how TCP's window grows and shrinks (key `congestion`).",
 }
 MEASURES = """\
 What perhop measures of a run. All measures exclude the scenario's `warmup`, unless they say otherwise: a

@@ -339,7 +339,7 @@ def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> Non
 
 @listing.command("blocks", short_help="Queue rules, meters, schedulers, congestion controls.")
 def list_blocks(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
-    """List the queue rules, meters, schedulers and congestion controls of scenarios, with their parameters."""
+    """List queue rules, meters, schedulers and congestion controls, with their parameters."""
     blocks: list[dict[str, Any]] = json.loads(_engine.blocks())
     if as_json:
         terminal.say(json.dumps({"blocks": blocks}, indent=1, ensure_ascii=False))

@@ -104,9 +104,9 @@ class Red(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
-            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
-            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -141,9 +141,9 @@ class Rio(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
-            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
-            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -179,9 +179,9 @@ class RioPlusOut(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
-            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
-            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -221,9 +221,9 @@ class RioThree(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
-            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
-            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -265,9 +265,9 @@ class InverseRate(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
-            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
-            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -321,9 +321,9 @@ class Abe(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
-            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
-            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -367,9 +367,9 @@ class Wred(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
-            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
-            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -406,9 +406,9 @@ class Dwred(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). Refused
-            where no packet can be capable: in simulations, and on real packets unless TCP asks for it
-            (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`). Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
     """
 
@@ -907,6 +907,9 @@ class Tcp(Table):
         byte_counting: The window grows by the segments that are acknowledged, not by acknowledgements,
             which makes up for those that were delayed (RFC 3465, without its limit L, as Linux does).
             CUBIC always counts so. Default: False.
+        ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves more of the
+            window than a lost one, 80 % with `reno` and 85 % with `cubic` (RFC 8511, Alternative
+            Backoff with ECN). Refused with other congestion controls.
         send_jitter: Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`),
             against phase effects. Default: "0s".
     """
@@ -933,6 +936,7 @@ class Tcp(Table):
     prr: bool | None = None
     congestion: Literal["reno", "cubic", "two-windows", "scalable"] | None = None
     byte_counting: bool | None = None
+    ecn_backoff: bool | None = None
     send_jitter: str | None = None
 
 
@@ -1058,6 +1062,8 @@ class Flow(Table):
             without a profile, can be green. Default: "blue".
         dscp: The codepoint of the flows' data packets, such as 46 for Expedited Forwarding; a profile's
             marker writes its own, and `service` stands for one.
+        ecn: Whether queues whose rule has `ecn = true` may mark the flows' packets in place of dropping
+            them, and how TCP's receivers feed marks back. Only TCP has it.
         out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
             then lowers its window by one (No-OUT); it does not unless given.
         start: When each flow begins: a time (`2s`), or a range from which each draws its own
@@ -1080,6 +1086,7 @@ class Flow(Table):
     color: Literal["green", "yellow", "red"] | None = None
     service: Literal["blue", "green"] | None = None
     dscp: Dscp | None = None
+    ecn: Literal["off", "classic", "accurate"] | None = None
     out_feedback: str | None = None
     start: str | None = None
     stop: str | None = None

@@ -24,7 +24,9 @@ RATES = ["8Mbps", "2Mbps", "1.7Mbps", "333kbps", "1Gbps"]
 INSTANT = ["400Gbps", "8000Gbps"]
 """Acknowledgements pass such links in less than the clock's nanosecond."""
 
-CONGESTION = [block["name"] for block in json.loads(_engine.blocks()) if block["role"] == "congestion-control"]
+CONGESTION = [
+    block["name"] for block in json.loads(_engine.blocks()) if block["role"] == "congestion-control"
+]
 
 LIMITS = ["1p", "3p", "10p", "20kB", "200p"]
 
@@ -62,7 +64,9 @@ class Draw:
             "dwred": ["out"],
         }
         aqm = self.one(list(sets))
-        more = {} if aqm == "drop-tail" else self.some(weight=[0.02, 1], wait=[False], gentle=[True])
+        more = (
+            {} if aqm == "drop-tail" else self.some(weight=[0.02, 1], wait=[False], gentle=[True], ecn=[True])
+        )
         return {"aqm": aqm, "limit": self.one(LIMITS), **more} | {key: self.thresholds() for key in sets[aqm]}
 
     def queue(self) -> dict[str, Any]:
@@ -111,6 +115,7 @@ class Draw:
                     initial_rto=["500ms"],
                     congestion=CONGESTION,
                     byte_counting=[True],
+                    ecn_backoff=[True],
                     quick_acks=["3p"],
                     rtt_arithmetic=["fixed-point"],
                     newreno_timer=["slow-but-steady"],
@@ -146,6 +151,8 @@ class Draw:
                 way |= self.some(out_feedback=["0s", "1ns", "1ms"])
         else:
             way |= self.one([{"service": "green"}, {"color": "red"}, {"dscp": 46}, {}])
+        if "tcp" in transport:
+            way |= self.some(ecn=["classic", "classic", "accurate"])
         # Without an end to them, windows would turn over a network without delays for ever.
         volume = self.some(volume=["1kB", "30kB"]) if "udp" in transport else {"volume": "30kB"}
         access = {key: self.access() for key in self.some(access=[1], egress=[1])}

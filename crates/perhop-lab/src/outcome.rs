@@ -64,6 +64,7 @@ pub(crate) fn told(
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
             marked,
+            congested: None,
             dropped: by_color(|counts| counts.dropped),
             completion: completion(network, spec, flow, received),
             sender: sent.statistics.get(number).cloned().unwrap_or_default(),

@@ -92,8 +92,9 @@ impl Setting {
             return Err(LabError::Unfit(text));
         }
         let ip = scenario.live.ip;
-        let sysctl: Vec<(String, String)> =
-            scenario.live.sysctl.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
+        let given = scenario.live.sysctl.iter().map(|(name, value)| (name.clone(), value.to_string()));
+        let ecn = scenario.kernels_ecn().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let sysctl: Vec<(String, String)> = given.chain(ecn).collect();
         let has_timestamps =
             sysctl.iter().all(|(name, value)| name != "net.ipv4.tcp_timestamps" || value != "0");
         let groups = scenario.flows.iter().enumerate();

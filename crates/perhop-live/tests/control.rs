@@ -88,6 +88,7 @@ fn simulated(queue: &SchedulerParams, window: &str, service: Service) -> Story {
             ecn: Ecn::NotCapable,
             service: sold(number),
             reserved: sold(number),
+            tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
             out_feedback: None,
             start: (starts(number), starts(number)),
             stop: None,

@@ -125,6 +125,7 @@ fn simulated(setting: &Setting, script: &[Scripted], service: Service) -> Story 
             ecn: packet.ecn,
             service: sold(packet.service),
             reserved: None,
+            tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
             out_feedback: None,
             start: (packet.at, packet.at),
             stop: None,

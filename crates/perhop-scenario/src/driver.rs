@@ -1,10 +1,13 @@
 //! What runs a scenario, and what of it can act there.
 
 use perhop_core::aqm::AqmParams;
-use perhop_sim::TransportSpec;
+use perhop_sim::transport::tcp::TcpEcn;
+use perhop_sim::{FlowSpec, TransportSpec};
 
-use crate::error::Problem;
-use crate::format::Scenario;
+use crate::error::{Problem, Step};
+use crate::format::{Scenario, Setting, Transport};
+use crate::network::Port;
+use crate::notices::Outline;
 
 /// What runs a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,27 +22,24 @@ pub enum Driver {
 const TCP_ECN: &str = "net.ipv4.tcp_ecn";
 
 impl Scenario {
-    /// Checks that `ecn` has somebody to tell of congestion, wherever it is set.
+    /// Checks that on real packets `ecn` has somebody to tell of congestion, wherever a rule has it.
     pub(crate) fn check_for(&self, driver: Driver) -> Result<(), Problem> {
+        if driver == Driver::Simulator {
+            return Ok(());
+        }
+        self.check_kernels_ecn()?;
         for port in self.ports() {
-            for (key, _) in port.queue.aqms(None).into_iter().filter(|(_, rule)| notifies(rule)) {
-                let tcp = || {
-                    let (outline, link) = (self.outline(), port.name());
-                    outline.passing(&link).any(|(_, flow)| matches!(flow.transport, TransportSpec::Tcp(_)))
-                };
-                let text = match driver {
-                    Driver::Simulator => {
-                        "no simulated sender is ECN-capable, so nothing would be marked: leave this key out. It acts on \
-                         real packets, in `perhop live` and in perhop-router"
-                    }
-                    Driver::RealPackets if !tcp() => {
-                        "only TCP is ECN-capable, and no TCP flow passes this link: leave this key out"
-                    }
-                    Driver::RealPackets if !self.kernel_asks_for_ecn() => {
-                        "the kernel's TCP does not ask for ECN by itself, so nothing would be marked: leave this key out, or \
-                         write [live] sysctl = { \"net.ipv4.tcp_ecn\" = 1 }"
-                    }
-                    Driver::RealPackets => continue,
+            for key in marking_rules(&port) {
+                let (outline, link) = (self.outline(), port.name());
+                let tcp =
+                    outline.passing(&link).any(|(_, flow)| matches!(flow.transport, TransportSpec::Tcp(_)));
+                let text = if !tcp {
+                    "only TCP is ECN-capable, and no TCP flow passes this link: leave this key out"
+                } else if !self.kernel_asks_for_ecn() {
+                    "the kernel's TCP does not ask for ECN by itself, so nothing would be marked: leave this key out, give the \
+                     TCP flows `ecn = \"classic\"`, or write [live] sysctl = { \"net.ipv4.tcp_ecn\" = 1 }"
+                } else {
+                    continue;
                 };
                 return Err(port.at(&format!("{key}.ecn"), text.into()));
             }
@@ -47,13 +47,57 @@ impl Scenario {
         Ok(())
     }
 
+    /// A kernel asks for ECN for all connections of a host or for none.
+    fn check_kernels_ecn(&self) -> Result<(), Problem> {
+        let tcp =
+            || self.flows.iter().enumerate().filter(|(_, flow)| matches!(flow.transport, Transport::Tcp(_)));
+        let Some((_, first)) = tcp().next() else { return Ok(()) };
+        let Some((place, other)) = tcp().find(|(_, flow)| flow.ecn != first.ecn) else { return Ok(()) };
+        let text = format!(
+            "the kernel uses ECN in one way for all its connections, and `{}` differs from `{}`: give all TCP flows the \
+             same, or leave the key out",
+            other.name, first.name
+        );
+        let path = [Step::Key("flows".into()), Step::Index(place), Step::Key("ecn".into())];
+        Err(Problem::at(path, text))
+    }
+
+    /// The kernel's settings for ECN that stand for the flows' `ecn`, unless the scenario itself sets them.
+    pub fn kernels_ecn(&self) -> Option<(&'static str, &'static str)> {
+        let ecn = self.flows.iter().map(|flow| flow.ecn).find(|ecn| !ecn.is_off())?;
+        let asked = match ecn {
+            TcpEcn::Off => return None,
+            TcpEcn::Classic => "1",
+            TcpEcn::Accurate => "3",
+        };
+        (!self.live.sysctl.contains_key(TCP_ECN)).then_some((TCP_ECN, asked))
+    }
+
     /// Whether connections ask for ECN: 1, or with Accurate ECN 3 and 4; 2, the kernel's default, only grants it.
     fn kernel_asks_for_ecn(&self) -> bool {
-        self.live.sysctl.get(TCP_ECN).is_some_and(|value| ["1", "3", "4"].contains(&value.to_string().trim()))
+        let set = self.live.sysctl.get(TCP_ECN);
+        let asks = |value: &Setting| ["1", "3", "4"].contains(&value.to_string().trim());
+        set.map_or_else(|| self.kernels_ecn().is_some(), asks)
+    }
+
+    /// Rules that mark packets although no flow that passes their link is capable; each with what to write instead.
+    pub(crate) fn idle_marks(&self, port: &Port<'_>, outline: &Outline) -> Vec<(String, String)> {
+        let is_capable = |flow: &FlowSpec| match flow.transport {
+            TransportSpec::Tcp(_) => !flow.tcp_ecn.is_off() || self.kernel_asks_for_ecn(),
+            TransportSpec::Udp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => false,
+        };
+        if outline.passing(&port.name()).any(|(_, flow)| is_capable(flow)) {
+            return Vec::new();
+        }
+        let text = "no flow that passes this link is ECN-capable, so the rule drops what it would mark: give TCP flows \
+                    `ecn = \"classic\"`, or leave this key out";
+        marking_rules(port).into_iter().map(|key| (format!("{key}.ecn"), text.to_owned())).collect()
     }
 }
 
-/// Whether a rule is to mark packets: all that can have the key `ecn`, which only few rules lack.
-fn notifies(rule: &AqmParams) -> bool {
-    serde_json::to_value(rule).is_ok_and(|table| table["ecn"] == true)
+/// The rules of a port that mark packets, by key. All that can have the key `ecn`, which only few rules lack.
+fn marking_rules(port: &Port<'_>) -> Vec<String> {
+    let marks = |rule: &AqmParams| serde_json::to_value(rule).is_ok_and(|table| table["ecn"] == true);
+    let rules = port.queue.aqms(None).into_iter();
+    rules.filter(|(_, rule)| marks(rule)).map(|(key, _)| key).collect()
 }

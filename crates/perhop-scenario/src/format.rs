@@ -14,7 +14,7 @@ use perhop_core::table::{at_key, nested};
 use perhop_core::units::{TIME, UnitError, parts};
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration};
 use perhop_sim::transport::rap::RapParams;
-use perhop_sim::transport::tcp::TcpParams;
+use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::tfrc::TfrcParams;
 use perhop_sim::transport::udp::UdpParams;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -168,6 +168,10 @@ pub struct Flow {
     /// and `service` stands for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Dscp>,
+    /// Whether queues whose rule has `ecn = true` may mark the flows' packets in place of dropping them, and how TCP's receivers
+    /// feed marks back. Only TCP has it.
+    #[serde(default, skip_serializing_if = "TcpEcn::is_off")]
+    pub ecn: TcpEcn,
     /// The marker tells the sender of each OUT packet after this delay, and the sender then lowers its window by one
     /// (No-OUT); it does not unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{bad_name, split_key};
 use perhop_core::{Bitrate, Ecn, Instant};
+use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 
 use crate::error::{Problem, Step, did_you_mean, steps};
@@ -122,6 +123,7 @@ impl Scenario {
             }
             self.check_route(flow, under)?;
             self.check_marking(flow, under)?;
+            check_ecn(flow, under)?;
             if flow.volume.is_some_and(|volume| volume.get() == 0) {
                 return at(
                     under("volume"),
@@ -435,6 +437,7 @@ impl Scenario {
                 color: group.color,
                 dscp: group.dscp.unwrap_or(group.service.dscp()),
                 ecn: Ecn::NotCapable,
+                tcp_ecn: group.ecn,
                 service: self.sold(group),
                 reserved: self.reserved(group),
                 out_feedback: group.out_feedback,
@@ -461,4 +464,23 @@ impl Scenario {
         let paths = self.routes(&network, node);
         Network { paths, ..network }
     }
+}
+
+/// ECN is TCP's, and what goes with it acts.
+fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<Step>) -> Result<(), Problem> {
+    let Transport::Tcp(params) = &flow.transport else {
+        let text = "only TCP feeds marks back to its sender; leave this key out";
+        return if flow.ecn.is_off() { Ok(()) } else { Err(Problem::at(under("ecn"), text)) };
+    };
+    if flow.ecn == TcpEcn::Accurate && !params.sack {
+        let text = "counts of marks travel in selective acknowledgements; give the transport `sack = true`, or take \
+                    `ecn = \"classic\"`";
+        return Err(Problem::at(under("ecn"), text));
+    }
+    if params.ecn_backoff && flow.ecn.is_off() {
+        let path = under("transport").into_iter().chain([Step::Key("ecn-backoff".into())]);
+        let text = "without `ecn` no packet of the flow is marked; leave this key out, or give the flow `ecn = \"classic\"`";
+        return Err(Problem::at(path, text));
+    }
+    Ok(())
 }

@@ -1,4 +1,5 @@
-//! What a user should know of a scenario that can be run: thresholds that cannot act, streams that a queue divides.
+//! What a user should know of a scenario that can be run: thresholds that cannot act, marks that no flow is capable of, streams
+//! that a queue divides.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +19,8 @@ impl Scenario {
         let mut notices = Vec::new();
         for port in self.ports() {
             let idle = idle_keys(port.queue, &sizes);
-            notices.extend(idle.into_iter().map(|(key, text)| port.at(&key, text)));
+            let marks = self.idle_marks(&port, &outline);
+            notices.extend(idle.into_iter().chain(marks).map(|(key, text)| port.at(&key, text)));
             let link = port.name();
             let divided =
                 divisions(outline.passing(&link).map(|(group, flow)| (group, outline.division(flow, &link))));

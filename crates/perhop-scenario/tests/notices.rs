@@ -166,11 +166,16 @@ fn with_ecn(driver: Driver, from: &str, to: &str) -> Result<Scenario, String> {
     Scenario::from_toml_for(&text, "s.toml", driver).map_err(|error| error.to_string())
 }
 
+const TCP: &str = "transport = { tcp";
+
+/// This transport in a flow that has `ecn`.
+fn capable(ecn: &str, transport: &str) -> String {
+    format!("ecn = \"{ecn}\"\n{transport}")
+}
+
 #[test]
-fn ecn_is_refused_where_nobody_is_capable() {
+fn ecn_is_refused_on_real_packets_where_nobody_is_capable() {
     let place = "s.toml:16: links.bottleneck.queue.queues[0].rule.ecn: ";
-    let simulated = with_ecn(Driver::Simulator, "duration", "duration").unwrap_err();
-    assert!(simulated.starts_with(&format!("{place}no simulated sender is ECN-capable")), "{simulated}");
     let kernel = with_ecn(Driver::RealPackets, "duration", "duration").unwrap_err();
     assert!(
         kernel.starts_with(&format!("{place}the kernel's TCP does not ask for ECN by itself")),
@@ -184,19 +189,55 @@ fn ecn_is_refused_where_nobody_is_capable() {
     for on in ["1", "\"1\"", "3"] {
         let asked = format!("live = {{ sysctl = {{ \"net.ipv4.tcp_ecn\" = {on} }} }}\nduration");
         with_ecn(Driver::RealPackets, "duration", &asked).unwrap();
-        with_ecn(Driver::Simulator, "duration", &asked).unwrap_err();
     }
+    with_ecn(Driver::RealPackets, TCP, &capable("classic", TCP)).unwrap();
+    let one = "transport = { tcp = \"newreno\" }";
+    let unlike = with_ecn(Driver::RealPackets, one, &capable("classic", one)).unwrap_err();
+    assert!(unlike.contains("flows[2].ecn: the kernel uses ECN in one way for all"), "{unlike}");
     let without = ASSURED.replacen("total = \"20/80/0.1\"", "total = \"20/80/0.1\", ecn = false", 1);
     Scenario::from_toml_for(&without, "s.toml", Driver::Simulator).unwrap();
+}
+
+#[test]
+fn ecn_without_capable_flows_is_noticed() {
+    let notices = |driver, from: &str, to: &str| {
+        let told = with_ecn(driver, from, to).unwrap().notices();
+        notices_in(None, "s.toml", told).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let idle = notices(Driver::Simulator, "duration", "duration");
+    let [notice] = &idle[..] else { panic!("{idle:?}") };
+    let expected =
+        "s.toml: links.bottleneck.queue.queues[0].rule.ecn: no flow that passes this link is ECN-capable";
+    assert!(notice.starts_with(expected), "{notice}");
+    assert!(notices(Driver::Simulator, TCP, &capable("classic", TCP)).is_empty());
+    let asked = "live = { sysctl = { \"net.ipv4.tcp_ecn\" = 1 } }\nduration";
+    assert!(notices(Driver::RealPackets, "duration", asked).is_empty(), "the kernel is capable");
+}
+
+#[test]
+fn ecn_is_refused_where_it_cannot_act() {
+    let udp = "transport = { udp";
+    for (from, to, message) in [
+        (udp, capable("classic", udp), "flows[1].ecn: only TCP feeds marks back"),
+        (TCP, capable("accurate", TCP), "flows[0].ecn: counts of marks travel"),
+        (
+            "packet = \"1000B\"",
+            "packet = \"1000B\", ecn-backoff = true".into(),
+            "flows[0].transport.ecn-backoff: without `ecn` no packet",
+        ),
+    ] {
+        let refused = with_ecn(Driver::Simulator, from, &to).unwrap_err();
+        assert!(refused.contains(message), "{refused}");
+    }
 }
 
 #[test]
 fn json_has_keys_and_no_lines() {
     let text = ASSURED.replacen("total = \"20/80/0.1\"", "total = \"20/80/0.1\", ecn = true", 1);
     let json = serde_json::to_string(&Scenario::from_toml(&text, "s.toml").unwrap()).unwrap();
-    let message = Scenario::from_json_for(&json, "scenario", Driver::Simulator).unwrap_err().to_string();
+    let message = Scenario::from_json_for(&json, "scenario", Driver::RealPackets).unwrap_err().to_string();
     assert!(
-        message.starts_with("scenario: links.bottleneck.queue.queues[0].rule.ecn: no simulated"),
+        message.starts_with("scenario: links.bottleneck.queue.queues[0].rule.ecn: the kernel's TCP"),
         "{message}"
     );
 }

@@ -160,6 +160,7 @@ mod tests {
             ecn: Ecn::NotCapable,
             service: None,
             reserved: None,
+            tcp_ecn: crate::transport::tcp::TcpEcn::Off,
             out_feedback: None,
             start: (Instant::ZERO, Instant::ZERO),
             stop: None,

@@ -11,7 +11,7 @@ use std::ops::Range;
 use perhop_core::control::Message;
 use perhop_core::meter::{AnyMeter, Meter, MeterParams};
 use perhop_core::{
-    Bitrate, Color, Context, Duration, Environment, FlowId, Header, Instant, Rng, ServiceLevel,
+    Bitrate, Color, Context, Duration, Ecn, Environment, FlowId, Header, Instant, Rng, ServiceLevel,
 };
 
 use crate::clear::ClearWay;
@@ -26,7 +26,7 @@ use crate::transport::cargo::Cargo;
 use crate::transport::datagram::Carrying;
 use crate::transport::tcp::Selective;
 use crate::transport::transit::TransitMeter;
-use crate::transport::{CarryingSender, Received, Receiver, Sender, SenderStatistics, Source, Transmit};
+use crate::transport::{Ack, CarryingSender, Received, Receiver, Sender, SenderStatistics, Source, Transmit};
 use crate::wire::Wire;
 
 /// Calls whichever source a [`CarryingSender`] is, with what is on its way to it.
@@ -101,14 +101,18 @@ struct Rare {
     /// The time that its volume takes on an idle path, if it has a volume, and when all of it had arrived.
     idle_time: Option<Duration>,
     completed: Option<Instant>,
-    /// Answers that the sender must not take ahead of time, each with its time and its number, in order.
-    held: VecDeque<(Instant, u32)>,
+    /// ACKs that the sender must not take ahead of time, each with its time, in order.
+    held: VecDeque<(Instant, Ack)>,
+    /// Its packets are capable of ECN, and those that came to the receiver marked (Congestion Experienced).
+    is_capable: bool,
+    congested: u64,
 }
 
 /// What a flow has counted since the run began.
 #[derive(Clone, Debug, Default)]
 struct Counted {
     delivered: u64,
+    congested: u64,
     acknowledged: u64,
     marked: [u64; 3],
     dropped: [u64; 3],
@@ -211,7 +215,7 @@ impl Flow {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
         let (first, last) = spec.start;
         let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
-        let (sender, receiver) = spec.transport.ends(spec.volume, spec.reserved);
+        let (sender, receiver) = spec.transport.ends(spec.volume, spec.reserved, spec.tcp_ecn);
         let (data_size, ack_size) = spec.transport.packet_sizes();
         let volume = spec.volume.map_or(ENDLESS, |volume| {
             // An opening as large as a packet of data counts as one.
@@ -291,6 +295,8 @@ impl Flow {
                 idle_time,
                 completed: None,
                 held: VecDeque::new(),
+                is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
+                congested: 0,
             }),
         }
     }
@@ -356,7 +362,7 @@ impl Flow {
     #[inline(never)]
     pub(crate) fn acknowledge(
         &mut self,
-        expected: u32,
+        ack: Ack,
         at: Instant,
         way: Way<'_>,
         (looks, series): (&Looks, &mut Series),
@@ -366,29 +372,29 @@ impl Flow {
         }
         let Self { sender, sending, cargo, .. } = self;
         match sender {
-            Sender::Tcp(tcp) => sending.act(tcp, expected, at, way),
-            Sender::Carrying(sender) => sending.act_carrying(sender, cargo, expected, at, way),
+            Sender::Tcp(tcp) => sending.act(tcp, ack, at, way),
+            Sender::Carrying(sender) => sending.act_carrying(sender, cargo, ack, at, way),
         }
         self.find_fast_path(looks.end());
     }
 
-    /// An answer is held until it comes at `at`, or until it is certain what happens to the sender before.
-    pub(crate) fn hold(&mut self, number: u32, at: Instant) {
-        self.rare.held.push_back((at, number));
+    /// An ACK is held until it comes at `at`, or until it is certain what happens to the sender before.
+    pub(crate) fn hold(&mut self, ack: Ack, at: Instant) {
+        self.rare.held.push_back((at, ack));
         self.look_ahead();
     }
 
-    /// The first of the answers that are held, if that has come by `now`, or may be taken ahead of time.
-    pub(crate) fn take_held(&mut self, now: Instant, channels: &Channels) -> Option<(Instant, u32)> {
-        let Some((at, number)) = self.rare.held.pop_front() else {
+    /// The first of the ACKs that are held, if that has come by `now`, or may be taken ahead of time.
+    pub(crate) fn take_held(&mut self, now: Instant, channels: &Channels) -> Option<(Instant, Ack)> {
+        let Some((at, ack)) = self.rare.held.pop_front() else {
             self.rare.held.shrink_to(FEW); // A timeout that held many is rare, and most flows need no more memory for it.
             return None;
         };
         self.look_ahead();
         if at <= now || self.may_act_ahead(at, channels) {
-            return Some((at, number));
+            return Some((at, ack));
         }
-        self.rare.held.push_front((at, number));
+        self.rare.held.push_front((at, ack));
         self.look_ahead();
         None
     }
@@ -427,21 +433,21 @@ impl Flow {
         self.sending.schedule(self.sender.wake(), events);
     }
 
-    /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns the number of its answer.
+    /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its ACK.
     #[inline(always)]
     pub(crate) fn receive(
         &mut self,
         content: Content,
         arrival: Instant,
         (looks, series): (&Looks, &mut Series),
-    ) -> Option<u32> {
+    ) -> Option<Ack> {
         if arrival < self.receiving.fast_until
             && let Receiver::Tcp(tcp) = &mut self.receiving.receiver
             && let Some(number) = tcp.receive_fast(content.sequence())
         {
             debug_assert_eq!(content.size(), self.receiving.data_size);
             self.deliver(arrival);
-            return Some(number);
+            return Some(Ack::plain(number));
         }
         self.receive_otherwise(content, arrival, (looks, series))
     }
@@ -453,12 +459,16 @@ impl Flow {
         content: Content,
         arrival: Instant,
         (looks, series): (&Looks, &mut Series),
-    ) -> Option<u32> {
-        let Received { first, ack } =
-            self.receiving.receiver.on_data(content.sequence(), arrival, &mut self.cargo);
+    ) -> Option<Ack> {
+        let Received { first, ack } = self.receiving.receiver.on_data(content, arrival, &mut self.cargo);
         let counts = first && content.size() == self.receiving.data_size;
-        if (arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series)) && counts {
-            self.deliver(arrival);
+        if arrival <= self.receiving.look || self.receive_beyond(arrival, looks, series) {
+            if counts {
+                self.deliver(arrival);
+            }
+            if content.ecn() == Ecn::Congested {
+                self.rare.congested += 1;
+            }
         }
         self.receiving.find_fast_path();
         ack
@@ -514,6 +524,7 @@ impl Flow {
             let delivered = self.delivered();
             if looks.ends_warmup(look) {
                 self.rare.at_warmup.delivered = delivered;
+                self.rare.at_warmup.congested = self.rare.congested;
             }
             if let Some((row, interval)) = looks.row(look) {
                 let new = (delivered - self.rare.at_last_look) * u64::from(self.receiving.data_size);
@@ -638,6 +649,7 @@ impl Flow {
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
             marked: new.marked,
+            congested: self.rare.is_capable.then_some(new.congested),
             dropped: new.dropped,
             sender: new.sender,
             completion: self.rare.idle_time.map_or(Completion::Endless, |idle| {
@@ -649,6 +661,7 @@ impl Flow {
     fn counted(&self) -> Counted {
         Counted {
             delivered: self.delivered(),
+            congested: self.rare.congested,
             acknowledged: self.sender.acknowledged(),
             marked: self.sending.marked,
             dropped: self.rare.dropped,
@@ -663,6 +676,7 @@ impl Counted {
         let by_color = |now: [u64; 3], then: [u64; 3]| std::array::from_fn(|color| now[color] - then[color]);
         Self {
             delivered: self.delivered - before.delivered,
+            congested: self.congested - before.congested,
             acknowledged: self.acknowledged - before.acknowledged,
             marked: by_color(self.marked, before.marked),
             dropped: by_color(self.dropped, before.dropped),
@@ -695,8 +709,8 @@ impl SendingHost {
 
     /// Takes an acknowledgement that comes at `at`, sends what the sender then may, and sees to its being woken in time.
     #[inline(always)]
-    fn act<S: Source>(&mut self, source: &mut S, expected: u32, at: Instant, mut way: Way<'_>) {
-        source.on_ack(expected, at);
+    fn act<S: Source>(&mut self, source: &mut S, ack: Ack, at: Instant, mut way: Way<'_>) {
+        source.on_ack(ack, at);
         self.send(source, at, &mut way);
         self.schedule(source.wake(), way.events);
     }
@@ -707,20 +721,23 @@ impl SendingHost {
         &mut self,
         sender: &mut CarryingSender,
         cargo: &mut Cargo,
-        number: u32,
+        ack: Ack,
         at: Instant,
         way: Way<'_>,
     ) {
-        with_cargo!(sender, cargo, source => self.act(source, number, at, way));
+        with_cargo!(sender, cargo, source => self.act(source, ack, at, way));
     }
 
     /// Sends whatever the sender wants, marked, over the host's wire.
     #[inline(always)]
     fn send<S: Source>(&mut self, source: &mut S, now: Instant, way: &mut Way<'_>) {
-        while let Some(Transmit { sequence, size }) =
+        while let Some(Transmit { sequence, size, capable, reduced }) =
             source.transmit(&mut Context { now, rng: &mut self.rng })
         {
             let mut packet = self.template.numbered(sequence).sized(size);
+            if capable {
+                packet = packet.capable().flagged(reduced);
+            }
             match &mut self.marked_at {
                 Place::Nowhere => self.marked[packet.color().index()] += 1,
                 Place::Host(marker) => {
@@ -815,10 +832,10 @@ impl ReceivingHost {
         };
     }
 
-    /// The answer of this number, put on the wire now.
+    /// The ACK, put on the wire now.
     #[inline(always)]
-    pub(crate) fn answer(&mut self, number: u32, now: Instant) -> SimPacket {
+    pub(crate) fn answer(&mut self, ack: Ack, now: Instant) -> SimPacket {
         let at = self.outward.pass(self.template.size(), now);
-        self.template.numbered(number).due(at)
+        self.template.numbered(ack.number).flagged(ack.ece).due(at)
     }
 }

@@ -10,7 +10,7 @@ use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant};
 
 use crate::transport::datagram::{DatagramReceiver, DatagramSender};
 use crate::transport::rap::{RapParams, RapSender};
-use crate::transport::tcp::{SackReceiver, SackSender, TcpParams, TcpReceiver, TcpSender};
+use crate::transport::tcp::{SackReceiver, SackSender, TcpEcn, TcpParams, TcpReceiver, TcpSender};
 use crate::transport::tfrc::{TfrcParams, TfrcReceiver, TfrcSender};
 use crate::transport::udp::{UdpParams, UdpSender};
 use crate::transport::{CarryingReceiver, CarryingSender, Receiver, Sender};
@@ -129,8 +129,10 @@ pub struct FlowSpec {
     pub color: Color,
     /// The codepoint of its data packets where nobody colors them.
     pub dscp: Dscp,
-    /// The ECN field with which they are sent.
+    /// The ECN field with which datagrams are sent.
     pub ecn: Ecn,
+    /// How TCP uses ECN: the ECN field of its packets follows from that.
+    pub tcp_ecn: TcpEcn,
     /// The rate of its profile, which its packets carry; `None` for best effort.
     pub service: Option<Bitrate>,
     /// Its own part of that rate, which its sender may know: less, where flows share a profile.
@@ -160,19 +162,24 @@ pub enum TransportSpec {
 
 impl TransportSpec {
     /// The two ends of a flow that has this much to send, and was sold this rate.
-    pub(crate) fn ends(&self, volume: Option<Bytes>, reserved: Option<Bitrate>) -> (Sender, Receiver) {
+    pub(crate) fn ends(
+        &self,
+        volume: Option<Bytes>,
+        reserved: Option<Bitrate>,
+        ecn: TcpEcn,
+    ) -> (Sender, Receiver) {
         match self {
             Self::Tcp(params) if params.sack => {
-                let sender = SackSender::new(params.clone(), volume, reserved);
-                let receiver = SackReceiver::new(params);
+                let sender = SackSender::new(params.clone(), volume, reserved, ecn);
+                let receiver = SackReceiver::new(params, ecn);
                 (
                     Sender::Carrying(Box::new(CarryingSender::Sack(sender))),
                     Receiver::Carrying(CarryingReceiver::Sack(Box::new(receiver))),
                 )
             }
             Self::Tcp(params) => (
-                Sender::Tcp(TcpSender::new(params.clone(), volume, reserved)),
-                Receiver::Tcp(TcpReceiver::new(params)),
+                Sender::Tcp(TcpSender::new(params.clone(), volume, reserved, ecn)),
+                Receiver::Tcp(TcpReceiver::new(params, ecn)),
             ),
             datagrams => {
                 let (sender, receiver) = datagrams.datagram_ends(volume).expect("it is not TCP");

@@ -44,6 +44,8 @@ pub struct FlowOutcome {
     pub jitter_s: Option<f64>,
     /// Packets marked with each color.
     pub marked: [u64; 3],
+    /// Packets that reached the receiver with a mark of congestion (ECN); `None` where nobody counted them: on real packets.
+    pub congested: Option<u64>,
     /// Data packets dropped in the network, by color.
     pub dropped: [u64; 3],
     /// What became of its volume.

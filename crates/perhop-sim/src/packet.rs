@@ -13,7 +13,7 @@ pub struct SimPacket {
     at: Instant,
     /// The flow's number, then the step's: steps are numbered in the order of flows. Those of answers have [`ANSWER`] set.
     place: u64,
-    /// Sequence number (32 bits), size (16), color (8), codepoint (6), ECN (2).
+    /// Sequence number (32 bits), size (16), color (2), CWR or ECN-Echo (1), unused (5), codepoint (6), ECN (2).
     content: u64,
     /// Label (32 bits), service level (16): what was sold to its flow.
     sold: u64,
@@ -24,6 +24,8 @@ pub const ANSWER: u32 = 1 << 31;
 
 const SIZE: u32 = 32;
 const COLOR: u32 = 48;
+/// In data: the sender has reduced its window (CWR). In an ACK: ECN-Echo.
+const FLAG: u32 = 50;
 const CODEPOINT: u32 = 56;
 const ECN: u32 = 62;
 
@@ -52,12 +54,7 @@ impl SimPacket {
             service: ServiceLevel::new(self.sold as u16),
             label: (self.sold >> 16) as u32,
             dscp: Dscp::new((self.content >> CODEPOINT) as u8 & 63).unwrap_or_default(),
-            ecn: match self.content >> ECN {
-                0 => Ecn::NotCapable,
-                1 => Ecn::Capable1,
-                2 => Ecn::Capable0,
-                _ => Ecn::Congested,
-            },
+            ecn: self.content().ecn(),
             color: self.color(),
         }
     }
@@ -171,10 +168,22 @@ impl SimPacket {
         Self { content: self.content | (Ecn::Congested as u64) << ECN, ..self }
     }
 
+    /// The packet as one that ECN-capable ends send: ECT(0).
+    #[inline]
+    pub fn capable(self) -> Self {
+        Self { content: self.content | (Ecn::Capable0 as u64) << ECN, ..self }
+    }
+
+    /// The packet with or without its flag: CWR of data, ECN-Echo of an ACK.
+    #[inline]
+    pub fn flagged(self, flag: bool) -> Self {
+        Self { content: self.content & !(1 << FLAG) | u64::from(flag) << FLAG, ..self }
+    }
+
     /// The packet with this color, and the codepoint that goes with it.
     #[inline]
     pub fn marked(self, color: Color, marks: &Marks) -> Self {
-        let clear = self.content & !(0xff << COLOR | 63 << CODEPOINT);
+        let clear = self.content & !(3 << COLOR | 63 << CODEPOINT);
         Self { content: clear | marks.0[color.index()], ..self }
     }
 }
@@ -230,6 +239,23 @@ impl Content {
     pub fn size(self) -> u16 {
         (self.0 >> SIZE) as u16
     }
+
+    /// Its ECN field.
+    #[inline]
+    pub fn ecn(self) -> Ecn {
+        match self.0 >> ECN {
+            0 => Ecn::NotCapable,
+            1 => Ecn::Capable1,
+            2 => Ecn::Capable0,
+            _ => Ecn::Congested,
+        }
+    }
+
+    /// See [`SimPacket::flagged`].
+    #[inline]
+    pub fn flag(self) -> bool {
+        self.0 >> FLAG & 1 == 1
+    }
 }
 
 /// Of packets that come at one time, the one whose flow, and then whose step, has the lower number is first.
@@ -252,17 +278,24 @@ pub struct Queued {
     header: Header,
     step: u32,
     sequence: u32,
+    flag: bool,
 }
 
 impl From<SimPacket> for Queued {
     fn from(packet: SimPacket) -> Self {
-        Self { header: packet.header(), step: packet.place as u32, sequence: packet.sequence() }
+        let content = packet.content();
+        Self {
+            header: packet.header(),
+            step: packet.place as u32,
+            sequence: content.sequence(),
+            flag: content.flag(),
+        }
     }
 }
 
 impl From<Queued> for SimPacket {
     fn from(queued: Queued) -> Self {
-        Self::new(&queued.header, queued.step, queued.sequence)
+        Self::new(&queued.header, queued.step, queued.sequence).flagged(queued.flag)
     }
 }
 
@@ -302,7 +335,13 @@ mod tests {
             prop_assert_eq!(packet.header(), header);
             prop_assert_eq!((packet.step(), packet.is_answer()), ((step & !ANSWER) as usize, step >> 31 == 1));
             prop_assert_eq!((packet.sequence(), packet.flow()), (sequence, flow as usize));
-            prop_assert_eq!(SimPacket::from(Queued::from(packet)), packet);
+            let flagged = packet.flagged(true);
+            prop_assert!(flagged.content().flag() && !packet.content().flag());
+            prop_assert_eq!((flagged.header(), flagged.flagged(false)), (header, packet));
+            for packet in [packet, flagged] {
+                prop_assert_eq!(SimPacket::from(Queued::from(packet)), packet);
+                prop_assert_eq!(packet.marked(Color::Red, Marks::of(AfClass::new(3).unwrap())).content().flag(), packet == flagged);
+            }
             let class = AfClass::new(3).unwrap();
             let changed = packet.numbered(other).before(sequence).sized(7).marked(Color::Red, Marks::of(class));
             let expected = Header { size: 7, color: Color::Red, dscp: class.codepoint(Color::Red), ..header };

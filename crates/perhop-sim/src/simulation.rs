@@ -620,6 +620,7 @@ mod tests {
             ecn,
             service: None,
             reserved: None,
+            tcp_ecn: crate::transport::tcp::TcpEcn::Off,
             out_feedback: None,
             start: (Instant::ZERO, Instant::ZERO),
             stop: None,

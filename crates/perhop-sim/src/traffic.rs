@@ -12,6 +12,7 @@ use crate::inbox::Inbox;
 use crate::packet::{Content, SimPacket};
 use crate::prefetch::prefetch;
 use crate::probe::{Looks, Series};
+use crate::transport::Ack;
 use crate::watch::Watch;
 
 /// Flows that take more bytes than this are not all in the processor's second cache: those of the packets that come next but so
@@ -132,12 +133,12 @@ impl Traffic {
         let flow = &mut flows[number];
         if let Some(way) = flow.receiving.clear {
             let arrival = way.at_receiver(at);
-            let Some(answer) = flow.receive(content, arrival, (looks, series)) else { return };
+            let Some(ack) = flow.receive(content, arrival, (looks, series)) else { return };
             let at = way.at_sender(at);
-            if flow.acknowledge_fast(answer, at, first(inboxes, arrivals, flow.sending.first_link)) {
+            if flow.acknowledge_fast(ack.number, at, first(inboxes, arrivals, flow.sending.first_link)) {
                 self.came_round += 1;
             } else {
-                self.come_round(number, answer, arrival, at);
+                self.come_round(number, ack, arrival, at);
             }
             return;
         }
@@ -151,8 +152,8 @@ impl Traffic {
 
     /// On a clear way, an answer put on the wire at `begin` reaches the sender at `at`, which cannot take it on its fast path.
     #[inline(never)]
-    fn come_round(&mut self, number: usize, answer: u32, begin: Instant, at: Instant) {
-        let answer = self.flows[number].receiving.answer(answer, begin);
+    fn come_round(&mut self, number: usize, ack: Ack, begin: Instant, at: Instant) {
+        let answer = self.flows[number].receiving.answer(ack, begin);
         if answer.at() <= self.looks.end() {
             self.came_round += 1;
             self.reach_sender(number, answer.content(), at);
@@ -178,11 +179,11 @@ impl Traffic {
             // It never does.
         } else if flow.may_act_ahead(at, channels) {
             let first = first(inboxes, arrivals, flow.sending.first_link);
-            flow.acknowledge(content.sequence(), at, Way { first, channels, events }, (looks, series));
+            flow.acknowledge(Ack::of(content), at, Way { first, channels, events }, (looks, series));
         } else if flow.sending.by_the_clock {
             arrivals.push(flow.waiting_answer(content).due(at));
         } else {
-            flow.hold(content.sequence(), at);
+            flow.hold(Ack::of(content), at);
             flow.schedule(events);
         }
     }
@@ -229,7 +230,12 @@ impl Traffic {
             Step::Sender => {
                 let Self { inboxes, arrivals, channels, events, looks, series, .. } = self;
                 let first = first(inboxes, arrivals, flow.sending.first_link);
-                flow.acknowledge(packet.sequence(), now, Way { first, channels, events }, (looks, series));
+                flow.acknowledge(
+                    Ack::of(packet.content()),
+                    now,
+                    Way { first, channels, events },
+                    (looks, series),
+                );
             }
         }
     }
@@ -314,11 +320,11 @@ fn receive(
     (inboxes, arrivals): (&mut [Inbox<SimPacket>], &mut Inbox<SimPacket>),
     looking: (&Looks, &mut Series),
 ) -> bool {
-    let answer = flow.receive(content, at, looking);
-    if let Some(number) = answer {
-        first(inboxes, arrivals, flow.receiving.first_link).push(flow.receiving.answer(number, at));
+    let ack = flow.receive(content, at, looking);
+    if let Some(ack) = ack {
+        first(inboxes, arrivals, flow.receiving.first_link).push(flow.receiving.answer(ack, at));
     }
-    answer.is_some()
+    ack.is_some()
 }
 
 /// Where what a host sends goes first.

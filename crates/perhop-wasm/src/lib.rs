@@ -89,6 +89,7 @@ fn flow(number: usize) -> FlowSpec {
         ecn: Ecn::NotCapable,
         service: rate,
         reserved: rate,
+        tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
         out_feedback: None,
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,

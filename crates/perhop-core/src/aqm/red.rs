@@ -38,8 +38,8 @@ macro_rules! red_params {
             #[serde(default)]
             pub gentle: bool,
             /// Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section 5). Above max, and where
-            /// there is no room, it drops them all the same (section 7). Refused where no packet can be capable: in simulations,
-            /// and on real packets unless TCP asks for it (`[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`).
+            /// there is no room, it drops them all the same (section 7). TCP flows are capable with the key `ecn`, on real packets
+            /// also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
             #[serde(default)]
             pub ecn: bool,
             /// The packet size for idle time and for byte-mode probabilities.

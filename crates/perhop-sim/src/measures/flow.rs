@@ -194,6 +194,24 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         }),
         summary: Some(Summary::of("retransmitted")),
     },
+    Measure {
+        name: "congestion_marking_ratio",
+        unit: Fraction,
+        description: "Packets that reached the receiver marked as having met congestion (CE), over all that reached it for the \
+            first time; none for a flow without ECN, on real packets and where nothing came.",
+        value: Optional(|flow| {
+            let marked = flow.congested.filter(|_| flow.delivered_packets > 0)?;
+            Some(marked as f64 / flow.delivered_packets as f64)
+        }),
+        summary: Some(Summary { importance: 50, ..Summary::of("CE marks") }),
+    },
+    Measure {
+        name: "ecn_reductions",
+        unit: NoUnit,
+        description: "Reductions of the congestion window because of ECN (simulated TCP; else 0).",
+        value: Count(|flow| flow.sender.ecn_reductions),
+        summary: None,
+    },
 ];
 
 #[cfg(test)]

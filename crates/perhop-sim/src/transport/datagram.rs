@@ -10,7 +10,7 @@ use super::rap::RapSender;
 use super::tfrc::{Report, TfrcReceiver, TfrcSender};
 use super::transit::TransitMeter;
 use super::udp::UdpSender;
-use super::{SenderStatistics, Source, Transmit};
+use super::{Ack, SenderStatistics, Source, Transmit};
 
 /// A sender that never sends a packet twice.
 #[derive(Clone, Debug)]
@@ -155,8 +155,8 @@ pub(crate) struct Carrying<'a> {
 }
 
 impl Source for Carrying<'_> {
-    fn on_ack(&mut self, number: u32, now: Instant) {
-        self.datagrams.answer(self.sender, number, now);
+    fn on_ack(&mut self, ack: Ack, now: Instant) {
+        self.datagrams.answer(self.sender, ack.number, now);
     }
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         self.datagrams.transmit(self.sender, cx)

@@ -16,7 +16,10 @@ pub mod udp;
 use cargo::Cargo;
 use datagram::{DatagramReceiver, DatagramSender};
 use perhop_core::control::Message;
-use perhop_core::{Color, Context, Instant};
+use perhop_core::{Color, Context, Ecn, Instant};
+use tcp::Signals;
+
+use crate::packet::Content;
 
 /// What a sender wants on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,38 @@ pub struct Transmit {
     pub sequence: u32,
     /// Size on the wire in bytes.
     pub size: u16,
+    /// Queues may mark it in place of dropping it: it leaves as ECT(0).
+    pub capable: bool,
+    /// It says that the window was reduced (CWR).
+    pub reduced: bool,
+}
+
+impl Transmit {
+    /// A packet that says nothing of congestion.
+    pub const fn plain(sequence: u32, size: u16) -> Self {
+        Self { sequence, size, capable: false, reduced: false }
+    }
+}
+
+/// An acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// TCP without selective acknowledgements: the segment expected next; else the number under which its content travels.
+    pub number: u32,
+    /// ECN-Echo: a marked packet has come (RFC 3168, section 6.1.3).
+    pub ece: bool,
+}
+
+impl Ack {
+    /// One that says nothing of congestion.
+    pub const fn plain(number: u32) -> Self {
+        Self { number, ece: false }
+    }
+
+    /// The one that a packet carries.
+    pub(crate) fn of(content: Content) -> Self {
+        Self { number: content.sequence(), ece: content.flag() }
+    }
 }
 
 /// Counts that every sender keeps.
@@ -38,6 +73,8 @@ pub struct SenderStatistics {
     pub timeouts: u64,
     /// Fast retransmits.
     pub fast_retransmits: u64,
+    /// Reductions of the window because packets were marked (TCP with ECN; else 0).
+    pub ecn_reductions: u64,
     /// Loss events, each of which lowers the rate once (RAP, TFRC; else 0).
     pub loss_events: u64,
     /// Round-trip samples taken, and their exact sum in nanoseconds.
@@ -55,6 +92,7 @@ impl SenderStatistics {
             retransmitted: self.retransmitted - before.retransmitted,
             timeouts: self.timeouts - before.timeouts,
             fast_retransmits: self.fast_retransmits - before.fast_retransmits,
+            ecn_reductions: self.ecn_reductions - before.ecn_reductions,
             loss_events: self.loss_events - before.loss_events,
             rtt_samples: (samples - samples_before, sum - sum_before),
         }
@@ -64,9 +102,8 @@ impl SenderStatistics {
 /// What is asked of a sender for each acknowledgement. Work that does it is compiled for each kind of sender, so that which
 /// one it is is asked once.
 pub(crate) trait Source {
-    /// An acknowledgement came. TCP without selective acknowledgements: every segment below `number` has arrived; else it is
-    /// an answer of this number.
-    fn on_ack(&mut self, number: u32, now: Instant);
+    /// An acknowledgement came.
+    fn on_ack(&mut self, ack: Ack, now: Instant);
     /// The next packet to put on the wire now; ask until there is none, whenever anything happened.
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit>;
     /// The marker gave the packet of this number a color.
@@ -79,8 +116,8 @@ pub(crate) trait Source {
 
 impl Source for tcp::TcpSender {
     #[inline(always)]
-    fn on_ack(&mut self, number: u32, now: Instant) {
-        self.on_ack(number, now);
+    fn on_ack(&mut self, ack: Ack, now: Instant) {
+        self.on_ack(ack, now);
     }
     #[inline(always)]
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
@@ -198,9 +235,8 @@ impl Sender {
 pub struct Received {
     /// Not seen before.
     pub first: bool,
-    /// Acknowledge now with this number: that of the segment expected next (TCP without selective acknowledgements), or of an
-    /// answer.
-    pub ack: Option<u32>,
+    /// Acknowledge it now.
+    pub ack: Option<Ack>,
 }
 
 /// Any receiver.
@@ -224,15 +260,16 @@ pub enum CarryingReceiver {
 impl Receiver {
     /// A data packet came.
     #[inline(always)]
-    pub fn on_data(&mut self, sequence: u32, now: Instant, cargo: &mut Cargo) -> Received {
+    pub fn on_data(&mut self, content: Content, now: Instant, cargo: &mut Cargo) -> Received {
+        let signals = Signals { marked: content.ecn() == Ecn::Congested, reduced: content.flag() };
         match self {
-            Self::Tcp(tcp) => tcp.on_data(sequence, now),
-            Self::Carrying(receiver) => receiver.on_data(sequence, now, cargo),
+            Self::Tcp(tcp) => tcp.on_data(content.sequence(), signals, now),
+            Self::Carrying(receiver) => receiver.on_data(content.sequence(), signals, now, cargo),
         }
     }
 
-    /// The number of the acknowledgement that is due by `now`, if one is.
-    pub fn on_wake(&mut self, now: Instant, cargo: &mut Cargo) -> Option<u32> {
+    /// The acknowledgement that is due by `now`, if one is.
+    pub fn on_wake(&mut self, now: Instant, cargo: &mut Cargo) -> Option<Ack> {
         match self {
             Self::Tcp(tcp) => tcp.on_wake(now),
             Self::Carrying(receiver) => receiver.on_wake(now, cargo),
@@ -256,19 +293,20 @@ impl Receiver {
 
 impl CarryingReceiver {
     #[inline(never)]
-    fn on_data(&mut self, sequence: u32, now: Instant, cargo: &mut Cargo) -> Received {
+    fn on_data(&mut self, sequence: u32, signals: Signals, now: Instant, cargo: &mut Cargo) -> Received {
         match self {
-            Self::Sack(tcp) => tcp.on_data(sequence, now, cargo.of_answers()),
+            Self::Sack(tcp) => tcp.on_data(sequence, signals, now, cargo.of_answers()),
             Self::Datagram(receiver) => {
-                Received { first: true, ack: cargo.of_datagrams().receive(receiver, sequence, now) }
+                let answer = cargo.of_datagrams().receive(receiver, sequence, now);
+                Received { first: true, ack: answer.map(Ack::plain) }
             }
         }
     }
 
-    fn on_wake(&mut self, now: Instant, cargo: &mut Cargo) -> Option<u32> {
+    fn on_wake(&mut self, now: Instant, cargo: &mut Cargo) -> Option<Ack> {
         match self {
             Self::Sack(tcp) => tcp.on_wake(now, cargo.of_answers()),
-            Self::Datagram(receiver) => cargo.of_datagrams().wake(receiver, now),
+            Self::Datagram(receiver) => cargo.of_datagrams().wake(receiver, now).map(Ack::plain),
         }
     }
 

@@ -231,7 +231,7 @@ impl RapSender {
         self.outstanding.push_back(Outstanding { number, sent: cx.now });
         self.statistics.sent += 1;
         self.next = cx.now + jittered(self.gap, self.jitter, cx.rng);
-        Some(Transmit { sequence: number, size: self.size })
+        Some(Transmit::plain(number, self.size))
     }
 
     /// Before each transmission, packets that have waited for a timeout count as lost (section 2.2).

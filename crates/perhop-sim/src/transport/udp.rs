@@ -166,7 +166,7 @@ impl UdpSender {
         self.statistics.sent += 1;
         let next = cx.now + jittered(self.gap, self.jitter, cx.rng);
         self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
-        Some(Transmit { sequence, size: self.size })
+        Some(Transmit::plain(sequence, self.size))
     }
 
     pub(super) fn wake(&self) -> Instant {

@@ -87,6 +87,7 @@ pub fn flow(
         color: Color::Yellow,
         dscp: Dscp::DEFAULT,
         ecn: Ecn::NotCapable,
+        tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
         out_feedback: None,
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,

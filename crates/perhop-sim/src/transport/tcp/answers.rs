@@ -15,6 +15,8 @@ pub(super) struct Answer {
     pub(super) expected: u32,
     /// Ranges that arrived beyond it, what came last first. One that ends where it begins is none.
     pub(super) blocks: [Block; MOST_BLOCKS],
+    /// Marked packets that had come by then, if the receiver counts them.
+    pub(super) marked: u32,
 }
 
 /// The acknowledgements of one flow that are on their way, each under a number of its own: several may ask for the same

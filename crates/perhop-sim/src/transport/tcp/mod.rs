@@ -3,6 +3,7 @@
 
 mod answers;
 pub mod congestion;
+mod ecn;
 mod params;
 mod prr;
 mod receiver;
@@ -14,6 +15,7 @@ mod sender;
 
 pub use answers::Answers;
 pub use congestion::Congestion;
+pub use ecn::{Signals, TcpEcn};
 pub use params::{MinRtoBounds, NewRenoTimer, PartialWindowDeflation, RttArithmetic, TcpParams, Variant};
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;

@@ -179,11 +179,19 @@ pub struct TcpParams {
     /// delayed (RFC 3465, without its limit L, as Linux does). CUBIC always counts so.
     #[serde(default)]
     pub byte_counting: bool,
+    /// Where ECN is in use (the flow's key `ecn`): a marked packet leaves more of the window than a lost one, 80 % with `reno` and
+    /// 85 % with `cubic` (RFC 8511, Alternative Backoff with ECN). Refused with other congestion controls.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ecn_backoff: bool,
     /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects.
     #[serde(default)]
     pub send_jitter: Duration,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
 const fn packet() -> Bytes {
     Bytes::new(1000)
 }
@@ -248,6 +256,7 @@ impl TcpParams {
             prr: false,
             congestion: Congestion::Reno,
             byte_counting: false,
+            ecn_backoff: false,
             send_jitter: Duration::ZERO,
         };
         match tcp {
@@ -354,6 +363,13 @@ impl TcpParams {
             if self.partial_window_deflation != PartialWindowDeflation::default() {
                 return refuse(NEWRENO_KEYS[1], NO_PARTIAL_ACKS);
             }
+        }
+        if self.ecn_backoff && self.control().info().ecn_backoff.is_none() {
+            let knows = |control: &&Congestion| control.info().ecn_backoff.is_some();
+            let known: Vec<_> =
+                Congestion::ALL.iter().filter(knows).map(|control| control.info().name).collect();
+            let why = format!("RFC 8511 speaks of {} alone; leave this key out", known.join(" and "));
+            return refuse("ecn-backoff", &why);
         }
         if self.control().info().needs.pacing && !self.send_jitter.is_zero() {
             return refuse("send-jitter", "the congestion control paces its segments; leave this key out");
@@ -486,6 +502,7 @@ mod tests {
             (r#"{"tcp": "newreno", "prr": true}"#, "prr"),
             (r#"{"tcp": "two-windows", "congestion": "cubic"}"#, "congestion"),
             (r#"{"tcp": "ns-1998", "sack": true}"#, "sack"),
+            (r#"{"tcp": "newreno", "congestion": "scalable", "ecn-backoff": true}"#, "ecn-backoff"),
             (r#"{"tcp": "newreno", "congestion": "paced", "send-jitter": "1ms"}"#, "send-jitter"),
         ] {
             assert_eq!(read(table).check().unwrap_err().0, key);

@@ -4,8 +4,9 @@
 
 use perhop_core::{Duration, Instant};
 
-use super::TcpParams;
-use crate::transport::Received;
+use super::ecn::Echo;
+use super::{Signals, TcpEcn, TcpParams};
+use crate::transport::{Ack, Received};
 
 /// Remembers which segments came, in a bitmap as long as the window.
 #[derive(Clone, Debug)]
@@ -21,11 +22,12 @@ pub struct TcpReceiver {
     quick: u16,
     /// In-order segments wait.
     delays: bool,
+    pub(super) echo: Echo,
 }
 
 impl TcpReceiver {
     /// A receiver of these parameters that has nothing.
-    pub fn new(params: &TcpParams) -> Self {
+    pub fn new(params: &TcpParams, ecn: TcpEcn) -> Self {
         let words = (params.window.get() as usize + 2).div_ceil(64).next_power_of_two();
         Self {
             expected: 0,
@@ -35,6 +37,7 @@ impl TcpReceiver {
             due: Instant::NEVER,
             quick: params.quick_acks.get() as u16,
             delays: !params.delayed_ack.is_zero(),
+            echo: Echo::new(ecn),
         }
     }
 
@@ -50,9 +53,9 @@ impl TcpReceiver {
     }
 
     /// Whether [`receive_fast`](Self::receive_fast) may be called: ACKs do not wait, nothing came out of order, and what comes
-    /// next is a full segment, since the connection is open.
+    /// next is a full segment without marks, since the connection is open and does not use ECN.
     pub(crate) fn is_on_fast_path(&self) -> bool {
-        !self.delays && self.highest <= self.expected && self.expected > 0
+        !self.delays && self.highest <= self.expected && self.expected > 0 && self.echo.is_off()
     }
 
     /// Takes a segment if it is the one that is expected, and returns the number of the next: what
@@ -69,7 +72,10 @@ impl TcpReceiver {
 
     /// A segment came.
     #[inline(always)]
-    pub fn on_data(&mut self, sequence: u32, now: Instant) -> Received {
+    pub fn on_data(&mut self, sequence: u32, signals: Signals, now: Instant) -> Received {
+        if !self.echo.is_off() {
+            self.echo.on_data(signals);
+        }
         let in_order = sequence == self.expected && self.highest <= self.expected;
         if in_order {
             self.expected += 1;
@@ -77,7 +83,7 @@ impl TcpReceiver {
         }
         let first = self.take(sequence);
         self.due = Instant::NEVER;
-        Received { first, ack: Some(self.expected) }
+        Received { first, ack: Some(self.ack()) }
     }
 
     /// Notes a segment out of order, a duplicate, or one that fills a gap; says whether it is new.
@@ -102,25 +108,29 @@ impl TcpReceiver {
         }
     }
 
-    fn acknowledge_in_order(&mut self, now: Instant) -> Option<u32> {
+    fn ack(&self) -> Ack {
+        Ack { number: self.expected, ece: self.echo.ece() }
+    }
+
+    fn acknowledge_in_order(&mut self, now: Instant) -> Option<Ack> {
         if !self.delays || self.due != Instant::NEVER {
             self.due = Instant::NEVER;
-            return Some(self.expected);
+            return Some(self.ack());
         }
         if self.quick > 0 {
             self.quick -= 1;
-            return Some(self.expected);
+            return Some(self.ack());
         }
         self.due = now + self.delay;
         None
     }
 
-    pub(in crate::transport) fn on_wake(&mut self, now: Instant) -> Option<u32> {
+    pub(in crate::transport) fn on_wake(&mut self, now: Instant) -> Option<Ack> {
         if now < self.due {
             return None;
         }
         self.due = Instant::NEVER;
-        Some(self.expected)
+        Some(self.ack())
     }
 
     #[inline]
@@ -136,22 +146,26 @@ mod tests {
 
     fn receiver(extra: &str) -> TcpReceiver {
         let params = format!(r#"{{"tcp": "reno", "window": "100p" {extra}}}"#);
-        TcpReceiver::new(&serde_json::from_str(&params).unwrap())
+        TcpReceiver::new(&serde_json::from_str(&params).unwrap(), TcpEcn::Off)
+    }
+
+    fn data(receiver: &mut TcpReceiver, sequence: u32) -> Received {
+        receiver.on_data(sequence, Signals::default(), Instant::ZERO)
     }
 
     #[test]
     fn delays_every_other_acknowledgement_but_none_out_of_order() {
         let mut receiver = receiver(r#","delayed-ack": "100ms""#);
-        let now = Instant::ZERO;
-        assert_eq!(receiver.on_data(0, now).ack, None);
-        assert_eq!(receiver.on_data(1, now).ack, Some(2));
-        assert_eq!(receiver.on_data(2, now).ack, None);
+        let ack = |receiver: &mut TcpReceiver, sequence| data(receiver, sequence).ack.map(|ack| ack.number);
+        assert_eq!(ack(&mut receiver, 0), None);
+        assert_eq!(ack(&mut receiver, 1), Some(2));
+        assert_eq!(ack(&mut receiver, 2), None);
         assert_eq!(receiver.on_wake(Instant::from_nanos(99_999_999)), None);
-        assert_eq!(receiver.on_wake(Instant::from_nanos(100_000_000)), Some(3));
-        assert_eq!(receiver.on_data(4, now).ack, Some(3));
-        assert_eq!(receiver.on_data(5, now).ack, Some(3));
-        assert_eq!(receiver.on_data(3, now).ack, Some(6), "the gap is filled");
-        assert_eq!(receiver.on_data(6, now).ack, None);
+        assert_eq!(receiver.on_wake(Instant::from_nanos(100_000_000)), Some(Ack::plain(3)));
+        assert_eq!(ack(&mut receiver, 4), Some(3));
+        assert_eq!(ack(&mut receiver, 5), Some(3));
+        assert_eq!(ack(&mut receiver, 3), Some(6), "the gap is filled");
+        assert_eq!(ack(&mut receiver, 6), None);
     }
 
     proptest! {
@@ -163,9 +177,9 @@ mod tests {
                 // Most are the one that is expected; some come early, some again.
                 let sequence = (receiver.expected + step.saturating_sub(5)).saturating_sub(u32::from(step == 0));
                 let mut short = receiver.clone();
-                let got = receiver.on_data(sequence, Instant::ZERO);
+                let got = data(&mut receiver, sequence);
                 if short.is_on_fast_path() && let Some(ack) = short.receive_fast(sequence) {
-                    prop_assert_eq!(got, Received { first: true, ack: Some(ack) });
+                    prop_assert_eq!(got, Received { first: true, ack: Some(Ack::plain(ack)) });
                     prop_assert_eq!(format!("{short:?}"), format!("{receiver:?}"));
                 }
             }
@@ -178,9 +192,9 @@ mod tests {
             for sequence in order {
                 let expected_before = (0..=90).find(|n| !seen.contains(n)).unwrap();
                 prop_assume!(sequence < expected_before + 100);
-                let got = receiver.on_data(sequence, Instant::ZERO);
+                let got = data(&mut receiver, sequence);
                 prop_assert_eq!(got.first, seen.insert(sequence));
-                prop_assert_eq!(got.ack, (0..=90).find(|n| !seen.contains(n)));
+                prop_assert_eq!(got.ack.map(|ack| ack.number), (0..=90).find(|n| !seen.contains(n)));
             }
         }
     }

@@ -3,8 +3,8 @@
 use perhop_core::Instant;
 
 use super::answers::{Answer, Answers, Block, MOST_BLOCKS};
-use super::{TcpParams, TcpReceiver};
-use crate::transport::Received;
+use super::{Signals, TcpEcn, TcpParams, TcpReceiver};
+use crate::transport::{Ack, Received};
 
 /// A receiver that reports which ranges beyond a gap it holds.
 ///
@@ -15,22 +15,26 @@ pub struct SackReceiver {
     tcp: TcpReceiver,
     /// What it holds beyond the first gap; what came last first, so that each is reported in several acknowledgements.
     held: Vec<Block>,
+    /// Marked packets so far.
+    marked: u32,
 }
 
 impl SackReceiver {
     /// A receiver of these parameters that has nothing.
-    pub fn new(params: &TcpParams) -> Self {
-        Self { tcp: TcpReceiver::new(params), held: Vec::new() }
+    pub fn new(params: &TcpParams, ecn: TcpEcn) -> Self {
+        Self { tcp: TcpReceiver::new(params, ecn), held: Vec::new(), marked: 0 }
     }
 
     /// A segment came; the answer is on its way under the number that is returned.
     pub(in crate::transport) fn on_data(
         &mut self,
         sequence: u32,
+        signals: Signals,
         now: Instant,
         answers: &mut Answers,
     ) -> Received {
-        let Received { first, ack } = self.tcp.on_data(sequence, now);
+        self.marked += u32::from(signals.marked);
+        let Received { first, ack } = self.tcp.on_data(sequence, signals, now);
         if first {
             self.hold(sequence);
         } else if let Some(place) =
@@ -38,12 +42,16 @@ impl SackReceiver {
         {
             self.held[..=place].rotate_right(1);
         }
-        Received { first, ack: ack.map(|expected| answers.post(self.answer(expected))) }
+        Received { first, ack: ack.map(|ack| self.post(ack, answers)) }
     }
 
-    pub(in crate::transport) fn on_wake(&mut self, now: Instant, answers: &mut Answers) -> Option<u32> {
-        let expected = self.tcp.on_wake(now)?;
-        Some(answers.post(self.answer(expected)))
+    pub(in crate::transport) fn on_wake(&mut self, now: Instant, answers: &mut Answers) -> Option<Ack> {
+        self.tcp.on_wake(now).map(|ack| self.post(ack, answers))
+    }
+
+    /// Sends an ACK with what it tells of besides its number.
+    fn post(&self, ack: Ack, answers: &mut Answers) -> Ack {
+        Ack { number: answers.post(self.answer(ack.number)), ..ack }
     }
 
     pub(in crate::transport) fn wake(&self) -> Instant {
@@ -76,7 +84,7 @@ impl SackReceiver {
         for (place, block) in blocks.iter_mut().zip(&self.held) {
             *place = *block;
         }
-        Answer { expected, blocks }
+        Answer { expected, blocks, marked: if self.tcp.echo.counts() { self.marked } else { 0 } }
     }
 }
 
@@ -94,15 +102,32 @@ mod tests {
         fn new(extra: &str) -> Self {
             let params = format!(r#"{{"tcp": "newreno", "window": "100p", "sack": true {extra}}}"#);
             let params = serde_json::from_str(&params).unwrap();
-            Self { receiver: SackReceiver::new(&params), answers: Answers::default() }
+            Self { receiver: SackReceiver::new(&params, TcpEcn::Off), answers: Answers::default() }
         }
 
         /// The answer to a segment, its empty blocks left out.
         fn data(&mut self, sequence: u32) -> Option<(u32, Vec<Block>)> {
-            let number = self.receiver.on_data(sequence, Instant::ZERO, &mut self.answers).ack?;
-            let Answer { expected, blocks } = self.answers.take(number).unwrap();
+            let signals = Signals::default();
+            let Ack { number, .. } =
+                self.receiver.on_data(sequence, signals, Instant::ZERO, &mut self.answers).ack?;
+            let Answer { expected, blocks, .. } = self.answers.take(number).unwrap();
             Some((expected, blocks.into_iter().filter(|(begin, end)| begin < end).collect()))
         }
+    }
+
+    #[test]
+    fn accurate_feedback_counts_marked_packets_and_echoes_nothing() {
+        let mut wire = Wire::new("");
+        wire.receiver.tcp.echo = super::super::ecn::Echo::new(TcpEcn::Accurate);
+        let counts = [false, true, true, false, true].into_iter().enumerate().map(|(sequence, marked)| {
+            let signals = Signals { marked, reduced: false };
+            let receiver = &mut wire.receiver;
+            let ack =
+                receiver.on_data(sequence as u32, signals, Instant::ZERO, &mut wire.answers).ack.unwrap();
+            (ack.ece, wire.answers.take(ack.number).unwrap().marked)
+        });
+        let expected = [0, 1, 2, 2, 3].map(|count| (false, count));
+        assert_eq!(counts.collect::<Vec<_>>(), expected);
     }
 
     #[test]

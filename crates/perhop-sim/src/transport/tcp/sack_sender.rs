@@ -18,8 +18,8 @@ use super::answers::{Answer, Answers};
 use super::prr::{Progress, Prr};
 use super::scoreboard::{Arrived, DUP_THRESH, Scoreboard};
 use super::sender::UNTIMED;
-use super::{TcpParams, TcpSender};
-use crate::transport::{SenderStatistics, Source, Transmit};
+use super::{TcpEcn, TcpParams, TcpSender};
+use crate::transport::{Ack, SenderStatistics, Source, Transmit};
 
 /// One connection's sending side, which knows what the receiver holds.
 #[derive(Clone, Debug)]
@@ -68,9 +68,9 @@ enum Next {
 
 impl SackSender {
     /// A connection of these parameters, which ends after `volume` bytes if one is given, and was sold `reserved`.
-    pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>) -> Self {
+    pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>, ecn: TcpEcn) -> Self {
         let board = Scoreboard::new(params.window.get() as u32);
-        Self { tcp: TcpSender::new(params, volume, reserved), board, phase: Phase::Open }
+        Self { tcp: TcpSender::new(params, volume, reserved, ecn), board, phase: Phase::Open }
     }
 
     pub(in crate::transport) fn start(&mut self) {
@@ -121,7 +121,8 @@ impl SackSender {
         }
     }
 
-    fn on_answer(&mut self, answer: &Answer, now: Instant) {
+    fn on_answer(&mut self, answer: &Answer, ece: bool, now: Instant) {
+        self.tcp.rare.ecn.learn(ece, answer.marked);
         if answer.expected < self.tcp.acked {
             return;
         }
@@ -169,6 +170,8 @@ impl SackSender {
         }
         if self.board.lost() > 0 || self.tcp.duplicates >= DUP_THRESH {
             self.recover(news, now);
+        } else {
+            self.tcp.answer_marks(news.expected, now);
         }
     }
 
@@ -278,9 +281,9 @@ pub(crate) struct Selective<'a> {
 }
 
 impl Source for Selective<'_> {
-    fn on_ack(&mut self, number: u32, now: Instant) {
-        if let Some(answer) = self.answers.take(number) {
-            self.sender.on_answer(&answer, now);
+    fn on_ack(&mut self, ack: Ack, now: Instant) {
+        if let Some(answer) = self.answers.take(ack.number) {
+            self.sender.on_answer(&answer, ack.ece, now);
         }
     }
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
@@ -300,7 +303,7 @@ impl Source for Selective<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::tcp::SackReceiver;
+    use crate::transport::tcp::{SackReceiver, Signals};
     use perhop_core::{Duration, Rng};
     use proptest::prelude::*;
     use std::collections::{BTreeSet, VecDeque};
@@ -318,7 +321,7 @@ mod tests {
             let params: TcpParams = serde_json::from_str(&params).unwrap();
             let volume = Some(Bytes::new(segments * 1000));
             let mut wire = Self {
-                sender: SackSender::new(params, volume, None),
+                sender: SackSender::new(params, volume, None, TcpEcn::Off),
                 rng: Rng::stream(1, "tcp"),
                 now: Instant::ZERO,
             };
@@ -334,9 +337,9 @@ mod tests {
 
         fn ack(&mut self, expected: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
             self.now += Duration::from_millis(1);
-            let mut answer = Answer { expected, blocks: [(0, 0); 3] };
+            let mut answer = Answer { expected, blocks: [(0, 0); 3], marked: 0 };
             answer.blocks[..blocks.len()].copy_from_slice(blocks);
-            self.act(|sender, now| sender.on_answer(&answer, now))
+            self.act(|sender, now| sender.on_answer(&answer, false, now))
         }
 
         /// Duplicates for segments `first..end`, one by one.
@@ -450,7 +453,7 @@ mod tests {
         let delayed = if delayed { r#","delayed-ack": "40ms","quick-acks": "4p""# } else { "" };
         let extra = format!(r#"{extra}{delayed},"initial-rto": "1s""#);
         let (mut wire, sent) = Wire::new(&extra, segments);
-        let mut receiver = SackReceiver::new(&wire.sender.tcp.rare.params);
+        let mut receiver = SackReceiver::new(&wire.sender.tcp.rare.params, TcpEcn::Off);
         let mut answers = Answers::default();
         let (mut data, mut acks) = (VecDeque::new(), VecDeque::new());
         let mut luck = lost.iter().copied().cycle();
@@ -475,16 +478,16 @@ mod tests {
             let mut sent = Vec::new();
             if arrival == now {
                 let (_, sequence) = data.pop_front().unwrap();
-                let taken = receiver.on_data(sequence, now, &mut answers);
+                let taken = receiver.on_data(sequence, Signals::default(), now, &mut answers);
                 prop_assert_eq!(taken.first, delivered.insert(sequence));
-                acks.extend(taken.ack.map(|number| (now + delay, number)));
+                acks.extend(taken.ack.map(|ack| (now + delay, ack.number)));
             } else if answer == now {
                 let (_, number) = acks.pop_front().unwrap();
                 let answer = answers.take(number).unwrap();
                 known.extend(answer.blocks.into_iter().flat_map(|(begin, end)| begin..end));
-                sent = wire.act(|sender, now| sender.on_answer(&answer, now));
+                sent = wire.act(|sender, now| sender.on_answer(&answer, false, now));
             } else if receiver.wake() == now {
-                acks.extend(receiver.on_wake(now, &mut answers).map(|number| (now + delay, number)));
+                acks.extend(receiver.on_wake(now, &mut answers).map(|ack| (now + delay, ack.number)));
             } else {
                 sent = wire.act(SackSender::on_wake);
             }

@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn answer(expected: u32, blocks: &[(u32, u32)]) -> Answer {
-        let mut answer = Answer { expected, blocks: [(0, 0); 3] };
+        let mut answer = Answer { expected, blocks: [(0, 0); 3], marked: 0 };
         answer.blocks[..blocks.len()].copy_from_slice(blocks);
         answer
     }

@@ -111,7 +111,7 @@ impl TfrcSender {
         let factor = if self.jitter > 0.0 { 1.0 + self.jitter * (2.0 * cx.rng.uniform() - 1.0) } else { 1.0 };
         self.last = Some((cx.now, factor));
         self.schedule();
-        Some(Transmit { sequence, size: self.size })
+        Some(Transmit::plain(sequence, self.size))
     }
 
     /// The next packet follows the last by s / `X_inst` (section 4.6), also when the rate changes in between.

@@ -18,6 +18,8 @@ use super::{AckSample, CongestionControl, CongestionEvent, Setup, Window};
 const C: f64 = 0.4;
 /// beta: what a loss leaves of the window.
 const BETA: f64 = 0.7;
+/// What a mark leaves where RFC 8511 is asked for.
+const BY_MARK: f64 = 0.85;
 /// alpha: additive increase that gets as much as Reno with that decrease (section 4.3, figure 4).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
@@ -34,6 +36,7 @@ impl CongestionControl for Cubic {
         "A cubic function of the time since the last loss, which leaves 70 % of the window";
     const SOURCE: &'static str = "RFC 9438";
     const KERNEL: Option<&'static str> = Some("cubic");
+    const ECN_BACKOFF: Option<f64> = Some(BY_MARK);
 
     fn new(setup: &Setup) -> Self {
         Self { window: Window::by_segments(setup), curve: Curve::default() }
@@ -48,7 +51,12 @@ impl CongestionControl for Cubic {
     }
 
     fn on_loss(&mut self, event: &CongestionEvent) {
-        self.window.reduce_to(self.curve.decrease(event.window));
+        self.window.reduce_to(self.curve.decrease(event.window, BETA));
+    }
+
+    fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
+        let left = self.window.left_by_mark(BETA, BY_MARK);
+        self.window.reduce_to(self.curve.decrease(event.window, left));
     }
 
     fn on_timeout(&mut self, event: &CongestionEvent) {
@@ -95,12 +103,12 @@ impl Curve {
         window + (target - window) * (acked / window).min(1.0)
     }
 
-    /// The threshold after a loss with this window (sections 4.6 and 4.7, fast convergence).
-    fn decrease(&mut self, window: f64) -> f64 {
+    /// The threshold after a loss or a mark with this window, of which so much is left (sections 4.6 and 4.7, fast convergence).
+    fn decrease(&mut self, window: f64, left: f64) -> f64 {
         self.plateau = if window < self.plateau { window * (1.0 + BETA) / 2.0 } else { window };
         self.prior = window;
         self.epoch = None;
-        window * BETA
+        window * left
     }
 
     /// The loss was found by a timeout: the next congestion avoidance starts from its own window (section 4.8).
@@ -155,7 +163,7 @@ mod tests {
     fn k_and_the_window_by_hand() {
         let mut cubic = Curve::default();
         // A loss at 1000 segments leaves 700, and K = cbrt(300 / 0.4) = cbrt(750) s.
-        assert_close(cubic.decrease(1000.0), 700.0);
+        assert_close(cubic.decrease(1000.0, BETA), 700.0);
         // At first Reno's estimate is ahead, by 9/17 of a segment a window.
         let first = 700.0 + 9.0 / 17.0 / 700.0;
         assert_close(cubic.increase(700.0, 1.0, at(5000), 0.1), first);
@@ -184,14 +192,23 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_leaves_85_percent_with_rfc_8511() {
+        for (ecn_backoff, left) in [(false, 28.0), (true, 34.0)] {
+            let mut cubic = Cubic::new(&Setup { window: 40.0, ecn_backoff, ..setup() });
+            cubic.on_congestion_experienced(&loss(40.0));
+            assert_close(cubic.window(), left);
+        }
+    }
+
+    #[test]
     fn fast_convergence_and_the_limit_of_growth() {
         let mut cubic = Curve::default();
-        cubic.decrease(1000.0);
+        cubic.decrease(1000.0, BETA);
         // A second loss below the plateau: W_max = 800 x 1.7 / 2 = 680.
-        assert_close(cubic.decrease(800.0), 560.0);
+        assert_close(cubic.decrease(800.0, BETA), 560.0);
         assert_close(cubic.plateau, 680.0);
         // A loss above it: W_max is the window.
-        cubic.decrease(900.0);
+        cubic.decrease(900.0, BETA);
         assert_close(cubic.plateau, 900.0);
         // Long after, the target is 1.5 windows: of 100 segments acknowledged in a window of 900, 450/9 more.
         cubic.increase(630.0, 1.0, at(0), 0.1);
@@ -203,7 +220,7 @@ mod tests {
         // 10 segments, 7 after the loss: K = cbrt(3/0.4) = 1.957 s. Reno's estimate gains 9/17 a window, and a whole segment
         // once it is at 10.
         let mut cubic = Curve::default();
-        assert_close(cubic.decrease(10.0), 7.0);
+        assert_close(cubic.decrease(10.0, BETA), 7.0);
         assert_close(cubic.increase(7.0, 7.0, at(0), 0.01), 7.0 + 9.0 / 17.0);
         assert_close(cubic.increase(7.0 + 9.0 / 17.0, 0.0, at(10), 0.01), 7.0 + 9.0 / 17.0);
         cubic.reno = 10.0;
@@ -213,7 +230,7 @@ mod tests {
     #[test]
     fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
         let mut cubic = Curve::default();
-        let threshold = cubic.decrease(100.0);
+        let threshold = cubic.decrease(100.0, BETA);
         cubic.on_timeout();
         cubic.increase(threshold, 1.0, at(0), 0.1);
         assert_eq!((cubic.plateau, cubic.reach), (threshold, 0.0));
@@ -241,7 +258,7 @@ mod tests {
             for (millis, acked, loses) in steps {
                 now += millis;
                 if loses {
-                    window = cubic.decrease(window).max(2.0);
+                    window = cubic.decrease(window, BETA).max(2.0);
                 } else {
                     let grown = cubic.increase(window, f64::from(acked), at(now), 0.1);
                     let most = window * 1.5 + f64::from(acked) / window;

@@ -36,6 +36,8 @@ pub trait CongestionControl: Clone + Debug {
     const SOURCE: &'static str;
     /// The Linux kernel's name for it; `None` if the kernel has none.
     const KERNEL: Option<&'static str> = None;
+    /// What a mark leaves of the window where RFC 8511 says so (key `ecn-backoff`); `None` if it says nothing of this control.
+    const ECN_BACKOFF: Option<f64> = None;
     /// What the sender has to keep for it. What no control needs costs nothing.
     const NEEDS: Needs = Needs::NOTHING;
 
@@ -47,6 +49,12 @@ pub trait CongestionControl: Clone + Debug {
 
     /// A loss was found, and a recovery begins: once in each.
     fn on_loss(&mut self, event: &CongestionEvent);
+
+    /// Packets were marked (ECN): at most once in a window of data, and not during a recovery. Unless said otherwise, as a loss
+    /// (RFC 3168, section 6.1.2).
+    fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
+        self.on_loss(event);
+    }
 
     /// The retransmission timer expired. Unless said otherwise, the slow-start threshold is that after a loss, and slow start
     /// begins with one segment (RFC 5681, section 3.1).
@@ -76,13 +84,16 @@ pub struct Needs {
     pub colors: bool,
     /// A record of each outstanding segment: [`AckSample::delivery`].
     pub delivery: bool,
+    /// ACKs that tell of marks, with their number: [`AckSample::marked`]. Other controls are not told of such ACKs, since no
+    /// window grows by them.
+    pub marks: bool,
     /// Segments leave at [`pacing_rate`](CongestionControl::pacing_rate).
     pub pacing: bool,
 }
 
 impl Needs {
     /// Nothing besides what every sender keeps.
-    pub const NOTHING: Self = Self { colors: false, delivery: false, pacing: false };
+    pub const NOTHING: Self = Self { colors: false, delivery: false, marks: false, pacing: false };
 
     /// Whether the sender's fast path does all that such a control needs.
     pub const fn allow_fast_path(self) -> bool {
@@ -105,6 +116,8 @@ pub struct Setup {
     pub packet: Bytes,
     /// The rate that was sold to the flow.
     pub reserved: Option<Bitrate>,
+    /// A mark leaves what [`ECN_BACKOFF`](CongestionControl::ECN_BACKOFF) says.
+    pub ecn_backoff: bool,
 }
 
 /// What an ACK of new data says.
@@ -114,6 +127,9 @@ pub struct AckSample {
     pub now: Instant,
     /// Segments newly acknowledged, in order or selectively.
     pub delivered: u32,
+    /// Marked packets that it tells of, if the control [needs](Needs::marks) to know: with ECN-Echo one, with accurate feedback
+    /// their number.
+    pub marked: u32,
     /// Segments sent and not acknowledged.
     pub in_flight: u32,
     /// The smoothed round-trip time in seconds; 0 before the first is known.
@@ -160,13 +176,22 @@ pub struct CongestionInfo {
     pub source: &'static str,
     /// The Linux kernel's name for it.
     pub kernel: Option<&'static str>,
+    /// What a mark leaves of the window where RFC 8511 says so.
+    pub ecn_backoff: Option<f64>,
     /// What the sender keeps for it.
     pub needs: Needs,
 }
 
 impl CongestionInfo {
     const fn of<C: CongestionControl>() -> Self {
-        Self { name: C::NAME, summary: C::SUMMARY, source: C::SOURCE, kernel: C::KERNEL, needs: C::NEEDS }
+        Self {
+            name: C::NAME,
+            summary: C::SUMMARY,
+            source: C::SOURCE,
+            kernel: C::KERNEL,
+            ecn_backoff: C::ECN_BACKOFF,
+            needs: C::NEEDS,
+        }
     }
 }
 
@@ -177,6 +202,7 @@ impl<C: CongestionControl> CongestionControl for Box<C> {
     const SUMMARY: &'static str = C::SUMMARY;
     const SOURCE: &'static str = C::SOURCE;
     const KERNEL: Option<&'static str> = C::KERNEL;
+    const ECN_BACKOFF: Option<f64> = C::ECN_BACKOFF;
     const NEEDS: Needs = C::NEEDS;
 
     fn new(setup: &Setup) -> Self {
@@ -188,6 +214,9 @@ impl<C: CongestionControl> CongestionControl for Box<C> {
     }
     fn on_loss(&mut self, event: &CongestionEvent) {
         (**self).on_loss(event);
+    }
+    fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
+        (**self).on_congestion_experienced(event);
     }
     fn on_timeout(&mut self, event: &CongestionEvent) {
         (**self).on_timeout(event);
@@ -249,6 +278,9 @@ macro_rules! register_congestion_controls {
             }
             pub(super) fn on_loss(&mut self, event: &CongestionEvent) {
                 match self { $($(#[$when])? Self::$variant(control) => control.on_loss(event),)+ }
+            }
+            pub(super) fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
+                match self { $($(#[$when])? Self::$variant(control) => control.on_congestion_experienced(event),)+ }
             }
             pub(super) fn on_timeout(&mut self, event: &CongestionEvent) {
                 match self { $($(#[$when])? Self::$variant(control) => control.on_timeout(event),)+ }

@@ -6,6 +6,10 @@
 
 use super::{AckSample, CongestionControl, CongestionEvent, Setup, Window};
 
+/// What a loss leaves of the window, and a mark where RFC 8511 is asked for.
+const BY_LOSS: f64 = 0.5;
+const BY_MARK: f64 = 0.8;
+
 /// Additive increase, multiplicative decrease.
 ///
 /// ## Deviations
@@ -22,6 +26,7 @@ impl CongestionControl for Reno {
     const SUMMARY: &'static str = "One segment more each round trip, half the window after a loss";
     const SOURCE: &'static str = "RFC 5681, section 3.1";
     const KERNEL: Option<&'static str> = Some("reno");
+    const ECN_BACKOFF: Option<f64> = Some(BY_MARK);
 
     fn new(setup: &Setup) -> Self {
         Self { window: Window::new(setup) }
@@ -37,7 +42,12 @@ impl CongestionControl for Reno {
     }
 
     fn on_loss(&mut self, event: &CongestionEvent) {
-        self.window.reduce_to(event.window / 2.0);
+        self.window.reduce_to(event.window * BY_LOSS);
+    }
+
+    fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
+        let left = self.window.left_by_mark(BY_LOSS, BY_MARK);
+        self.window.reduce_to(event.window * left);
     }
 
     #[inline(always)]
@@ -92,6 +102,23 @@ mod tests {
         assert_eq!(reno.window(), 2.0, "two segments at least");
         reno.on_timeout(&loss(20.0));
         assert_eq!((reno.window(), reno.window.threshold), (1.0, 10.0));
+    }
+
+    #[test]
+    fn a_mark_is_as_a_loss_or_leaves_more_by_rfc_8511_in_congestion_avoidance() {
+        for (ecn_backoff, threshold, window, left) in [
+            (false, 1.0, 40.0, 20.0),
+            (true, 1.0, 40.0, 32.0),
+            (true, 1.0, 3.0, 2.4000000000000004),
+            (true, 50.0, 40.0, 20.0),
+        ] {
+            let mut reno = Reno::new(&Setup { window, threshold, ecn_backoff, ..setup() });
+            reno.on_congestion_experienced(&loss(window));
+            assert_eq!(reno.window(), left);
+            let mut reno = Reno::new(&Setup { window, threshold, ecn_backoff, ..setup() });
+            reno.on_loss(&loss(window));
+            assert_eq!(reno.window(), (window / 2.0).max(2.0));
+        }
     }
 
     #[test]

@@ -13,12 +13,13 @@ pub(super) fn setup() -> Setup {
         counts_acks: true,
         packet: Bytes::new(1000),
         reserved: None,
+        ecn_backoff: false,
     }
 }
 
 /// An ACK of so many segments.
 pub(super) fn ack(delivered: u32) -> AckSample {
-    AckSample { now: Instant::ZERO, delivered, in_flight: 10, smoothed_rtt: 0.1, delivery: None }
+    AckSample { now: Instant::ZERO, delivered, marked: 0, in_flight: 10, smoothed_rtt: 0.1, delivery: None }
 }
 
 /// A loss while this window is in force.
@@ -125,6 +126,7 @@ proptest! {
             match what {
                 0 => control.on_loss(&event),
                 1 => control.on_timeout(&event),
+                2 => control.on_congestion_experienced(&event),
                 _ => {
                     control.on_ack(|_| AckSample { now, ..ack(delivered) });
                 }
@@ -132,7 +134,7 @@ proptest! {
             let after = control.window();
             prop_assert!(after.is_finite() && (1.0..=most.max(2.0)).contains(&after), "{control:?}");
             match what {
-                0 => prop_assert!(after <= before.max(2.0), "{control:?}"),
+                0 | 2 => prop_assert!(after <= before.max(2.0), "{control:?}"),
                 1 => prop_assert_eq!(after, 1.0),
                 _ => prop_assert!(after >= before.min(most), "{control:?}"),
             }

@@ -11,6 +11,7 @@ use super::{AckSample, CongestionControl, CongestionEvent, Needs, Setup, Window}
 /// - The color is that of the first segment that is missing, and the window is lowered at most once a recovery.
 /// - The reserved window is the smoothed round-trip time, as the coarse clock sees it, times the reserved rate. Without a
 ///   reserved rate this is Reno, packet by packet.
+/// - The paper knows no marks: they count as the loss of the first segment that is not acknowledged.
 /// - The paper does not say what a timeout does: here the threshold follows the same rule.
 #[derive(Clone, Debug)]
 pub struct TwoWindows {

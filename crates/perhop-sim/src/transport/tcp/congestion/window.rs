@@ -16,6 +16,7 @@ pub struct Window {
     pub threshold: f64,
     most: u32,
     counts_acks: bool,
+    ecn_backoff: bool,
 }
 
 /// Every sender has one among the fields that each ACK touches.
@@ -24,8 +25,8 @@ const _: () = assert!(size_of::<Window>() == 24);
 impl Window {
     /// The window of a new connection.
     pub fn new(setup: &Setup) -> Self {
-        let &Setup { window, threshold, most, counts_acks, .. } = setup;
-        Self { now: window, threshold, most, counts_acks }
+        let &Setup { window, threshold, most, counts_acks, ecn_backoff, .. } = setup;
+        Self { now: window, threshold, most, counts_acks, ecn_backoff }
     }
 
     /// One that grows by segments, whatever the connection says (RFC 3465, without its limit L).
@@ -53,6 +54,12 @@ impl Window {
     pub fn limit(&mut self) {
         let most = f64::from(self.most);
         self.now = if self.now < most { self.now } else { most };
+    }
+
+    /// What a mark leaves of the window: as much as a loss, or more in congestion avoidance with the backoff of RFC 8511,
+    /// section 3.
+    pub fn left_by_mark(&self, by_loss: f64, by_mark: f64) -> f64 {
+        if self.ecn_backoff && self.now >= self.threshold { by_mark } else { by_loss }
     }
 
     /// A loss leaves this window, from which congestion avoidance goes on.

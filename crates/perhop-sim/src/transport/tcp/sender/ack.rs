@@ -3,12 +3,17 @@
 use perhop_core::Instant;
 
 use super::TcpSender;
+use crate::transport::Ack;
 use crate::transport::tcp::congestion::AckSample;
 
 impl TcpSender {
-    /// An ACK came: every segment below `expected` has arrived.
+    /// An ACK came: every segment below its number has arrived.
     #[inline(always)]
-    pub(in crate::transport) fn on_ack(&mut self, expected: u32, now: Instant) {
+    pub(in crate::transport) fn on_ack(&mut self, ack: Ack, now: Instant) {
+        let expected = ack.number;
+        if !self.fast_path {
+            self.rare.ecn.learn(ack.ece, 0);
+        }
         if expected > self.acked {
             if !self.fast_path {
                 (self.acked..expected).for_each(|sequence| self.note_delivered(sequence, now));
@@ -20,6 +25,9 @@ impl TcpSender {
             }
         } else if expected == self.acked && self.highest > self.acked {
             self.on_duplicate_ack(now);
+        }
+        if !self.fast_path && expected >= self.acked {
+            self.answer_marks(expected, now);
         }
         self.limit = self.allowed();
     }
@@ -40,7 +48,7 @@ impl TcpSender {
         self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
         if opens {
             self.control.set_window(self.rare.params.initial_window.get() as f64);
-        } else {
+        } else if self.fast_path || self.may_grow() {
             self.tell_control(delivered, now);
         }
     }
@@ -52,6 +60,7 @@ impl TcpSender {
         control.on_ack(|needs| AckSample {
             now,
             delivered,
+            marked: if needs.marks { rare.ecn.marks } else { 0 },
             in_flight: *next - *acked,
             smoothed_rtt: rare.rto.smoothed().unwrap_or(0.0),
             delivery: match &mut rare.delivery {

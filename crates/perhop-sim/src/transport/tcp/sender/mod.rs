@@ -17,6 +17,7 @@
 
 mod ack;
 mod delivery;
+mod ecn;
 mod fast_path;
 mod recovery;
 #[cfg(test)]
@@ -28,9 +29,10 @@ use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 
 use super::congestion::{AnyCongestion, Setup};
-use super::{RtoEstimator, TcpParams};
+use super::{RtoEstimator, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
 use delivery::DeliveryRate;
+use ecn::EcnState;
 pub(super) use recovery::Recovery;
 use transmit::Release;
 
@@ -72,7 +74,7 @@ pub struct TcpSender {
     next_send: Instant,
     pub(super) started: bool,
     handshake: bool,
-    /// The fast path does all that its recovery and its congestion control ask for.
+    /// The fast path does all that its congestion control asks for, and it does not use ECN.
     fast_path: bool,
     pub(super) rare: Box<Rare>,
 }
@@ -88,6 +90,7 @@ pub(super) struct Rare {
     recovery: Recovery,
     /// The color of each segment sent, if the congestion control asks for it.
     colors: Vec<Color>,
+    pub(super) ecn: EcnState,
     /// What delivery rates are measured by, if it asks for them.
     delivery: Option<DeliveryRate>,
     /// A paced segment may leave from then on.
@@ -98,7 +101,7 @@ pub(super) struct Rare {
 
 impl TcpSender {
     /// A connection of these parameters, which ends after `volume` bytes if one is given, and was sold `reserved`.
-    pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>) -> Self {
+    pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>, ecn: TcpEcn) -> Self {
         let handshake = u32::from(params.handshake);
         let segments = volume.map(|volume| volume.get().div_ceil(params.packet.get()));
         let end =
@@ -127,10 +130,11 @@ impl TcpSender {
             recovering: false,
             started: false,
             handshake: params.handshake,
-            fast_path: needs.allow_fast_path(),
+            fast_path: needs.allow_fast_path() && ecn.is_off(),
             rare: Box::new(Rare {
                 rto,
                 recovery: Recovery::default(),
+                ecn: EcnState::new(ecn, needs.marks),
                 delivery: needs.delivery.then(DeliveryRate::default),
                 paced_until: Instant::ZERO,
                 colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
@@ -223,5 +227,6 @@ fn setup(params: &TcpParams, reserved: Option<Bitrate>) -> Setup {
         counts_acks: !params.byte_counting,
         packet: params.packet,
         reserved,
+        ecn_backoff: params.ecn_backoff,
     }
 }

@@ -77,8 +77,11 @@ impl TcpSender {
     /// A loss was found: the window is lowered, and the first missing segment is sent again.
     pub(in crate::transport::tcp) fn begin_recovery(&mut self, inflation: u32, now: Instant) {
         self.rare.statistics.fast_retransmits += 1;
-        let event = self.congestion_event(now);
-        self.control.on_loss(&event);
+        if !self.has_answered_marks() {
+            let event = self.congestion_event(now);
+            self.control.on_loss(&event);
+        }
+        self.note_reduction();
         let window = self.control.window();
         self.rare.recovery = Recovery { window, inflation, partial: false };
         self.recovering = true;

@@ -4,7 +4,7 @@ use super::*;
 use perhop_core::{Context, Rng};
 use proptest::prelude::*;
 
-use crate::transport::Transmit;
+use crate::transport::{Ack, Transmit};
 
 struct Wire {
     sender: TcpSender,
@@ -24,7 +24,7 @@ impl Wire {
     fn with_reserved(params: &str, reserved: Option<Bitrate>) -> (Self, Vec<u32>) {
         let params = serde_json::from_str(params).unwrap();
         let mut wire = Self {
-            sender: TcpSender::new(params, None, reserved),
+            sender: TcpSender::new(params, None, reserved, TcpEcn::Off),
             rng: Rng::stream(1, "tcp"),
             now: Instant::ZERO,
         };
@@ -33,14 +33,18 @@ impl Wire {
     }
 
     fn act(&mut self, act: impl FnOnce(&mut TcpSender, Instant)) -> Vec<u32> {
+        self.transmits(act).iter().map(|transmit| transmit.sequence).collect()
+    }
+
+    fn transmits(&mut self, act: impl FnOnce(&mut TcpSender, Instant)) -> Vec<Transmit> {
         act(&mut self.sender, self.now);
         let mut cx = Context { now: self.now, rng: &mut self.rng };
-        std::iter::from_fn(|| self.sender.transmit(&mut cx)).map(|transmit| transmit.sequence).collect()
+        std::iter::from_fn(|| self.sender.transmit(&mut cx)).collect()
     }
 
     fn ack(&mut self, expected: u32) -> Vec<u32> {
         self.now += Duration::from_millis(1);
-        self.act(|sender, now| sender.on_ack(expected, now))
+        self.act(|sender, now| sender.on_ack(Ack::plain(expected), now))
     }
 
     fn acks(&mut self, expected: &[u32]) -> Vec<Vec<u32>> {
@@ -57,6 +61,81 @@ impl Wire {
         }
         unreachable!()
     }
+}
+
+/// A sender with classic ECN whose first window of 10 is out: slow start is over.
+fn with_ecn(extra: &str) -> (Wire, Vec<Transmit>) {
+    let params =
+        format!(r#"{{"tcp": "newreno", "initial-window": "10p", "initial-ssthresh": "2p" {extra}}}"#);
+    let params = serde_json::from_str(&params).unwrap();
+    let sender = TcpSender::new(params, None, None, TcpEcn::Classic);
+    let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
+    let sent = wire.transmits(|sender, _| sender.start());
+    (wire, sent)
+}
+
+/// What is sent on an ACK with ECN-Echo or without.
+fn echo(wire: &mut Wire, expected: u32, ece: bool) -> Vec<Transmit> {
+    wire.now += Duration::from_millis(1);
+    wire.transmits(|sender, now| sender.on_ack(Ack { number: expected, ece }, now))
+}
+
+#[test]
+fn a_mark_halves_the_window_once_in_a_window_of_data_and_the_next_new_segment_says_so() {
+    // RFC 3168, section 6.1.2: "the congestion window is halved"; "TCP should not react to congestion indications more than
+    // once every window of data"; "the source TCP ... sets the CWR flag in the TCP header of the first new data packet sent
+    // after the window reduction"; "should not increase the congestion window in response to ... an ECN-Echo ACK packet".
+    let (mut wire, sent) = with_ecn("");
+    assert!(sent.len() == 10 && sent.iter().all(|segment| segment.capable && !segment.reduced));
+    assert!(echo(&mut wire, 1, true).is_empty());
+    assert_eq!((wire.sender.window(), wire.sender.control.threshold()), (5.0, 5.0));
+    // The rest of that window, 2 to 10, changes nothing: 5 are outstanding after 5 ACKs, and none is sent before.
+    let sent: Vec<_> = (2..=10).map(|expected| echo(&mut wire, expected, true)).collect();
+    assert_eq!(wire.sender.window(), 5.0);
+    assert!(sent[..4].iter().all(Vec::is_empty));
+    assert_eq!(sent[4], [Transmit { sequence: 10, size: 1000, capable: true, reduced: true }]);
+    assert_eq!(sent[5], [Transmit { sequence: 11, size: 1000, capable: true, reduced: false }]);
+    // The ACK of segment 10 is the first of the next window.
+    echo(&mut wire, 11, true);
+    assert_eq!((wire.sender.window(), wire.sender.rare.statistics.ecn_reductions), (2.5, 2));
+    // Without a mark the window grows.
+    echo(&mut wire, 12, false);
+    assert_eq!(wire.sender.window(), 2.5 + 1.0 / 2.5);
+}
+
+#[test]
+fn rfc_8511_leaves_80_percent_after_a_mark_and_half_after_a_loss() {
+    let (mut wire, _) = with_ecn(r#","ecn-backoff": true"#);
+    echo(&mut wire, 1, true);
+    assert_eq!(wire.sender.window(), 8.0);
+    let (mut wire, _) = with_ecn(r#","ecn-backoff": true"#);
+    (0..3).for_each(|_| drop(echo(&mut wire, 0, false)));
+    assert_eq!(wire.sender.window(), 5.0);
+}
+
+#[test]
+fn a_loss_within_the_window_of_a_mark_does_not_reduce_again_and_neither_does_a_mark_after_a_loss() {
+    let (mut wire, _) = with_ecn("");
+    echo(&mut wire, 1, true);
+    let again: Vec<_> = (0..3).flat_map(|_| echo(&mut wire, 1, true)).collect();
+    // RFC 3168, section 6.1.5: "retransmitted data packets" are not ECN-capable.
+    assert_eq!(again[0], Transmit::plain(1, 1000));
+    assert_eq!((wire.sender.window(), wire.sender.rare.statistics.fast_retransmits), (5.0, 1));
+    let (mut wire, _) = with_ecn("");
+    (0..4).for_each(|_| drop(echo(&mut wire, 0, true)));
+    assert_eq!((wire.sender.window(), wire.sender.rare.statistics.ecn_reductions), (5.0, 0));
+    // "When an ECN-Capable TCP sender reduces its congestion window for any reason": CWR after a loss, too.
+    let new: Vec<_> = (0..4).flat_map(|_| echo(&mut wire, 0, true)).collect();
+    assert_eq!(new[0], Transmit { sequence: 10, size: 1000, capable: true, reduced: true });
+}
+
+#[test]
+fn a_mark_never_raises_a_window_of_one_and_a_syn_is_not_capable() {
+    let (mut wire, _) = with_ecn(r#","initial-window": "1p""#);
+    echo(&mut wire, 1, true);
+    assert_eq!((wire.sender.window(), wire.sender.rare.statistics.ecn_reductions), (1.0, 1));
+    let (_, sent) = with_ecn(r#","handshake": true"#);
+    assert_eq!(sent, [Transmit::plain(0, 40)]);
 }
 
 #[test]
@@ -111,7 +190,7 @@ fn three_holes(extra: &str) -> (u32, Vec<Vec<u32>>, Vec<u64>) {
     let (mut sent, mut left) = (Vec::new(), Vec::new());
     for (number, &expected) in acks.iter().enumerate() {
         wire.now += Duration::from_millis(if number < 13 { 1 } else { 20 });
-        sent.push(wire.act(|sender, now| sender.on_ack(expected, now)));
+        sent.push(wire.act(|sender, now| sender.on_ack(Ack::plain(expected), now)));
         left.push(wire.sender.wake().since(wire.now).as_nanos() / 1_000_000);
     }
     assert_eq!(wire.sender.recovery(), None);
@@ -236,19 +315,16 @@ fn handshake_sends_a_small_segment_first() {
     let params = serde_json::from_str(
         r#"{"tcp": "reno", "handshake": true, "initial-window": "2p", "packet": "1500B"}"#,
     );
-    let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)), None);
+    let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)), None, TcpEcn::Off);
     let mut rng = Rng::stream(1, "tcp");
     let mut cx = Context { now: Instant::ZERO, rng: &mut rng };
     sender.start();
-    assert_eq!(sender.transmit(&mut cx), Some(Transmit { sequence: 0, size: 40 }));
+    assert_eq!(sender.transmit(&mut cx), Some(Transmit::plain(0, 40)));
     assert_eq!(sender.transmit(&mut cx), None);
-    sender.on_ack(1, cx.now);
+    sender.on_ack(Ack::plain(1), cx.now);
     let sent = [sender.transmit(&mut cx), sender.transmit(&mut cx), sender.transmit(&mut cx)];
-    assert_eq!(
-        sent,
-        [Some(Transmit { sequence: 1, size: 1500 }), Some(Transmit { sequence: 2, size: 1500 }), None]
-    );
-    sender.on_ack(3, cx.now);
+    assert_eq!(sent, [Some(Transmit::plain(1, 1500)), Some(Transmit::plain(2, 1500)), None]);
+    sender.on_ack(Ack::plain(3), cx.now);
     assert_eq!(sender.wake(), Instant::NEVER, "all is acknowledged");
     assert_eq!(sender.acknowledged(), 2);
 }

@@ -36,6 +36,7 @@ impl TcpSender {
         // Segments that left the network during a recovery are no part of the window that is lowered.
         let event = self.congestion_event(now);
         self.control.on_timeout(&event);
+        self.note_reduction();
         self.duplicates = 0;
         self.recovering = false;
         self.recover = self.highest;

@@ -120,6 +120,12 @@ impl TcpSender {
         if again {
             self.rare.statistics.retransmitted += 1;
         }
-        Transmit { sequence, size }
+        let mut transmit = Transmit::plain(sequence, size);
+        // Neither retransmissions nor a SYN are capable (RFC 3168, sections 6.1.1 and 6.1.5).
+        if !self.fast_path && !again && !(self.handshake && sequence == 0) {
+            transmit.capable = self.rare.ecn.is_capable();
+            transmit.reduced = self.rare.ecn.take_reduced();
+        }
+        transmit
     }
 }

@@ -1,0 +1,89 @@
+//! ECN at the sender: RFC 3168, section 6.1.2.
+//!
+//! ## Deviations
+//! - A mark that comes back while the window is one segment leaves the window as it is; RFC 3168 would also have the sender
+//!   wait for its retransmission timer.
+
+use perhop_core::Instant;
+
+use super::TcpSender;
+use crate::transport::tcp::TcpEcn;
+
+/// What a sender remembers of marks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::transport::tcp) struct EcnState {
+    pub(super) ecn: TcpEcn,
+    /// What had been sent when the window was last reduced, for whatever reason: what is learned of it changes nothing.
+    reduced_at: u32,
+    /// The next new segment says that the window was reduced (CWR).
+    says_reduced: bool,
+    /// The congestion control is told of ACKs that tell of marks.
+    hears_marks: bool,
+    /// Marks that the ACK at hand tells of, and, with accurate feedback, all that were told of.
+    pub(super) marks: u32,
+    told: u32,
+}
+
+impl EcnState {
+    pub(super) fn new(ecn: TcpEcn, hears_marks: bool) -> Self {
+        Self { ecn, hears_marks, ..Self::default() }
+    }
+
+    /// The marks that an ACK tells of: by its ECN-Echo, or by its count.
+    pub(in crate::transport::tcp) fn learn(&mut self, ece: bool, counted: u32) {
+        let new = counted.saturating_sub(self.told);
+        self.told += new;
+        self.marks = new.max(u32::from(ece));
+    }
+
+    /// Whether new data is ECN-capable.
+    pub(super) fn is_capable(&self) -> bool {
+        !self.ecn.is_off()
+    }
+
+    /// Whether the new segment that is sent now says that the window was reduced.
+    pub(super) fn take_reduced(&mut self) -> bool {
+        std::mem::take(&mut self.says_reduced)
+    }
+
+    /// The window was reduced, and `highest` had been sent.
+    fn on_reduced(&mut self, highest: u32) {
+        self.reduced_at = highest;
+        self.says_reduced = self.ecn == TcpEcn::Classic;
+    }
+}
+
+impl TcpSender {
+    /// Whether the congestion control is to know of the ACK at hand. RFC 3168, section 6.1.2: the window does not grow by one
+    /// that tells of marks.
+    pub(super) fn may_grow(&self) -> bool {
+        self.rare.ecn.marks == 0 || self.rare.ecn.hears_marks
+    }
+
+    /// Reduces the window if an ACK, which asks for `expected`, tells of marks: at most once in a window of data.
+    #[cold]
+    pub(in crate::transport::tcp) fn answer_marks(&mut self, expected: u32, now: Instant) {
+        if self.rare.ecn.marks == 0 || self.recovering || expected <= self.rare.ecn.reduced_at {
+            return;
+        }
+        let event = self.congestion_event(now);
+        self.control.on_congestion_experienced(&event);
+        if self.control.window() > event.window {
+            self.control.set_window(event.window);
+        }
+        self.rare.statistics.ecn_reductions += 1;
+        self.rare.ecn.on_reduced(self.highest);
+    }
+
+    /// Whether a mark has already reduced the window for the data of which the first missing segment is part.
+    pub(super) fn has_answered_marks(&self) -> bool {
+        self.rare.ecn.is_capable() && self.acked < self.rare.ecn.reduced_at
+    }
+
+    /// A loss has reduced the window.
+    pub(super) fn note_reduction(&mut self) {
+        if self.rare.ecn.is_capable() {
+            self.rare.ecn.on_reduced(self.highest);
+        }
+    }
+}

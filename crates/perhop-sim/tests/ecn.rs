@@ -1,0 +1,149 @@
+//! ECN from queue to receiver to sender, in whole runs.
+
+mod common;
+
+use common::{aqm, duplex, flow, tcp};
+use perhop_core::{Duration, Ecn};
+use perhop_sim::transport::tcp::{Congestion, TcpEcn};
+use perhop_sim::{FlowOutcome, Network, Outcome, Service, Simulation};
+use proptest::prelude::*;
+
+const RED: &str =
+    r#"{"thresholds": "5/25/0.1", "limit": "60p", "weight": 0.02, "gentle": true, "ecn": true}"#;
+
+fn run(network: &Network, service: Service) -> Outcome {
+    let mut simulation = Simulation::with_service(network, 1, service).unwrap();
+    simulation.run_to_end();
+    simulation.finish().unwrap()
+}
+
+/// Flows of these transports, in turn, over a RED queue that marks; the link back may drop ACKs.
+fn network(transports: &[(String, TcpEcn)], flows: usize, narrow_back: bool) -> Network {
+    let mut links = duplex("bottleneck", 0, 1, "10Mbps", "18ms", aqm("red", RED));
+    if narrow_back {
+        links[1].rate = "250kbps".parse().unwrap();
+        links[1].queue = Some(aqm("drop-tail", r#"{"limit": "8p"}"#).into());
+    }
+    let flows = (0..flows).map(|n| {
+        let (transport, ecn) = &transports[n % transports.len()];
+        let mut flow = flow(format!("{n}"), 0, 1, tcp(transport), None);
+        flow.tcp_ecn = *ecn;
+        flow
+    });
+    Network {
+        nodes: 2,
+        links: links.into(),
+        flows: flows.collect(),
+        probe_interval: Some(Duration::from_millis(130)),
+        warmup: Duration::from_secs(2),
+        ..Network::new(Duration::from_secs(20))
+    }
+}
+
+/// Packets that the bottleneck marked over the whole run.
+fn marks(outcome: &Outcome) -> u64 {
+    outcome.links[0].counters.notifications().flat_map(|(_, by_color)| by_color).sum()
+}
+
+/// Packets that came to a flow's receiver with a mark.
+fn marked(flow: &FlowOutcome) -> u64 {
+    flow.congested.expect("the simulator counts them")
+}
+
+fn of(outcome: &Outcome, count: impl Fn(&FlowOutcome) -> u64) -> u64 {
+    outcome.flows.iter().map(count).sum()
+}
+
+#[test]
+fn both_engines_agree_mark_by_mark() {
+    let transports = [
+        (r#"{"tcp": "newreno"}"#, TcpEcn::Classic),
+        (r#"{"tcp": "reno", "delayed-ack": "100ms", "handshake": true}"#, TcpEcn::Classic),
+        (r#"{"tcp": "newreno", "sack": true, "prr": true, "ecn-backoff": true}"#, TcpEcn::Classic),
+        (r#"{"tcp": "linux", "ecn-backoff": true}"#, TcpEcn::Accurate),
+        (r#"{"tcp": "newreno", "sack": true, "send-jitter": "1ms"}"#, TcpEcn::Accurate),
+        (r#"{"tcp": "newreno"}"#, TcpEcn::Off),
+    ];
+    let transports = transports.map(|(transport, ecn)| (transport.to_owned(), ecn));
+    for narrow_back in [false, true] {
+        let network = network(&transports, 12, narrow_back);
+        let (fast, plain) = (run(&network, Service::OnDemand), run(&network, Service::ByEvent));
+        assert_eq!(fast.flows, plain.flows);
+        assert_eq!(fast.links, plain.links);
+        assert_eq!(format!("{:?}", fast.series), format!("{:?}", plain.series));
+        for (number, flow) in fast.flows.iter().enumerate() {
+            let capable = number % 6 != 5;
+            assert_eq!(marked(flow) > 0, capable, "{number}: {flow:?}");
+            assert_eq!(flow.sender.ecn_reductions > 0, capable, "{number}: {flow:?}");
+        }
+        if narrow_back {
+            assert!(fast.links[1].counters.drops().count() > 0, "ACKs were dropped");
+        }
+    }
+}
+
+#[test]
+fn every_mark_of_the_queue_comes_to_a_receiver() {
+    let transports = [(r#"{"tcp": "newreno"}"#.to_owned(), TcpEcn::Classic)];
+    let mut network = network(&transports, 8, false);
+    network.warmup = Duration::ZERO;
+    for flow in &mut network.flows {
+        flow.stop = Some(perhop_core::Instant::from_nanos(15_000_000_000));
+    }
+    let outcome = run(&network, Service::OnDemand);
+    assert!(marks(&outcome) > 100);
+    assert_eq!(of(&outcome, marked), marks(&outcome), "nothing is under way at the end");
+}
+
+#[test]
+fn marks_spare_losses() {
+    let with = |ecn| {
+        let transports = [(r#"{"tcp": "newreno", "sack": true}"#.to_owned(), ecn)];
+        run(&network(&transports, 8, false), Service::OnDemand)
+    };
+    let off = with(TcpEcn::Off);
+    assert_eq!((marks(&off), of(&off, |flow| marked(flow) + flow.sender.ecn_reductions)), (0, 0));
+    for ecn in [TcpEcn::Classic, TcpEcn::Accurate] {
+        let on = with(ecn);
+        let again = |outcome: &Outcome| of(outcome, |flow| flow.sender.retransmitted);
+        assert!(again(&on) * 4 < again(&off), "{} {}", again(&on), again(&off));
+        assert!(of(&on, |flow| flow.delivered_packets) * 100 > of(&off, |flow| flow.delivered_packets) * 97);
+    }
+}
+
+#[test]
+fn datagrams_keep_the_ecn_field_of_their_flow() {
+    let transports = [(r#"{"tcp": "newreno"}"#.to_owned(), TcpEcn::Off)];
+    let mut network = network(&transports, 4, false);
+    network.flows[0].transport = common::udp(r#"{"udp": "cbr", "rate": "3Mbps"}"#);
+    network.flows[0].ecn = Ecn::Capable0;
+    let outcome = run(&network, Service::OnDemand);
+    let seen: Vec<_> = outcome.flows.iter().map(|flow| marked(flow) > 0).collect();
+    assert_eq!(seen, [true, false, false, false]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn both_engines_agree_with_any_congestion_control(
+        flows in prop::collection::vec((0..Congestion::ALL.len(), 0_usize..3, any::<[bool; 4]>()), 1..8),
+        narrow_back in any::<bool>(),
+    ) {
+        let transports: Vec<_> = flows.into_iter().map(|(control, ecn, [sack, counting, delays, opens])| {
+            let name = Congestion::NAMES[control];
+            let ecn = [TcpEcn::Off, TcpEcn::Classic, if sack { TcpEcn::Accurate } else { TcpEcn::Classic }][ecn];
+            let delay = if delays { "40ms" } else { "0s" };
+            let transport = format!(
+                r#"{{"tcp": "newreno", "congestion": "{name}", "sack": {sack}, "byte-counting": {counting},
+                     "delayed-ack": "{delay}", "handshake": {opens}}}"#
+            );
+            (transport, ecn)
+        }).collect();
+        let mut network = network(&transports, transports.len(), narrow_back);
+        network.duration = Duration::from_secs(5);
+        let (fast, plain) = (run(&network, Service::OnDemand), run(&network, Service::ByEvent));
+        prop_assert_eq!(&fast.flows, &plain.flows);
+        prop_assert_eq!(&fast.links, &plain.links);
+    }
+}
