@@ -230,6 +230,13 @@ const NEWRENO_KEYS: [&str; 2] = ["newreno-timer", "partial-window-deflation"];
 const NO_PARTIAL_ACKS: &str = "only a recovery by NewReno has partial acknowledgements: leave this key out, or give `tcp = \
                                \"newreno\"` without `sack`";
 
+/// The key that does not fit, and what would.
+type Refused = (&'static str, UnitError);
+
+fn refuse(key: &'static str, why: &str) -> Result<(), Refused> {
+    Err((key, UnitError::new(why)))
+}
+
 impl TcpParams {
     /// The defaults for a variant.
     pub const fn new(tcp: Variant) -> Self {
@@ -297,8 +304,14 @@ impl TcpParams {
     ///
     /// # Errors
     /// The first that does not fit, and what would.
-    pub fn check(&self) -> Result<(), (&'static str, UnitError)> {
-        let refuse = |key, why: &str| Err((key, UnitError::new(why)));
+    pub fn check(&self) -> Result<(), Refused> {
+        self.check_windows()?;
+        self.check_timeouts()?;
+        self.check_recovery()?;
+        self.check_control()
+    }
+
+    fn check_windows(&self) -> Result<(), Refused> {
         if self.packet.get() == 0 || self.packet.get() > 65_535 {
             return refuse("packet", "a segment has 1B to 65535B");
         }
@@ -317,6 +330,10 @@ impl TcpParams {
         if self.initial_ssthresh.is_some_and(|ssthresh| ssthresh.get() == 0) {
             return refuse("initial-ssthresh", "the slow-start threshold is at least 1p");
         }
+        Ok(())
+    }
+
+    fn check_timeouts(&self) -> Result<(), Refused> {
         for (key, timeout) in [("min-rto", self.min_rto), ("initial-rto", self.initial_rto)] {
             if timeout < SHORTEST_TIMEOUT {
                 return refuse(key, "a timeout is at least 1ms");
@@ -338,6 +355,10 @@ impl TcpParams {
             let why = format!("a clock that ticks each {} measures no round trip; 10ms is usual", self.tick);
             return refuse("tick", &why);
         }
+        Ok(())
+    }
+
+    fn check_recovery(&self) -> Result<(), Refused> {
         if self.quick_acks.get() > u64::from(u16::MAX) {
             return refuse("quick-acks", "at most 65535p are acknowledged at once");
         }
@@ -364,6 +385,10 @@ impl TcpParams {
                 return refuse(NEWRENO_KEYS[1], NO_PARTIAL_ACKS);
             }
         }
+        Ok(())
+    }
+
+    fn check_control(&self) -> Result<(), Refused> {
         if self.ecn_backoff && self.control().info().ecn_backoff.is_none() {
             let knows = |control: &&Congestion| control.info().ecn_backoff.is_some();
             let known: Vec<_> =
