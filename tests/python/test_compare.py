@@ -356,6 +356,16 @@ def test_linux_like_tcp_needs_fewer_words() -> None:
     assert {"sack", "prr", "timeouts", "linux"} <= like
 
 
+@pytest.mark.parametrize(("kernels", "ours"), [("cubic", "cubic"), ("scalable", "scalable"), ("bbr", "reno")])
+def test_linux_like_tcp_has_the_kernels_congestion_control_where_it_is_simulated(
+    kernels: str, ours: str
+) -> None:
+    text = broken(LIVE, 'start = "0s..200ms"', f'live = {{ congestion = "{kernels}" }}')
+    varied = {one.id: json.loads(made) for one, made in variations(simulation.canonical(text))}
+    flows = [flow for flow in varied["linux"]["flows"] if flow.get("live", {}).get("congestion") == kernels]
+    assert [flow["transport"]["congestion"] for flow in flows] == [ours]
+
+
 @needs_live
 def test_compare_as_typed(perhop: Perhop, tmp_path: Path) -> None:
     (tmp_path / "live.toml").write_text(LIVE)

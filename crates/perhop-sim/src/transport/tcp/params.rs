@@ -390,9 +390,9 @@ impl TcpParams {
 
     fn check_control(&self) -> Result<(), Refused> {
         if self.ecn_backoff && self.control().info().ecn_backoff.is_none() {
-            let knows = |control: &&Congestion| control.info().ecn_backoff.is_some();
+            let has_one = |control: &&Congestion| control.info().ecn_backoff.is_some();
             let known: Vec<_> =
-                Congestion::ALL.iter().filter(knows).map(|control| control.info().name).collect();
+                Congestion::ALL.iter().filter(has_one).map(|control| control.info().name).collect();
             let why = format!("RFC 8511 speaks of {} alone; leave this key out", known.join(" and "));
             return refuse("ecn-backoff", &why);
         }

@@ -78,6 +78,7 @@ pub trait CongestionControl: Clone + Debug {
 }
 
 /// What a sender keeps only for a congestion control that asks for it.
+#[expect(clippy::struct_excessive_bools, reason = "each need stands by itself")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// The color of each segment sent: [`CongestionEvent::color`].
@@ -266,8 +267,7 @@ macro_rules! register_congestion_controls {
 
         impl AnyCongestion {
             /// Takes an ACK of new data; returns the window. `sample` makes what the control needs to know of it.
-            #[inline(always)]
-            #[expect(clippy::inline_always, reason = "it is a part of the sender's fast path")]
+            #[inline(always)] // It is a part of the sender's fast path.
             pub(super) fn on_ack(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
                 match self {
                     $($(#[$when])? Self::$variant(control) => {
@@ -308,6 +308,7 @@ register_congestion_controls! {
     Paced(Box<tests::Paced>),
 }
 
+#[expect(clippy::derivable_impls, reason = "the variants come from their registration")]
 impl Default for Congestion {
     fn default() -> Self {
         Self::Reno

@@ -109,7 +109,7 @@ mod tests {
         for (ecn_backoff, threshold, window, left) in [
             (false, 1.0, 40.0, 20.0),
             (true, 1.0, 40.0, 32.0),
-            (true, 1.0, 3.0, 2.4000000000000004),
+            (true, 1.0, 3.0, 3.0 * 0.8),
             (true, 50.0, 40.0, 20.0),
         ] {
             let mut reno = Reno::new(&Setup { window, threshold, ecn_backoff, ..setup() });

@@ -11,11 +11,11 @@ impl TcpSender {
     #[inline(always)]
     pub(in crate::transport) fn on_ack(&mut self, ack: Ack, now: Instant) {
         let expected = ack.number;
-        if !self.fast_path {
+        if self.notes {
             self.rare.ecn.learn(ack.ece, 0);
         }
         if expected > self.acked {
-            if !self.fast_path {
+            if self.notes {
                 (self.acked..expected).for_each(|sequence| self.note_delivered(sequence, now));
             }
             if self.recovering && expected < self.recover && self.rare.params.has_partial_acks() {
@@ -26,7 +26,7 @@ impl TcpSender {
         } else if expected == self.acked && self.highest > self.acked {
             self.on_duplicate_ack(now);
         }
-        if !self.fast_path && expected >= self.acked {
+        if self.notes && expected >= self.acked {
             self.answer_marks(expected, now);
         }
         self.limit = self.allowed();
@@ -48,7 +48,7 @@ impl TcpSender {
         self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
         if opens {
             self.control.set_window(self.rare.params.initial_window.get() as f64);
-        } else if self.fast_path || self.may_grow() {
+        } else if !self.notes || self.may_grow() {
             self.tell_control(delivered, now);
         }
     }

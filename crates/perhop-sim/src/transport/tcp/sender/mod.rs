@@ -76,6 +76,8 @@ pub struct TcpSender {
     handshake: bool,
     /// The fast path does all that its congestion control asks for, and it does not use ECN.
     fast_path: bool,
+    /// ECN, or its congestion control, asks for notes of what is sent and acknowledged.
+    notes: bool,
     pub(super) rare: Box<Rare>,
 }
 
@@ -131,6 +133,7 @@ impl TcpSender {
             started: false,
             handshake: params.handshake,
             fast_path: needs.allow_fast_path() && ecn.is_off(),
+            notes: needs.delivery || needs.pacing || !ecn.is_off(),
             rare: Box::new(Rare {
                 rto,
                 recovery: Recovery::default(),

@@ -102,7 +102,7 @@ impl TcpSender {
     pub(in crate::transport::tcp) fn send(&mut self, sequence: u32, now: Instant) -> Transmit {
         let size =
             if self.handshake && sequence == 0 { self.rare.params.ack.get() as u16 } else { self.packet };
-        if !self.fast_path {
+        if self.notes {
             self.note_sent(sequence, size, now);
         }
         let again = sequence < self.highest;
@@ -122,7 +122,7 @@ impl TcpSender {
         }
         let mut transmit = Transmit::plain(sequence, size);
         // Neither retransmissions nor a SYN are capable (RFC 3168, sections 6.1.1 and 6.1.5).
-        if !self.fast_path && !again && !(self.handshake && sequence == 0) {
+        if self.notes && !again && !(self.handshake && sequence == 0) {
             transmit.capable = self.rare.ecn.is_capable();
             transmit.reduced = self.rare.ecn.take_reduced();
         }
