@@ -9,6 +9,7 @@ mod parameters;
 mod accounting;
 mod asymmetric_best_effort;
 mod completion;
+mod ecn;
 mod engine;
 mod linux_tcp;
 mod rate_based;
