@@ -77,9 +77,10 @@ def scenario_schema() -> str:
 def blocks() -> str:
     """Every registered block as JSON.
 
-    A list of objects: `name`, `role` ("aqm", "meter", "scheduler" or "congestion-control"), `summary`, `source`, and
-    `parameters`, which maps a parameter's name to its `type`, whether it is `required`, its `default` (null if it
-    has none) and `description`. A congestion control also has `kernel`: Linux's name for it, or null.
+    A list of objects: `name`, `role` ("aqm", "meter", "scheduler" or "congestion-control"), `summary`,
+    `source`, and `parameters`, which maps a parameter's name to its `type`, whether it is `required`, its
+    `default` (null if it has none) and `description`. A congestion control also has `kernel`: Linux's name for
+    it, or null.
     """
 
 def memory(scenario: str) -> dict[str, Any]:

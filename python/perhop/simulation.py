@@ -156,12 +156,12 @@ def seeds(first: int, runs: int) -> tuple[int, ...]:
     """The seeds of `runs` runs: first, first + 1, … All cells of a study share them, which pairs their runs.
 
     Raises:
-        PerhopError: No run, a negative seed, one beyond 64 bits, or something that is no whole number.
+        PerhopError: No run, more than `MAX_RUNS`, a negative seed, one beyond 64 bits, or something that is
+            no whole number.
     """
-    _whole("runs", runs)
-    _whole("seed", first)
-    if runs < 1:
-        raise PerhopError(f"runs must be at least 1, not {runs}")
+    runs, first = _whole("runs", runs), _whole("seed", first)
+    if not 1 <= runs <= MAX_RUNS:
+        raise PerhopError(f"runs must be at least 1 and at most {MAX_RUNS:,}, not {runs}")
     if not 0 <= first <= MAX_SEED:
         raise PerhopError(f"seed must be at least 0 and fit in 64 bits, not {first}")
     if first + runs - 1 > MAX_SEED:
@@ -172,9 +172,11 @@ def seeds(first: int, runs: int) -> tuple[int, ...]:
     return tuple(range(first, first + runs))
 
 
-def _whole(name: str, value: object) -> None:
+def _whole(name: str, value: object) -> int:
+    """A whole number as Python's own, whose sums do not overflow."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise PerhopError(f"{name} must be a whole number, not {value!r}")
+    return int(value)
 
 
 def workers(jobs: int | None) -> int:
@@ -185,7 +187,7 @@ def workers(jobs: int | None) -> int:
     """
     if jobs is None:
         return available_cores()
-    _whole("jobs", jobs)
+    jobs = _whole("jobs", jobs)
     if not 1 <= jobs <= 1024:
         raise PerhopError(f"jobs must lie between 1 and 1024, not {jobs}")
     return jobs

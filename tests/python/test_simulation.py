@@ -8,14 +8,16 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import perhop
 from perhop import _engine
+from perhop.errors import PerhopError
 from perhop.output.summary import summarize
-from perhop.simulation import canonical
+from perhop.simulation import canonical, seeds
 
 if TYPE_CHECKING:
     from perhop.scenario import Transport
@@ -235,3 +237,12 @@ def test_classes_of_many_groups_are_found_once(small: Path) -> None:
     assert time.perf_counter() - began < 2
     assert classes["class"].to_list() == [f"c{n}" for n in range(2000)]
     assert classes["throughput_bps"].to_list() == result.flows["throughput_bps"].to_list()
+
+
+def test_numpy_integers_do_not_overflow() -> None:
+    assert seeds(np.uint32(2**32 - 1), 2) == (2**32 - 1, 2**32)  # type: ignore[arg-type]
+    assert seeds(100, np.int8(100)) == tuple(range(100, 200))  # type: ignore[arg-type]
+    with pytest.raises(PerhopError, match=r"leaves no room for 2 runs"):
+        seeds(np.uint64(2**64 - 1), 2)  # type: ignore[arg-type]
+    with pytest.raises(PerhopError, match=r"runs must be at least 1 and at most 100,000, not 1000000000000"):
+        seeds(1, 10**12)

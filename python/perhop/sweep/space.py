@@ -67,9 +67,8 @@ def parse_range(text: str, where: str) -> Range:
         )
     low_text, low_unit, high_text, high_unit, log = found.groups()
     if low_unit != high_unit:
-        raise PerhopError(
-            f"{where}: {text!r}: both ends need the same unit, not `{low_unit}` and `{high_unit}`"
-        )
+        units = " and ".join(f"`{unit}`" if unit else "none" for unit in (low_unit, high_unit))
+        raise PerhopError(f"{where}: {text!r}: both ends need the same unit, not {units}")
     low, high = float(low_text), float(high_text)
     if not low < high:
         raise PerhopError(f"{where}: {text!r}: the first end must be the lower one")

@@ -244,7 +244,8 @@ def _objective(text: str, where: str) -> Objective:
     found = _OBJECTIVE.fullmatch(text)
     if found is None:
         raise PerhopError(
-            f'{where}: `objectives`: {text!r} is none; write such as "minimize rmse_to_targets_bps"'
+            f'{where}: `objectives`: {text!r} is no objective; write "minimize" or "maximize" '
+            'and a measure, such as "minimize rmse_to_targets_bps"'
         )
     return Objective(found[2], found[1] == "maximize")
 
@@ -253,6 +254,7 @@ def _constraint(text: str, where: str) -> Constraint:
     found = _CONSTRAINT.fullmatch(text)
     if found is None or found[4] not in _UNITS:
         raise PerhopError(
-            f'{where}: `constraints`: {text!r} is none; write such as "links.uplink.utilization >= 97%"'
+            f"{where}: `constraints`: {text!r} is no constraint; write a measure, >= or <=, and "
+            'a value, such as "links.uplink.utilization >= 97%"'
         )
     return Constraint(found[1], found[2] == ">=", float(found[3]) * _UNITS[found[4]], text.strip())

@@ -9,6 +9,8 @@
 //!   at other times than in Linux's `codel`: `drops_come_at_the_times_of_the_control_law` has the exact ones.
 //! - A packet that is dropped because the queue has no room does not count for the control law, as in RFC 8289.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +36,9 @@ pub struct CodelParams {
     /// Room in the queue, in packets (`200p`) or bytes (`300kB`).
     #[serde(default = "thousand_packets")]
     pub limit: Depth,
-    /// Marks packets that are capable of ECN (RFC 3168) instead of dropping them.
+    /// Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168, section 5). Where there is no room,
+    /// they are dropped all the same. TCP flows are capable with the key `ecn`, on real packets also with
+    /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
 }
@@ -92,6 +96,23 @@ impl Block for Codel {
             return Err(UnitError::new(at_key("interval", "an interval is longer than 0s, such as 100ms")));
         }
         Ok(())
+    }
+
+    fn idle_keys(params: &CodelParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        let most = match params.limit {
+            Depth::Packets(packets) => packets.saturating_mul(*sizes.end()),
+            Depth::Bytes(bytes) => bytes,
+        };
+        if most > params.mtu.get() {
+            return Vec::new();
+        }
+        let text = format!(
+            "`{}`: the queue holds at most {}, so never more than `mtu` stays behind a packet, and none is dropped at the \
+             head; lower `mtu`, or raise `limit`",
+            params.mtu,
+            Bytes::new(most)
+        );
+        vec![("mtu", text)]
     }
 }
 
@@ -333,6 +354,19 @@ mod tests {
         codel.on_idle(at(201_000));
         assert_eq!(codel.gauges(), [("count", 2.0), ("dropping", 0.0)]);
         assert_eq!(signals(&mut codel, 202..302, Ecn::NotCapable), []);
+    }
+
+    #[test]
+    fn a_queue_that_holds_no_more_than_one_packet_of_the_mtu_is_noticed() {
+        let idle = |table: &str| {
+            let params = serde_json::from_str(table).unwrap();
+            Codel::idle_keys(&params, &(40..=1000)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        assert_eq!(idle("{}"), [""; 0]);
+        assert_eq!(idle(r#"{"limit": "1p"}"#), ["mtu"]);
+        assert_eq!(idle(r#"{"limit": "2p"}"#), [""; 0]);
+        assert_eq!(idle(r#"{"limit": "1500B"}"#), ["mtu"]);
+        assert_eq!(idle(r#"{"limit": "1501B"}"#), [""; 0]);
     }
 
     #[test]
