@@ -79,8 +79,8 @@ def blocks() -> str:
 
     A list of objects: `name`, `role` ("aqm", "meter", "scheduler" or "congestion-control"), `summary`,
     `source`, and `parameters`, which maps a parameter's name to its `type`, whether it is `required`, its
-    `default` (null if it has none) and `description`. A congestion control also has `kernel`: Linux's name for
-    it, or null.
+    `default` (null if it has none) and `description`. A congestion control also has `kernel`: the name that
+    Linux has for it, or null.
     """
 
 def memory(scenario: str) -> dict[str, Any]:

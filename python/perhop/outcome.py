@@ -78,6 +78,9 @@ class Flows(TypedDict):
     retransmission_ratio: Numbers
     """Packets sent again over all packets sent; none for a flow that sent nothing (a fraction); f64[n], NaN
     where there is none."""
+    congestion_marked_packets: Numbers
+    """Packets that reached the receiver marked as having met congestion (CE); none for a flow without ECN,
+    and on real packets; f64[n], NaN where there is none."""
     congestion_marking_ratio: Numbers
     """Packets that reached the receiver marked as having met congestion (CE), over all that reached it for
     the first time; none for a flow without ECN, on real packets and where nothing came (a fraction); f64[n],

@@ -439,7 +439,10 @@ class Codel(Table):
         mtu: The largest packet: while no more than this stays behind, no packet is dropped (MTU).
             Default: "1.5kB".
         limit: Room in the queue, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
-        ecn: Marks packets that are capable of ECN (RFC 3168) instead of dropping them. Default: False.
+        ecn: Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168,
+            section 5). Where there is no room, they are dropped all the same. TCP flows are capable
+            with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
+            Default: False.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "codel")

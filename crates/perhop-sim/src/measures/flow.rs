@@ -195,6 +195,14 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         summary: Some(Summary::of("retransmitted")),
     },
     Measure {
+        name: "congestion_marked_packets",
+        unit: Packets,
+        description: "Packets that reached the receiver marked as having met congestion (CE); none for a flow without ECN, and on \
+            real packets.",
+        value: Optional(|flow| flow.congested.map(|marked| marked as f64)),
+        summary: None,
+    },
+    Measure {
         name: "congestion_marking_ratio",
         unit: Fraction,
         description: "Packets that reached the receiver marked as having met congestion (CE), over all that reached it for the \
