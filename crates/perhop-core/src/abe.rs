@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Dscp;
 
-/// The service that a packet asks for (Hurley & Le Boudec 1999, section 2).
+/// The Asymmetric Best-Effort service of a packet (Hurley & Le Boudec 1999, section 2).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

@@ -24,34 +24,34 @@ use serde_json::{Map, Value};
 
 /// A network, its traffic and what to measure.
 ///
-/// Every flow, link, profile and path draws from a random stream of its own, which depends on the seed and on its name. So what
-/// is added changes no draw of the others, and what gets another name draws other numbers: with the same seed that gives
-/// another run, as valid as the first, like one with another seed.
+/// Every flow, link, profile and path has its own random stream, derived from the seed and its name. Adding one
+/// therefore does not change the random numbers of the others. Renaming one changes its random numbers: with the same
+/// seed this gives a different run, as valid as one with another seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
-    /// What it shows, in one line.
+    /// What the scenario shows, in one line.
     #[serde(default)]
     pub title: String,
     /// Simulated time of one run.
     pub duration: Duration,
-    /// All statistics exclude this initial period: of flows, classes and links, packets and drops included.
+    /// All statistics of flows, classes and links exclude this initial period, counts of packets and drops included.
     #[serde(default)]
     pub warmup: Duration,
-    /// Links between routers, by name. A router exists by being named in a link.
+    /// Links between routers, by name. Naming a router in a link creates it.
     pub links: BTreeMap<String, Link>,
-    /// Label-switched paths, by name: routes that flows are pinned to, whatever the shortest one is.
+    /// Label-switched paths, by name: explicit routes that flows can use instead of the shortest one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, LabelSwitchedPath>,
-    /// Profiles that several flows share, by name: one meter for all of them, at their first router.
+    /// Traffic profiles that several flows share, by name: one meter for all of them, at their first common router.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, Profile>,
     /// Groups of flows.
     pub flows: Vec<Flow>,
-    /// What is sampled over time.
+    /// What is sampled at regular intervals.
     #[serde(default, skip_serializing_if = "Probes::is_empty")]
     pub probes: Probes,
-    /// How it runs on real packets (`perhop live`); simulations take no notice of it.
+    /// Settings for real packets (`perhop live`); simulations ignore them.
     #[serde(default, skip_serializing_if = "Live::is_empty")]
     pub live: Live,
 }
@@ -68,40 +68,40 @@ pub struct Link {
     pub rate: Bitrate,
     /// Propagation delay of each direction.
     pub delay: Duration,
-    /// The rule of the forward direction's queue; endless and unobserved unless given.
+    /// The queue of the forward direction. Default: an unlimited queue that is not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// Where the reverse direction differs.
+    /// Settings of the reverse direction that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<Reverse>,
 }
 
-/// Where a link's reverse direction differs from its forward one.
+/// Settings of a link's reverse direction that differ from those of its forward direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reverse {
-    /// Rate of the reverse direction; the forward one's unless given.
+    /// Rate of the reverse direction. Default: that of the forward direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
-    /// Propagation delay of the reverse direction; the forward one's unless given.
+    /// Propagation delay of the reverse direction. Default: that of the forward direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
-    /// The rule of the reverse direction's queue; endless and unobserved unless given.
+    /// The queue of the reverse direction. Default: an unlimited queue that is not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }
 
-/// A route that flows are pinned to; their packets, also acknowledgements, carry its label.
+/// An explicit route for flows. Their packets, including acknowledgements, carry its label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LabelSwitchedPath {
-    /// Its routers, from the ingress to the egress. Where several links join two of them, it takes the first by name.
+    /// Its routers, from the ingress to the egress. If several links connect two of them, it uses the first by name.
     pub via: Vec<String>,
-    /// The routers of the way back, from the egress to the ingress; the same ones in reverse unless given.
+    /// The routers of the return path, from the egress to the ingress. Default: the same routers in reverse order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Vec<String>>,
-    /// The windows of its TCP flows steer their markers (`marker = "twam"`) and the queues along it (`aqm = "dwred"`); they
-    /// do not unless given. Those without a profile steer the queues alone.
+    /// The congestion windows of the path's TCP flows control their markers (`marker = "twam"`) and the queues along
+    /// the path (`aqm = "dwred"`). Flows without a profile affect the queues only. Default: no control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<WindowControl>,
 }
@@ -122,87 +122,86 @@ pub struct Profile(pub MeterParams);
 pub enum FlowProfile {
     /// Each flow has this profile, and its own meter.
     Own(Profile),
-    /// The flows share the profile of this name with all others that name it.
+    /// The flows share the profile of this name with all other flows that name it.
     Shared(String),
 }
 
-/// A group of like flows, each between its own two hosts.
+/// A group of identical flows, each between its own pair of hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flow {
-    /// The group's name in tables, and in the names of its flows' random streams: under another name the same seed gives
-    /// another run.
+    /// The group's name in tables, and in the names of its flows' random streams: under another name the same seed
+    /// gives a different run.
     pub name: String,
     /// How many flows it has.
     #[serde(default = "one", deserialize_with = "flows")]
     pub count: u32,
-    /// The router of the sending hosts; the ingress of `path` unless given.
+    /// The router of the sending hosts. Default: the ingress of `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The router of the receiving hosts; the egress of `path` unless given.
+    /// The router of the receiving hosts. Default: the egress of `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The label-switched path that the flows' packets and their acknowledgements take; a shortest route unless given.
+    /// The label-switched path of the flows' packets and their acknowledgements. Default: a shortest route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The private link of each host, at both ends; hosts sit at the routers unless given.
+    /// The private access link of each host, at both ends. Default: none, hosts are at the routers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// The private link of each receiving host, where it differs from `access`.
+    /// The private access link of each receiving host, if it differs from `access`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<Access>,
     /// How the flows send.
     pub transport: Transport,
-    /// What each flow was sold, metered at its host or, on a path, at the ingress; or the name of a shared profile. Best
-    /// effort unless given.
+    /// The traffic profile of each flow, metered at its host or, on a path, at the ingress; or the name of a shared
+    /// profile. Default: none (best effort).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<FlowProfile>,
-    /// The color of the flows' packets where they have no profile.
+    /// The color of the flows' packets if they have no profile.
     #[serde(default)]
     pub color: Color,
-    /// The Asymmetric Best-Effort service that the flows' packets ask for; only best effort, without a profile, can be
-    /// green.
+    /// The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a profile, can be green.
     #[serde(default)]
     pub service: Service,
-    /// The codepoint of the flows' data packets, such as 46 for Expedited Forwarding; a profile's marker writes its own,
-    /// and `service` stands for one.
+    /// The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's marker writes its own
+    /// codepoint, and `service` implies one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Dscp>,
-    /// Whether queues whose rule has `ecn = true` may mark the flows' packets in place of dropping them, and how TCP's receivers
-    /// feed marks back. Only TCP has it.
+    /// Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping them, and how TCP's receivers
+    /// feed marks back. Only for TCP.
     #[serde(default, skip_serializing_if = "TcpEcn::is_off")]
     pub ecn: TcpEcn,
-    /// The marker tells the sender of each OUT packet after this delay, and the sender then lowers its window by one
-    /// (No-OUT); it does not unless given.
+    /// The marker tells the sender of each OUT packet after this delay, and the sender then reduces its window by one
+    /// packet (No-OUT). Default: no feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_feedback: Option<Duration>,
-    /// When each flow begins: a time (`2s`), or a range from which each draws its own (`0s..1s`).
+    /// Start time of each flow: a time (`2s`), or a range from which each flow draws a time at random (`0s..1s`).
     #[serde(default)]
     pub start: Start,
-    /// When the flows have nothing more to send; never unless given.
+    /// When the flows stop sending new data. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
-    /// How much each flow has to send, rounded up to whole packets; endless unless given.
+    /// How much data each flow sends, rounded up to whole packets. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Bytes>,
-    /// What the flows are on real packets, where that needs saying; simulations take no notice of it.
+    /// Settings of the flows for real packets (`perhop live`); simulations ignore them.
     #[serde(default, skip_serializing_if = "FlowLive::is_empty")]
     pub live: FlowLive,
 }
 
-/// How a scenario runs on real packets.
+/// Settings of a scenario for real packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Live {
     /// The version of the Internet Protocol.
     #[serde(default)]
     pub ip: IpVersion,
-    /// Settings of the hosts' kernel, such as `"net.ipv4.tcp_sack" = 0`: names below `net.` that a network namespace has of
-    /// its own.
+    /// Kernel settings of the hosts, such as `"net.ipv4.tcp_sack" = 0`: names below `net.` that each network namespace
+    /// has separately.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctl: BTreeMap<String, Setting>,
-    /// A run is invalid in which more than one packet in a hundred left the router later than this; a tenth of the shortest
-    /// round-trip time without queues unless given.
+    /// A run is invalid if more than 1 % of its packets left the router later than this. Default: a tenth of the
+    /// shortest round-trip time without queues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lateness: Option<Duration>,
 }
@@ -213,11 +212,11 @@ impl Live {
     }
 }
 
-/// What a group of flows is on real packets.
+/// Settings of a group of flows for real packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FlowLive {
-    /// The kernel's congestion control, such as `cubic` or `bbr`; the one that is nearest to `transport` unless given.
+    /// The kernel's congestion control, such as `cubic` or `bbr`. Default: the one closest to `transport`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
 }
@@ -268,13 +267,13 @@ impl JsonSchema for IpVersion {
     }
 }
 
-/// A kernel's setting: a number, or text for those of several numbers.
+/// A kernel setting: a number, or text for settings with several numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Setting {
     /// One number.
     Number(i64),
-    /// Anything else.
+    /// Any other value.
     Text(String),
 }
 
@@ -321,11 +320,12 @@ pub struct Start {
     pub last: Duration,
 }
 
-/// What is sampled over time.
+/// What is sampled at regular intervals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Probes {
-    /// Throughput, windows, round trips, queues and their averages are sampled this often; never unless given.
+    /// Sampling interval of throughput, windows, round-trip times, queue lengths and their averages. Default: no
+    /// sampling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
 }

@@ -37,7 +37,7 @@ use crate::{
     Thresholds, Weight,
 };
 
-/// How alpha is moved.
+/// How alpha is adapted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Law {
@@ -65,10 +65,10 @@ pub enum AlphaOn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Losses {
-    /// All: by chance or force, by delay control, by overflow.
+    /// All: early and forced drops, delay control, overflow.
     #[default]
     All,
-    /// Those that RED decides: by chance or force.
+    /// The early and forced drops of RED.
     Red,
 }
 
@@ -77,11 +77,12 @@ red_params! {
     AbeParams {
         /// `min/max/max_p` of the RED test that gives p, against the average of all packets.
         thresholds: Thresholds,
-        /// A green packet that would find more packets than this before it is dropped (`N_g`); no such limit unless given.
+        /// A green packet is dropped if more packets than this would be ahead of it (`N_g`). Default: no such limit.
         #[serde(default, skip_serializing_if = "Option::is_none")] green_limit: Option<Packets>,
-        /// The ratio of green to blue losses to aim at (`alpha_t`, of the order of the square of the throughput ratio beta).
+        /// The target ratio of green to blue losses (`alpha_t`, of the order of the square of the throughput ratio
+        /// beta).
         #[serde(default = "nine")] target: Positive,
-        /// alpha at the start; `target` unless given.
+        /// The initial alpha. Default: `target`.
         #[serde(default, skip_serializing_if = "Option::is_none")] alpha: Option<Positive>,
         /// Which of RED's two probabilities alpha multiplies: the final one, after drops are spread evenly, or the initial one,
         /// before.
@@ -89,9 +90,9 @@ red_params! {
         /// Spread drops evenly, as RED does; otherwise each packet is dropped with the initial probability, independently of the
         /// others (requires `wait = false`).
         #[serde(default = "yes")] spread: bool,
-        /// How alpha is moved.
+        /// How alpha is adapted.
         #[serde(default)] law: Law,
-        /// How often alpha is moved.
+        /// How often alpha is adapted.
         #[serde(default = "one_second")] interval: Duration,
         /// Weight of the newest interval in the moving averages of the two loss ratios; with 1 each interval counts by itself.
         #[serde(default = "tenth")] gain: Weight,
@@ -100,9 +101,9 @@ red_params! {
         #[serde(default = "one")] green_most: Probability,
         /// Which losses are measured.
         #[serde(default)] losses: Losses,
-        /// Of the law `integral`: the higher the root, the slower alpha moves.
+        /// For the law `integral`: the higher the root, the slower alpha changes.
         #[serde(default = "ten")] root: Root,
-        /// alpha never leaves 1 to this.
+        /// The maximum of alpha; its minimum is 1.
         #[serde(default = "hundred")] largest: Positive,
     }
 }

@@ -30,10 +30,10 @@ pub struct CodelParams {
     /// (INTERVAL).
     #[serde(default = "hundred_ms")]
     pub interval: Duration,
-    /// The largest packet: while no more than this stays behind, no packet is dropped (MTU).
+    /// The largest packet: no packet is dropped while the queue behind it holds no more than this (MTU).
     #[serde(default = "one_packet")]
     pub mtu: Bytes,
-    /// Room in the queue, in packets (`200p`) or bytes (`300kB`).
+    /// Queue limit, in packets (`200p`) or bytes (`300kB`).
     #[serde(default = "thousand_packets")]
     pub limit: Depth,
     /// Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168, section 5). Where there is no room,

@@ -10,7 +10,7 @@ use crate::{Block, Context, Depth, Environment, FromParams, Header, Occupancy};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DropTailParams {
-    /// Room in the queue, in packets (`200p`) or bytes (`300kB`).
+    /// Queue limit, in packets (`200p`) or bytes (`300kB`).
     pub limit: Depth,
 }
 

@@ -23,7 +23,7 @@ use crate::{
     ServiceLevel, Thresholds, Weight,
 };
 
-/// How equation 9's probability p meets RED.
+/// How RED uses the probability p of equation 9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reading {
@@ -32,7 +32,8 @@ pub enum Reading {
     MaxP,
     /// The OUT test's probability is multiplied by p m.
     Scale,
-    /// Every OUT packet is dropped with probability p from min on, and always from max on; `wait` and `gentle` do not matter.
+    /// Every OUT packet is dropped with probability p from min on, and always from max on; `wait` and `gentle` have no
+    /// effect.
     Flat,
 }
 
@@ -43,13 +44,13 @@ red_params! {
         r#in: Thresholds,
         /// `min/max/max_p` for OUT packets, against the average of all packets; max_p is used by the reading `scale` only.
         total: Thresholds,
-        /// The k of equation 9: the smaller, the nearer p is to inverse proportion to the rate.
+        /// The k of equation 9: the smaller it is, the closer p is to being inversely proportional to the rate.
         #[serde(default = "four")] k: AboveZero,
         /// The m of equation 9: a flow without a profile has p = 1/m.
         #[serde(default = "two")] m: Positive,
         /// The `r_min` of equation 9.
         #[serde(default = "hundred_kbps")] r_min: Bitrate,
-        /// How equation 9's probability meets RED.
+        /// How RED uses the probability of equation 9.
         #[serde(default)] reading: Reading,
         /// Which arrivals update which average.
         #[serde(default)] averages: Averages,

@@ -26,7 +26,7 @@ macro_rules! red_params {
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)+
-            /// Room in the queue, in packets (`868p`) or bytes (`500kB`).
+            /// Queue limit, in packets (`868p`) or bytes (`500kB`).
             pub limit: Depth,
             /// The newest sample's weight in the average queue length (w_q).
             #[serde(default = "crate::aqm::red::default_weight")]
@@ -42,7 +42,7 @@ macro_rules! red_params {
             /// also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
             #[serde(default)]
             pub ecn: bool,
-            /// The packet size for idle time and for byte-mode probabilities.
+            /// The mean packet size, for idle time and byte-mode probabilities.
             #[serde(default = "crate::aqm::red::default_mean_packet")]
             pub mean_packet: Bytes,
         }
@@ -79,8 +79,9 @@ red_params! {
     RedParams {
         /// `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`).
         thresholds: Thresholds,
-        /// Drop only where more than one packet waits, whatever the average, as ns-2's `Queue/RED` does (`qlen > 1`); the
-        /// spacing of drops then starts anew, as below min. A full queue drops all the same. `false` is Floyd & Jacobson's rule.
+        /// Drop early only if more than one packet waits, whatever the average, as ns-2's `Queue/RED` does
+        /// (`qlen > 1`). With a shorter queue the spacing of drops is reset, as below min. A full queue still drops.
+        /// `false` is the algorithm of Floyd & Jacobson.
         #[serde(default)] spare_short_queue: bool,
     }
 }

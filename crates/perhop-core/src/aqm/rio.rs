@@ -34,14 +34,14 @@ pub enum Averages {
     InArrivals,
 }
 
-/// Which queue the OUT packets are judged by.
+/// Which average queue length the test of OUT packets uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coupling {
-    /// By all packets, IN and OUT (RIO-C).
+    /// That of all packets, IN and OUT (RIO-C).
     #[default]
     Coupled,
-    /// By the OUT packets alone (RIO-D).
+    /// That of OUT packets only (RIO-D).
     Decoupled,
 }
 
@@ -52,7 +52,7 @@ red_params! {
         r#in: Thresholds,
         /// `min/max/max_p` for OUT packets, against the average of all packets (coupled) or of OUT packets (decoupled).
         total: Thresholds,
-        /// Which queue OUT packets are judged by.
+        /// Which average queue length the test of OUT packets uses.
         #[serde(default)] coupling: Coupling,
         /// Which arrivals update which average.
         #[serde(default)] averages: Averages,

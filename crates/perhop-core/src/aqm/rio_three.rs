@@ -21,14 +21,14 @@ use crate::{
     Unit, Weight,
 };
 
-/// Which packets the average counts that OUT-IN packets are tested on.
+/// Which packets count in the average queue length that the test of OUT-IN packets uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutInAverage {
     /// All packets, as for OUT packets in RIO.
     #[default]
     All,
-    /// IN and OUT-IN packets: those of the same precedence and better, which is how RIO-C treats IN.
+    /// IN and OUT-IN packets: those of the same or lower drop precedence, as RIO-C does for IN.
     InAndOutIn,
 }
 
@@ -43,7 +43,7 @@ red_params! {
         out_out: Thresholds,
         /// Which arrivals update which average. For the average of IN and OUT-IN packets, OUT-IN arrivals are of its own class.
         #[serde(default)] averages: Averages,
-        /// Which packets the average counts that OUT-IN packets are tested on.
+        /// Which packets count in the average queue length that the test of OUT-IN packets uses.
         #[serde(default)] out_in_average: OutInAverage,
     }
 }

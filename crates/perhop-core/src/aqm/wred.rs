@@ -28,11 +28,11 @@ use crate::{
 red_params! {
     /// Parameters of [`Wred`].
     WredParams {
-        /// `min/max/max_p` for green packets; they are dropped on overflow only unless given.
+        /// `min/max/max_p` for green packets. Default: they are dropped on overflow only.
         #[serde(default, skip_serializing_if = "Option::is_none")] green: Option<Thresholds>,
-        /// `min/max/max_p` for yellow packets; they are dropped on overflow only unless given.
+        /// `min/max/max_p` for yellow packets. Default: they are dropped on overflow only.
         #[serde(default, skip_serializing_if = "Option::is_none")] yellow: Option<Thresholds>,
-        /// `min/max/max_p` for red packets; yellow's unless given.
+        /// `min/max/max_p` for red packets. Default: those of yellow packets.
         #[serde(default, skip_serializing_if = "Option::is_none")] red: Option<Thresholds>,
     }
 }
@@ -149,7 +149,7 @@ pub enum GreenRule {
     /// They are dropped on overflow only.
     #[default]
     Overflow,
-    /// They have a set above that of the others: from `max_th` to twice `max_th`, with a `max_p` of 0.02.
+    /// They have thresholds above those of the others: from `max_th` to twice `max_th`, with a `max_p` of 0.02.
     Above,
     /// They have the thresholds of the others, with a `max_p` of 0.02, as in the examples of ns-2's DiffServ module.
     SameThresholds,
@@ -158,8 +158,8 @@ pub enum GreenRule {
 red_params! {
     /// Parameters of [`Dwred`].
     DwredParams {
-        /// `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. The queue must
-        /// lie on a path that has a `control` and TCP flows, or there is nothing to follow.
+        /// `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. The queue must lie
+        /// on a path that has a `control` and TCP flows; otherwise it would get no message.
         out: Thresholds,
         /// `min_th` as a share of `max_th`, which is the sum of the windows.
         #[serde(default = "share")] share: Probability,

@@ -85,37 +85,37 @@ impl fmt::Display for LookInterval {
 
 text_serde!(LookInterval, "a time or `measured`", format!("^({TIME}|measured)$"), "40ms");
 
-/// Where the ingress knows the flows' windows from.
+/// Where the ingress gets the flows' windows from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowSource {
-    /// The sender's own congestion window: what the paper assumes, and no real router can see.
+    /// The sender's congestion window, as the paper assumes. No real router can see it.
     #[default]
     Sender,
-    /// The ingress's own estimate: one past the highest segment it has seen, less what acknowledgements that it has seen ask
-    /// for next.
+    /// An estimate by the ingress: the segments from the one that the newest acknowledgement asks for to the highest
+    /// one seen.
     InFlight,
     /// The packets of the flow that passed the ingress in the last interval.
     Passed,
 }
 
-/// How a path's flows are controlled by their windows.
+/// Window control of a path: its queues and markers follow the congestion windows of its flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WindowControl {
-    /// How often the windows are looked at: a small number of the path's round-trip times, or `measured`, which follows the
-    /// round trip that the ingress measures from each segment to its acknowledgement.
+    /// How often the windows are sampled: a small number of the path's round-trip times, or `measured`, which follows
+    /// the round-trip time that the ingress measures from each segment to its acknowledgement.
     pub interval: LookInterval,
-    /// With a measured interval: so many measured round trips between two looks (`alpha`); 1 unless given.
+    /// With `interval = "measured"`: how many measured round-trip times lie between two samples (`alpha`). Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trips: Option<NonZeroU32>,
-    /// Where the windows are known from.
+    /// Where the window sizes come from.
     #[serde(default)]
     pub window: WindowSource,
-    /// How the denominator of the marking rule is read.
+    /// How the denominator of the marking equation is interpreted.
     #[serde(default)]
     pub reading: Reading,
-    /// The probability that a message to a queue is lost on its way; the queue then goes on with what it heard last.
+    /// The probability that a message to a queue is lost. The queue then keeps the last message that it received.
     #[serde(default)]
     pub loss: Probability,
 }

@@ -9,9 +9,9 @@ use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Head
 meter_params! {
     /// Parameters of [`TokenBucket`].
     TokenBucketParams {
-        /// The profile rate r: the rate at which tokens come.
+        /// The profile rate r: the rate at which tokens arrive.
         rate: Bitrate,
-        /// The bucket's depth: how much may pass IN at once. It starts full.
+        /// The bucket's depth: how much can be IN at once. The bucket starts full.
         burst: Bytes,
     }
 }

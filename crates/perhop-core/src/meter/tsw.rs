@@ -69,14 +69,14 @@ impl OutRule {
     }
 }
 
-/// What an estimator believes before the first packet.
+/// The initial rate of an estimator, before the first packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InitialRate {
     /// The profile rate (Clark & Fang; ns-2's DiffServ module).
     #[default]
     Profile,
-    /// Nothing (ns-2's `flowmon`).
+    /// Zero (ns-2's `flowmon`).
     Zero,
 }
 
@@ -94,13 +94,13 @@ meter_params! {
     TswParams {
         /// The profile rate r.
         rate: Bitrate,
-        /// The window over which the rate is smoothed.
+        /// The averaging window of the rate.
         #[serde(default = "one_second")]
         window: Duration,
         /// When a flow above its profile sends OUT packets.
         #[serde(default)]
         rule: OutRule,
-        /// What the estimator believes before the first packet.
+        /// The initial rate of the estimator, before the first packet.
         #[serde(default)]
         initial: InitialRate,
     }
@@ -191,16 +191,16 @@ meter_params! {
     ThreePrecedenceParams {
         /// The profile rate r.
         rate: Bitrate,
-        /// The window that decides between IN and OUT.
+        /// The averaging window of the rate that decides between IN and OUT.
         #[serde(default = "one_second")]
         window: Duration,
         /// When a flow above its profile sends OUT packets.
         #[serde(default)]
         rule: OutRule,
-        /// What the estimators believe before the first packet.
+        /// The initial rate of the estimators, before the first packet.
         #[serde(default)]
         initial: InitialRate,
-        /// The window that decides between OUT-IN and OUT-OUT.
+        /// The averaging window of the rate that decides between OUT-IN and OUT-OUT.
         #[serde(default = "ten_seconds")]
         long_window: Duration,
         /// How OUT packets are split by the long-term rate.

@@ -16,7 +16,7 @@ use super::{Meter, meter_params};
 use crate::control::Message;
 use crate::{Bitrate, Block, Color, Context, Environment, FromParams, Header};
 
-/// How the denominator of equation 3 is read.
+/// How the denominator of equation 3 is interpreted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reading {

@@ -31,7 +31,7 @@ use crate::{
 pub struct DrrParams {
     /// The queues, in the order of their first turns.
     pub queues: Vec<SharingQueue>,
-    /// What a turn gives to the queue with the smallest share; the others' quanta are in proportion.
+    /// The quantum of the queue with the smallest share; the other queues' quanta are in proportion.
     #[serde(default = "one_packet")]
     pub quantum: Bytes,
 }

@@ -24,13 +24,13 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct EdfParams {
-    /// How long after its arrival a blue packet is due (D).
+    /// The deadline of a blue packet after its arrival (D).
     #[serde(default = "tenth")]
     pub blue: Duration,
-    /// How long after its arrival a green packet is due.
+    /// The deadline of a green packet after its arrival.
     #[serde(default)]
     pub green: Duration,
-    /// Who is dropped.
+    /// The AQM, which decides which packets are dropped.
     pub rule: AqmParams,
 }
 

@@ -13,7 +13,7 @@ use crate::{Block, ClassCounters, Environment, Instant, ManagedQueue, Occupancy,
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FifoParams {
-    /// Who is dropped.
+    /// The AQM, which decides which packets are dropped.
     pub rule: AqmParams,
 }
 

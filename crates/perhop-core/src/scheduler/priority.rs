@@ -27,14 +27,14 @@ use crate::{
     Streams,
 };
 
-/// How a queue's rate is held against its cap.
+/// How a queue's rate is compared with its cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapMeter {
-    /// A token bucket that holds `burst`.
+    /// A token bucket of depth `burst`.
     #[default]
     TokenBucket,
-    /// A time sliding window of `window` over what the queue has sent (ns-2).
+    /// A time sliding window of length `window` over the bytes that the queue sent (ns-2).
     Tsw,
 }
 
@@ -42,7 +42,7 @@ pub enum CapMeter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Excess {
-    /// The first of them goes all the same (ns-2).
+    /// The first of them sends nevertheless (ns-2).
     #[default]
     Highest,
     /// The link idles until one is within its cap.
@@ -52,7 +52,7 @@ pub enum Excess {
 queue_params! {
     /// One queue of a port served by strict priority.
     PriorityQueue {
-        /// The most that it may send while a later queue has packets; unlimited unless given.
+        /// The highest rate at which it may send while a later queue has packets. Default: unlimited.
         cap: Option<Bitrate>,
     }
 }
@@ -63,7 +63,7 @@ queue_params! {
 pub struct PriorityParams {
     /// The queues, highest priority first.
     pub queues: Vec<PriorityQueue>,
-    /// How a queue's rate is held against its cap.
+    /// How a queue's rate is compared with its cap.
     #[serde(default)]
     pub meter: CapMeter,
     /// How much a capped queue may send at once (token bucket): by default two packets of 1500 bytes.

@@ -15,19 +15,19 @@ use crate::{
     Reason, Streams, Taken,
 };
 
-/// Which packets a queue takes: those that agree with every key given.
+/// Which packets a queue takes: those that match every given key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Match {
-    /// The label-switched path that they follow, by name; acknowledgements follow it, too.
+    /// Their label-switched path, by name. Acknowledgements on the path match, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub path: Option<PathName>,
-    /// Their codepoint, or a list of codepoints of which they carry one. A marker writes a codepoint for each color, so a
-    /// queue for marked flows names all of them: `["AF11", "AF12", "AF13"]`.
+    /// Their codepoint, or a list of codepoints of which they carry one. A marker writes a different codepoint for each
+    /// color, so a queue for marked flows lists all of them: `["AF11", "AF12", "AF13"]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Codepoints>,
-    /// The Asymmetric Best-Effort service that they ask for.
+    /// Their Asymmetric Best-Effort service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Service>,
     /// Their color.
@@ -122,11 +122,12 @@ macro_rules! queue_params {
         pub struct $name {
             /// Its name, in tables and files.
             pub name: String,
-            /// The packets that it takes, if no earlier queue does; the last queue takes all that are left, and has none.
+            /// Which packets it takes, if no earlier queue takes them. The last queue takes all remaining packets and
+            /// has no `match`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub r#match: Option<Match>,
             $($(#[$field_doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: $type,)+
-            /// Who is dropped; it sees this queue alone.
+            /// The AQM, which decides which packets are dropped. It sees this queue only.
             pub rule: AqmParams,
         }
 
@@ -149,11 +150,12 @@ macro_rules! queue_params {
 pub(super) use queue_params;
 
 queue_params! {
-    /// One queue of a port whose link is shared out by rates and weights.
+    /// One queue of a port that shares its link among queues by rates and weights.
     SharingQueue {
-        /// The rate that it is guaranteed (C_AF of Bouras & Sevasti); its rule counts idle time by it.
+        /// Its guaranteed rate (C_AF of Bouras & Sevasti). Its AQM uses this rate to compute idle time.
         rate: Option<Bitrate>,
-        /// Without a rate: its part, beside the others without one, of what the guaranteed rates leave; 1 unless given.
+        /// For a queue without `rate`: its weight when the queues without `rate` share the remaining capacity. Default:
+        /// 1.
         weight: Option<NonZeroU32>,
     }
 }

@@ -29,7 +29,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WfqParams {
-    /// The queues; of equal start tags the first goes first.
+    /// The queues. If start tags are equal, the first queue is served first.
     pub queues: Vec<SharingQueue>,
 }
 

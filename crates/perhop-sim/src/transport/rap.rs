@@ -38,7 +38,7 @@ use super::{SenderStatistics, Transmit};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adaptation {
-    /// One packet more in each round-trip time without loss, half the rate on a loss event.
+    /// Add one packet per round-trip time without loss; halve the rate on a loss event.
     Aimd,
 }
 
@@ -54,7 +54,7 @@ pub struct RapParams {
     /// Size of an acknowledgement on the wire.
     #[serde(default = "default_ack")]
     pub ack: Bytes,
-    /// The round-trip time believed before one is measured; it is also the first gap (ns-2's `srtt_` and `ipg_`).
+    /// The assumed round-trip time before the first measurement; it is also the first gap (ns-2's `srtt_` and `ipg_`).
     #[serde(default = "default_initial_rtt")]
     pub initial_rtt: Duration,
     /// The newest sample's weight in the smoothed round-trip time and in its variation (ns-2's `delta_`).
@@ -63,10 +63,11 @@ pub struct RapParams {
     /// The shortest timeout after which a packet counts as lost.
     #[serde(default = "default_min_rto")]
     pub min_rto: Duration,
-    /// The highest rate of the application; unlimited unless given.
+    /// The highest rate of the application. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rate: Option<Bitrate>,
-    /// Each gap is drawn uniformly from within this fraction of the nominal gap, against phase effects.
+    /// Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to avoid phase
+    /// effects.
     #[serde(default = "default_jitter")]
     pub jitter: Fraction,
 }

@@ -10,24 +10,24 @@ use super::pacing::{
 };
 use super::{SenderStatistics, Transmit};
 
-/// How a UDP source paces itself.
+/// The sending pattern of a UDP source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// One packet each packet time, at a constant bit rate.
+    /// A constant bit rate: one packet in each packet time.
     Cbr,
     /// A constant bit rate while it is on, silence while it is off.
     OnOff,
 }
 
-/// How long an on-off source is on and off.
+/// The distribution of the times that an on-off source is on and off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Periods {
     /// Exponentially distributed, like a speaker's talk spurts and pauses.
     #[default]
     Exponential,
-    /// Always as long as their means.
+    /// Constant, equal to their means.
     Constant,
 }
 
@@ -35,14 +35,15 @@ pub enum Periods {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct UdpParams {
-    /// How the source paces itself.
+    /// The sending pattern.
     pub udp: Pattern,
     /// Sending rate (of an on-off source: while it is on), IP headers included.
     pub rate: Bitrate,
     /// Packet size on the wire.
     #[serde(default = "default_packet")]
     pub packet: Bytes,
-    /// Each gap is drawn uniformly from within this fraction of the nominal gap, against phase effects.
+    /// Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to avoid phase
+    /// effects.
     #[serde(default = "default_jitter")]
     pub jitter: Fraction,
     /// On-off: the mean time that the source is on. Speech: `1.004s` (ITU-T P.59).
@@ -51,7 +52,7 @@ pub struct UdpParams {
     /// On-off: the mean time that the source is off. Speech: `1.587s` (ITU-T P.59).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Duration>,
-    /// On-off: how these times are distributed; `exponential` unless given.
+    /// On-off: the distribution of these times. Default: `exponential`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periods: Option<Periods>,
 }

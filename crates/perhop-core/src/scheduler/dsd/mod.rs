@@ -43,21 +43,21 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GreenDrop {
-    /// As it comes (the draft's appendix B): what is let in, leaves in time while the bias is 1.
+    /// On arrival (the draft's appendix B): admitted packets leave in time while the bias is 1.
     #[default]
     Early,
-    /// When its time is over (appendix A).
+    /// When its deadline has passed (appendix A).
     Late,
 }
 
-/// What becomes of a green packet whose duplicate is refused.
+/// What happens to a green packet whose duplicate is dropped on arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefusedGreen {
-    /// It is dropped, as flat best effort would.
+    /// It is dropped, as flat best effort would drop it.
     #[default]
     Drop,
-    /// It is let in all the same (the draft).
+    /// It is admitted nevertheless (the draft).
     Admit,
 }
 
@@ -65,27 +65,29 @@ pub enum RefusedGreen {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DsdParams {
-    /// The longest that a green packet may wait (d).
+    /// The maximum waiting time of a green packet (d).
     pub bound: Duration,
-    /// The probability that green goes first when both heads can wait (g). With the control loop, where it begins.
+    /// The probability that green is served first when both head packets can wait (g). With the control loop, its
+    /// initial value.
     #[serde(default = "one")]
     pub bias: Probability,
     /// When a green packet that cannot leave in time is dropped.
     #[serde(default)]
     pub green_drop: GreenDrop,
-    /// What becomes of a green packet whose duplicate is refused.
+    /// What happens to a green packet whose duplicate is dropped on arrival.
     #[serde(default)]
     pub refused_green: RefusedGreen,
-    /// How often the control loop moves the bias, so that green's predicted rate is not above blue's; never unless given.
+    /// How often the control loop adjusts the bias, so that green's predicted rate does not exceed blue's. Default: no
+    /// control loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Duration>,
-    /// By how much the control loop moves the bias.
+    /// The step by which the control loop adjusts the bias.
     #[serde(default = "twentieth")]
     pub step: Probability,
-    /// The round-trip time without the wait at this queue, from which the control loop predicts rates.
+    /// The round-trip time without the queueing delay here, from which the control loop predicts rates.
     #[serde(default = "fifty_ms")]
     pub base_rtt: Duration,
-    /// The rule of the virtual queue: the flat best effort that blue is held to.
+    /// The AQM of the virtual queue: the flat best effort that is the reference for blue.
     pub rule: AqmParams,
 }
 

@@ -35,7 +35,7 @@ pub enum Specification {
     Rfc5348,
 }
 
-/// A source that sends at the rate that a TCP would have at its loss event rate (RFC 5348).
+/// A source that sends at the rate that TCP would have at the same loss event rate (RFC 5348).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TfrcParams {
@@ -47,17 +47,18 @@ pub struct TfrcParams {
     /// Size of a feedback packet on the wire.
     #[serde(default = "default_ack")]
     pub ack: Bytes,
-    /// Old loss intervals count less while the current one is more than twice their mean (section 5.5, which leaves the
-    /// choice open; on as in ns-2 and in Floyd, Handley, Padhye & Widmer 2000).
+    /// Old loss intervals have less weight while the current one is more than twice their mean (section 5.5, where this
+    /// is optional; on as in ns-2 and in Floyd, Handley, Padhye & Widmer 2000).
     #[serde(default = "yes")]
     pub history_discounting: bool,
     /// Send less while the round-trip time is above its long-term mean (section 4.5, which recommends it).
     #[serde(default = "yes")]
     pub oscillation_reduction: bool,
-    /// The highest rate of the application; unlimited unless given.
+    /// The highest rate of the application. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rate: Option<Bitrate>,
-    /// Each gap is drawn uniformly from within this fraction of the nominal gap, against phase effects.
+    /// Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to avoid phase
+    /// effects.
     #[serde(default = "default_jitter")]
     pub jitter: Fraction,
 }
