@@ -78,7 +78,7 @@ class DropTail(Table):
     Source: RFC 7567, section 1.
 
     Attributes:
-        limit: Room in the queue, in packets (`200p`) or bytes (`300kB`).
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`).
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "drop-tail")
@@ -94,10 +94,11 @@ class Red(Table):
 
     Attributes:
         thresholds: `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`).
-        spare_short_queue: Drop only where more than one packet waits, whatever the average, as ns-2's
-            `Queue/RED` does (`qlen > 1`); the spacing of drops then starts anew, as below min. A full
-            queue drops all the same. `false` is Floyd & Jacobson's rule. Default: False.
-        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        spare_short_queue: Drop early only if more than one packet waits, whatever the average, as
+            ns-2's `Queue/RED` does (`qlen > 1`). With a shorter queue the spacing of drops is reset, as
+            below min. A full queue still drops. `false` is the algorithm of Floyd & Jacobson. Default:
+            False.
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -107,7 +108,7 @@ class Red(Table):
             5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
             are capable with the key `ecn`, on real packets also with `[live] sysctl = {
             "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "red")
@@ -132,9 +133,9 @@ class Rio(Table):
         in_: `min/max/max_p` for IN packets, against the average of IN packets.
         total: `min/max/max_p` for OUT packets, against the average of all packets (coupled) or of OUT
             packets (decoupled).
-        coupling: Which queue OUT packets are judged by. Default: "coupled".
+        coupling: Which average queue length the test of OUT packets uses. Default: "coupled".
         averages: Which arrivals update which average. Default: "every-arrival".
-        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -144,7 +145,7 @@ class Rio(Table):
             5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
             are capable with the key `ecn`, on real packets also with `[live] sysctl = {
             "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio")
@@ -172,7 +173,7 @@ class RioPlusOut(Table):
         total: `min/max/max_p` for OUT packets, against the average of all packets.
         out: `min/max/max_p` for OUT packets that passed `total`, against the average of OUT packets.
         averages: Which arrivals update which average. Default: "every-arrival".
-        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -182,7 +183,7 @@ class RioPlusOut(Table):
             5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
             are capable with the key `ecn`, on real packets also with `[live] sysctl = {
             "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio-plus-out")
@@ -212,9 +213,9 @@ class RioThree(Table):
         out_out: `min/max/max_p` for OUT-OUT (red) packets, against the average of all packets.
         averages: Which arrivals update which average. For the average of IN and OUT-IN packets, OUT-IN
             arrivals are of its own class. Default: "every-arrival".
-        out_in_average: Which packets the average counts that OUT-IN packets are tested on. Default:
-            "all".
-        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        out_in_average: Which packets count in the average queue length that the test of OUT-IN packets
+            uses. Default: "all".
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -224,7 +225,7 @@ class RioThree(Table):
             5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
             are capable with the key `ecn`, on real packets also with `[live] sysctl = {
             "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio-three")
@@ -252,13 +253,13 @@ class InverseRate(Table):
         in_: `min/max/max_p` for IN packets, against the average of IN packets.
         total: `min/max/max_p` for OUT packets, against the average of all packets; max_p is used by the
             reading `scale` only.
-        k: The k of equation 9: the smaller, the nearer p is to inverse proportion to the rate. Default:
-            4.0.
+        k: The k of equation 9: the smaller it is, the closer p is to being inversely proportional to
+            the rate. Default: 4.0.
         m: The m of equation 9: a flow without a profile has p = 1/m. Default: 2.0.
         r_min: The `r_min` of equation 9. Default: "100kbps".
-        reading: How equation 9's probability meets RED. Default: "max-p".
+        reading: How RED uses the probability of equation 9. Default: "max-p".
         averages: Which arrivals update which average. Default: "every-arrival".
-        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -268,7 +269,7 @@ class InverseRate(Table):
             5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
             are capable with the key `ecn`, on real packets also with `[live] sysctl = {
             "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "inverse-rate")
@@ -296,25 +297,25 @@ class Abe(Table):
 
     Attributes:
         thresholds: `min/max/max_p` of the RED test that gives p, against the average of all packets.
-        green_limit: A green packet that would find more packets than this before it is dropped (`N_g`);
-            no such limit unless given.
-        target: The ratio of green to blue losses to aim at (`alpha_t`, of the order of the square of
-            the throughput ratio beta). Default: 9.0.
-        alpha: Alpha at the start; `target` unless given.
+        green_limit: A green packet is dropped if more packets than this would be ahead of it (`N_g`).
+            Default: no such limit.
+        target: The target ratio of green to blue losses (`alpha_t`, of the order of the square of the
+            throughput ratio beta). Default: 9.0.
+        alpha: The initial alpha. Default: `target`.
         alpha_on: Which of RED's two probabilities alpha multiplies: the final one, after drops are
             spread evenly, or the initial one, before. Default: "final".
         spread: Spread drops evenly, as RED does; otherwise each packet is dropped with the initial
             probability, independently of the others (requires `wait = false`). Default: True.
-        law: How alpha is moved. Default: "published".
-        interval: How often alpha is moved. Default: "1s".
+        law: How alpha is adapted. Default: "published".
+        interval: How often alpha is adapted. Default: "1s".
         gain: Weight of the newest interval in the moving averages of the two loss ratios; with 1 each
             interval counts by itself. Default: 0.1.
         green_most: The highest probability with which RED drops a green packet below max. As published
             it is 1, and green is cut off while alpha p is near 1. Default: 1.0.
         losses: Which losses are measured. Default: "all".
-        root: Of the law `integral`: the higher the root, the slower alpha moves. Default: 10.
-        largest: Alpha never leaves 1 to this. Default: 100.0.
-        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        root: For the law `integral`: the higher the root, the slower alpha changes. Default: 10.
+        largest: The maximum of alpha; its minimum is 1. Default: 100.0.
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -324,7 +325,7 @@ class Abe(Table):
             5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
             are capable with the key `ecn`, on real packets also with `[live] sysctl = {
             "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "abe")
@@ -357,10 +358,10 @@ class Wred(Table):
     Source: Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5.
 
     Attributes:
-        green: `min/max/max_p` for green packets; they are dropped on overflow only unless given.
-        yellow: `min/max/max_p` for yellow packets; they are dropped on overflow only unless given.
-        red: `min/max/max_p` for red packets; yellow's unless given.
-        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        green: `min/max/max_p` for green packets. Default: they are dropped on overflow only.
+        yellow: `min/max/max_p` for yellow packets. Default: they are dropped on overflow only.
+        red: `min/max/max_p` for red packets. Default: those of yellow packets.
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -370,7 +371,7 @@ class Wred(Table):
             5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
             are capable with the key `ecn`, on real packets also with `[live] sysctl = {
             "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "wred")
@@ -394,12 +395,12 @@ class Dwred(Table):
 
     Attributes:
         out: `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout.
-            The queue must lie on a path that has a `control` and TCP flows, or there is nothing to
-            follow.
+            The queue must lie on a path that has a `control` and TCP flows; otherwise it would get no
+            message.
         share: `min_th` as a share of `max_th`, which is the sum of the windows. Default: 0.15.
         least: `max_th` is at least this many packets, however small the windows. Default: 1.0.
         green: What happens to green packets. Default: "overflow".
-        limit: Room in the queue, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -409,7 +410,7 @@ class Dwred(Table):
             5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
             are capable with the key `ecn`, on real packets also with `[live] sysctl = {
             "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The packet size for idle time and for byte-mode probabilities. Default: "1kB".
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "dwred")
@@ -436,9 +437,9 @@ class Codel(Table):
         target: The sojourn time that a standing queue may have (TARGET). Default: "5ms".
         interval: How long the sojourn time must be above the target before a packet is dropped: about
             the largest usual round-trip time (INTERVAL). Default: "100ms".
-        mtu: The largest packet: while no more than this stays behind, no packet is dropped (MTU).
-            Default: "1.5kB".
-        limit: Room in the queue, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
+        mtu: The largest packet: no packet is dropped while the queue behind it holds no more than this
+            (MTU). Default: "1.5kB".
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
         ecn: Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168,
             section 5). Where there is no room, they are dropped all the same. TCP flows are capable
             with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
@@ -465,7 +466,7 @@ class Fifo(Table):
     Source: RFC 7567, section 2.
 
     Attributes:
-        rule: Who is dropped.
+        rule: The AQM, which decides which packets are dropped.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "fifo")
@@ -480,9 +481,9 @@ class Edf(Table):
     Source: Hurley & Le Boudec 1999, section 2.
 
     Attributes:
-        blue: How long after its arrival a blue packet is due (D). Default: "100ms".
-        green: How long after its arrival a green packet is due. Default: "0s".
-        rule: Who is dropped.
+        blue: The deadline of a blue packet after its arrival (D). Default: "100ms".
+        green: The deadline of a green packet after its arrival. Default: "0s".
+        rule: The AQM, which decides which packets are dropped.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "edf")
@@ -499,17 +500,18 @@ class Dsd(Table):
     Source: duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5.
 
     Attributes:
-        bound: The longest that a green packet may wait (d).
-        bias: The probability that green goes first when both heads can wait (g). With the control loop,
-            where it begins. Default: 1.0.
+        bound: The maximum waiting time of a green packet (d).
+        bias: The probability that green is served first when both head packets can wait (g). With the
+            control loop, its initial value. Default: 1.0.
         green_drop: When a green packet that cannot leave in time is dropped. Default: "early".
-        refused_green: What becomes of a green packet whose duplicate is refused. Default: "drop".
-        control: How often the control loop moves the bias, so that green's predicted rate is not above
-            blue's; never unless given.
-        step: By how much the control loop moves the bias. Default: 0.05.
-        base_rtt: The round-trip time without the wait at this queue, from which the control loop
+        refused_green: What happens to a green packet whose duplicate is dropped on arrival. Default:
+            "drop".
+        control: How often the control loop adjusts the bias, so that green's predicted rate does not
+            exceed blue's. Default: no control loop.
+        step: The step by which the control loop adjusts the bias. Default: 0.05.
+        base_rtt: The round-trip time without the queueing delay here, from which the control loop
             predicts rates. Default: "50ms".
-        rule: The rule of the virtual queue: the flat best effort that blue is held to.
+        rule: The AQM of the virtual queue: the flat best effort that is the reference for blue.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "dsd")
@@ -561,14 +563,14 @@ Codepoints: TypeAlias = Dscp | Sequence[Dscp]
 
 @dataclass(frozen=True, kw_only=True)
 class Match(Table):
-    """Which packets a queue takes: those that agree with every key given.
+    """Which packets a queue takes: those that match every given key.
 
     Attributes:
-        path: The label-switched path that they follow, by name; acknowledgements follow it, too.
+        path: Their label-switched path, by name. Acknowledgements on the path match, too.
         dscp: Their codepoint, or a list of codepoints of which they carry one. A marker writes a
-            codepoint for each color, so a queue for marked flows names all of them: `["AF11", "AF12",
-            "AF13"]`.
-        service: The Asymmetric Best-Effort service that they ask for.
+            different codepoint for each color, so a queue for marked flows lists all of them: `["AF11",
+            "AF12", "AF13"]`.
+        service: Their Asymmetric Best-Effort service.
         color: Their color.
     """
 
@@ -584,10 +586,10 @@ class PriorityQueue(Table):
 
     Attributes:
         name: Its name, in tables and files.
-        match: The packets that it takes, if no earlier queue does; the last queue takes all that are
-            left, and has none.
-        cap: The most that it may send while a later queue has packets; unlimited unless given.
-        rule: Who is dropped; it sees this queue alone.
+        match: Which packets it takes, if no earlier queue takes them. The last queue takes all
+            remaining packets and has no `match`.
+        cap: The highest rate at which it may send while a later queue has packets. Default: unlimited.
+        rule: The AQM, which decides which packets are dropped. It sees this queue only.
     """
 
     name: str
@@ -604,7 +606,7 @@ class Priority(Table):
 
     Attributes:
         queues: The queues, highest priority first.
-        meter: How a queue's rate is held against its cap. Default: "token-bucket".
+        meter: How a queue's rate is compared with its cap. Default: "token-bucket".
         burst: How much a capped queue may send at once (token bucket): by default two packets of 1500
             bytes. Default: "3kB".
         window: The window over which a capped queue's rate is smoothed (time sliding window). Default:
@@ -623,17 +625,17 @@ class Priority(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class SharingQueue(Table):
-    """One queue of a port whose link is shared out by rates and weights.
+    """One queue of a port that shares its link among queues by rates and weights.
 
     Attributes:
         name: Its name, in tables and files.
-        match: The packets that it takes, if no earlier queue does; the last queue takes all that are
-            left, and has none.
-        rate: The rate that it is guaranteed (C_AF of Bouras & Sevasti); its rule counts idle time by
-            it.
-        weight: Without a rate: its part, beside the others without one, of what the guaranteed rates
-            leave; 1 unless given.
-        rule: Who is dropped; it sees this queue alone.
+        match: Which packets it takes, if no earlier queue takes them. The last queue takes all
+            remaining packets and has no `match`.
+        rate: Its guaranteed rate (C_AF of Bouras & Sevasti). Its AQM uses this rate to compute idle
+            time.
+        weight: For a queue without `rate`: its weight when the queues without `rate` share the
+            remaining capacity. Default: 1.
+        rule: The AQM, which decides which packets are dropped. It sees this queue only.
     """
 
     name: str
@@ -651,7 +653,7 @@ class Drr(Table):
 
     Attributes:
         queues: The queues, in the order of their first turns.
-        quantum: What a turn gives to the queue with the smallest share; the others' quanta are in
+        quantum: The quantum of the queue with the smallest share; the other queues' quanta are in
             proportion. Default: "1.5kB".
     """
 
@@ -668,7 +670,7 @@ class Wfq(Table):
     Source: start-time fair queueing, Goyal, Vin & Cheng 1997.
 
     Attributes:
-        queues: The queues; of equal start tags the first goes first.
+        queues: The queues. If start tags are equal, the first queue is served first.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "wfq")
@@ -686,12 +688,12 @@ Queue: TypeAlias = Aqm | Scheduler
 
 @dataclass(frozen=True, kw_only=True)
 class Reverse(Table):
-    """Where a link's reverse direction differs from its forward one.
+    """Settings of a link's reverse direction that differ from those of its forward direction.
 
     Attributes:
-        rate: Rate of the reverse direction; the forward one's unless given.
-        delay: Propagation delay of the reverse direction; the forward one's unless given.
-        queue: The rule of the reverse direction's queue; endless and unobserved unless given.
+        rate: Rate of the reverse direction. Default: that of the forward direction.
+        delay: Propagation delay of the reverse direction. Default: that of the forward direction.
+        queue: The queue of the reverse direction. Default: an unlimited queue that is not measured.
     """
 
     rate: str | None = None
@@ -708,8 +710,8 @@ class Link(Table):
         to: The router where it ends.
         rate: Rate of each direction.
         delay: Propagation delay of each direction.
-        queue: The rule of the forward direction's queue; endless and unobserved unless given.
-        reverse: Where the reverse direction differs.
+        queue: The queue of the forward direction. Default: an unlimited queue that is not measured.
+        reverse: Settings of the reverse direction that differ.
     """
 
     from_: str
@@ -722,18 +724,18 @@ class Link(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowControl(Table):
-    """How a path's flows are controlled by their windows.
+    """Window control of a path: its queues and markers follow the congestion windows of its flows.
 
     Attributes:
-        interval: How often the windows are looked at: a small number of the path's round-trip times, or
-            `measured`, which follows the round trip that the ingress measures from each segment to its
-            acknowledgement.
-        round_trips: With a measured interval: so many measured round trips between two looks (`alpha`);
-            1 unless given.
-        window: Where the windows are known from. Default: "sender".
-        reading: How the denominator of the marking rule is read. Default: "own-window".
-        loss: The probability that a message to a queue is lost on its way; the queue then goes on with
-            what it heard last. Default: 0.0.
+        interval: How often the windows are sampled: a small number of the path's round-trip times, or
+            `measured`, which follows the round-trip time that the ingress measures from each segment to
+            its acknowledgement.
+        round_trips: With `interval = "measured"`: how many measured round-trip times lie between two
+            samples (`alpha`). Default: 1.
+        window: Where the window sizes come from. Default: "sender".
+        reading: How the denominator of the marking equation is interpreted. Default: "own-window".
+        loss: The probability that a message to a queue is lost. The queue then keeps the last message
+            that it received. Default: 0.0.
     """
 
     interval: str
@@ -745,16 +747,16 @@ class WindowControl(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class LabelSwitchedPath(Table):
-    """A route that flows are pinned to; their packets, also acknowledgements, carry its label.
+    """An explicit route for flows. Their packets, including acknowledgements, carry its label.
 
     Attributes:
-        via: Its routers, from the ingress to the egress. Where several links join two of them, it takes
+        via: Its routers, from the ingress to the egress. If several links connect two of them, it uses
             the first by name.
-        back: The routers of the way back, from the egress to the ingress; the same ones in reverse
-            unless given.
-        control: The windows of its TCP flows steer their markers (`marker = "twam"`) and the queues
-            along it (`aqm = "dwred"`); they do not unless given. Those without a profile steer the
-            queues alone.
+        back: The routers of the return path, from the egress to the ingress. Default: the same routers
+            in reverse order.
+        control: The congestion windows of the path's TCP flows control their markers (`marker =
+            "twam"`) and the queues along the path (`aqm = "dwred"`). Flows without a profile affect the
+            queues only. Default: no control.
     """
 
     via: Sequence[str]
@@ -769,8 +771,8 @@ class TokenBucket(Table):
     Source: Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket.
 
     Attributes:
-        rate: The profile rate r: the rate at which tokens come.
-        burst: The bucket's depth: how much may pass IN at once. It starts full.
+        rate: The profile rate r: the rate at which tokens arrive.
+        burst: The bucket's depth: how much can be IN at once. The bucket starts full.
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
             green packets, AFn2 into yellow ones, AFn3 into red ones.
     """
@@ -790,9 +792,9 @@ class Tsw(Table):
 
     Attributes:
         rate: The profile rate r.
-        window: The window over which the rate is smoothed. Default: "1s".
+        window: The averaging window of the rate. Default: "1s".
         rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
-        initial: What the estimator believes before the first packet. Default: "profile".
+        initial: The initial rate of the estimator, before the first packet. Default: "profile".
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
             green packets, AFn2 into yellow ones, AFn3 into red ones.
     """
@@ -814,10 +816,11 @@ class ThreePrecedence(Table):
 
     Attributes:
         rate: The profile rate r.
-        window: The window that decides between IN and OUT. Default: "1s".
+        window: The averaging window of the rate that decides between IN and OUT. Default: "1s".
         rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
-        initial: What the estimators believe before the first packet. Default: "profile".
-        long_window: The window that decides between OUT-IN and OUT-OUT. Default: "10s".
+        initial: The initial rate of the estimators, before the first packet. Default: "profile".
+        long_window: The averaging window of the rate that decides between OUT-IN and OUT-OUT. Default:
+            "10s".
         split: How OUT packets are split by the long-term rate. Default: "threshold".
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
             green packets, AFn2 into yellow ones, AFn3 into red ones.
@@ -948,14 +951,14 @@ class Udp(Table):
     """A source over UDP that does not react to losses.
 
     Attributes:
-        udp: How the source paces itself.
+        udp: The sending pattern.
         rate: Sending rate (of an on-off source: while it is on), IP headers included.
         packet: Packet size on the wire. Default: "1kB".
-        jitter: Each gap is drawn uniformly from within this fraction of the nominal gap, against phase
-            effects. Default: 0.01.
+        jitter: Each gap between packets is drawn uniformly from within this fraction of the nominal
+            gap, to avoid phase effects. Default: 0.01.
         on: On-off: the mean time that the source is on. Speech: `1.004s` (ITU-T P.59).
         off: On-off: the mean time that the source is off. Speech: `1.587s` (ITU-T P.59).
-        periods: On-off: how these times are distributed; `exponential` unless given.
+        periods: On-off: the distribution of these times. Default: `exponential`.
     """
 
     udp: Literal["cbr", "on-off"]
@@ -975,14 +978,14 @@ class Rap(Table):
         rap: How the rate adapts.
         packet: Packet size on the wire. Default: "1kB".
         ack: Size of an acknowledgement on the wire. Default: "40B".
-        initial_rtt: The round-trip time believed before one is measured; it is also the first gap
+        initial_rtt: The assumed round-trip time before the first measurement; it is also the first gap
             (ns-2's `srtt_` and `ipg_`). Default: "2s".
         gain: The newest sample's weight in the smoothed round-trip time and in its variation (ns-2's
             `delta_`). Default: 0.5.
         min_rto: The shortest timeout after which a packet counts as lost. Default: "200ms".
-        max_rate: The highest rate of the application; unlimited unless given.
-        jitter: Each gap is drawn uniformly from within this fraction of the nominal gap, against phase
-            effects. Default: 0.01.
+        max_rate: The highest rate of the application. Default: unlimited.
+        jitter: Each gap between packets is drawn uniformly from within this fraction of the nominal
+            gap, to avoid phase effects. Default: 0.01.
     """
 
     rap: Literal["aimd"]
@@ -997,20 +1000,20 @@ class Rap(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Tfrc(Table):
-    """A source that sends at the rate that a TCP would have at its loss event rate (RFC 5348).
+    """A source that sends at the rate that TCP would have at the same loss event rate (RFC 5348).
 
     Attributes:
         tfrc: Which specification the source follows.
         packet: Packet size on the wire. Default: "1kB".
         ack: Size of a feedback packet on the wire. Default: "40B".
-        history_discounting: Old loss intervals count less while the current one is more than twice
-            their mean (section 5.5, which leaves the choice open; on as in ns-2 and in Floyd, Handley,
+        history_discounting: Old loss intervals have less weight while the current one is more than
+            twice their mean (section 5.5, where this is optional; on as in ns-2 and in Floyd, Handley,
             Padhye & Widmer 2000). Default: True.
         oscillation_reduction: Send less while the round-trip time is above its long-term mean (section
             4.5, which recommends it). Default: True.
-        max_rate: The highest rate of the application; unlimited unless given.
-        jitter: Each gap is drawn uniformly from within this fraction of the nominal gap, against phase
-            effects. Default: 0.01.
+        max_rate: The highest rate of the application. Default: unlimited.
+        jitter: Each gap between packets is drawn uniformly from within this fraction of the nominal
+            gap, to avoid phase effects. Default: 0.01.
     """
 
     tfrc: Literal["rfc5348"]
@@ -1033,11 +1036,11 @@ FlowProfile: TypeAlias = Profile | str
 
 @dataclass(frozen=True, kw_only=True)
 class FlowLive(Table):
-    """What a group of flows is on real packets.
+    """Settings of a group of flows for real packets.
 
     Attributes:
-        congestion: The kernel's congestion control, such as `cubic` or `bbr`; the one that is nearest
-            to `transport` unless given.
+        congestion: The kernel's congestion control, such as `cubic` or `bbr`. Default: the one closest
+            to `transport`.
     """
 
     congestion: str | None = None
@@ -1045,36 +1048,36 @@ class FlowLive(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Flow(Table):
-    """A group of like flows, each between its own two hosts.
+    """A group of identical flows, each between its own pair of hosts.
 
     Attributes:
         name: The group's name in tables, and in the names of its flows' random streams: under another
-            name the same seed gives another run.
+            name the same seed gives a different run.
         count: How many flows it has. Default: 1.
-        from_: The router of the sending hosts; the ingress of `path` unless given.
-        to: The router of the receiving hosts; the egress of `path` unless given.
-        path: The label-switched path that the flows' packets and their acknowledgements take; a
-            shortest route unless given.
-        access: The private link of each host, at both ends; hosts sit at the routers unless given.
-        egress: The private link of each receiving host, where it differs from `access`.
+        from_: The router of the sending hosts. Default: the ingress of `path`.
+        to: The router of the receiving hosts. Default: the egress of `path`.
+        path: The label-switched path of the flows' packets and their acknowledgements. Default: a
+            shortest route.
+        access: The private access link of each host, at both ends. Default: none, hosts are at the
+            routers.
+        egress: The private access link of each receiving host, if it differs from `access`.
         transport: How the flows send.
-        profile: What each flow was sold, metered at its host or, on a path, at the ingress; or the name
-            of a shared profile. Best effort unless given.
-        color: The color of the flows' packets where they have no profile. Default: "yellow".
-        service: The Asymmetric Best-Effort service that the flows' packets ask for; only best effort,
-            without a profile, can be green. Default: "blue".
-        dscp: The codepoint of the flows' data packets, such as 46 for Expedited Forwarding; a profile's
-            marker writes its own, and `service` stands for one.
-        ecn: Whether queues whose rule has `ecn = true` may mark the flows' packets in place of dropping
-            them, and how TCP's receivers feed marks back. Only TCP has it.
+        profile: The traffic profile of each flow, metered at its host or, on a path, at the ingress; or
+            the name of a shared profile. Default: none (best effort).
+        color: The color of the flows' packets if they have no profile. Default: "yellow".
+        service: The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a
+            profile, can be green. Default: "blue".
+        dscp: The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's
+            marker writes its own codepoint, and `service` implies one.
+        ecn: Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping
+            them, and how TCP's receivers feed marks back. Only for TCP.
         out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
-            then lowers its window by one (No-OUT); it does not unless given.
-        start: When each flow begins: a time (`2s`), or a range from which each draws its own
-            (`0s..1s`). Default: "0s..1s".
-        stop: When the flows have nothing more to send; never unless given.
-        volume: How much each flow has to send, rounded up to whole packets; endless unless given.
-        live: What the flows are on real packets, where that needs saying; simulations take no notice of
-            it.
+            then reduces its window by one packet (No-OUT). Default: no feedback.
+        start: Start time of each flow: a time (`2s`), or a range from which each flow draws a time at
+            random (`0s..1s`). Default: "0s..1s".
+        stop: When the flows stop sending new data. Default: never.
+        volume: How much data each flow sends, rounded up to whole packets. Default: unlimited.
+        live: Settings of the flows for real packets (`perhop live`); simulations ignore them.
     """
 
     name: str
@@ -1099,30 +1102,30 @@ class Flow(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Probes(Table):
-    """What is sampled over time.
+    """What is sampled at regular intervals.
 
     Attributes:
-        interval: Throughput, windows, round trips, queues and their averages are sampled this often;
-            never unless given.
+        interval: Sampling interval of throughput, windows, round-trip times, queue lengths and their
+            averages. Default: no sampling.
     """
 
     interval: str | None = None
 
 
 Setting: TypeAlias = int | str
-"""A kernel's setting: a number, or text for those of several numbers."""
+"""A kernel setting: a number, or text for settings with several numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Live(Table):
-    """How a scenario runs on real packets.
+    """Settings of a scenario for real packets.
 
     Attributes:
         ip: The version of the Internet Protocol. Default: 4.
-        sysctl: Settings of the hosts' kernel, such as `"net.ipv4.tcp_sack" = 0`: names below `net.`
-            that a network namespace has of its own.
-        max_lateness: A run is invalid in which more than one packet in a hundred left the router later
-            than this; a tenth of the shortest round-trip time without queues unless given.
+        sysctl: Kernel settings of the hosts, such as `"net.ipv4.tcp_sack" = 0`: names below `net.` that
+            each network namespace has separately.
+        max_lateness: A run is invalid if more than 1 % of its packets left the router later than this.
+            Default: a tenth of the shortest round-trip time without queues.
     """
 
     ip: int | None = None
@@ -1134,24 +1137,23 @@ class Live(Table):
 class Scenario(Table):
     """A network, its traffic and what to measure.
 
-    Every flow, link, profile and path draws from a random stream of its own, which depends on the seed
-    and on its name. So what is added changes no draw of the others, and what gets another name draws
-    other numbers: with the same seed that gives another run, as valid as the first, like one with
-    another seed.
+    Every flow, link, profile and path has its own random stream, derived from the seed and its name.
+    Adding one therefore does not change the random numbers of the others. Renaming one changes its
+    random numbers: with the same seed this gives a different run, as valid as one with another seed.
 
     Attributes:
-        title: What it shows, in one line.
+        title: What the scenario shows, in one line.
         duration: Simulated time of one run.
-        warmup: All statistics exclude this initial period: of flows, classes and links, packets and
-            drops included. Default: "0s".
-        links: Links between routers, by name. A router exists by being named in a link.
-        paths: Label-switched paths, by name: routes that flows are pinned to, whatever the shortest one
-            is.
-        profiles: Profiles that several flows share, by name: one meter for all of them, at their first
-            router.
+        warmup: All statistics of flows, classes and links exclude this initial period, counts of
+            packets and drops included. Default: "0s".
+        links: Links between routers, by name. Naming a router in a link creates it.
+        paths: Label-switched paths, by name: explicit routes that flows can use instead of the shortest
+            one.
+        profiles: Traffic profiles that several flows share, by name: one meter for all of them, at
+            their first common router.
         flows: Groups of flows.
-        probes: What is sampled over time.
-        live: How it runs on real packets (`perhop live`); simulations take no notice of it.
+        probes: What is sampled at regular intervals.
+        live: Settings for real packets (`perhop live`); simulations ignore them.
     """
 
     duration: str
