@@ -149,7 +149,7 @@ def remove_directory(path: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and those that it lies in, as far as they are missing; they outlive a failing machine.
+    """Make a directory and those that it lies in, as far as they are missing; they survive a power failure.
 
     Raises:
         FileExistsError, NotADirectoryError: Something of that name is no directory.
@@ -161,6 +161,9 @@ def make_directory(path: Path) -> None:
         place = place.parent
     if not place.is_dir():
         raise FileExistsError(17, os.strerror(17), str(place))
+    # A command that failed may have made it and not come to sync its name.
+    with contextlib.suppress(PermissionError):
+        sync_directory(place.parent)
     for place in reversed(missing):
         try:
             _patiently(lambda place=place: _system.make_directory(place))  # type: ignore[misc]

@@ -117,7 +117,7 @@ def test_ctrl_c_keeps_what_a_search_has_finished(perhop: Perhop, tmp_path: Path)
     text = error.decode()
     assert "Traceback" not in text
     said = re.search(r"interrupted: (\d+) runs? (is|are) kept in store; the same command resumes", text)
-    assert said is not None
+    assert said is not None, text
     runs = kept(tmp_path)
     assert len(runs) - 1 <= int(said[1]) <= len(runs)
     done = perhop("tune", "tune.toml", "--store", "store")
