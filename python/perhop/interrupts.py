@@ -1,8 +1,9 @@
-"""Ctrl-C in the command line: while modules load it ends the program at once, else it is a KeyboardInterrupt.
+"""Ctrl-C in the command line: a KeyboardInterrupt, but never while modules load.
 
 Modules of other projects take a KeyboardInterrupt for a failure of their own while they load, and databases
-make other exceptions of it. So loading is never interrupted by an exception, and `seen` says afterwards that
-an exception came after Ctrl-C.
+make other exceptions of it. So while a program starts, Ctrl-C ends it at once; where a command loads a module
+in the middle of its work, the KeyboardInterrupt comes when that is loaded. `seen` says afterwards that an
+exception came after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ EXIT = 130
 class _State:
     installed = False
     loading = 0
+    leaving = False
+    deferring = 0
+    pending = False
     seen = False
 
 
@@ -37,7 +41,7 @@ def install() -> None:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """While modules load."""
+    """While the program starts: Ctrl-C ends it at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -48,9 +52,25 @@ def loading() -> Iterator[None]:
         _State.loading -= 1
 
 
+@contextmanager
+def deferred() -> Iterator[None]:
+    """While a command at work loads a module: Ctrl-C takes effect at the end; a second one ends at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _State.deferring += 1
+    try:
+        yield
+    finally:
+        _State.deferring -= 1
+        if _State.pending and not _State.deferring:
+            _State.pending = False
+            raise KeyboardInterrupt
+
+
 def leave_at_once() -> None:
     """From now on Ctrl-C finds nothing that is worth ending in order."""
-    _State.loading += 1
+    _State.leaving = True
 
 
 def seen() -> bool:
@@ -61,5 +81,10 @@ def seen() -> bool:
 def _interrupted(_number: int, _frame: object) -> None:
     _State.seen = True
     if _State.loading:
+        os.write(2, b"interrupted; nothing was written\n")
+    if _State.loading or _State.leaving or _State.pending:
         os._exit(EXIT)
+    if _State.deferring:
+        _State.pending = True
+        return
     raise KeyboardInterrupt

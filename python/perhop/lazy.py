@@ -17,6 +17,6 @@ class Lazy:
 
     def __getattr__(self, attribute: str) -> Any:  # noqa: ANN401 - whatever the module has
         """An attribute of the module."""
-        with interrupts.loading():
+        with interrupts.deferred():
             module = importlib.import_module(self._name)
         return getattr(module, attribute)

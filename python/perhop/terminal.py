@@ -188,7 +188,7 @@ class Steps:
 
 
 def _bar(what: str, total: int) -> Progress:
-    with interrupts.loading():
+    with interrupts.deferred():
         from rich.console import Console  # noqa: PLC0415 - most commands need no bar
         from rich.progress import (  # noqa: PLC0415
             BarColumn,
