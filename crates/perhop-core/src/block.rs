@@ -19,7 +19,7 @@ pub struct Context<'a> {
     pub rng: &'a mut Rng,
 }
 
-/// What a block knows of the link or host at which it stands.
+/// The place of a block: a link, or for a meter the host or router in front of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Environment {
     /// The rate at which its queue is served, or, for a meter, at which packets can come.
@@ -65,7 +65,7 @@ pub trait FromParams: Block {
     fn new(params: Self::Params, environment: Environment) -> Self;
 }
 
-/// Where a block stands in the packet's path.
+/// The role of a block in the packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -80,7 +80,7 @@ pub enum Role {
 /// A registered block, as tables, documentation and the scenario format see it.
 #[derive(Debug)]
 pub struct BlockInfo {
-    /// Where it stands.
+    /// Its role.
     pub role: Role,
     /// Its name in scenarios.
     pub name: &'static str,

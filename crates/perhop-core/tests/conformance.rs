@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn who_is_capable_is_told_and_never_dropped_by_chance(seed: u64, operations in operations()) {
+    fn who_is_capable_is_marked_and_never_dropped_by_chance(seed: u64, operations in operations()) {
         for (name, table) in AQMS {
             let Some(rule) = notifying(name, table) else { continue };
             let rule_text = serde_json::to_string(&rule).unwrap();
@@ -257,34 +257,34 @@ fn notifying(name: &str, table: &str) -> Option<AqmParams> {
 /// Drives a discipline with packets that are capable of ECN: those that carry word of congestion when they leave are those
 /// that the books say were told, and none is dropped by chance.
 fn tell(mut discipline: impl Discipline<Header>, operations: &[Operation]) -> Result<(), String> {
-    let (mut now, mut told) = (Instant::ZERO, 0);
-    let is_told = |packet: &Header| u64::from(packet.ecn == Ecn::Congested);
+    let (mut now, mut marked) = (Instant::ZERO, 0);
+    let is_marked = |packet: &Header| u64::from(packet.ecn == Ecn::Congested);
     for operation in operations {
         match *operation {
             Operation::Enqueue { size, color, dscp, label } => {
                 let packet =
                     Header { color, dscp, label, ecn: Ecn::Capable0, ..Header::new(FlowId(0), size) };
                 if let Err((packet, _)) = discipline.enqueue(packet, now)
-                    && is_told(&packet) > 0
+                    && is_marked(&packet) > 0
                 {
-                    return Err("told although it was dropped".into());
+                    return Err("marked although it was dropped".into());
                 }
             }
             Operation::Dequeue => match discipline.dequeue(now) {
-                Dequeued::Sent(packet, _) | Dequeued::Dropped(packet, _) => told += is_told(&packet),
+                Dequeued::Sent(packet, _) | Dequeued::Dropped(packet, _) => marked += is_marked(&packet),
                 Dequeued::Wait(_) => {}
             },
             Operation::Advance(nanos) => now += Duration::from_nanos(nanos),
         }
     }
     let mut waiting = 0;
-    discipline.inspect(&mut |packet| waiting += is_told(packet));
+    discipline.inspect(&mut |packet| waiting += is_marked(packet));
     let counters = discipline.counters();
     let counted: u64 = counters.notifications().flat_map(|(_, by_color)| by_color).sum();
     counters.balance(discipline.occupancy()).map_err(|imbalance| imbalance.to_string())?;
     let by_chance = [Reason::Early, Reason::EarlyOut].map(|reason| counters.dropped(reason));
-    if counted != told + waiting || by_chance != [[0; 3]; 2] {
-        return Err(format!("{counted} counted, {told} left, {waiting} wait, {by_chance:?} dropped"));
+    if counted != marked + waiting || by_chance != [[0; 3]; 2] {
+        return Err(format!("{counted} counted, {marked} left, {waiting} wait, {by_chance:?} dropped"));
     }
     Ok(())
 }

@@ -117,15 +117,15 @@ impl Snapshot {
         self.count("perhop_reloads", "Configurations read while it ran", loaded);
         let help = "Log lines that were dropped because they were not read in time";
         self.count("perhop_log_dropped_lines", help, [(vec![], unlogged)]);
-        let Some(told) = capture else { return };
-        let counts = [("written", told.written), ("missed", told.missed)];
+        let Some(status) = capture else { return };
+        let counts = [("written", status.written), ("missed", status.missed)];
         let counts = counts.map(|(result, n)| (vec![("result", result.into())], n));
         self.count("perhop_captured_packets", "Packets for the capture", counts);
-        self.count("perhop_capture_files", "Capture files started", [(vec![], told.files)]);
+        self.count("perhop_capture_files", "Capture files started", [(vec![], status.files)]);
         let help = "Times that the capture file could no longer be written";
-        self.count("perhop_capture_failures", help, [(vec![], told.failures)]);
+        self.count("perhop_capture_failures", help, [(vec![], status.failures)]);
         let help = "1 if the capture file can be written, 0 if packets are not captured because it cannot";
-        self.gauge("perhop_capture_writable", help, [(vec![], f64::from(u8::from(told.writable)))]);
+        self.gauge("perhop_capture_writable", help, [(vec![], f64::from(u8::from(status.writable)))]);
     }
 
     fn add_devices(&mut self, plane: &Plane, report: &Report, devices: &[String; 2]) {

@@ -201,8 +201,8 @@ fn ecn_is_refused_on_real_packets_where_nobody_is_capable() {
 #[test]
 fn ecn_without_capable_flows_is_noticed() {
     let notices = |driver, from: &str, to: &str| {
-        let told = with_ecn(driver, from, to).unwrap().notices();
-        notices_in(None, "s.toml", told).iter().map(ToString::to_string).collect::<Vec<_>>()
+        let notices = with_ecn(driver, from, to).unwrap().notices();
+        notices_in(None, "s.toml", notices).iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let idle = notices(Driver::Simulator, "duration", "duration");
     let [notice] = &idle[..] else { panic!("{idle:?}") };

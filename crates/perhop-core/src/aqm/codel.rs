@@ -173,11 +173,7 @@ impl Codel {
 impl Aqm for Codel {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, _: &mut Context<'_>) -> Verdict {
-        if queue.is_full_for(packet, self.params.limit) {
-            Verdict::Drop(Reason::Overflow)
-        } else {
-            Verdict::Pass
-        }
+        Verdict::by_limit(packet, queue, self.params.limit)
     }
 
     #[inline]

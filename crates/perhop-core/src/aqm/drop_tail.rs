@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, Verdict};
 use crate::{Block, Context, Depth, Environment, FromParams, Header, Occupancy};
 
 /// Parameters of [`DropTail`].
@@ -36,10 +36,6 @@ impl FromParams for DropTail {
 impl Aqm for DropTail {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, _: &mut Context<'_>) -> Verdict {
-        if queue.is_full_for(packet, self.params.limit) {
-            Verdict::Drop(Reason::Overflow)
-        } else {
-            Verdict::Pass
-        }
+        Verdict::by_limit(packet, queue, self.params.limit)
     }
 }

@@ -25,7 +25,7 @@ pub use wred::{Dwred, DwredParams, GreenRule, Wred, WredParams};
 use ambassador::delegatable_trait;
 
 use crate::control::Message;
-use crate::{Context, Ecn, Header, Instant, Occupancy, Reason};
+use crate::{Context, Depth, Ecn, Header, Instant, Occupancy, Reason};
 
 /// What an AQM says of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,12 @@ impl Verdict {
             Some(Severity::Notify) => Self::Notify(Reason::Early),
             Some(Severity::Forced) => Self::Drop(Reason::Forced),
         }
+    }
+
+    /// Of a queue with this limit and no other rule.
+    #[inline]
+    fn by_limit(packet: &Header, queue: &Occupancy, limit: Depth) -> Self {
+        if queue.is_full_for(packet, limit) { Self::Drop(Reason::Overflow) } else { Self::Pass }
     }
 
     /// Whether this packet gets in.

@@ -79,9 +79,9 @@ impl Waiting {
         }
     }
 
-    /// Takes out those whose service starts by now, which is not the end of time. The first is shown in any case, and `each`
-    /// is told whether it goes: between two arrivals mostly one does or none, at random, which is cheaper to do either way
-    /// than to guess.
+    /// Removes the packets whose service starts by `now`, which must be before the end of time. `each` gets the first packet in
+    /// any case, with whether it leaves: between two arrivals mostly one packet leaves or none, at random, and handling both
+    /// without a branch is cheaper than a wrong guess.
     #[inline(always)]
     fn leave(&mut self, now: Instant, mut each: impl FnMut(Departure, bool)) {
         debug_assert!(now < Instant::NEVER);

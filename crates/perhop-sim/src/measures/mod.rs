@@ -22,7 +22,7 @@ pub struct Measure<O> {
     pub description: &'static str,
     /// How it comes from an outcome.
     pub value: Value<O>,
-    /// How summaries show it; `None` for what stands in data frames alone.
+    /// How summaries show it; `None` if only data frames have it.
     pub summary: Option<Summary>,
 }
 

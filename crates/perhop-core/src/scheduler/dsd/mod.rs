@@ -16,7 +16,11 @@
 //!   later than its duplicate, and a green one that the early test lets in to the last of them can come out late and be
 //!   dropped then. `parts_of_a_nanosecond` shows that it is no more.
 //! - The draft moves the bias g by a control loop whose details are in a report that cannot be had (EPFL DSC/2000/034). The
-//!   loop here, off unless asked for, compares the rates that the loss-throughput formula of TCP predicts.
+//!   loop here, off by default, compares the rates that the loss-throughput formula of TCP predicts.
+//! - The draft's flat best effort drops on arrival. Under an AQM that decides at departure, such as `CoDel`, duplicates are served in
+//!   virtual time, and a packet that still waits when its duplicate is dropped or marked is dropped or marked as well; a deadline then
+//!   is that of the duplicate if no more drops come before it. With blue packets alone this is a FIFO under the AQM
+//!   (`an_overloaded_queue_drops_the_same_packets_under_every_scheduler`).
 
 mod control;
 mod flat;

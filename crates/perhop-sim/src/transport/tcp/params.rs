@@ -1,4 +1,4 @@
-//! What a TCP connection may be told.
+//! The parameters of a TCP connection.
 //!
 //! Defaults are those of ns-2.35 for an agent without options, except where a comment says otherwise: its clock and timeouts,
 //! and the NewReno of RFC 6582, which ns-2 has had since May 2003. `tcp = "ns-1998"` is the NewReno of the papers' period.
@@ -410,7 +410,7 @@ impl TcpParams {
         Ok(())
     }
 
-    /// The congestion control: `tcp = "two-windows"` stands for one, too.
+    /// The congestion control. `tcp = "two-windows"` also selects one.
     pub fn control(&self) -> Congestion {
         if self.tcp == Variant::TwoWindows { Congestion::TwoWindows } else { self.congestion }
     }

@@ -66,8 +66,7 @@ pub trait CongestionControl: Clone + Debug {
     /// The congestion window, at least one segment. During a recovery: the window with which the recovery is to end.
     fn window(&self) -> f64;
 
-    /// Somebody else sets the window: the connection is open and begins with its initial window, or a marker tells of an OUT
-    /// packet.
+    /// The sender sets the window: to the initial window when the connection is open, or after feedback of an OUT packet.
     fn set_window(&mut self, window: f64);
 
     /// The rate, headers included, at which segments may leave; unlimited if there is none. Asked only if the control
@@ -78,15 +77,15 @@ pub trait CongestionControl: Clone + Debug {
 }
 
 /// What a sender keeps only for a congestion control that asks for it.
-#[expect(clippy::struct_excessive_bools, reason = "each need stands by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "the needs are independent")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// The color of each segment sent: [`CongestionEvent::color`].
     pub colors: bool,
     /// A record of each outstanding segment: [`AckSample::delivery`].
     pub delivery: bool,
-    /// ACKs that tell of marks, with their number: [`AckSample::marked`]. Other controls are not told of such ACKs, since no
-    /// window grows by them.
+    /// ACKs that report marked packets, with the number of these: [`AckSample::marked`]. Other controls do not get such ACKs,
+    /// because they must not increase the window.
     pub marks: bool,
     /// Segments leave at [`pacing_rate`](CongestionControl::pacing_rate).
     pub pacing: bool,
@@ -128,7 +127,7 @@ pub struct AckSample {
     pub now: Instant,
     /// Segments newly acknowledged, in order or selectively.
     pub delivered: u32,
-    /// Marked packets that it tells of, if the control [needs](Needs::marks) to know: with ECN-Echo one, with accurate feedback
+    /// Marked packets that it reports, if the control [needs](Needs::marks) to know: with ECN-Echo one, with accurate feedback
     /// their number.
     pub marked: u32,
     /// Segments sent and not acknowledged.
@@ -196,8 +195,8 @@ impl CongestionInfo {
     }
 }
 
-/// Reno, the default, stands among the fields that each ACK touches. Every other control stands in a box, so that a sender takes
-/// no more memory for it.
+/// Reno, the default, is stored beside the fields that each ACK uses. Every other control is boxed, so that it does not make the
+/// sender larger.
 impl<C: CongestionControl> CongestionControl for Box<C> {
     const NAME: &'static str = C::NAME;
     const SUMMARY: &'static str = C::SUMMARY;

@@ -34,11 +34,7 @@ impl CongestionControl for Reno {
 
     #[inline(always)]
     fn on_ack(&mut self, ack: &AckSample) {
-        let left = self.window.slow_start(ack.delivered);
-        if left > 0.0 {
-            self.window.now += left / self.window.now;
-        }
-        self.window.limit();
+        self.window.grow(ack.delivered);
     }
 
     fn on_loss(&mut self, event: &CongestionEvent) {

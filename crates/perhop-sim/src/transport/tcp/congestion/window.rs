@@ -49,6 +49,16 @@ impl Window {
         delivered - slow
     }
 
+    /// Grows as Reno does: slow start, then one segment in a round trip (RFC 5681, equation 3), up to the receiver's window.
+    #[inline(always)]
+    pub fn grow(&mut self, delivered: u32) {
+        let left = self.slow_start(delivered);
+        if left > 0.0 {
+            self.now += left / self.now;
+        }
+        self.limit();
+    }
+
     /// Keeps to the receiver's window.
     #[inline(always)]
     pub fn limit(&mut self) {
