@@ -152,7 +152,7 @@ def reproduce(
     say = terminal.note if json_path == files.STDOUT else terminal.say
     report = writer.ReproductionReport(out, command, planned.studies)
     try:
-        with terminal.progress("runs", len(planned.tasks)) as step:
+        with interrupts.translated(), terminal.progress("runs", len(planned.tasks)) as step:
 
             def judged(outcome: Outcome) -> None:
                 with step.paused():
@@ -222,7 +222,7 @@ def run(
         files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     try:
-        with terminal.progress("runs", wanted) as step:
+        with interrupts.translated(), terminal.progress("runs", wanted) as step:
             result = simulation.run(
                 json.loads(checked.text),
                 runs=wanted,
@@ -391,16 +391,16 @@ def main() -> None:
         sys.stderr.reconfigure(errors="backslashreplace")
     warnings.showwarning = _warn  # type: ignore[assignment] # takes what is asked and more
     try:
-        sys.exit(app(prog_name="perhop", standalone_mode=False))
+        with interrupts.translated():
+            sys.exit(app(prog_name="perhop", standalone_mode=False))
     except KeyboardInterrupt:
+        terminal.note("interrupted")
         sys.exit(interrupts.EXIT)
     except BrokenPipeError:
         # The reader has left (`| head`): what was to be written is written, and nobody listens.
         terminal.abandon_stdout()
         sys.exit(1)
     except Exception as error:
-        if interrupts.seen():
-            sys.exit(interrupts.EXIT)  # what a database makes of Ctrl-C
         if not _told(error):
             raise
         sys.exit(2)

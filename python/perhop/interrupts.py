@@ -2,8 +2,8 @@
 
 Modules of other projects take a KeyboardInterrupt for a failure of their own while they load, and databases
 make other exceptions of it. So while a program starts, Ctrl-C ends it at once; where a command loads a module
-in the middle of its work, the KeyboardInterrupt comes when that is loaded. `seen` says afterwards that an
-exception came after Ctrl-C.
+in the middle of its work, the KeyboardInterrupt comes when that is loaded. Where other code fails with an
+exception of its own after Ctrl-C, `translated` makes a KeyboardInterrupt of that.
 """
 
 from __future__ import annotations
@@ -68,14 +68,20 @@ def deferred() -> Iterator[None]:
             raise KeyboardInterrupt
 
 
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise KeyboardInterrupt where other code, such as a database, made another exception of Ctrl-C."""
+    try:
+        yield
+    except Exception:
+        if _State.seen:
+            raise KeyboardInterrupt from None
+        raise
+
+
 def leave_at_once() -> None:
     """From now on Ctrl-C finds nothing that is worth ending in order."""
     _State.leaving = True
-
-
-def seen() -> bool:
-    """Whether Ctrl-C has come."""
-    return _State.seen
 
 
 def _interrupted(_number: int, _frame: object) -> None:

@@ -8,11 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from perhop import interrupts
+from perhop.sweep.job import Workplace, run_sweep
+from perhop.sweep.plan import Given, read_plan
+from perhop.sweep.run import Runner
 from perhop.sweep.store import SweepStore
+from perhop.sweep.tune import tune
+from perhop.sweep.tuning import read_tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,6 +108,38 @@ def test_killed_at_random_moments_a_search_ends_as_if_undisturbed(perhop: Perhop
     assert (tmp_path / "resumed.json").read_bytes() == (tmp_path / "undisturbed.json").read_bytes()
     tables = [text.out.rpartition("\n\n")[0] for text in (done, undisturbed)]
     assert tables[0] == tables[1]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("command", ["sweep", "tune"])
+def test_what_other_code_makes_of_ctrl_c_is_told_like_ctrl_c(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB and Optuna may fail with an exception of their own, at any place."""
+    (tmp_path / "it.toml").write_text(
+        {"sweep": 'scenario = "small.toml"\nruns = 2', "tune": TUNE}[command], encoding="utf-8"
+    )
+    place = Workplace(tmp_path / "store", "local", 1, None)
+    ensure = Runner.ensure
+
+    def struck(runner: Runner, points: Any, seeds: Any) -> None:  # noqa: ANN401 - passed on
+        ensure(runner, points, seeds)
+        monkeypatch.setattr(interrupts._State, "seen", True)
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(Runner, "ensure", struck)
+    said: list[str] = []
+    silent: Any = {"say": said.append, "progress": lambda _what, _total: nullcontext(lambda: None)}
+    do: Callable[[], object] = {
+        "sweep": lambda: run_sweep(read_plan(tmp_path / "it.toml", Given()), place, **silent),
+        "tune": lambda: tune(
+            read_tuning(tmp_path / "it.toml", trials=None, runs=None, seed=None), place, **silent
+        ),
+    }[command]
+    with pytest.raises(KeyboardInterrupt):
+        do()
+    runs = len(kept(tmp_path))
+    assert said[-1] == f"interrupted: {runs} runs are kept in {tmp_path}/store; the same command resumes"
 
 
 @pytest.mark.usefixtures("small")

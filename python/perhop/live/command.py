@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import terminal
+from perhop import interrupts, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.lazy import Lazy
 from perhop.output.numbers import measured
@@ -104,7 +104,7 @@ def live(
         files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
     try:
-        with nullcontext() if served is None else metrics.serve(*served) as serving:
+        with interrupts.translated(), nullcontext() if served is None else metrics.serve(*served) as serving:
             told = None
             if serving is not None:
                 told, place = serving
@@ -115,7 +115,7 @@ def live(
         raise PerhopError(f"{scenario}: {error}") from None
     except KeyboardInterrupt:
         terminal.note("interrupted; nothing was written, and nothing is left in the system")
-        raise typer.Exit(130) from None
+        raise typer.Exit(interrupts.EXIT) from None
     shown = replace(
         summary.summarize(result, "on real packets", scenario.stem),
         machine=[_row(report) for report in result.reports],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop import terminal
+from perhop import interrupts, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.lazy import Lazy
 from perhop.live import command as living
@@ -113,10 +113,11 @@ def compare(
         (first, runs, sim_runs, threads), (real_time, device), dict(zip(texts, scenarios, strict=True))
     )
     try:
-        compared = work.compare(texts, names, wanted, explained=explained)
+        with interrupts.translated():
+            compared = work.compare(texts, names, wanted, explained=explained)
     except KeyboardInterrupt:
         terminal.note("interrupted; nothing was written, and nothing is left in the system")
-        raise typer.Exit(130) from None
+        raise typer.Exit(interrupts.EXIT) from None
     say = terminal.note if json_path == files.STDOUT else terminal.say
     if out is not None:
         given = {

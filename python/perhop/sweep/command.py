@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import terminal
+from perhop import interrupts, terminal
 from perhop.lazy import Lazy
 from perhop.wording import counted
 
@@ -89,7 +89,7 @@ def sweep(
     try:
         swept = job.run_sweep(planned, place, say=terminal.note, progress=terminal.progress)
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(interrupts.EXIT) from None
     given = {"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci, "--out": out}
     command = terminal.command("sweep", str(sweep_file), **given)
     width = terminal.width(wide=wide)
@@ -135,7 +135,7 @@ def tune(
     try:
         tuned = search.tune(planned, place, say=terminal.note, progress=terminal.progress)
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(interrupts.EXIT) from None
     given = {"--store": store, "--trials": trials, "--runs": runs, "--seed": seed, "--out": out}
     command = terminal.command("tune", str(tune_file), **given)
     winners = [winner.trial.point for winner in tuned.front if winner.trial.point is not None]

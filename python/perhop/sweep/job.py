@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perhop import simulation
+from perhop import interrupts, simulation
 from perhop.errors import PerhopError
 from perhop.sweep.backend import LocalBackend
 from perhop.sweep.run import Counts, Runner, sweep
@@ -79,12 +79,13 @@ def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progr
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
         runner = Runner(store, backend, progress, plan.until_ci.metrics if plan.until_ci else ())
         try:
-            counts = sweep(plan, runner)
+            with interrupts.translated():
+                counts = sweep(plan, runner)
+                store.seal()
+                return Swept(plan, counts, summarize(plan, counts, store), runner.counts)
         except KeyboardInterrupt:
             say(kept(runner.counts, place.store))
             raise
-        store.seal()
-        return Swept(plan, counts, summarize(plan, counts, store), runner.counts)
 
 
 def planned(plan: Plan) -> str:

@@ -19,6 +19,7 @@ from optuna.samplers import NSGAIISampler, TPESampler
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
+from perhop import interrupts
 from perhop.errors import ScenarioError
 from perhop.output.table import continued, prose, records
 from perhop.statistics import Estimate, estimate
@@ -227,21 +228,27 @@ def tune(plan: TuningPlan, place: Workplace, *, say: Callable[[str], None], prog
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
         runner = Runner(store, backend, progress, tuple(map(literal, plan.metrics)))
         try:
-            with progress("trials", plan.trials) as step:
-                runner.progress = lambda _what, runs: contextlib.nullcontext(_Part(step, runs))
-                trials = list(_trials(plan, runner, step))
-            best = front(plan, trials)
-            runner.progress = progress
-            points = [trial.point for trial in best if trial.point is not None]
-            runner.ensure(points, plan.validation_seeds)
+            with interrupts.translated():
+                with progress("trials", plan.trials) as step:
+                    runner.progress = lambda _what, runs: contextlib.nullcontext(_Part(step, runs))
+                    trials = list(_trials(plan, runner, step))
+                runner.progress = progress
+                winners = _validated(plan, runner, front(plan, trials))
         except KeyboardInterrupt:
             say(kept(runner.counts, place.store))
             raise
-        winners = []
-        for trial, point in zip(best, points, strict=True):
-            fresh = _estimates(runner, plan.metrics, point, plan.validation_seeds)
-            winners.append(Winner(trial, fresh, _keeps(plan, fresh)))
         return Tuned(plan, trials, winners, runner.counts)
+
+
+def _validated(plan: TuningPlan, runner: Runner, best: Sequence[Trial]) -> list[Winner]:
+    """Run the best trials again on fresh seeds."""
+    points = [trial.point for trial in best if trial.point is not None]
+    runner.ensure(points, plan.validation_seeds)
+    winners = []
+    for trial, point in zip(best, points, strict=True):
+        fresh = _estimates(runner, plan.metrics, point, plan.validation_seeds)
+        winners.append(Winner(trial, fresh, _keeps(plan, fresh)))
+    return winners
 
 
 @dataclass(slots=True)
