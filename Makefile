@@ -78,7 +78,7 @@ FAULTS ?= 10000
 
 .PHONY: faults
 faults: $(ENGINE) $(DEV) ## Run commands on a file system that fails, 10 000 times (half an hour; FAULTS=N)
-	PERHOP_FAULTS=$(FAULTS) $(BIN)/python -m pytest tests/python/test_faults.py --timeout 7200 $(ARGS)
+	PERHOP_FAULTS=$(FAULTS) $(BIN)/python -m pytest tests/python/stores/test_faults.py --timeout 7200 $(ARGS)
 
 .PHONY: lint
 lint: lint-rust lint-python lint-generated ## Check formats, lints, types and generated files

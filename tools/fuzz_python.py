@@ -1,4 +1,4 @@
-"""Fuzzes one of Python's inputs, those of tests/python/fuzzing.py.
+"""Fuzzes one of Python's inputs, those of tests/python/fuzzing/targets.py.
 
     python -m tools.fuzz_python TARGET [libFuzzer's options]
 
@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.python.fuzzing import Target
+    from tests.python.fuzzing.targets import Target
+
+TARGETS = "tests.python.fuzzing.targets"
 
 
 def main() -> None:
@@ -37,7 +39,7 @@ def main() -> None:
 
 
 def _target(name: str) -> Target:
-    targets = {target.name: target for target in importlib.import_module("tests.python.fuzzing").TARGETS}
+    targets = {target.name: target for target in importlib.import_module(TARGETS).TARGETS}
     if name not in targets:
         sys.exit(f"error: no target `{name}`; there are {', '.join(targets)}")
     return targets[name]  # type: ignore[no-any-return]
@@ -51,7 +53,7 @@ def _seconds(options: list[str]) -> float:
 def _by_mutation(target: Target, seconds: float) -> None:
     from hypothesis import HealthCheck, given, settings  # noqa: PLC0415 - Atheris needs none of it
 
-    mutations = importlib.import_module("tests.python.fuzzing").mutations(target.seeds)
+    mutations = importlib.import_module(TARGETS).mutations(target.seeds)
     tried, end = 0, time.monotonic() + seconds
 
     @settings(max_examples=500, deadline=None, database=None, suppress_health_check=list(HealthCheck))

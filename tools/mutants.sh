@@ -18,8 +18,8 @@ declare -A modules=(
     [stores]='store journal filesystem sweep/store sweep/journal'
 )
 declare -A tests=(
-    [statistics]='statistics judging'
-    [stores]='store filesystem verify sweep_store'
+    [statistics]='statistics/test_statistics statistics/test_judging'
+    [stores]='stores/test_store stores/test_filesystem stores/test_verify sweeps/test_sweep_store'
 )
 
 rust() {
@@ -95,9 +95,7 @@ python_group() {
 settings() {
     local module test only='' selected=''
     for module in $1; do only+="\"src/perhop/$module.py\", "; done
-    for test in $2; do
-        [[ ! -e tests/python/test_$test.py ]] || selected+="\"tests/python/test_$test.py\", "
-    done
+    for test in $2; do selected+="\"tests/python/$test.py\", "; done
     cat <<TOML
 [tool.mutmut]
 source_paths = ["src/perhop"]

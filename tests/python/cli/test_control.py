@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.python.living import LIVE, needs_live
+from tests.python.live.living import LIVE, needs_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from tests.python.living import INVALID, LIVE, needs_live
+from tests.python.live.living import INVALID, LIVE, needs_live
 from typer.testing import CliRunner
 
 import perhop as package
@@ -240,7 +240,7 @@ def test_everything_but_what_says_so_excludes_the_warm_up() -> None:
 
 
 def test_jitter_and_delay_variation_are_two_names(place: Path) -> None:
-    result = package.run(Path(__file__).parents[2] / "examples" / "queues.toml")
+    result = package.run(Path(__file__).parents[3] / "examples" / "queues.toml")
     assert "delay_variation_s" in result.link_classes.columns
     assert not [name for name in result.link_classes.columns if "jitter" in name]
     heads = list(readable(result.link_class_summary())[0])

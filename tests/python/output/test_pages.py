@@ -18,9 +18,9 @@ from xml.etree import ElementTree as ET
 import polars as pl
 import pytest
 from tests.python.conftest import SMALL
-from tests.python.faults import Crash, Fault, FaultyFileSystem, Kind
-from tests.python.pages import FORBIDDEN, check, titles
-from tests.python.test_report import plot, rows
+from tests.python.output.pages import FORBIDDEN, check, titles
+from tests.python.output.test_report import plot, rows
+from tests.python.stores.faults import Crash, Fault, FaultyFileSystem, Kind
 
 import perhop
 from perhop import filesystem

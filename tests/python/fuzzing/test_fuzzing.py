@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.python.fuzzing import TARGETS, Target, mutations, take_record
+from tests.python.fuzzing.targets import TARGETS, Target, mutations, take_record
 
 EXAMPLES = int(os.environ.get("PERHOP_FUZZ_EXAMPLES", "100"))
 """Of each target; `make fuzz` takes more."""
@@ -45,7 +45,7 @@ def test_a_record_that_is_none_under_its_good_checksum_is_not_taken(content: byt
     take_record(content)
 
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_lock_file_of_the_fuzz_targets_has_what_our_crates_need() -> None:

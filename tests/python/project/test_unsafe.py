@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ROW = re.compile(r"^\| `(?P<file>[^`]+\.rs)` \| (?P<uses>\d+) \|")
 
 

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.python.sweeps import quietly
+from tests.python.sweeps.running import quietly
 
 from perhop.errors import PerhopError
 from perhop.sweep.job import Workplace, open_backend

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.python.pages import check, titles
-from tests.python.sweeps import quietly
+from tests.python.output.pages import check, titles
+from tests.python.sweeps.running import quietly
 
 import perhop as package
 from perhop import _engine

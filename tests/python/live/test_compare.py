@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from tests.python.cli.test_cli import broken, refused
 from tests.python.conftest import SMALL
-from tests.python.living import INVALID, LIVE, needs_live
-from tests.python.pages import check, titles
-from tests.python.test_cli import broken, refused
+from tests.python.live.living import INVALID, LIVE, needs_live
+from tests.python.output.pages import check, titles
 
 from perhop import simulation
 from perhop.errors import PerhopError

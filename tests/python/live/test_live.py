@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from tests.python.cli.test_cli import broken, refused
 from tests.python.conftest import Finished
-from tests.python.living import INVALID, LIVE, needs_live
-from tests.python.test_cli import broken, refused
+from tests.python.live.living import INVALID, LIVE, needs_live
 
 import perhop as package
 from perhop import live, simulation

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.python.pages import check
+from tests.python.output.pages import check
 
 from perhop.judging import Judgement
 from perhop.output.plot import _sheet, caption, drawing

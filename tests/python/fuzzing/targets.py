@@ -33,7 +33,7 @@ from perhop.sweep.tuning import read_tuning
 
 T = TypeVar("T")
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 SCENARIO = b"""duration = "1s"
 [links.up]
 from = "A"

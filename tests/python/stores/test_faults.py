@@ -26,8 +26,8 @@ import duckdb
 import pytest
 import typer.main
 from tests.python.conftest import SMALL
-from tests.python.faults import Crash, Fault, FaultyFileSystem, Kind
-from tests.python.test_compare import pretend
+from tests.python.live.test_compare import pretend
+from tests.python.stores.faults import Crash, Fault, FaultyFileSystem, Kind
 
 from perhop import _engine, cli, filesystem
 from perhop.output import files, report, swap

@@ -12,7 +12,7 @@ from perhop.reproduction import Cell, Outcome
 from perhop.studies import PAPERS, STUDIES, PaperStudies
 from perhop.study import Row, Verdict
 
-PAGES = Path(__file__).parents[2] / "docs" / "papers"
+PAGES = Path(__file__).parents[3] / "docs" / "papers"
 
 
 def outcome(study_id: str) -> Outcome:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from tests.python.pages import check, titles
+from tests.python.output.pages import check, titles
 
 from perhop.errors import PerhopError, ScenarioError
 from perhop.statistics import Estimate

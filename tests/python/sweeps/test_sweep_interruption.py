@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.python.sweeps import quietly
+from tests.python.sweeps.running import quietly
 
 from perhop.sweep.job import Workplace
 from perhop.sweep.store import SweepStore
