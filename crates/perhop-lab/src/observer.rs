@@ -129,7 +129,7 @@ impl<'a> Observer<'a> {
         series.times.push(look);
         let first = series.seen_packets.len();
         series.seen_packets.resize(first + sizes.len(), f64::NAN);
-        for (flow, window) in plane.seen_windows() {
+        for (flow, window) in plane.sampled_windows() {
             series.seen_packets[first + flow] = window;
         }
         for (number, (payload, packet)) in sizes.iter().enumerate() {

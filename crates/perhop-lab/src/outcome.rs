@@ -71,8 +71,8 @@ pub(crate) fn told(
         }
     });
     let flows = flows.collect();
-    let books = routed.plane.books();
-    let outcome = Outcome { events: routed.report.slept, hops: books.all_read(), flows, links, series };
+    let counters = routed.plane.counters();
+    let outcome = Outcome { events: routed.report.slept, hops: counters.all_read(), flows, links, series };
     let late = &routed.report.lateness;
     let shortest = topology::shortest_round_trip(network);
     // Hosts that are next to each other notice no less than others that a machine is no router.
@@ -92,7 +92,7 @@ pub(crate) fn told(
         real_time: routed.real_time,
         cpu: routed.cpu,
         wall: routed.wall,
-        books: books.clone(),
+        counters: counters.clone(),
         drops: Drops {
             to_router: sent.drops.to_router
                 + received.drops.to_router
@@ -103,7 +103,7 @@ pub(crate) fn told(
                     .map(|aside| aside.overrun + aside.merged + aside.too_long)
                     .sum::<u64>(),
             to_hosts: sent.drops.to_host + received.drops.to_host,
-            no_buffer: books.lost(Loss::NoBuffer),
+            no_buffer: counters.lost(Loss::NoBuffer),
             unsent: routed.report.unsent,
         },
         kernel: uname().map_or_else(|_| String::new(), |name| name.release().to_string_lossy().into_owned()),

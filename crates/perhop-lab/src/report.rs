@@ -1,7 +1,7 @@
 //! What is told of a run besides its outcome: how well the machine kept up.
 
 use perhop_core::{Duration, Instant};
-use perhop_live::Books;
+use perhop_live::PlaneCounters;
 
 /// How well a run went.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct LabReport {
     /// Wall time of the run.
     pub wall: Duration,
     /// What the router read, sent and lost.
-    pub books: Books,
+    pub counters: PlaneCounters,
     /// Packets that were lost outside the router.
     pub drops: Drops,
     /// The kernel's release.

@@ -149,7 +149,7 @@ fn spec() -> PlaneSpec {
     }
 }
 
-/// Checks the books now and then.
+/// Checks packet conservation at intervals.
 #[derive(Default)]
 struct Telling {
     next: Instant,
@@ -161,7 +161,7 @@ impl Watcher for Telling {
     }
     fn look(&mut self, plane: &mut Plane, _: &mut Report, now: Instant) {
         plane.balance().expect("every packet is accounted for");
-        println!("{:.0} s: {} packets", now.as_secs_f64(), plane.books().all_read());
+        println!("{:.0} s: {} packets", now.as_secs_f64(), plane.counters().all_read());
         self.next = now + TELLS;
     }
 }
@@ -169,7 +169,7 @@ impl Watcher for Telling {
 fn conclude(runner: &Runner<Ethernet, 2>, sent: &[AtomicU64; 2], clock: Clock) -> Result<(), Box<dyn Error>> {
     let (plane, report) = (runner.plane(), runner.report());
     plane.balance()?;
-    let books = plane.books();
+    let counters = plane.counters();
     let aside: u64 = report
         .aside
         .iter()
@@ -180,15 +180,15 @@ fn conclude(runner: &Runner<Ethernet, 2>, sent: &[AtomicU64; 2], clock: Clock) -
     println!(
         "sent {sent} frames ({:.0} a second): {} read, {aside} never came to the plane",
         sent as f64 / seconds,
-        books.all_read()
+        counters.all_read()
     );
-    for why in Loss::all().filter(|&why| books.lost(why) > 0) {
-        println!("  lost, {}: {}", why.name(), books.lost(why));
+    for why in Loss::all().filter(|&why| counters.lost(why) > 0) {
+        println!("  lost, {}: {}", why.name(), counters.lost(why));
     }
-    let left: u64 = books.devices().iter().map(|(_, left)| left.packets).sum();
+    let left: u64 = counters.devices().iter().map(|(_, left)| left.packets).sum();
     println!("  left: {left}; inside: {}", plane.inside());
-    if sent != books.all_read() + aside || plane.inside() != 0 {
-        return Err("the books do not balance".into());
+    if sent != counters.all_read() + aside || plane.inside() != 0 {
+        return Err("packets are not conserved".into());
     }
     println!("every frame is accounted for");
     Ok(())

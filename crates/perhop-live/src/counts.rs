@@ -1,4 +1,4 @@
-//! What came, went and was lost.
+//! Packet counters of a data plane and of its streams.
 
 use perhop_core::Reason;
 
@@ -63,14 +63,14 @@ impl Amount {
     }
 }
 
-/// The books of a data plane.
+/// The packet counters of a data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Books {
+pub struct PlaneCounters {
     devices: Vec<(Amount, Amount)>,
     lost: [u64; REASONS],
 }
 
-impl Books {
+impl PlaneCounters {
     pub(crate) fn new(devices: usize) -> Self {
         Self { devices: vec![<(Amount, Amount)>::default(); devices], lost: [0; REASONS] }
     }
@@ -90,7 +90,7 @@ impl Books {
         self.lost[why.index()] += 1;
     }
 
-    /// For each device, what came from it and what left by it.
+    /// For each device, the packets that came from it and those that left by it.
     pub fn devices(&self) -> &[(Amount, Amount)] {
         &self.devices
     }
@@ -112,12 +112,12 @@ impl Books {
     }
 }
 
-/// What was counted of a stream.
+/// The packet counters of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounts {
-    /// What came.
+    /// Packets that arrived.
     pub arrived: Amount,
-    /// What left.
+    /// Packets that left.
     pub delivered: Amount,
     /// Packets that its meter gave each color.
     pub marked: [u64; 3],

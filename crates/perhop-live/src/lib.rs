@@ -22,7 +22,7 @@ pub mod wire;
 pub use buffers::{HEAD, Head, Slot};
 pub use classifier::{Prefix, Selector};
 pub use clock::Clock;
-pub use counts::{Amount, Books, Loss, StreamCounts};
+pub use counts::{Amount, Loss, PlaneCounters, StreamCounts};
 pub use lateness::Lateness;
 pub use plane::{Changed, ClassTotals, Fixed, LinkTotals, Plane, Sink, Unbalanced, color_of};
 #[cfg(target_os = "linux")]

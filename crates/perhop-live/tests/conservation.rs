@@ -1,4 +1,4 @@
-//! Whatever comes to a data plane, it keeps its books, forgets no packet, and allocates nothing for one.
+//! For any input, a data plane conserves packets and allocates no memory per packet.
 
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng, ServiceLevel};

@@ -270,7 +270,7 @@ fn forwarded(queue: &SchedulerParams, window: &str) -> Story {
             plane.advance(now, &mut hosts);
             let (_, _, port) = plane.ports().next().unwrap();
             let gauges = port.gauges.iter().map(|&(_, value)| value).collect();
-            looks.push((gauges, plane.seen_windows().map(|(_, window)| window).collect()));
+            looks.push((gauges, plane.sampled_windows().map(|(_, window)| window).collect()));
             next_look += PROBES;
         }
     }

@@ -348,7 +348,7 @@ fn check_what_left(log: &Log<'_>, meter: Option<&MeterParams>) -> u64 {
     told
 }
 
-/// Each loss that was told has its place in the queue's books.
+/// Each reported loss is counted by the queue.
 fn check_losses(log: &Log<'_>, port: &PortView<'_>) {
     for (reason, packets) in port.counters().drops() {
         let told = log.losses.iter().filter(|(why, _)| *why == Loss::Queue(reason)).count();

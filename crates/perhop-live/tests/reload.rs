@@ -1,4 +1,4 @@
-//! Another configuration for a plane at work: no packet is lost, none overtakes another, and the books balance throughout.
+//! Reload of the configuration: no packet is lost, none overtakes another, and packets are conserved throughout.
 
 use etherparse::PacketBuilder;
 use perhop_core::meter::MeterParams;

@@ -129,24 +129,24 @@ impl Snapshot {
     }
 
     fn add_devices(&mut self, plane: &Plane, report: &Report, devices: &[String; 2]) {
-        let books = plane.books();
+        let counters = plane.counters();
         let labels =
             |number: usize| vec![("device", devices[number].clone()), ("side", SIDES[number].into())];
-        let of_books = |pick: fn(&(perhop_live::Amount, perhop_live::Amount)) -> u64| {
-            books.devices().iter().enumerate().map(move |(n, amounts)| (labels(n), pick(amounts)))
+        let by_device = |pick: fn(&(perhop_live::Amount, perhop_live::Amount)) -> u64| {
+            counters.devices().iter().enumerate().map(move |(n, amounts)| (labels(n), pick(amounts)))
         };
         self.count(
             "perhop_received_packets",
             "Packets read from a device",
-            of_books(|(came, _)| came.packets),
+            by_device(|(came, _)| came.packets),
         );
-        self.count("perhop_received_bytes", "Bytes read from a device", of_books(|(came, _)| came.bytes));
+        self.count("perhop_received_bytes", "Bytes read from a device", by_device(|(came, _)| came.bytes));
         self.count(
             "perhop_sent_packets",
             "Packets that left by a device",
-            of_books(|(_, left)| left.packets),
+            by_device(|(_, left)| left.packets),
         );
-        self.count("perhop_sent_bytes", "Bytes that left by a device", of_books(|(_, left)| left.bytes));
+        self.count("perhop_sent_bytes", "Bytes that left by a device", by_device(|(_, left)| left.bytes));
         let aside = || report.aside.iter().enumerate();
         let passed = aside().map(|(n, aside)| (labels(n), aside.passed.packets));
         self.count("perhop_passed_frames", "Frames other than IP, forwarded unchanged", passed);
@@ -164,7 +164,7 @@ impl Snapshot {
         });
         self.count("perhop_refused_frames", "Frames lost before they reached a queue", refused);
         let help = "Packets lost at or after the queues, and packets of no class that were dropped";
-        let lost = Loss::all().map(|why| (vec![("reason", why.name().to_owned())], books.lost(why)));
+        let lost = Loss::all().map(|why| (vec![("reason", why.name().to_owned())], counters.lost(why)));
         self.count("perhop_lost_packets", help, lost);
         self.count(
             "perhop_unsent_packets",

@@ -70,7 +70,7 @@ impl fmt::Display for Summary<'_> {
 
 impl Summary<'_> {
     fn devices(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, (came, left)) in self.plane.books().devices().iter().enumerate() {
+        for (number, (came, left)) in self.plane.counters().devices().iter().enumerate() {
             write!(
                 f,
                 "{} ({}): received {} packets ({} bytes), sent {} ({})",
@@ -117,8 +117,9 @@ impl Summary<'_> {
     }
 
     fn losses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let books = self.plane.books();
-        let lost = Loss::all().map(|why| (why.name(), books.lost(why))).filter(|(_, packets)| *packets > 0);
+        let counters = self.plane.counters();
+        let lost =
+            Loss::all().map(|why| (why.name(), counters.lost(why))).filter(|(_, packets)| *packets > 0);
         let lost: Vec<String> = lost.map(|(why, packets)| format!("{packets} {why}")).collect();
         writeln!(f, "lost: {}", if lost.is_empty() { "none".into() } else { lost.join(", ") })?;
         if self.report.unsent > 0 {

@@ -368,7 +368,7 @@ pub fn read_and_mark(input: &[u8]) {
     assert_eq!(packet, bytes);
 }
 
-/// Lives through the story that these bytes tell, checking the books after each step, until everything has left.
+/// Runs the script that these bytes encode and checks conservation after each step, until everything has left.
 pub fn live_through(bytes: &[u8]) -> Checked {
     let mut choices = Choices::new(bytes);
     let mut plane = Plane::new(spec(&mut choices), 1);
@@ -484,8 +484,8 @@ pub fn drain(plane: &mut Plane, now: Instant, sink: &mut Checked) {
         plane.balance().expect("balanced");
     }
     plane.finish(now);
-    assert_eq!(plane.books().all_read(), sink.delivered + sink.lost);
-    assert_eq!(plane.books().all_known(), sink.delivered + sink.lost);
+    assert_eq!(plane.counters().all_read(), sink.delivered + sink.lost);
+    assert_eq!(plane.counters().all_known(), sink.delivered + sink.lost);
     for (_, _, port) in plane.ports() {
         assert_eq!(port.waiting(), [0; 3]);
     }

@@ -107,13 +107,13 @@ fn line(scenario: &Scenario, glimpse: &Glimpse) -> String {
 
 /// A report as JSON.
 fn told(report: &LabReport) -> serde_json::Value {
-    let LabReport { late, drops, books, .. } = report;
+    let LabReport { late, drops, counters, .. } = report;
     let amount = |Amount { packets, bytes }: &Amount| json!({"packets": packets, "bytes": bytes});
     let devices =
-        books.devices().iter().map(|(came, left)| json!({"read": amount(came), "sent": amount(left)}));
+        counters.devices().iter().map(|(came, left)| json!({"read": amount(came), "sent": amount(left)}));
     let lost: serde_json::Map<_, _> = Loss::all()
-        .filter(|&why| books.lost(why) > 0)
-        .map(|why| (why.name().to_owned(), json!(books.lost(why))))
+        .filter(|&why| counters.lost(why) > 0)
+        .map(|why| (why.name().to_owned(), json!(counters.lost(why))))
         .collect();
     json!({
         "valid": report.is_valid(),

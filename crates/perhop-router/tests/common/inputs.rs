@@ -85,7 +85,7 @@ impl Router {
             self.plane.advance(self.now, &mut Counting(&mut self.gone));
             self.plane.balance().expect("balanced");
         }
-        assert_eq!(self.plane.books().all_read(), self.gone);
+        assert_eq!(self.plane.counters().all_read(), self.gone);
     }
 }
 

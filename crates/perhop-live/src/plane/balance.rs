@@ -1,0 +1,85 @@
+//! Packet conservation: every packet that was read is delivered, lost or inside.
+
+use std::fmt;
+
+use perhop_core::{Imbalance, Port};
+
+use super::Plane;
+
+/// Packets are not conserved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unbalanced {
+    /// In a queue.
+    Queue(String, Imbalance),
+    /// In the plane as a whole.
+    Plane {
+        /// Packets that were read.
+        read: u64,
+        /// Packets that were delivered, were lost or are inside.
+        known: u64,
+    },
+}
+
+impl fmt::Display for Unbalanced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queue(link, imbalance) => write!(f, "link {link}: {imbalance}"),
+            Self::Plane { read, known } => write!(f, "{read} packets came, but {known} are accounted for"),
+        }
+    }
+}
+
+impl std::error::Error for Unbalanced {}
+
+impl Plane {
+    /// Packets inside: in queues and in transit.
+    pub fn inside(&self) -> u64 {
+        self.buffers.taken()
+    }
+
+    /// Checks that every packet is accounted for: read = delivered + lost(reason) + inside, and for every queue and color
+    /// arrived = sent + dropped + waiting.
+    ///
+    /// # Errors
+    /// The first identity that does not hold.
+    pub fn balance(&self) -> Result<(), Unbalanced> {
+        for link in &self.links {
+            for class in link.ports().flat_map(Port::classes) {
+                class.balance().map_err(|imbalance| Unbalanced::Queue(link.name.clone(), imbalance))?;
+            }
+        }
+        let (read, known) = (self.counters.all_read(), self.counters.all_known() + self.inside());
+        if read == known { Ok(()) } else { Err(Unbalanced::Plane { read, known }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perhop_core::Instant;
+
+    use super::*;
+    use crate::spec::PlaneSpec;
+
+    #[test]
+    fn a_packet_that_nobody_counts_is_reported() {
+        let spec = PlaneSpec {
+            devices: 1,
+            mtu: 100,
+            buffers: 2,
+            window: (Instant::ZERO, Instant::NEVER),
+            links: Vec::new(),
+            wires: Vec::new(),
+            meters: Vec::new(),
+            controls: Vec::new(),
+            streams: Vec::new(),
+        };
+        let mut plane = Plane::new(spec, 1);
+        assert_eq!(plane.balance(), Ok(()));
+        let (slot, _) = plane.room().unwrap();
+        let unbalanced = Unbalanced::Plane { read: 0, known: 1 };
+        assert_eq!(plane.balance(), Err(unbalanced.clone()));
+        assert_eq!(unbalanced.to_string(), "0 packets came, but 1 are accounted for");
+        plane.release(slot);
+        assert_eq!(plane.balance(), Ok(()));
+    }
+}

@@ -1,0 +1,133 @@
+//! A link: its queue, the queues of earlier configurations that still hold packets, and its propagation delay.
+
+use std::collections::VecDeque;
+
+use perhop_core::measure::PortView;
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::{Bitrate, Color, Counters, Instant, Port, Streams};
+
+use super::Frame;
+use super::line::Line;
+use crate::spec::LinkSpec;
+
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pub(super) name: String,
+    pub(super) rate: Bitrate,
+    pub(super) queue: SchedulerParams,
+    pub(super) port: Port<Frame>,
+    /// Ports of earlier configurations, which are served first.
+    earlier: VecDeque<Port<Frame>>,
+    /// The counters of earlier ports that are gone, by class.
+    retired: Vec<(String, Counters)>,
+    pub(super) line: Line,
+}
+
+/// The traffic of a link, over all its configurations.
+#[derive(Clone, Debug)]
+pub struct LinkTotals<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its rate.
+    pub rate: Bitrate,
+    /// The counters of each class of packets that its queues distinguish.
+    pub classes: Vec<ClassTotals<'a>>,
+    /// Its queue as it is now.
+    pub view: PortView<'a>,
+    /// Packets that wait in queues of earlier configurations.
+    pub left_over: u64,
+}
+
+/// The counters of a class of packets at a link.
+#[derive(Clone, Debug)]
+pub struct ClassTotals<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Packets that wait, by color.
+    pub waiting: [u64; 3],
+    /// Their bytes.
+    pub waiting_bytes: u64,
+    /// Arrivals, departures and drops.
+    pub counters: Counters,
+}
+
+impl Link {
+    pub(super) fn new(spec: LinkSpec, seed: u64, window: (Instant, Instant)) -> Self {
+        let LinkSpec { name, rate, delay, queue } = spec;
+        let path = format!("links/{name}");
+        Self {
+            port: Port::new(queue.clone(), rate, Streams { seed, path: &path }, window),
+            earlier: VecDeque::new(),
+            retired: Vec::new(),
+            line: Line::new(delay),
+            name,
+            rate,
+            queue,
+        }
+    }
+
+    /// Takes over another configuration. Returns whether the queue or the rate is new: then the present queue is drained
+    /// before its successor is served.
+    pub(super) fn reconfigure(&mut self, spec: LinkSpec, seed: u64, window: (Instant, Instant)) -> bool {
+        self.line.set_delay(spec.delay);
+        if (self.rate, &self.queue) == (spec.rate, &spec.queue) {
+            return false;
+        }
+        let Self { rate, queue, port, .. } = Self::new(spec, seed, window);
+        self.earlier.push_back(std::mem::replace(&mut self.port, port));
+        self.earlier.iter_mut().for_each(|port| port.set_rate(rate));
+        (self.rate, self.queue) = (rate, queue);
+        true
+    }
+
+    /// The port that is to be served. A port of an earlier configuration goes before later ones, and is removed when it is
+    /// empty and the link is free.
+    #[inline]
+    pub(super) fn active_port(&mut self, now: Instant) -> &mut Port<Frame> {
+        if self.earlier.is_empty() { &mut self.port } else { self.earliest_port(now) }
+    }
+
+    #[cold]
+    fn earliest_port(&mut self, now: Instant) -> &mut Port<Frame> {
+        while self.earlier.front().is_some_and(|port| port.is_done(now)) {
+            let Some(port) = self.earlier.pop_front() else { break };
+            for (name, class) in port.view().classes {
+                match self.retired.iter_mut().find(|(retired, _)| retired == name) {
+                    Some((_, counters)) => counters.add(&class.through),
+                    None => self.retired.push((name.into(), class.through.clone())),
+                }
+            }
+        }
+        self.earlier.front_mut().unwrap_or(&mut self.port)
+    }
+
+    /// Its ports, those of earlier configurations first.
+    pub(super) fn ports(&self) -> impl Iterator<Item = &Port<Frame>> {
+        self.earlier.iter().chain([&self.port])
+    }
+
+    /// Its counters over all configurations.
+    pub(super) fn totals(&self) -> LinkTotals<'_> {
+        let gone = self.retired.iter().map(|(name, counters)| (name.as_str(), None, counters));
+        let mut classes: Vec<ClassTotals<'_>> = Vec::new();
+        let here = self.ports().flat_map(|port| port.view().classes);
+        let here = here.map(|(name, class)| (name, Some(&class.occupancy), &class.through));
+        for (name, waits, counters) in gone.chain(here) {
+            let number = classes.iter().position(|class| class.name == name).unwrap_or(classes.len());
+            if number == classes.len() {
+                let counters = Counters::default();
+                classes.push(ClassTotals { name, waiting: [0; 3], waiting_bytes: 0, counters });
+            }
+            let class = &mut classes[number];
+            class.counters.add(counters);
+            if let Some(waits) = waits {
+                for color in Color::ALL {
+                    class.waiting[color.index()] += waits.packets_of(color);
+                }
+                class.waiting_bytes += waits.bytes();
+            }
+        }
+        let left_over = self.earlier.iter().map(|port| port.view().waiting().iter().sum::<u64>()).sum();
+        LinkTotals { name: &self.name, rate: self.rate, classes, view: self.port.view(), left_over }
+    }
+}

@@ -1,0 +1,302 @@
+//! The data plane without its devices: packets come in, pass meters, queues and wires, and leave at their time.
+//!
+//! It does no I/O and reads no clock. A driver passes in packets and the time ([`Plane::arrive`], [`Plane::advance`]) and
+//! receives the packets to send through a [`Sink`]. All service is in virtual time: the time at which a link becomes free
+//! does not depend on how late the driver calls, so lateness does not add up. Once its queues have grown to their size, it
+//! allocates no memory for a packet.
+
+mod agenda;
+mod balance;
+mod build;
+mod control;
+mod line;
+mod link;
+mod reload;
+mod route;
+mod sink;
+mod stream;
+
+use std::sync::Arc;
+
+use perhop_core::measure::PortView;
+use perhop_core::{Bitrate, Header, Instant, Offered, Served};
+
+use self::agenda::{Agenda, Event, Kind};
+use self::control::{Channel, Control};
+use self::line::{Line, Wire};
+use self::link::Link;
+use self::route::{Frame, RouteEntry};
+use self::stream::{Metering, Stream};
+use crate::buffers::{Buffers, Head, Slot};
+use crate::classifier::Classifier;
+use crate::counts::{Loss, PlaneCounters, StreamCounts};
+use crate::spec::Hop;
+use crate::windows::Windows;
+use crate::wire;
+
+pub use balance::Unbalanced;
+pub use link::{ClassTotals, LinkTotals};
+pub use reload::{Changed, Fixed};
+pub use sink::Sink;
+pub use stream::color_of;
+
+/// A running data plane.
+#[derive(Debug)]
+pub struct Plane {
+    now: Instant,
+    mtu: usize,
+    buffers: Buffers,
+    classifiers: Vec<Classifier>,
+    links: Vec<Link>,
+    wires: Vec<Wire>,
+    meters: Vec<Metering>,
+    controls: Vec<Control>,
+    channels: Vec<Channel>,
+    streams: Vec<Stream>,
+    /// The routes of all streams, one after another.
+    routes: Vec<RouteEntry>,
+    agenda: Agenda,
+    counters: PlaneCounters,
+    windows: Arc<Windows>,
+}
+
+impl Plane {
+    /// When it must next be given the time, if no packet comes before; [`Instant::NEVER`] if nothing is pending.
+    #[inline]
+    pub fn next(&self) -> Instant {
+        self.agenda.next()
+    }
+
+    /// The longest packet that it takes, in bytes.
+    pub fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    /// Where hosts report the congestion windows that window controls sample.
+    pub fn windows(&self) -> Arc<Windows> {
+        Arc::clone(&self.windows)
+    }
+
+    /// A buffer to read a packet into, for [`arrive`](Self::arrive), as long as the longest packet. `None` while every
+    /// buffer is taken.
+    #[inline]
+    pub fn room(&mut self) -> Option<(Slot, &mut [u8])> {
+        let slot = self.buffers.take()?;
+        Some((slot, self.buffers.bytes_mut(slot)))
+    }
+
+    /// The same, with room for the device's link-layer data.
+    #[inline]
+    pub fn framed_room(&mut self) -> Option<(Slot, &mut Head, &mut [u8])> {
+        let slot = self.buffers.take()?;
+        let (head, room) = self.buffers.framed_mut(slot);
+        Some((slot, head, room))
+    }
+
+    /// Gives a buffer back that is not needed.
+    pub fn release(&mut self, slot: Slot) {
+        self.buffers.give_back(slot);
+    }
+
+    /// A packet came from a device and was lost, because no buffer was free.
+    pub fn overrun(&mut self, device: usize, packet: &[u8], sink: &mut impl Sink) {
+        self.counters.read(device, packet.len());
+        self.counters.lose(Loss::NoBuffer);
+        sink.lose_from(device, packet, Loss::NoBuffer, self.now);
+    }
+
+    /// A packet, `length` bytes in `slot`, comes from a device at `now`, which must not be earlier than any time passed in
+    /// before. Events that are due before it happen first; of those due at `now`, messages to queues and samples of windows
+    /// come later.
+    pub fn arrive(&mut self, device: usize, slot: Slot, length: usize, now: Instant, sink: &mut impl Sink) {
+        self.advance_up_to((now, Kind::Reach), sink);
+        self.counters.read(device, length);
+        let length = length.min(self.mtu);
+        let parsed = wire::parse(&self.buffers.bytes_mut(slot)[..length]);
+        let fields = match parsed {
+            Ok(fields) => fields,
+            Err(why) => return self.discard(device, slot, length, Loss::Malformed(why), sink),
+        };
+        let Some(stream) = self.classifiers[device].stream_of(&fields) else {
+            return self.discard(device, slot, length, Loss::Unclassified, sink);
+        };
+        let mut frame = self.streams[stream as usize].admit(&fields, slot, stream, now);
+        frame.segment = self.segment_of(&frame, &fields);
+        self.forward(frame, now, sink);
+    }
+
+    /// Lets all events happen that are due by `now`.
+    #[inline]
+    pub fn advance(&mut self, now: Instant, sink: &mut impl Sink) {
+        self.advance_up_to((now, Kind::Sample), sink);
+    }
+
+    #[inline]
+    fn advance_up_to(&mut self, (now, last): (Instant, Kind), sink: &mut impl Sink) {
+        while let Some(event) = self.agenda.pop((now, last)) {
+            self.now = event.at;
+            self.handle(event, sink);
+        }
+        self.now = self.now.max(now);
+    }
+
+    fn handle(&mut self, Event { at, kind, source, .. }: Event, sink: &mut impl Sink) {
+        let number = source as usize;
+        match kind {
+            Kind::Serve => self.serve(number, at, sink),
+            Kind::Leave | Kind::Reach => self.reach(source, at, sink),
+            Kind::Message => self.receive_message(number),
+            Kind::Sample => self.sample_windows(number, at),
+        }
+    }
+
+    /// The first packet of a line reaches its end.
+    fn reach(&mut self, source: u32, at: Instant, sink: &mut impl Sink) {
+        let line = self.line_mut(source);
+        let Some(frame) = line.pop() else { return };
+        if let Some((next, &following)) = line.first() {
+            let event = self.arrival(source, next, &following);
+            self.agenda.push(event);
+        }
+        self.forward(frame, at, sink);
+    }
+
+    /// Wires and links each have a line; those of wires come first.
+    fn line_mut(&mut self, source: u32) -> &mut Line {
+        let number = source as usize;
+        match number.checked_sub(self.wires.len()) {
+            None => &mut self.wires[number].line,
+            Some(link) => &mut self.links[link].line,
+        }
+    }
+
+    /// The event that a packet reaches the end of a line.
+    fn arrival(&self, source: u32, at: Instant, frame: &Frame) -> Event {
+        let kind = match self.routes[frame.step as usize] {
+            RouteEntry::Leave(_) => Kind::Leave,
+            RouteEntry::Hop(_) => Kind::Reach,
+        };
+        Event { at, kind, rank: u64::from(frame.header.flow.0) << 32 | u64::from(frame.step), source }
+    }
+
+    /// Puts a packet on the line of this number.
+    #[inline]
+    fn put(&mut self, source: u32, sent: Instant, frame: Frame) {
+        if let Some(at) = self.line_mut(source).push(sent, frame) {
+            let event = self.arrival(source, at, &frame);
+            self.agenda.push(event);
+        }
+    }
+
+    /// Moves a packet on along its route, as far as it gets at this time.
+    fn forward(&mut self, mut frame: Frame, now: Instant, sink: &mut impl Sink) {
+        loop {
+            let entry = self.routes[frame.step as usize];
+            frame.step += 1;
+            match entry {
+                RouteEntry::Leave(device) => return self.leave(device, &frame, now, sink),
+                RouteEntry::Hop(Hop::Wire(number)) => {
+                    let sent = self.wires[number].serializer.transmit(frame.header.size, now);
+                    return self.put(number as u32, sent, frame);
+                }
+                RouteEntry::Hop(Hop::Link(number)) => return self.offer(number, frame, now, sink),
+                RouteEntry::Hop(Hop::Meter(number)) => {
+                    let color = self.meters[number].mark(&mut frame.header, now);
+                    self.streams[frame.stream as usize].counts.marked[color.index()] += 1;
+                }
+                RouteEntry::Hop(Hop::Data(control, member)) => {
+                    if let Some(segment) = frame.segment {
+                        self.controls[control].steering.on_data(member, segment, now);
+                    }
+                }
+                RouteEntry::Hop(Hop::Ack(control, member)) => {
+                    if let Some(segment) = frame.segment {
+                        self.controls[control].steering.on_ack(member, segment, now);
+                    }
+                }
+            }
+        }
+    }
+
+    fn offer(&mut self, number: usize, frame: Frame, now: Instant, sink: &mut impl Sink) {
+        let offered = self.links[number].port.offer(frame, now);
+        while let Some((frame, reason)) = self.links[number].port.shed(now) {
+            self.lose(&frame, Loss::Queue(reason), now, sink);
+        }
+        match offered {
+            Offered::Queued => {}
+            Offered::Idle => self.serve(number, now, sink),
+            Offered::Dropped(frame, reason) => self.lose(&frame, Loss::Queue(reason), now, sink),
+        }
+    }
+
+    fn serve(&mut self, number: usize, now: Instant, sink: &mut impl Sink) {
+        loop {
+            match self.links[number].active_port(now).serve(now) {
+                Served::Sent(frame, free_at) => {
+                    self.agenda.push(Event::serve(free_at, number));
+                    return self.put((self.wires.len() + number) as u32, free_at, frame);
+                }
+                Served::Dropped(frame, reason) => self.lose(&frame, Loss::Queue(reason), now, sink),
+                Served::Later(at) => return self.agenda.push(Event::serve(at, number)),
+                Served::Nothing => return,
+            }
+        }
+    }
+
+    fn leave(&mut self, device: usize, frame: &Frame, now: Instant, sink: &mut impl Sink) {
+        let Header { size, dscp, ecn, .. } = frame.header;
+        let (head, room) = self.buffers.framed_mut(frame.slot);
+        let packet = &mut room[..usize::from(size)];
+        wire::mark(packet, dscp, ecn);
+        sink.deliver_framed(device, head, packet, now);
+        self.counters.deliver(device, size);
+        self.streams[frame.stream as usize].counts.deliver(size);
+        self.buffers.give_back(frame.slot);
+    }
+
+    fn lose(&mut self, frame: &Frame, why: Loss, now: Instant, sink: &mut impl Sink) {
+        self.counters.lose(why);
+        let Stream { device, counts, .. } = &mut self.streams[frame.stream as usize];
+        counts.dropped[frame.header.color.index()] += 1;
+        let packet = &self.buffers.bytes_mut(frame.slot)[..usize::from(frame.header.size)];
+        sink.lose_from(*device, packet, why, now);
+        self.buffers.give_back(frame.slot);
+    }
+
+    fn discard(&mut self, device: usize, slot: Slot, length: usize, why: Loss, sink: &mut impl Sink) {
+        self.counters.lose(why);
+        sink.lose_from(device, &self.buffers.bytes_mut(slot)[..length], why, self.now);
+        self.buffers.give_back(slot);
+    }
+
+    /// Packets that came, left and were lost.
+    pub fn counters(&self) -> &PlaneCounters {
+        &self.counters
+    }
+
+    /// The names of streams and their counters.
+    pub fn streams(&self) -> impl Iterator<Item = (&str, &StreamCounts)> {
+        self.streams.iter().map(|stream| (stream.name.as_str(), &stream.counts))
+    }
+
+    /// The name and rate of each link, and the present state of its port.
+    pub fn ports(&self) -> impl Iterator<Item = (&str, Bitrate, PortView<'_>)> {
+        self.links.iter().map(|link| (link.name.as_str(), link.rate, link.port.view()))
+    }
+
+    /// The traffic of each link, over all its configurations.
+    pub fn link_totals(&self) -> impl Iterator<Item = LinkTotals<'_>> {
+        self.links.iter().map(Link::totals)
+    }
+
+    /// The window of each controlled flow as its control last sampled it, in packets.
+    pub fn sampled_windows(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.controls.iter().flat_map(|control| control.steering.all_seen())
+    }
+
+    /// Ends the measured time: packets that still wait have waited until now.
+    pub fn finish(&mut self, now: Instant) {
+        self.links.iter_mut().for_each(|link| link.port.finish(now));
+    }
+}

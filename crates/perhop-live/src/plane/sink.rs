@@ -1,0 +1,24 @@
+//! What a data plane calls with packets that leave it or are lost.
+
+use perhop_core::Instant;
+
+use crate::buffers::Head;
+use crate::counts::Loss;
+
+/// Receives the packets that leave a data plane, and those that it loses.
+pub trait Sink {
+    /// A packet leaves by this device; its departure was scheduled at `due`.
+    fn deliver(&mut self, device: usize, packet: &[u8], due: Instant);
+    /// The same, with the link-layer data that the device it came from has stored with it.
+    #[inline]
+    fn deliver_framed(&mut self, device: usize, _head: &Head, packet: &[u8], due: Instant) {
+        self.deliver(device, packet, due);
+    }
+    /// A packet is lost.
+    fn lose(&mut self, _packet: &[u8], _why: Loss, _now: Instant) {}
+    /// A packet is lost that came from this device.
+    #[inline]
+    fn lose_from(&mut self, _device: usize, packet: &[u8], why: Loss, now: Instant) {
+        self.lose(packet, why, now);
+    }
+}

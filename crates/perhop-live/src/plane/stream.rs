@@ -1,0 +1,90 @@
+//! Streams and meters: what packets are to the blocks when they come in, and what colors them.
+
+use perhop_core::meter::{AnyMeter, Meter};
+use perhop_core::{Color, Context, Dscp, Environment, Header, Instant, Rng};
+
+use super::Frame;
+use crate::buffers::Slot;
+use crate::counts::StreamCounts;
+use crate::spec::{Coloring, MeterSpec, StreamSpec};
+use crate::wire::Fields;
+
+/// The packets that take the same route from one device to another.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) name: String,
+    pub(super) device: usize,
+    pub(super) template: Header,
+    coloring: Coloring,
+    first_step: u32,
+    pub(super) counts: StreamCounts,
+}
+
+impl Stream {
+    pub(super) fn new(spec: StreamSpec, first_step: u32, counts: StreamCounts) -> Self {
+        let StreamSpec { name, flow, device, coloring, service, label, .. } = spec;
+        let template = Header { service, label, ..Header::new(flow, 0) };
+        Self { name, device, template, coloring, first_step, counts }
+    }
+
+    /// The packet as blocks see it, at the start of its route.
+    pub(super) fn admit(&mut self, fields: &Fields, slot: Slot, number: u32, now: Instant) -> Frame {
+        let (color, dscp) = match self.coloring {
+            Coloring::Fixed(color, dscp) => (color, dscp),
+            Coloring::Trust => (color_of(fields.dscp), fields.dscp),
+        };
+        self.counts.arrive(fields.length);
+        let header =
+            Header { arrived: now, size: fields.length, color, dscp, ecn: fields.ecn, ..self.template };
+        Frame { header, slot, stream: number, step: self.first_step, segment: None }
+    }
+}
+
+/// The drop precedence of an Assured Forwarding codepoint (RFC 2597, section 6); any other codepoint is out of profile.
+pub fn color_of(dscp: Dscp) -> Color {
+    match (dscp.get() >> 3, dscp.get() & 7) {
+        (1..=4, 2) => Color::Green,
+        (1..=4, 6) => Color::Red,
+        _ => Color::Yellow,
+    }
+}
+
+/// A meter with its marker and its random stream.
+#[derive(Clone, Debug)]
+pub(super) struct Metering {
+    pub(super) spec: MeterSpec,
+    pub(super) meter: AnyMeter,
+    rng: Rng,
+}
+
+impl Metering {
+    pub(super) fn new(spec: MeterSpec, seed: u64) -> Self {
+        let meter = spec.params.clone().build(Environment { rate: spec.rate });
+        Self { meter, rng: Rng::stream(seed, &spec.name), spec }
+    }
+
+    /// Measures a packet and writes its color and codepoint.
+    #[inline]
+    pub(super) fn mark(&mut self, header: &mut Header, now: Instant) -> Color {
+        let color = self.meter.color(header, &mut Context { now, rng: &mut self.rng });
+        self.spec.params.af().mark(header, color);
+        color
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assured_forwarding_codepoints_tell_the_drop_precedence() {
+        let color = |codepoint| color_of(Dscp::new(codepoint).unwrap());
+        for class in 1..=4u8 {
+            let precedences = [1, 2, 3].map(|precedence| color(class << 3 | precedence << 1));
+            assert_eq!(precedences, [Color::Green, Color::Yellow, Color::Red]);
+        }
+        for other in [0, 46, 0b10_1010, 0b00_1011] {
+            assert_eq!(color(other), Color::Yellow, "codepoint {other}");
+        }
+    }
+}
