@@ -14,8 +14,8 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use crate::capture::Told;
-use crate::plan::{SIDES, class_and_way};
+use crate::capture::CaptureStatus;
+use crate::plan::{SIDES, class_and_direction};
 
 /// Upper bounds of the buckets of waiting times, in seconds.
 const BOUNDS: [f64; 13] =
@@ -59,7 +59,7 @@ pub struct Beside<'a> {
     /// Lines of the log that were dropped.
     pub unlogged: u64,
     /// How the capture does, if there is one.
-    pub capture: Option<Told>,
+    pub capture: Option<CaptureStatus>,
 }
 
 /// The newest snapshot, between the run loop and whoever asks.
@@ -231,8 +231,8 @@ impl Snapshot {
 
     fn add_classes(&mut self, plane: &Plane) {
         let labels = |stream: &str| {
-            let (class, way) = class_and_way(stream);
-            vec![("class", class.to_owned()), ("direction", way.to_owned())]
+            let (class, direction) = class_and_direction(stream);
+            vec![("class", class.to_owned()), ("direction", direction.to_owned())]
         };
         let of_streams = |pick: fn(&perhop_live::StreamCounts) -> u64| {
             plane.streams().map(move |(name, counts)| (labels(name), pick(counts)))
@@ -395,7 +395,7 @@ profile = { marker = "token-bucket", rate = "1Mbps", burst = "4kB" }
         let names = ["in0".to_owned(), "out0".to_owned()];
         let published = Published::default();
         assert_eq!(published.text().unwrap(), "# EOF\n");
-        let capture = Some(Told { written: 3, missed: 1, failures: 2, writable: false, files: 5 });
+        let capture = Some(CaptureStatus { written: 3, missed: 1, failures: 2, writable: false, files: 5 });
         let beside = Beside { reloads: &Reloads::default(), unlogged: 4, capture };
         published.publish(Snapshot::of(&plane, &report, &names, &beside));
         let text = published.text().unwrap();

@@ -13,9 +13,9 @@ const EPB_DROPCOUNT: u16 = 4;
 const ISB_IFRECV: u16 = 4;
 const ISB_IFDROP: u16 = 5;
 
-/// Which way a packet went.
+/// The direction of a packet at its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum PacketDirection {
     /// It came from the interface.
     Inbound = 1,
     /// It left by the interface.
@@ -29,8 +29,8 @@ pub struct Captured<'a> {
     pub interface: u32,
     /// When, in nanoseconds since 1970.
     pub time: u64,
-    /// Which way.
-    pub way: Way,
+    /// Its direction.
+    pub direction: PacketDirection,
     /// The packet.
     pub packet: &'a [u8],
     /// What is to be said of it.
@@ -82,7 +82,7 @@ impl Blocks {
 
     /// Adds a packet.
     pub fn packet(&mut self, captured: &Captured<'_>) {
-        let Captured { interface, time, way, packet, comment, missed } = *captured;
+        let Captured { interface, time, direction, packet, comment, missed } = *captured;
         self.begin(6);
         self.word(interface);
         self.time(time);
@@ -92,7 +92,7 @@ impl Blocks {
         if let Some(comment) = comment {
             self.option(COMMENT, comment.as_bytes());
         }
-        self.option(EPB_FLAGS, &(way as u32).to_ne_bytes());
+        self.option(EPB_FLAGS, &(direction as u32).to_ne_bytes());
         if missed > 0 {
             self.option(EPB_DROPCOUNT, &missed.to_ne_bytes());
         }
@@ -157,13 +157,19 @@ mod tests {
         let packet = Captured {
             interface: 1,
             time: 1_700_000_000_123_456_789,
-            way: Way::Inbound,
+            direction: PacketDirection::Inbound,
             packet: &[0x45, 1, 2, 3, 4],
             comment: Some("dropped: early"),
             missed: 3,
         };
         blocks.packet(&packet);
-        blocks.packet(&Captured { interface: 0, comment: None, missed: 0, way: Way::Outbound, ..packet });
+        blocks.packet(&Captured {
+            interface: 0,
+            comment: None,
+            missed: 0,
+            direction: PacketDirection::Outbound,
+            ..packet
+        });
         blocks.statistics(1, packet.time, 9, 3);
         let mut reader = PcapNgReader::new(blocks.bytes()).unwrap();
         let mut seen = Vec::new();

@@ -9,7 +9,7 @@ use crate::config::{Class, Config, Direction, UNMATCHED, Unmatched};
 /// The names of the two devices' sides, in the order of their numbers.
 pub const SIDES: [&str; 2] = ["inside", "outside"];
 
-/// The rate of an interface as far as meters are concerned.
+/// The arrival rate that meters assume.
 const INTERFACE_BPS: u64 = 10_000_000_000;
 
 /// The data plane between inside (device 0) and outside (device 1).
@@ -25,45 +25,43 @@ pub fn plane(config: &Config, mtu: u16) -> PlaneSpec {
         controls: Vec::new(),
         streams: Vec::new(),
     };
-    for (from, (way, name)) in Direction::WAYS.into_iter().enumerate() {
-        let link = if way == Direction::Upstream { &config.upstream } else { &config.downstream };
+    for (from, direction) in Direction::OF_PACKETS.into_iter().enumerate() {
+        let name = direction.name();
+        let link = if direction == Direction::Upstream { &config.upstream } else { &config.downstream };
         let to_link = link.as_ref().map(|link| {
             let (rate, delay, queue) = (link.rate, link.delay, link.queue.0.clone());
             plan.links.push(LinkSpec { name: name.into(), rate, delay, queue });
             Hop::Link(plan.links.len() - 1)
         });
-        let way = Way { name, from, to_link };
+        let path = Path { name, from, to_link };
         let classes = config.classes.iter();
-        for class in classes.filter(|class| [way_of(from), Direction::Both].contains(&class.direction)) {
-            way.add(&mut plan, class);
+        for class in classes.filter(|class| [direction, Direction::Both].contains(&class.direction)) {
+            path.add(&mut plan, class);
         }
         let rest = match config.unmatched {
             Unmatched::BestEffort => Coloring::Fixed(Color::default(), Dscp::DEFAULT),
             Unmatched::Trust => Coloring::Trust,
             Unmatched::Drop => continue,
         };
-        way.stream(&mut plan, UNMATCHED, Selector::default(), rest, ServiceLevel::NONE, None);
+        path.stream(&mut plan, UNMATCHED, Selector::default(), rest, ServiceLevel::NONE, None);
     }
     plan
 }
 
-fn way_of(from: usize) -> Direction {
-    Direction::WAYS[from].0
-}
-
-/// One direction, while it is planned.
-struct Way {
+/// The path of packets in one direction.
+struct Path {
     name: &'static str,
     from: usize,
     to_link: Option<Hop>,
 }
 
-impl Way {
+impl Path {
     fn add(&self, plan: &mut PlaneSpec, class: &Class) {
         let name = stream_name(&class.name, self.name);
         let (coloring, service, meter) = match &class.profile {
             Some(profile) => {
-                // Nobody knows how fast packets can come; what it is must not change with the link, nor the meter then.
+                // The rate at which packets can arrive is unknown. It must not depend on the link, or a new rate of the link
+                // would replace the meter.
                 let rate = Bitrate::from_bps(INTERFACE_BPS).expect("above zero");
                 plan.meters.push(MeterSpec { name, params: profile.clone(), rate });
                 let meter = Hop::Meter(plan.meters.len() - 1);
@@ -99,7 +97,7 @@ impl Way {
     }
 }
 
-/// What the packets of a class without a profile are.
+/// The coloring of a class without a profile.
 fn coloring(class: &Class) -> Coloring {
     match (class.color, class.dscp) {
         (Some(color), Some(dscp)) => Coloring::Fixed(color, dscp),
@@ -110,11 +108,11 @@ fn coloring(class: &Class) -> Coloring {
 }
 
 /// A class's stream in one direction.
-fn stream_name(class: &str, way: &str) -> String {
-    format!("{class} {way}")
+fn stream_name(class: &str, direction: &str) -> String {
+    format!("{class} {direction}")
 }
 
 /// The class and the direction of a stream.
-pub fn class_and_way(stream: &str) -> (&str, &str) {
+pub fn class_and_direction(stream: &str) -> (&str, &str) {
     stream.rsplit_once(' ').unwrap_or((stream, ""))
 }

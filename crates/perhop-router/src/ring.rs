@@ -199,7 +199,7 @@ fn explained(error: io::Error) -> io::Error {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::pcapng::{Blocks, Captured, Way};
+    use crate::pcapng::{Blocks, Captured, PacketDirection};
     use pcap_file::pcapng::{Block, PcapNgReader};
     use proptest::prelude::*;
     use std::sync::{Arc, Mutex};
@@ -299,7 +299,7 @@ pub mod tests {
         let captured = Captured {
             interface: 0,
             time: number,
-            way: Way::Outbound,
+            direction: PacketDirection::Outbound,
             packet: &packet,
             comment: None,
             missed: 0,

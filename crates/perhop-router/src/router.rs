@@ -468,7 +468,7 @@ impl Watcher for Overseer {
         }
         if now >= self.publish {
             self.publish = now + PUBLISH;
-            let capture = self.capture.as_ref().map(Capture::told);
+            let capture = self.capture.as_ref().map(Capture::status);
             let beside = Beside { reloads: &self.reloads, unlogged: self.log.dropped(), capture };
             self.published.publish(Snapshot::of(plane, report, &self.names, &beside));
         }

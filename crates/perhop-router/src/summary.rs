@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use perhop_core::Color;
 use perhop_live::{Loss, Plane, Report};
 
-use crate::capture::Told;
+use crate::capture::CaptureStatus;
 use crate::metrics::Reloads;
-use crate::plan::{SIDES, class_and_way};
+use crate::plan::{SIDES, class_and_direction};
 
 /// A run in a dozen lines.
 pub struct Summary<'a> {
@@ -23,7 +23,7 @@ pub struct Summary<'a> {
     /// Lines of the log that were dropped.
     pub unlogged: u64,
     /// How the capture did, if there was one.
-    pub captured: Option<Told>,
+    pub captured: Option<CaptureStatus>,
 }
 
 /// Why packets of an interface are dropped that offload made of many, and what helps.
@@ -61,7 +61,7 @@ impl fmt::Display for Summary<'_> {
         if self.unlogged > 0 {
             write!(f, "\nlog: {} lines dropped: they were not read in time", self.unlogged)?;
         }
-        if let Some(Told { written, missed, .. }) = self.captured {
+        if let Some(CaptureStatus { written, missed, .. }) = self.captured {
             write!(f, "\ncaptured: {written} packets, {missed} missed")?;
         }
         Ok(())
@@ -99,11 +99,11 @@ impl Summary<'_> {
 
     fn classes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, counts) in self.plane.streams().filter(|(_, counts)| counts.arrived.packets > 0) {
-            let (class, way) = class_and_way(name);
+            let (class, direction) = class_and_direction(name);
             let dropped: u64 = counts.dropped.iter().sum();
             write!(
                 f,
-                "{class} ({way}): {} packets, {} sent, {dropped} dropped",
+                "{class} ({direction}): {} packets, {} sent, {dropped} dropped",
                 counts.arrived.packets, counts.delivered.packets
             )?;
             if counts.marked != [0; 3] {

@@ -8,7 +8,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use perhop_core::{Duration, Instant};
 use perhop_live::{Loss, Plane, Sink};
 use perhop_router::config::Config;
-use perhop_router::pcapng::{Blocks, Captured, Way};
+use perhop_router::pcapng::{Blocks, Captured, PacketDirection};
 use perhop_router::plan;
 use perhop_router::request::{Hosts, Request};
 
@@ -164,11 +164,11 @@ pub fn capture(bytes: &[u8]) {
         let interface = choices.below(names.len()) as u32;
         let time = u64::from(choices.word()) << choices.below(48);
         let missed = choices.below(3) as u64;
-        let way = choices.of(&[Way::Inbound, Way::Outbound]);
+        let direction = choices.of(&[PacketDirection::Inbound, PacketDirection::Outbound]);
         let length = choices.below(256);
         let packet = choices.bytes(length).to_vec();
         let captured =
-            Captured { interface, time, way, packet: &packet, comment: comment.as_deref(), missed };
+            Captured { interface, time, direction, packet: &packet, comment: comment.as_deref(), missed };
         blocks.packet(&captured);
         written.push((interface, time, packet));
         if choices.one_in(8) {

@@ -1,0 +1,77 @@
+//! The files of a capture.
+
+use perhop_core::Bytes;
+use serde::Deserialize;
+
+use super::{Checked, refuse};
+
+/// The files of a capture, written in turn, each up to its limit.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CaptureFiles {
+    /// The maximum size of each.
+    #[serde(default = "file_size")]
+    pub size: Bytes,
+    /// How many there are. With one, the capture ends when it is full.
+    #[serde(default = "files", rename = "files")]
+    pub count: u16,
+    /// Who may read them.
+    #[serde(default)]
+    pub mode: Mode,
+}
+
+impl Default for CaptureFiles {
+    fn default() -> Self {
+        Self { size: file_size(), count: files(), mode: Mode::default() }
+    }
+}
+
+/// Who may read a capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Mode {
+    /// Its owner.
+    #[default]
+    #[serde(rename = "0600")]
+    Owner,
+    /// Its owner and its group.
+    #[serde(rename = "0640")]
+    Group,
+}
+
+impl Mode {
+    /// The permission bits of the file.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::Owner => 0o600,
+            Self::Group => 0o640,
+        }
+    }
+}
+
+impl CaptureFiles {
+    pub(super) fn check(&self) -> Checked {
+        if self.size < SMALLEST_FILE {
+            let text = format!("a capture file holds at least 1MB, not {}", self.size);
+            return refuse("capture.size", text);
+        }
+        if !(1..=MOST_FILES).contains(&self.count) {
+            let text = format!("a capture has 1 to {MOST_FILES} files, not {}", self.count);
+            return refuse("capture.files", text);
+        }
+        Ok(())
+    }
+}
+
+fn file_size() -> Bytes {
+    Bytes::new(500_000_000)
+}
+
+fn files() -> u16 {
+    2
+}
+
+/// The smallest limit of a capture file: a multiple of what is written at once.
+const SMALLEST_FILE: Bytes = Bytes::new(1_000_000);
+
+/// The most files of a capture: all are open at the same time.
+const MOST_FILES: u16 = 100;

@@ -1,0 +1,134 @@
+//! Classes of packets: which packets they match, and the color and codepoint that these get.
+
+use perhop_core::meter::MeterParams;
+use perhop_core::table::bad_name;
+use perhop_core::{Color, Dscp};
+use perhop_scenario::{Problem, steps};
+use serde::Deserialize;
+
+use super::Checked;
+use crate::selector::Match;
+
+/// The name, among classes, of the packets that match no class.
+pub const UNMATCHED: &str = "unmatched";
+
+/// A class of packets, and how they are marked before they come to the queue.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Class {
+    /// Its name in metrics and in the summary.
+    pub name: String,
+    /// Which packets it takes, if no earlier class does. Default: all.
+    #[serde(default)]
+    pub r#match: Match,
+    /// The direction of the packets that it takes.
+    #[serde(default)]
+    pub direction: Direction,
+    /// The traffic profile: a meter that colors and marks its packets. Each direction has its own meter.
+    #[serde(default)]
+    pub profile: Option<MeterParams>,
+    /// The color of all its packets.
+    #[serde(default)]
+    pub color: Option<Color>,
+    /// The codepoint of all its packets.
+    #[serde(default)]
+    pub dscp: Option<Dscp>,
+    /// Whether its packets keep their codepoint and have the corresponding color.
+    #[serde(default)]
+    pub trust: bool,
+}
+
+/// The direction of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From inside to outside.
+    Upstream,
+    /// From outside to inside.
+    Downstream,
+    /// Both directions.
+    #[default]
+    Both,
+}
+
+/// The treatment of packets that match no class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unmatched {
+    /// They are best effort: OUT, with codepoint 0.
+    #[default]
+    BestEffort,
+    /// They keep their codepoint and have the corresponding color.
+    Trust,
+    /// They are dropped.
+    Drop,
+}
+
+/// Checks the class of this number, also against the classes before it.
+pub(super) fn check(classes: &[Class], number: usize) -> Checked {
+    let class = &classes[number];
+    let at = |key: &str, text: String| {
+        Err(Problem::at(steps(&format!("classes[{number}]")).chain(steps(key)), text))
+    };
+    if let Some(problem) = bad_name(&class.name) {
+        return at("name", problem);
+    }
+    if class.name == UNMATCHED {
+        return at(
+            "name",
+            format!("`{UNMATCHED}` is reserved for packets that match no class; choose another"),
+        );
+    }
+    let before = &classes[..number];
+    if before.iter().any(|other| other.name == class.name) {
+        return at("name", format!("an earlier class has the name `{}`; give each its own", class.name));
+    }
+    if let Some(first) = before.iter().find(|other| other.r#match.is_empty() && other.covers(class.direction))
+    {
+        let text = format!("the earlier class `{}` matches every packet; put this one before it", first.name);
+        return at("", text);
+    }
+    if let Err((key, text)) = class.r#match.check() {
+        return at(&format!("match.{key}"), text.into());
+    }
+    let fixed = class.color.is_some() || class.dscp.is_some();
+    let choices = [class.profile.is_some(), fixed, class.trust];
+    if choices.iter().filter(|given| **given).count() != 1 {
+        let text = "a class needs exactly one of `profile`, `color` with `dscp`, or trust = true";
+        return at("", text.into());
+    }
+    if let Some(profile) = class.profile.as_ref().filter(|profile| follows_windows(profile)) {
+        let text = format!(
+            "`{}` requires the window control of label-switched paths, which a router does not have",
+            profile.name()
+        );
+        return at(&format!("profile.{}", MeterParams::TAG), text);
+    }
+    Ok(())
+}
+
+/// Whether a meter requires the control messages of a label-switched path.
+fn follows_windows(profile: &MeterParams) -> bool {
+    profile.follows_paths() || matches!(profile, MeterParams::Twam(_))
+}
+
+impl Class {
+    /// Whether it takes packets of all directions that another one takes.
+    fn covers(&self, direction: Direction) -> bool {
+        self.direction == Direction::Both || self.direction == direction
+    }
+}
+
+impl Direction {
+    /// The directions that a packet can have.
+    pub const OF_PACKETS: [Self; 2] = [Self::Upstream, Self::Downstream];
+
+    /// Its name in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Upstream => "upstream",
+            Self::Downstream => "downstream",
+            Self::Both => "both",
+        }
+    }
+}
