@@ -41,6 +41,10 @@ pub trait Block: Sized {
     /// For an AQM: it decides on arrival alone, from the header, the occupancy and its own state. The batched engine can then
     /// compute departures ahead of time. False for an AQM with [`on_departure`](crate::aqm::Aqm::on_departure).
     const PRECOMPUTABLE: bool = true;
+    /// The simulator's batched engine may run it: it learns of time only from its calls, and shares no state with other blocks,
+    /// so that calls for one queue or flow may be ahead of those for others. A network with a block that does not declare this
+    /// runs on the reference engine.
+    const BATCHED: bool = false;
     /// For a meter: the colors that it gives.
     const COLORS: &'static [Color] = &[Color::Green, Color::Yellow];
 
@@ -168,6 +172,11 @@ macro_rules! register_params {
                 match self { $(Self::$variant(params) => <$block as $crate::Block>::idle_keys(params, sizes),)+ }
             }
 
+            /// Whether the simulator's batched engine may run the block: [`Block::BATCHED`](crate::Block::BATCHED).
+            pub fn batched(&self) -> bool {
+                match self { $(Self::$variant(_) => <$block as $crate::Block>::BATCHED,)+ }
+            }
+
             /// Whether the block requires the control messages of a label-switched path.
             pub fn follows_paths(&self) -> bool {
                 match self { $(Self::$variant(_) => <$block as $crate::Block>::FOLLOWS_PATHS,)+ }
@@ -215,3 +224,28 @@ macro_rules! register {
     };
 }
 pub(crate) use register;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block that declares no more than it must.
+    struct Plain;
+
+    impl Block for Plain {
+        type Params = ();
+        const NAME: &'static str = "plain";
+        const SUMMARY: &'static str = "";
+        const SOURCE: &'static str = "";
+    }
+
+    fn batched<B: Block>() -> bool {
+        B::BATCHED
+    }
+
+    #[test]
+    fn a_block_that_does_not_declare_that_it_can_be_batched_is_not() {
+        assert!(!batched::<Plain>());
+        assert!(batched::<crate::aqm::Red>());
+    }
+}

@@ -14,7 +14,7 @@ use perhop_live::{
     wire,
 };
 use perhop_sim::transport::tcp::TcpParams;
-use perhop_sim::{FlowSpec, Marking, Network, NodeId, PathSpec, Service, Simulation, TransportSpec};
+use perhop_sim::{Engine, FlowSpec, Marking, Network, NodeId, PathSpec, Simulation, TransportSpec};
 
 use crate::parameters::AQMS;
 use crate::script;
@@ -58,7 +58,7 @@ struct Story {
     looks: Vec<(Vec<f64>, Vec<f64>)>,
 }
 
-fn simulated(queue: &SchedulerParams, window: &str, service: Service) -> Story {
+fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
     let rate: Bitrate = RATE.parse().unwrap();
     let link = |name: &str, (from, to), queue| perhop_sim::LinkSpec {
         name: name.into(),
@@ -109,7 +109,7 @@ fn simulated(queue: &SchedulerParams, window: &str, service: Service) -> Story {
         probe_interval: Some(PROBES),
         ..Network::new(END.since(Instant::ZERO))
     };
-    let mut simulation = Simulation::with_service(&network, SEED, service).unwrap();
+    let mut simulation = Simulation::on_engine(&network, SEED, engine).unwrap();
     simulation.run_to_end();
     let outcome = simulation.finish().unwrap();
     let series = &outcome.series;
@@ -294,13 +294,13 @@ fn markers_and_queues_are_told_the_same() {
             let live = forwarded(&queue, window);
             out += live.flows.iter().map(|(_, marked, _)| marked[Color::Yellow.index()]).sum::<u64>();
             assert!(live.looks.windows(2).any(|pair| pair[0].0[1] != pair[1].0[1]), "the queue hears");
-            for service in [Service::OnDemand, Service::ByEvent] {
-                let simulated = simulated(&queue, window, service);
+            for engine in [Engine::Batched, Engine::Reference] {
+                let simulated = simulated(&queue, window, engine);
                 for (row, (live, simulated)) in live.looks.iter().zip(&simulated.looks).enumerate() {
-                    assert_eq!(live, simulated, "{window}, {service:?}: look {row}");
+                    assert_eq!(live, simulated, "{window}, {engine:?}: look {row}");
                 }
-                assert_eq!(live.flows, simulated.flows, "{window}, {service:?}");
-                assert!(live == simulated, "{window}, {service:?}");
+                assert_eq!(live.flows, simulated.flows, "{window}, {engine:?}");
+                assert!(live == simulated, "{window}, {engine:?}");
             }
         }
     }

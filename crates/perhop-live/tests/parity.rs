@@ -19,7 +19,7 @@ use perhop_live::{
 };
 use perhop_sim::transport::udp::UdpParams;
 use perhop_sim::{
-    FlowSpec, Marking, Network, NodeId, PathSpec, Service, SharedMeter, Simulation, TransportSpec,
+    Engine, FlowSpec, Marking, Network, NodeId, PathSpec, SharedMeter, Simulation, TransportSpec,
 };
 use proptest::prelude::*;
 
@@ -91,7 +91,7 @@ fn end_of(script: &[Scripted]) -> Instant {
     script.last().map_or(Instant::ZERO, |packet| packet.at) + Duration::from_millis(40)
 }
 
-fn simulated(setting: &Setting, script: &[Scripted], service: Service) -> Story {
+fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
     let end = end_of(script);
     let link = |name: &str, (from, to), queue| perhop_sim::LinkSpec {
         name: name.into(),
@@ -145,7 +145,7 @@ fn simulated(setting: &Setting, script: &[Scripted], service: Service) -> Story 
         probe_interval: Some(PROBES),
         ..Network::new(end.since(Instant::ZERO))
     };
-    let mut simulation = Simulation::with_service(&network, SEED, service).unwrap();
+    let mut simulation = Simulation::on_engine(&network, SEED, engine).unwrap();
     simulation.run_to_end();
     let outcome = simulation.finish().unwrap();
     let fate = |(packet, flow): (&Scripted, &perhop_sim::FlowOutcome)| {
@@ -402,16 +402,16 @@ fn number_of(packet: &[u8]) -> usize {
 /// Both ways of the simulator and the data plane tell the same story.
 fn compare(name: &str, setting: &Setting, script: &[Scripted]) -> Story {
     let live = forwarded(setting, script);
-    for service in [Service::OnDemand, Service::ByEvent] {
-        let simulated = simulated(setting, script, service);
+    for engine in [Engine::Batched, Engine::Reference] {
+        let simulated = simulated(setting, script, engine);
         for (number, (live, simulated)) in live.fates.iter().zip(&simulated.fates).enumerate() {
-            assert_eq!(live, simulated, "{name}, {service:?}: packet {number}, {:?}", script[number]);
+            assert_eq!(live, simulated, "{name}, {engine:?}: packet {number}, {:?}", script[number]);
         }
         for (live, simulated) in live.looks.iter().zip(&simulated.looks) {
-            assert_eq!(live, simulated, "{name}, {service:?}");
+            assert_eq!(live, simulated, "{name}, {engine:?}");
         }
-        assert_eq!(live.link, simulated.link, "{name}, {service:?}");
-        assert!(live == simulated, "{name}, {service:?}: looks or marks");
+        assert_eq!(live.link, simulated.link, "{name}, {engine:?}");
+        assert!(live == simulated, "{name}, {engine:?}: looks or marks");
     }
     live
 }

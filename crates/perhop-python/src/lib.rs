@@ -4,7 +4,7 @@ mod live;
 mod outcome;
 
 use perhop_scenario::{Driver, Notice, Scenario, notices_in};
-use perhop_sim::{Failure, Service, Simulation, Watch};
+use perhop_sim::{Engine, Failure, Simulation, Watch};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -125,16 +125,16 @@ fn measures() -> String {
     perhop_scenario::measures().to_string()
 }
 
-/// Runs a scenario once. Other Python threads go on meanwhile. With `plainly`, hop by hop in the order of time: the result is
-/// the same.
+/// Runs a scenario once, on the engine of this name; without one, on the batched engine if that accepts the network, else on the
+/// reference engine. Other Python threads go on meanwhile.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, cancel = None, *, plainly = false))]
+#[pyo3(signature = (scenario, seed, cancel = None, *, engine = None))]
 fn simulate<'py>(
     py: Python<'py>,
     scenario: &str,
     seed: u64,
     cancel: Option<&Cancel>,
-    plainly: bool,
+    engine: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let scenario = Scenario::from_json_for(scenario, "scenario", Driver::Simulator)
         .map_err(|e| ScenarioError::new_err(e.to_string()))?;
@@ -146,14 +146,22 @@ fn simulate<'py>(
             most as f64 / 1e9
         )));
     }
-    let service = if plainly { Service::ByEvent } else { Service::OnDemand };
-    let outcome = py.detach(|| Simulation::run(&scenario.network(), seed, service, &watch));
+    let engine = engine.map(engine_of).transpose()?;
+    let outcome = py.detach(|| Simulation::run(&scenario.network(), seed, engine, &watch));
     outcome::to_dict(py, &scenario, outcome.map_err(|failure| raised(&failure))?)
+}
+
+fn engine_of(name: &str) -> PyResult<Engine> {
+    let found = Engine::ALL.into_iter().find(|engine| engine.name() == name);
+    found.ok_or_else(|| {
+        let names = Engine::ALL.map(|engine| format!("`{}`", engine.name())).join(" or ");
+        PyValueError::new_err(format!("engine must be {names}, not `{name}`"))
+    })
 }
 
 fn raised(failure: &Failure) -> PyErr {
     match failure {
-        Failure::NoRoute(refused) => ScenarioError::new_err(refused.to_string()),
+        Failure::NoRoute(_) | Failure::Refused(_) => ScenarioError::new_err(failure.to_string()),
         Failure::Imbalance(imbalance) => PyRuntimeError::new_err(format!("perhop is at fault: {imbalance}")),
         Failure::Stopped => Cancelled::new_err("cancelled"),
     }

@@ -6,7 +6,7 @@ use perhop_core::measure::{DelayOutcome, LinkOutcome};
 use perhop_core::{Counters, Instant};
 use perhop_scenario::Scenario;
 use perhop_sim::measures::{FLOW, LINK, Measure, Queue, QueueMeasures, Value};
-use perhop_sim::{FlowOutcome, Outcome, Series};
+use perhop_sim::{EngineUsed, FlowOutcome, Outcome, Series};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -20,6 +20,8 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("warmup_s", scenario.warmup.as_secs_f64())?;
     dict.set_item("events", outcome.events)?;
     dict.set_item("packets", outcome.hops)?;
+    dict.set_item("engine", outcome.engine.as_ref().map(|used| used.engine().name()))?;
+    dict.set_item("engine_reason", outcome.engine.as_ref().and_then(EngineUsed::reason))?;
     dict.set_item("groups", groups(py, scenario)?)?;
     dict.set_item("flows", flows(py, scenario, &outcome.flows)?)?;
     let links = outcome.links.iter().map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?;

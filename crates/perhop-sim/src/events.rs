@@ -1,14 +1,14 @@
-//! What happens besides the arrival of packets: timers of flows, control messages, window controls, the probe.
+//! Events besides the arrival of packets: timers of flows, control messages, samples of window controls and of the probe.
 
 use perhop_core::Instant;
 
-use crate::calendar::{Calendar, Timed};
+use crate::timed::Timed;
 
-/// A source of events. At one time, events happen in the order of their sources' numbers.
+/// The number of what causes an event. Simultaneous events happen in the order of these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SourceId(pub u32);
 
-/// Something that happens at a time.
+/// An event at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) at: Instant,
@@ -26,5 +26,72 @@ impl Timed for Event {
     }
 }
 
-/// Pending events.
-pub(crate) type EventQueue = Calendar<Event>;
+/// A priority queue of events: each engine has its own.
+pub(crate) trait Schedule {
+    /// Adds an event.
+    fn add(&mut self, event: Event);
+}
+
+/// What causes an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A timer of the flow of this number.
+    Timer(usize),
+    /// A message on the channel of this number.
+    Message(usize),
+    /// The window control of this number.
+    Control(usize),
+    /// The probe, or the end of the warm-up.
+    Probe,
+}
+
+/// How the sources of a run are numbered: flows, then channels, then window controls, then the probe.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sources {
+    pub(crate) flows: usize,
+    pub(crate) channels: usize,
+    pub(crate) controls: usize,
+}
+
+impl Sources {
+    /// What has this number.
+    #[inline]
+    pub(crate) fn source(self, SourceId(id): SourceId) -> Source {
+        let number = id as usize;
+        let (channels, controls) = (self.flows, self.flows + self.channels);
+        if number < channels {
+            Source::Timer(number)
+        } else if number < controls {
+            Source::Message(number - channels)
+        } else if number < controls + self.controls {
+            Source::Control(number - controls)
+        } else {
+            Source::Probe
+        }
+    }
+
+    /// The number of a window control.
+    pub(crate) fn control(self, control: usize) -> SourceId {
+        SourceId((self.flows + self.channels + control) as u32)
+    }
+
+    /// The number of the probe.
+    pub(crate) fn probe(self) -> SourceId {
+        self.control(self.controls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_numbered_in_the_order_of_simultaneous_events() {
+        let sources = Sources { flows: 2, channels: 1, controls: 1 };
+        let all: Vec<Source> = (0..5).map(|number| sources.source(SourceId(number))).collect();
+        let expected =
+            [Source::Timer(0), Source::Timer(1), Source::Message(0), Source::Control(0), Source::Probe];
+        assert_eq!(all, expected);
+        assert_eq!((sources.control(0), sources.probe()), (SourceId(3), SourceId(4)));
+    }
+}

@@ -12,30 +12,26 @@
 //! assert_eq!(outcome.flows.len(), 0);
 //! ```
 
-mod calendar;
-mod clear;
 mod control;
+mod engine;
 mod events;
 mod flow;
-mod inbox;
-mod link;
 pub mod measures;
 mod network;
 mod outcome;
 mod packet;
-mod prefetch;
 mod probe;
-mod simulation;
-mod traffic;
+mod sampling;
+mod timed;
 pub mod transport;
 mod watch;
+mod window_control;
 mod wire;
 
+pub use engine::{Engine, EngineUsed, Failure, Refusal, Simulation};
 pub use network::{
     AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec, SharedMeter, TransportSpec,
 };
 pub use outcome::{Completion, FlowOutcome, Outcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
-pub use simulation::{Failure, Simulation};
-pub use traffic::Service;
 pub use watch::Watch;

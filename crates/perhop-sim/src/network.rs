@@ -161,7 +161,7 @@ pub enum TransportSpec {
 }
 
 impl TransportSpec {
-    /// The two ends of a flow that has this much to send, and was sold this rate.
+    /// The two ends of a flow that has this much to send, and contracted this rate.
     pub(crate) fn ends(
         &self,
         volume: Option<Bytes>,
@@ -208,17 +208,35 @@ impl TransportSpec {
         }
     }
 
+    /// Its name in scenarios: the key of its table.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => "tcp",
+            Self::Udp(_) => "udp",
+            Self::Rap(_) => "rap",
+            Self::Tfrc(_) => "tfrc",
+        }
+    }
+
+    /// The batched engine may run it: what its hosts do depends only on the packets, ACKs, timers and messages of the flow, each at
+    /// its own time, so that they may act ahead of the clock.
+    pub(crate) fn batched(&self) -> bool {
+        match self {
+            Self::Tcp(_) | Self::Udp(_) | Self::Rap(_) | Self::Tfrc(_) => true,
+        }
+    }
+
     /// Something goes back to the sender.
-    pub(crate) fn is_answered(&self) -> bool {
+    pub(crate) fn is_acknowledged(&self) -> bool {
         !matches!(self, Self::Udp(_))
     }
 
-    /// Its receiver answers each packet as it comes, or none.
-    pub(crate) fn answers_at_once(&self) -> bool {
+    /// Its receiver acknowledges each packet as it comes, or none.
+    pub(crate) fn acknowledges_at_once(&self) -> bool {
         match self {
             Self::Tcp(params) => params.delayed_ack.is_zero(),
             Self::Udp(_) | Self::Rap(_) => true,
-            // Its answers have their own time.
+            // Its reports have their own time.
             Self::Tfrc(_) => false,
         }
     }
@@ -233,15 +251,15 @@ impl TransportSpec {
         volume.get().div_ceil(u64::from(self.packet_sizes().0))
     }
 
-    /// The sizes of its data and of its answers on the wire, in bytes; 0 if there are no answers.
+    /// The sizes of its data and of its ACKs on the wire, in bytes; 0 if there are no ACKs.
     pub fn packet_sizes(&self) -> (u16, u16) {
-        let (data, answer) = match self {
+        let (data, ack) = match self {
             Self::Tcp(params) => (params.packet, params.ack),
             Self::Udp(params) => (params.packet, Bytes::new(0)),
             Self::Rap(params) => (params.packet, params.ack),
             Self::Tfrc(params) => (params.packet, params.ack),
         };
-        (data.get() as u16, answer.get() as u16)
+        (data.get() as u16, ack.get() as u16)
     }
 }
 

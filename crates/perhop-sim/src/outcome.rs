@@ -3,21 +3,24 @@
 use perhop_core::measure::LinkOutcome;
 use perhop_core::{Duration, Instant};
 
+use crate::engine::EngineUsed;
 use crate::probe::Series;
 use crate::transport::SenderStatistics;
 
 /// Everything measured in one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
+    /// The engine that computed it; `None` on real packets.
+    pub engine: Option<EngineUsed>,
     /// Events handled.
     pub events: u64,
     /// Packets that came to links between routers, once for each link.
     pub hops: u64,
     /// For each flow, in order.
     pub flows: Vec<FlowOutcome>,
-    /// For each link with a ruled queue, in order.
+    /// For each link with a queue under an AQM, in order.
     pub links: Vec<LinkOutcome>,
-    /// What the probes saw.
+    /// Samples of the probes.
     pub series: Series,
 }
 

@@ -3,7 +3,7 @@
 use perhop_core::marker::AfClass;
 use perhop_core::{Color, Dscp, Ecn, FlowId, Header, Instant, Packet, ServiceLevel};
 
-use crate::calendar::Timed;
+use crate::timed::Timed;
 
 /// A packet on its way: when it comes to the next step of its route, which step that is, and what it carries.
 ///
@@ -11,16 +11,16 @@ use crate::calendar::Timed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimPacket {
     at: Instant,
-    /// The flow's number, then the step's: steps are numbered in the order of flows. Those of answers have [`ANSWER`] set.
+    /// The flow's number, then the step's: steps are numbered in the order of flows. Those of ACKs have [`ACK`] set.
     place: u64,
     /// Sequence number (32 bits), size (16), color (2), CWR or ECN-Echo (1), unused (5), codepoint (6), ECN (2).
     content: u64,
-    /// Label (32 bits), service level (16): what was sold to its flow.
-    sold: u64,
+    /// Label (32 bits), service level (16): the contracted rate of its flow.
+    contract: u64,
 }
 
-/// Marks the step of a packet that goes back to the sender.
-pub const ANSWER: u32 = 1 << 31;
+/// The bit of a step that says that the packet goes back to the sender.
+pub const ACK: u32 = 1 << 31;
 
 const SIZE: u32 = 32;
 const COLOR: u32 = 48;
@@ -40,7 +40,7 @@ impl SimPacket {
                 | (header.color as u64) << COLOR
                 | u64::from(header.dscp.get()) << CODEPOINT
                 | (header.ecn as u64) << ECN,
-            sold: u64::from(header.label) << 16 | u64::from(header.service.get()),
+            contract: u64::from(header.label) << 16 | u64::from(header.service.get()),
         }
     }
 
@@ -51,8 +51,8 @@ impl SimPacket {
             arrived: self.at,
             flow: FlowId((self.place >> 32) as u32),
             size: self.size(),
-            service: ServiceLevel::new(self.sold as u16),
-            label: (self.sold >> 16) as u32,
+            service: ServiceLevel::new(self.contract as u16),
+            label: (self.contract >> 16) as u32,
             dscp: Dscp::new((self.content >> CODEPOINT) as u8 & 63).unwrap_or_default(),
             ecn: self.content().ecn(),
             color: self.color(),
@@ -74,13 +74,13 @@ impl SimPacket {
     /// The step of its route that it takes next.
     #[inline]
     pub fn step(self) -> usize {
-        (self.place as u32 & !ANSWER) as usize
+        (self.place as u32 & !ACK) as usize
     }
 
     /// It goes back to the sender.
     #[inline]
-    pub fn is_answer(self) -> bool {
-        self.place as u32 & ANSWER != 0
+    pub fn is_ack(self) -> bool {
+        self.place as u32 & ACK != 0
     }
 
     /// All that it carries of its own: the rest is its flow's.
@@ -162,7 +162,7 @@ impl SimPacket {
         Self { content: self.content & !(0xffff << SIZE) | u64::from(size) << SIZE, ..self }
     }
 
-    /// The packet with word of congestion.
+    /// The packet marked as having met congestion (CE).
     #[inline]
     pub fn notified(self) -> Self {
         Self { content: self.content | (Ecn::Congested as u64) << ECN, ..self }
@@ -333,7 +333,7 @@ mod tests {
             };
             let packet = SimPacket::new(&header, step, sequence);
             prop_assert_eq!(packet.header(), header);
-            prop_assert_eq!((packet.step(), packet.is_answer()), ((step & !ANSWER) as usize, step >> 31 == 1));
+            prop_assert_eq!((packet.step(), packet.is_ack()), ((step & !ACK) as usize, step >> 31 == 1));
             prop_assert_eq!((packet.sequence(), packet.flow()), (sequence, flow as usize));
             let flagged = packet.flagged(true);
             prop_assert!(flagged.content().flag() && !packet.content().flag());

@@ -1,4 +1,4 @@
-//! A run followed from other threads: how far it is, and an early end.
+//! A run monitored from other threads: its progress, and an early end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,13 +35,13 @@ impl Watch {
     }
 }
 
-/// What a run has told its watch so far, in parts of a run.
+/// The progress that a run has reported to its watch, in parts of a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told(u64);
+pub(crate) struct Progress(u64);
 
-impl Told {
+impl Progress {
     /// The run has come to `now`.
-    pub(crate) fn tell(&mut self, watch: &Watch, now: Instant, end: Instant) {
+    pub(crate) fn report(&mut self, watch: &Watch, now: Instant, end: Instant) {
         let whole = u128::from(WHOLE);
         let parts = (u128::from(now.as_nanos()) * whole).checked_div(u128::from(end.as_nanos()));
         let new = parts.unwrap_or(whole).min(whole) as u64;
@@ -64,12 +64,12 @@ mod tests {
     #[test]
     fn runs_that_are_on_add_up() {
         let (watch, end) = (Watch::default(), Instant::from_nanos(u64::MAX / 2));
-        let (mut first, mut second) = (Told::default(), Told::default());
-        first.tell(&watch, Instant::from_nanos(u64::MAX / 4), end);
+        let (mut first, mut second) = (Progress::default(), Progress::default());
+        first.report(&watch, Instant::from_nanos(u64::MAX / 4), end);
         assert!((watch.under_way() - 0.5).abs() < 1e-6);
-        first.tell(&watch, Instant::ZERO, end);
-        first.tell(&watch, Instant::NEVER, end);
-        second.tell(&watch.clone(), end, end);
+        first.report(&watch, Instant::ZERO, end);
+        first.report(&watch, Instant::NEVER, end);
+        second.report(&watch.clone(), end, end);
         assert_eq!(watch.under_way(), 2.0);
         second.end(&watch);
         assert_eq!(watch.under_way(), 1.0);

@@ -4,6 +4,8 @@
 
 use perhop_core::{Bitrate, Duration, Instant, Serializer};
 
+use crate::network::AccessSpec;
+
 /// Sends packets one after the other, and takes them to the far end. A link between a host and its router is no more than
 /// that: endless and unobserved.
 #[derive(Clone, Debug)]
@@ -30,6 +32,11 @@ impl Wire {
             serializer: Some(Box::new(Serializer::new(rate))),
             ..Self::none()
         }
+    }
+
+    /// That of a host with this private link to its router, if it has one.
+    pub(crate) fn of_access(access: Option<&AccessSpec>) -> Self {
+        access.map_or_else(Self::none, |access| Self::new(access.rate, access.delay))
     }
 
     /// In place of a wire: the host sits at its router.

@@ -1,8 +1,8 @@
-//! What is measured of a run, and what the fast path may take for granted.
+//! What is measured of a run, and what the batched engine relies on.
 
 use crate::common::{aqm, duplex, flow, tcp};
 use perhop_core::{Duration, Instant};
-use perhop_sim::{FlowOutcome, Network, Service, Simulation};
+use perhop_sim::{Engine, FlowOutcome, Network, Simulation};
 
 #[test]
 fn a_mean_round_trip_needs_a_sample() {
@@ -30,8 +30,8 @@ fn a_way_is_not_clear_while_answers_wait_for_the_link_back() {
         flows: flows.collect(),
         ..Network::new(Duration::from_secs(6))
     };
-    let [one, other] = [Service::OnDemand, Service::ByEvent].map(|service| {
-        let mut simulation = Simulation::with_service(&network, 1, service).unwrap();
+    let [one, other] = [Engine::Batched, Engine::Reference].map(|engine| {
+        let mut simulation = Simulation::on_engine(&network, 1, engine).unwrap();
         simulation.run_to_end();
         simulation.finish().unwrap()
     });

@@ -2,18 +2,18 @@
 
 use crate::common::{aqm, duplex, every_transport, flow, rap, tcp, tfrc, udp};
 use perhop_core::{Bytes, Duration, Instant};
-use perhop_sim::{AccessSpec, Completion, FlowSpec, Network, NodeId, Service, Simulation, TransportSpec};
+use perhop_sim::{AccessSpec, Completion, Engine, FlowSpec, Network, NodeId, Simulation, TransportSpec};
 use proptest::prelude::*;
 
 /// What became of each flow's volume; both engines say the same.
 fn completions(network: &Network, seed: u64) -> Vec<Completion> {
-    let [fast, plain] = [Service::OnDemand, Service::ByEvent].map(|service| {
-        let mut simulation = Simulation::with_service(network, seed, service).unwrap();
+    let [batched, reference] = [Engine::Batched, Engine::Reference].map(|engine| {
+        let mut simulation = Simulation::on_engine(network, seed, engine).unwrap();
         simulation.run_to_end();
         simulation.finish().unwrap().flows
     });
-    assert_eq!(fast, plain);
-    fast.iter().map(|flow| flow.completion).collect()
+    assert_eq!(batched, reference);
+    batched.iter().map(|flow| flow.completion).collect()
 }
 
 fn micros(micros: u64) -> Duration {

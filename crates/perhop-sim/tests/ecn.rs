@@ -3,14 +3,14 @@
 use crate::common::{aqm, duplex, flow, tcp, udp};
 use perhop_core::{Duration, Ecn};
 use perhop_sim::transport::tcp::{Congestion, TcpEcn};
-use perhop_sim::{FlowOutcome, Network, Outcome, Service, Simulation};
+use perhop_sim::{Engine, FlowOutcome, Network, Outcome, Simulation};
 use proptest::prelude::*;
 
 const RED: &str =
     r#"{"thresholds": "5/25/0.1", "limit": "60p", "weight": 0.02, "gentle": true, "ecn": true}"#;
 
-fn run(network: &Network, service: Service) -> Outcome {
-    let mut simulation = Simulation::with_service(network, 1, service).unwrap();
+fn run(network: &Network, engine: Engine) -> Outcome {
+    let mut simulation = Simulation::on_engine(network, 1, engine).unwrap();
     simulation.run_to_end();
     simulation.finish().unwrap()
 }
@@ -65,17 +65,17 @@ fn both_engines_agree_mark_by_mark() {
     let transports = transports.map(|(transport, ecn)| (transport.to_owned(), ecn));
     for narrow_back in [false, true] {
         let network = network(&transports, 12, narrow_back);
-        let (fast, plain) = (run(&network, Service::OnDemand), run(&network, Service::ByEvent));
-        assert_eq!(fast.flows, plain.flows);
-        assert_eq!(fast.links, plain.links);
-        assert_eq!(format!("{:?}", fast.series), format!("{:?}", plain.series));
-        for (number, flow) in fast.flows.iter().enumerate() {
+        let (batched, reference) = (run(&network, Engine::Batched), run(&network, Engine::Reference));
+        assert_eq!(batched.flows, reference.flows);
+        assert_eq!(batched.links, reference.links);
+        assert_eq!(format!("{:?}", batched.series), format!("{:?}", reference.series));
+        for (number, flow) in batched.flows.iter().enumerate() {
             let capable = number % 6 != 5;
             assert_eq!(marked(flow) > 0, capable, "{number}: {flow:?}");
             assert_eq!(flow.sender.ecn_reductions > 0, capable, "{number}: {flow:?}");
         }
         if narrow_back {
-            assert!(fast.links[1].counters.drops().count() > 0, "ACKs were dropped");
+            assert!(batched.links[1].counters.drops().count() > 0, "ACKs were dropped");
         }
     }
 }
@@ -88,7 +88,7 @@ fn every_mark_of_the_queue_comes_to_a_receiver() {
     for flow in &mut network.flows {
         flow.stop = Some(perhop_core::Instant::from_nanos(15_000_000_000));
     }
-    let outcome = run(&network, Service::OnDemand);
+    let outcome = run(&network, Engine::Batched);
     assert!(marks(&outcome) > 100);
     assert_eq!(of(&outcome, marked), marks(&outcome), "nothing is under way at the end");
 }
@@ -97,7 +97,7 @@ fn every_mark_of_the_queue_comes_to_a_receiver() {
 fn marks_spare_losses() {
     let with = |ecn| {
         let transports = [(r#"{"tcp": "newreno", "sack": true}"#.to_owned(), ecn)];
-        run(&network(&transports, 8, false), Service::OnDemand)
+        run(&network(&transports, 8, false), Engine::Batched)
     };
     let off = with(TcpEcn::Off);
     assert_eq!((marks(&off), of(&off, |flow| marked(flow) + flow.sender.ecn_reductions)), (0, 0));
@@ -115,7 +115,7 @@ fn datagrams_keep_the_ecn_field_of_their_flow() {
     let mut network = network(&transports, 4, false);
     network.flows[0].transport = udp(r#"{"udp": "cbr", "rate": "3Mbps"}"#);
     network.flows[0].ecn = Ecn::Capable0;
-    let outcome = run(&network, Service::OnDemand);
+    let outcome = run(&network, Engine::Batched);
     let seen: Vec<_> = outcome.flows.iter().map(|flow| marked(flow) > 0).collect();
     assert_eq!(seen, [true, false, false, false]);
 }
@@ -140,8 +140,8 @@ proptest! {
         }).collect();
         let mut network = network(&transports, transports.len(), narrow_back);
         network.duration = Duration::from_secs(5);
-        let (fast, plain) = (run(&network, Service::OnDemand), run(&network, Service::ByEvent));
-        prop_assert_eq!(&fast.flows, &plain.flows);
-        prop_assert_eq!(&fast.links, &plain.links);
+        let (batched, reference) = (run(&network, Engine::Batched), run(&network, Engine::Reference));
+        prop_assert_eq!(&batched.flows, &reference.flows);
+        prop_assert_eq!(&batched.links, &reference.links);
     }
 }

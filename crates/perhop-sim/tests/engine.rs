@@ -1,20 +1,20 @@
-//! Whole runs: the two ways of serving ports, determinism, conservation, and integers that must not change unnoticed.
+//! Whole runs: both engines, determinism, conservation, and integers that must not change unnoticed.
 
 use crate::common::{RIO, aqm, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, udp};
 use crate::{ordinary, parameters};
 use perhop_core::aqm::AqmParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Counters, Duration, Instant};
-use perhop_sim::{AccessSpec, FlowOutcome, Network, NodeId, Outcome, Service, Simulation, TransportSpec};
+use perhop_sim::{AccessSpec, Engine, FlowOutcome, Network, NodeId, Outcome, Simulation, TransportSpec};
 use proptest::prelude::*;
 
-fn run(network: &Network, seed: u64, service: Service) -> Outcome {
-    let mut simulation = Simulation::with_service(network, seed, service).unwrap();
+fn run(network: &Network, seed: u64, engine: Engine) -> Outcome {
+    let mut simulation = Simulation::on_engine(network, seed, engine).unwrap();
     simulation.run_to_end();
     simulation.finish().unwrap()
 }
 
-/// Compares what both ways of serving must agree on: everything but what it cost (and NaN with NaN).
+/// Compares what both engines must agree on: everything but what it cost (and NaN with NaN).
 fn assert_same(one: &Outcome, other: &Outcome) {
     assert_eq!(one.flows, other.flows);
     assert_eq!((&one.links, one.hops), (&other.links, other.hops));
@@ -38,7 +38,7 @@ const QUEUES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Any registered AQM or scheduler, by the rows of test parameters.
+/// Any registered AQM or scheduler that can be batched, by the rows of test parameters.
 fn any_queue() -> impl Strategy<Value = SchedulerParams> {
     let read = |tag: &str, (name, table): (&str, &str)| {
         let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
@@ -49,27 +49,30 @@ fn any_queue() -> impl Strategy<Value = SchedulerParams> {
     let aqms = aqms.map(move |&row| serde_json::from_value::<AqmParams>(read("aqm", row)).unwrap().into());
     let schedulers = parameters::SCHEDULERS.iter();
     let schedulers = schedulers.map(move |&row| serde_json::from_value(read("scheduler", row)).unwrap());
-    prop::sample::select(aqms.chain(schedulers).collect::<Vec<SchedulerParams>>())
+    let can_be_batched = |queue: &SchedulerParams| {
+        queue.batched() && queue.aqms(None).into_iter().all(|(_, aqm)| aqm.batched())
+    };
+    prop::sample::select(aqms.chain(schedulers).filter(can_be_batched).collect::<Vec<SchedulerParams>>())
 }
 
 #[test]
-fn ports_served_on_demand_and_by_event_agree_on_everything() {
+fn both_engines_agree_on_every_aqm() {
     for (name, table) in QUEUES {
         let network = table1(aqm(name, table), 20);
-        assert_same(&run(&network, 3, Service::OnDemand), &run(&network, 3, Service::ByEvent));
+        assert_same(&run(&network, 3, Engine::Batched), &run(&network, 3, Engine::Reference));
     }
 }
 
 #[test]
-fn every_transport_runs_alike_on_demand_and_by_event_and_in_slices() {
+fn every_transport_runs_alike_on_both_engines_and_in_slices() {
     let narrow = [
         ("drop-tail", r#"{"limit": "25p"}"#),
         ("red", r#"{"thresholds": "5/20/0.1", "limit": "40p", "weight": 0.02}"#),
     ];
     for (name, table) in narrow {
         let network = every_transport(aqm(name, table), 40);
-        let whole = run(&network, 3, Service::OnDemand);
-        assert_same(&whole, &run(&network, 3, Service::ByEvent));
+        let whole = run(&network, 3, Engine::Batched);
+        assert_same(&whole, &run(&network, 3, Engine::Reference));
         let mut sliced = Simulation::new(&network, 3).unwrap();
         for slice in 1..=1000 {
             sliced.run_until(Instant::from_nanos(slice * 40_000_000));
@@ -77,7 +80,7 @@ fn every_transport_runs_alike_on_demand_and_by_event_and_in_slices() {
         assert_same(&whole, &sliced.finish().unwrap());
         let mut unseen = network.clone();
         unseen.probe_interval = None;
-        assert_eq!(whole.flows, run(&unseen, 3, Service::OnDemand).flows);
+        assert_eq!(whole.flows, run(&unseen, 3, Engine::Batched).flows);
         // Nothing was idle: data and answers were dropped, and every source got through and measured.
         assert!(whole.links.iter().all(|link| link.counters.drops().count() > 0));
         assert!(whole.flows.iter().all(|flow| flow.throughput_bps > 0.0));
@@ -90,7 +93,7 @@ fn every_transport_runs_alike_on_demand_and_by_event_and_in_slices() {
 #[test]
 fn table1_in_integers() {
     // A snapshot: the same on every machine. A change here is a change of behaviour and needs its reason in the commit.
-    let outcome = run(&table1(aqm("rio", RIO), 20), 1, Service::OnDemand);
+    let outcome = run(&table1(aqm("rio", RIO), 20), 1, Engine::Batched);
     let link = &outcome.links[0];
     let delivered: u64 = outcome.flows.iter().map(|flow| flow.delivered_packets).sum();
     let retransmitted: u64 = outcome.flows.iter().map(|flow| flow.sender.retransmitted).sum();
@@ -111,9 +114,9 @@ fn what_flows_and_links_measure_begins_after_the_warm_up() {
         duration: Duration::from_secs(seconds),
         ..every_transport(aqm("drop-tail", r#"{"limit": "25p"}"#), 40)
     };
-    for service in [Service::OnDemand, Service::ByEvent] {
+    for engine in [Engine::Batched, Engine::Reference] {
         let [before, after, whole] =
-            [(0, 10), (10, 40), (0, 40)].map(|(warmup, seconds)| run(&network(warmup, seconds), 3, service));
+            [(0, 10), (10, 40), (0, 40)].map(|(warmup, seconds)| run(&network(warmup, seconds), 3, engine));
         let counts = |flow: &FlowOutcome| {
             let sender = &flow.sender;
             let (samples, sum) = sender.rtt_samples;
@@ -149,15 +152,15 @@ fn what_flows_and_links_measure_begins_after_the_warm_up() {
 #[test]
 fn another_seed_is_another_run_and_the_same_seed_the_same() {
     let network = table1(aqm("rio", RIO), 5);
-    let one = run(&network, 1, Service::OnDemand);
-    assert_same(&one, &run(&network, 1, Service::OnDemand));
-    assert_ne!(one.flows, run(&network, 2, Service::OnDemand).flows);
+    let one = run(&network, 1, Engine::Batched);
+    assert_same(&one, &run(&network, 1, Engine::Batched));
+    assert_ne!(one.flows, run(&network, 2, Engine::Batched).flows);
 }
 
 #[test]
 fn a_run_in_slices_is_the_same_run() {
     let network = table1(aqm("rio", RIO), 5);
-    let whole = run(&network, 1, Service::OnDemand);
+    let whole = run(&network, 1, Engine::Batched);
     let mut sliced = Simulation::new(&network, 1).unwrap();
     for slice in 1..=50 {
         sliced.run_until(Instant::from_nanos(slice * 100_000_000));
@@ -171,9 +174,9 @@ fn a_flow_more_changes_no_other_flows_luck() {
     let cbr = TransportSpec::Udp(serde_json::from_str(r#"{"udp": "cbr", "rate": "1Mbps"}"#).unwrap());
     let mut network = table1(aqm("drop-tail", r#"{"limit": "100p"}"#), 5);
     network.flows = vec![flow("a".into(), 0, 1, cbr.clone(), None)];
-    let alone = run(&network, 1, Service::OnDemand);
+    let alone = run(&network, 1, Engine::Batched);
     network.flows.insert(0, flow("b".into(), 0, 1, cbr, None));
-    let together = run(&network, 1, Service::OnDemand);
+    let together = run(&network, 1, Engine::Batched);
     assert_eq!(alone.flows[0].started, together.flows[1].started);
     assert_eq!(alone.flows[0].sender.sent, together.flows[1].sender.sent);
 }
@@ -191,7 +194,7 @@ fn one_window_limited_flow_by_hand() {
         flows: vec![flow],
         ..Network::new(Duration::from_secs(1000))
     };
-    let outcome = run(&network, 1, Service::OnDemand);
+    let outcome = run(&network, 1, Engine::Batched);
     let flow = &outcome.flows[0];
     assert_eq!((flow.sender.retransmitted, flow.dropped), (0, [0; 3]));
     assert!((flow.throughput_bps / 783_700.0 - 1.0).abs() < 1e-3, "{}", flow.throughput_bps);
@@ -208,7 +211,7 @@ fn a_volume_is_delivered_whole_and_a_stop_is_kept() {
     timed.stop = Some(Instant::from_nanos(5_000_000_000));
     let mut network = table1(aqm("drop-tail", r#"{"limit": "20p"}"#), 60);
     network.flows = vec![finite, timed];
-    let outcome = run(&network, 1, Service::OnDemand);
+    let outcome = run(&network, 1, Engine::Batched);
     assert_eq!(outcome.flows[0].delivered_bytes, 1_000_000);
     let rows = outcome.series.times.len();
     let timed: Vec<f64> = (0..rows).map(|row| outcome.series.throughput_bps[row * 2 + 1]).collect();
@@ -227,7 +230,7 @@ fn a_transmission_cut_off_by_the_end_counts_as_far_as_it_got() {
         flows: vec![flow],
         ..Network::new(Duration::from_secs(1))
     };
-    let outcome = run(&network, 1, Service::OnDemand);
+    let outcome = run(&network, 1, Engine::Batched);
     assert!((outcome.links[0].utilization - 1.0).abs() < 1e-9);
     // Without a warm-up, what is sent at time zero counts.
     assert_eq!(outcome.flows[0].sender.sent, outcome.links[0].counters.arrived.iter().sum::<u64>());
@@ -238,7 +241,7 @@ fn a_flows_drops_are_of_its_data_alone() {
     let mut network = table1(aqm("rio", RIO), 20);
     network.links[1].rate = "200kbps".parse().unwrap();
     network.links[1].queue = Some(aqm("drop-tail", r#"{"limit": "3p"}"#).into());
-    let outcome = run(&network, 1, Service::OnDemand);
+    let outcome = run(&network, 1, Engine::Batched);
     let dropped = |link: usize| {
         outcome.links[link].counters.drops().map(|(_, packets)| packets.iter().sum::<u64>()).sum::<u64>()
     };
@@ -262,7 +265,7 @@ fn every_period_dependent_choice_changes_the_run() {
     let run_with = |extra: &str| {
         let mut network = table1(aqm("rio", RIO), 30);
         network.flows.iter_mut().for_each(|flow| flow.transport = tcp(&format!("{{{common}{extra}}}")));
-        run(&network, 1, Service::OnDemand)
+        run(&network, 1, Engine::Batched)
     };
     let base = run_with("");
     for extra in [
@@ -283,7 +286,7 @@ fn every_period_dependent_choice_changes_the_run() {
     let mut network = table1(aqm("drop-tail", r#"{"limit": "2p"}"#), 60);
     let run_slow = |network: &mut Network, extra: &str| {
         network.flows.iter_mut().for_each(|flow| flow.transport = tcp(&format!("{{{common}{extra}}}")));
-        run(network, 1, Service::OnDemand).flows
+        run(network, 1, Engine::Batched).flows
     };
     let base = run_slow(&mut network, "");
     assert_ne!(run_slow(&mut network, r#","initial-rto":"250ms""#), base);
@@ -291,7 +294,7 @@ fn every_period_dependent_choice_changes_the_run() {
 }
 
 #[test]
-fn a_way_is_not_clear_while_openings_are_still_waited_for() {
+fn a_return_path_has_no_fixed_delay_while_connections_still_open() {
     // An acknowledgement takes as long on the way back as a packet on the way there, and twelve openings come all at once.
     let transport = tcp(r#"{"tcp": "reno", "packet": "1000B", "ack": "40B", "handshake": true}"#);
     let flows = (0..12).map(|n| {
@@ -308,13 +311,13 @@ fn a_way_is_not_clear_while_openings_are_still_waited_for() {
         probe_interval: Some(Duration::from_millis(50)),
         ..Network::new(Duration::from_secs(60))
     };
-    assert_same(&run(&network, 1, Service::OnDemand), &run(&network, 1, Service::ByEvent));
+    assert_same(&run(&network, 1, Engine::Batched), &run(&network, 1, Engine::Reference));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Any flows over one bottleneck and back: on the fast path nearly all of it is done in one go, if hosts are alike and their
+    /// Any flows over one bottleneck and back: the batched engine does nearly all of it in one go, if hosts are alike and their
     /// links fast, and packets come to links nearly in order.
     #[test]
     fn bottlenecks_agree(
@@ -364,10 +367,10 @@ proptest! {
             warmup: Duration::from_secs(1),
             ..Network::new(Duration::from_secs(7))
         };
-        assert_same(&run(&network, seed, Service::OnDemand), &run(&network, seed, Service::ByEvent));
+        assert_same(&run(&network, seed, Engine::Batched), &run(&network, seed, Engine::Reference));
     }
 
-    /// Any chain of links with any queues: packets conserved at each, both ways of serving alike, no flow above its path.
+    /// Any chain of links with any queues: packets conserved at each, both engines alike, no flow above its path.
     #[test]
     fn chains_conserve_and_agree(
         seed: u64,
@@ -398,12 +401,12 @@ proptest! {
             warmup: Duration::from_secs(2),
             ..Network::new(Duration::from_secs(8))
         };
-        let outcome = run(&network, seed, Service::OnDemand);
-        assert_same(&outcome, &run(&network, seed, Service::ByEvent));
+        let outcome = run(&network, seed, Engine::Batched);
+        assert_same(&outcome, &run(&network, seed, Engine::Reference));
         for flow in &outcome.flows {
             prop_assert!(flow.throughput_bps <= rate_kbps as f64 * 1e3 * 1.02 + 8000.0);
         }
-        let whole = run(&Network { warmup: Duration::ZERO, ..network }, seed, Service::OnDemand);
+        let whole = run(&Network { warmup: Duration::ZERO, ..network }, seed, Engine::Batched);
         for (flow, measured) in whole.flows.iter().zip(&outcome.flows) {
             prop_assert!(flow.delivered_packets <= flow.sender.sent);
             prop_assert!(measured.sender.sent <= flow.sender.sent, "the warm-up is left out");

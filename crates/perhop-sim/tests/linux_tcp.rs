@@ -2,10 +2,10 @@
 
 use crate::common::{RIO, aqm, duplex, flow, table1, tcp};
 use perhop_core::Duration;
-use perhop_sim::{Network, Outcome, Service, Simulation};
+use perhop_sim::{Engine, Network, Outcome, Simulation};
 
-fn run(network: &Network, service: Service) -> Outcome {
-    let mut simulation = Simulation::with_service(network, 1, service).unwrap();
+fn run(network: &Network, engine: Engine) -> Outcome {
+    let mut simulation = Simulation::on_engine(network, 1, engine).unwrap();
     simulation.run_to_end();
     simulation.finish().unwrap()
 }
@@ -28,7 +28,7 @@ fn narrow(transports: &[&str], flows: usize, limit: &str) -> Network {
 }
 
 #[test]
-fn runs_alike_on_demand_and_by_event() {
+fn runs_alike_on_both_engines() {
     let transports = [
         r#"{"tcp": "newreno", "sack": true}"#,
         r#"{"tcp": "newreno", "sack": true, "prr": true, "send-jitter": "1ms"}"#,
@@ -38,16 +38,16 @@ fn runs_alike_on_demand_and_by_event() {
     ];
     for limit in ["8p", "60p"] {
         let network = narrow(&transports, 10, limit);
-        let (fast, plain) = (run(&network, Service::OnDemand), run(&network, Service::ByEvent));
-        assert_eq!(fast.flows, plain.flows);
-        assert_eq!(fast.links, plain.links);
-        assert_eq!(format!("{:?}", fast.series), format!("{:?}", plain.series));
+        let (batched, reference) = (run(&network, Engine::Batched), run(&network, Engine::Reference));
+        assert_eq!(batched.flows, reference.flows);
+        assert_eq!(batched.links, reference.links);
+        assert_eq!(format!("{:?}", batched.series), format!("{:?}", reference.series));
         assert!(
-            fast.links.iter().all(|link| link.counters.drops().count() > 0),
+            batched.links.iter().all(|link| link.counters.drops().count() > 0),
             "data and answers were dropped"
         );
-        assert!(fast.flows.iter().all(|flow| flow.sender.fast_retransmits > 0));
-        assert!(fast.flows.iter().any(|flow| flow.sender.timeouts > 0));
+        assert!(batched.flows.iter().all(|flow| flow.sender.fast_retransmits > 0));
+        assert!(batched.flows.iter().any(|flow| flow.sender.timeouts > 0));
     }
 }
 
@@ -56,7 +56,7 @@ fn selective_acknowledgements_spare_timeouts() {
     // Slow start overshoots a queue of 100 packets: dozens of losses in a window, of which NewReno repairs one a round trip.
     let total = |table: &str| {
         let network = narrow(&[table], 4, "100p");
-        let flows = run(&network, Service::OnDemand).flows;
+        let flows = run(&network, Engine::Batched).flows;
         let of = |count: fn(&perhop_sim::FlowOutcome) -> u64| flows.iter().map(count).sum::<u64>();
         (
             of(|flow| flow.sender.timeouts),
@@ -76,7 +76,7 @@ fn table1_of_linux_senders_in_integers() {
     for flow in &mut network.flows {
         flow.transport = tcp(r#"{"tcp": "linux", "packet": "1500B", "ack": "52B"}"#);
     }
-    let outcome = run(&network, Service::OnDemand);
+    let outcome = run(&network, Engine::Batched);
     let link = &outcome.links[0];
     let of = |count: fn(&perhop_sim::FlowOutcome) -> u64| outcome.flows.iter().map(count).sum::<u64>();
     let senders = [

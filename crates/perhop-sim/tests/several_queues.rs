@@ -4,12 +4,12 @@ use crate::common::{RIO, aqm, duplex, every_transport, flow, scheduler, tcp, udp
 use perhop_core::measure::LinkOutcome;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Counters, Dscp, Duration, Instant};
-use perhop_sim::{FlowSpec, Network, NodeId, Outcome, PathSpec, Service, Simulation};
+use perhop_sim::{Engine, FlowSpec, Network, NodeId, Outcome, PathSpec, Simulation};
 
 const RULE: &str = r#"{"aqm": "drop-tail", "limit": "60p"}"#;
 
-fn run(network: &Network, service: Service) -> Outcome {
-    let mut simulation = Simulation::with_service(network, 3, service).unwrap();
+fn run(network: &Network, engine: Engine) -> Outcome {
+    let mut simulation = Simulation::on_engine(network, 3, engine).unwrap();
     simulation.run_to_end();
     simulation.finish().unwrap()
 }
@@ -73,7 +73,7 @@ fn diamond() -> Network {
 fn a_path_pins_data_and_acknowledgements_to_its_links() {
     let used = |path| {
         let flows = vec![on_path("only", path, r#"{"tcp": "newreno", "window": "10p"}"#)];
-        let outcome = run(&Network { flows, ..diamond() }, Service::OnDemand);
+        let outcome = run(&Network { flows, ..diamond() }, Engine::Batched);
         assert!(outcome.flows[0].throughput_bps > 1e6);
         let links = outcome.links.iter().enumerate().filter(|(_, link)| arrived(link) > 0);
         links.map(|(number, _)| number).collect::<Vec<_>>()
@@ -110,7 +110,7 @@ fn queues_know_the_packets_of_a_path_in_both_directions() {
     );
     network.links[0].queue = Some(labelled(&queue));
     network.links[1].queue = Some(labelled(&queue));
-    let outcome = run(&network, Service::OnDemand);
+    let outcome = run(&network, Engine::Batched);
     let classes = |link: usize| {
         let classes = &outcome.links[link].classes;
         classes.iter().map(|class| class.counters.arrived.iter().sum()).collect::<Vec<u64>>()
@@ -137,7 +137,7 @@ fn what_each_queue_measures_begins_after_the_warm_up() {
         ];
         network.links[0].queue = Some(labelled(&queue));
         (network.warmup, network.duration) = (Duration::from_secs(warmup), Duration::from_secs(duration));
-        run(&network, Service::OnDemand).links[0].classes.clone()
+        run(&network, Engine::Batched).links[0].classes.clone()
     };
     let (before, after, whole) = (classes(0, 2), classes(2, 5), classes(0, 5));
     for class in 0..2 {
@@ -171,7 +171,7 @@ fn unequal(queue: SchedulerParams) -> [f64; 2] {
         warmup: Duration::from_secs(20),
         ..Network::new(Duration::from_secs(120))
     };
-    let outcome = run(&network, Service::OnDemand);
+    let outcome = run(&network, Engine::Batched);
     let sum = |flows: &[perhop_sim::FlowOutcome]| flows.iter().map(|flow| flow.throughput_bps).sum::<f64>();
     [sum(&outcome.flows[..5]), sum(&outcome.flows[5..])]
 }
@@ -209,7 +209,7 @@ fn expedited(rate: &str, beside: u32, extra: &str) -> Outcome {
         warmup: Duration::from_secs(5),
         ..Network::new(Duration::from_secs(40))
     };
-    run(&network, Service::OnDemand)
+    run(&network, Engine::Batched)
 }
 
 #[test]
@@ -248,8 +248,8 @@ fn ports_with_several_queues_run_alike_in_slices_and_whether_looked_at_or_not() 
         let rule = r#""rule": {"aqm": "red", "thresholds": "5/20/0.1", "limit": "40p", "weight": 0.02}"#;
         let mut network = every_transport(aqm("drop-tail", r#"{"limit": "25p"}"#), 30);
         network.links[0].queue = Some(scheduler(&format!("{{{}}}", table.replace("RULE", rule))));
-        let whole = run(&network, Service::OnDemand);
-        assert_eq!(whole.flows, run(&network, Service::ByEvent).flows);
+        let whole = run(&network, Engine::Batched);
+        assert_eq!(whole.flows, run(&network, Engine::Reference).flows);
         let mut sliced = Simulation::new(&network, 3).unwrap();
         for slice in 1..=1000 {
             sliced.run_until(Instant::from_nanos(slice * 30_000_000));
@@ -267,7 +267,7 @@ fn ports_with_several_queues_run_alike_in_slices_and_whether_looked_at_or_not() 
             ["green", "rest"]
         );
         network.probe_interval = None;
-        assert_eq!(whole.flows, run(&network, Service::OnDemand).flows);
+        assert_eq!(whole.flows, run(&network, Engine::Batched).flows);
     }
 }
 
@@ -277,7 +277,7 @@ fn a_single_queue_is_a_fifo_packet_by_packet() {
     let mut network = every_transport(aqm("drop-tail", r#"{"limit": "25p"}"#), 30);
     let mut under = |queue: &str| {
         network.links[0].queue = Some(scheduler(queue));
-        run(&network, Service::ByEvent)
+        run(&network, Engine::Reference)
     };
     let fifo = under(&format!(r#"{{"scheduler": "fifo", "rule": {rule}}}"#));
     for name in ["priority", "drr", "wfq"] {
@@ -296,7 +296,7 @@ fn a_queue_more_changes_no_other_queues_luck() {
         network.links[0].queue = Some(scheduler(&format!(
             r#"{{"scheduler": "priority", "queues": [{{"name": "green", "match": {{"color": "green"}}, {rule}}} {more}, {{"name": "rest", {rule}}}]}}"#
         )));
-        run(&network, Service::OnDemand).flows
+        run(&network, Engine::Batched).flows
     };
     let more = format!(r#", {{"name": "none", "match": {{"dscp": 63}}, {rule}}}"#);
     assert_eq!(run_with(""), run_with(&more));

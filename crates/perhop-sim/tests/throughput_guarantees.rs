@@ -2,24 +2,24 @@
 
 use crate::common::{aqm, meter, tcp, yeom};
 use perhop_core::{Color, Duration};
-use perhop_sim::{Marking, Network, Outcome, Service, SharedMeter, Simulation};
+use perhop_sim::{Engine, Marking, Network, Outcome, SharedMeter, Simulation};
 
 const RIO: &str = r#"{"in": "50/100/0.02", "total": "20/40/0.5", "limit": "200p"}"#;
 const THREE: &str =
     r#"{"in": "50/100/0.02", "out-in": "30/50/0.5", "out-out": "20/40/0.5", "limit": "200p"}"#;
 
-fn run(network: &Network, service: Service) -> Outcome {
-    let mut simulation = Simulation::with_service(network, 1, service).unwrap();
+fn run(network: &Network, engine: Engine) -> Outcome {
+    let mut simulation = Simulation::on_engine(network, 1, engine).unwrap();
     simulation.run_to_end();
     simulation.finish().unwrap()
 }
 
 /// Runs it both ways of serving ports, which must agree.
 fn outcome(network: &Network) -> Outcome {
-    let (on_demand, by_event) = (run(network, Service::OnDemand), run(network, Service::ByEvent));
-    assert_eq!(on_demand.flows, by_event.flows);
-    assert_eq!(on_demand.links, by_event.links);
-    on_demand
+    let (batched, reference) = (run(network, Engine::Batched), run(network, Engine::Reference));
+    assert_eq!(batched.flows, reference.flows);
+    assert_eq!(batched.links, reference.links);
+    batched
 }
 
 fn delivered(outcome: &Outcome) -> Vec<u64> {

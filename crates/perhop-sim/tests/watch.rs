@@ -4,7 +4,7 @@
 use crate::common::{aqm, duplex, flow, rap, scheduler, table1, tcp, tfrc, udp};
 use perhop_core::Duration;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_sim::{AccessSpec, Failure, Network, Service, Simulation, TransportSpec, Watch};
+use perhop_sim::{AccessSpec, Engine, Failure, Network, Simulation, TransportSpec, Watch};
 
 const AGES: Duration = Duration::from_secs(1_000_000);
 
@@ -18,10 +18,10 @@ fn network(transport: TransportSpec, rate: &str, delay: &str, queue: impl Into<S
 }
 
 /// Runs it until it is seen to be on its way, and then tells it to end.
-fn stopped_on_its_way(network: &Network, service: Service) -> Result<(), Failure> {
+fn stopped_on_its_way(network: &Network, engine: Option<Engine>) -> Result<(), Failure> {
     let watch = Watch::default();
     std::thread::scope(|scope| {
-        let run = scope.spawn(|| Simulation::run(network, 1, service, &watch).map(|_| ()));
+        let run = scope.spawn(|| Simulation::run(network, 1, engine, &watch).map(|_| ()));
         while watch.under_way() == 0.0 && !run.is_finished() {
             std::thread::yield_now();
         }
@@ -32,7 +32,7 @@ fn stopped_on_its_way(network: &Network, service: Service) -> Result<(), Failure
 }
 
 #[test]
-fn overload_on_both_ways_of_driving_a_run() {
+fn overload_on_both_engines() {
     let cbr = || udp(r#"{"udp": "cbr", "rate": "2Gbps"}"#);
     let queues: [SchedulerParams; 2] = [
         aqm("drop-tail", r#"{"limit": "100p"}"#).into(),
@@ -40,8 +40,8 @@ fn overload_on_both_ways_of_driving_a_run() {
     ];
     for queue in queues {
         let network = network(cbr(), "1Gbps", "10ms", queue);
-        for service in [Service::OnDemand, Service::ByEvent] {
-            assert_eq!(stopped_on_its_way(&network, service), Err(Failure::Stopped));
+        for engine in Engine::ALL.map(Some) {
+            assert_eq!(stopped_on_its_way(&network, engine), Err(Failure::Stopped));
         }
     }
 }
@@ -57,7 +57,7 @@ fn links_that_take_no_time_at_all() {
     ];
     for transport in transports {
         let network = network(transport, "1000Gbps", "0s", queue());
-        assert_eq!(stopped_on_its_way(&network, Service::OnDemand), Err(Failure::Stopped));
+        assert_eq!(stopped_on_its_way(&network, None), Err(Failure::Stopped));
     }
 }
 
@@ -67,7 +67,7 @@ fn a_network_that_is_being_built() {
     network.flows = network.flows.iter().cycle().take(20_000).cloned().collect();
     let watch = Watch::default();
     watch.stop();
-    let built = Simulation::run(&network, 1, Service::OnDemand, &watch);
+    let built = Simulation::run(&network, 1, None, &watch);
     assert_eq!(built.map(|_| ()), Err(Failure::Stopped));
 }
 
@@ -75,7 +75,7 @@ fn a_network_that_is_being_built() {
 fn watching_changes_nothing_and_ends_with_the_run() {
     let network = table1(aqm("drop-tail", r#"{"limit": "300p"}"#), 20);
     let watch = Watch::default();
-    let watched = Simulation::run(&network, 3, Service::OnDemand, &watch).unwrap();
+    let watched = Simulation::run(&network, 3, None, &watch).unwrap();
     let mut alone = Simulation::new(&network, 3).unwrap();
     alone.run_to_end();
     assert_eq!(format!("{watched:?}"), format!("{:?}", alone.finish().unwrap()));

@@ -3,7 +3,7 @@
 use crate::common::{aqm, duplex, flow, meter, tcp};
 use perhop_core::control::WindowControl;
 use perhop_core::{Color, Duration, Instant};
-use perhop_sim::{FlowSpec, Marking, Network, NodeId, Outcome, PathSpec, Service, Simulation};
+use perhop_sim::{Engine, FlowSpec, Marking, Network, NodeId, Outcome, PathSpec, Simulation};
 
 const DWRED: &str = r#"{"out": "40/160/0.1", "limit": "400p"}"#;
 
@@ -38,8 +38,8 @@ fn path(control: &str, marker: &str) -> Network {
     }
 }
 
-fn run(network: &Network, service: Service) -> Outcome {
-    let mut simulation = Simulation::with_service(network, 3, service).unwrap();
+fn run(network: &Network, engine: Engine) -> Outcome {
+    let mut simulation = Simulation::on_engine(network, 3, engine).unwrap();
     simulation.run_to_end();
     simulation.finish().unwrap()
 }
@@ -57,10 +57,10 @@ fn ways_of_serving_and_slices_agree() {
     {
         let network =
             path(&format!(r#"{{"interval": {interval}, "window": "{window}", "loss": 0.1}}"#), "twam");
-        let whole = run(&network, Service::OnDemand);
-        let by_event = run(&network, Service::ByEvent);
-        assert_eq!((&whole.flows, &whole.links), (&by_event.flows, &by_event.links));
-        assert_eq!(format!("{:?}", whole.series), format!("{:?}", by_event.series));
+        let whole = run(&network, Engine::Batched);
+        let reference = run(&network, Engine::Reference);
+        assert_eq!((&whole.flows, &whole.links), (&reference.flows, &reference.links));
+        assert_eq!(format!("{:?}", whole.series), format!("{:?}", reference.series));
         let mut sliced = Simulation::new(&network, 3).unwrap();
         (1..=200).for_each(|slice| sliced.run_until(Instant::from_nanos(slice * 100_000_000)));
         assert_eq!(format!("{whole:?}"), format!("{:?}", sliced.finish().unwrap()));
@@ -73,7 +73,7 @@ fn queues_hear_of_the_windows_after_their_distance_from_the_ingress() {
     // Looks at 40 ms, 80 ms …; the probe looks just after, before the second queue (5 ms away) has heard.
     let mut network = path(r#"{"interval": "40ms"}"#, "twam");
     network.probe_interval = Some(Duration::from_millis(40));
-    let outcome = run(&network, Service::OnDemand);
+    let outcome = run(&network, Engine::Batched);
     let flows = network.flows.len();
     for look in 1..outcome.series.times.len() {
         let row = |look: usize| &outcome.series.seen_packets[look * flows..(look + 1) * flows];
@@ -116,7 +116,7 @@ fn a_queue_that_two_paths_share_hears_of_both() {
     for flow in &mut network.flows[5..] {
         (flow.path, flow.from) = (Some(1), NodeId(4));
     }
-    let outcome = run(&network, Service::OnDemand);
+    let outcome = run(&network, Engine::Batched);
     let row = |look: usize| &outcome.series.seen_packets[look * 10..(look + 1) * 10];
     for look in 3..outcome.series.times.len() {
         // At 40 ms × look: the near path's last word is of the look before, the far one's of two before.
@@ -127,9 +127,9 @@ fn a_queue_that_two_paths_share_hears_of_both() {
 
 #[test]
 fn what_is_lost_changes_nothing() {
-    let outcome = run(&path(r#"{"interval": "40ms", "loss": 1}"#, "twam"), Service::OnDemand);
+    let outcome = run(&path(r#"{"interval": "40ms", "loss": 1}"#, "twam"), Engine::Batched);
     assert!((0..3).all(|queue| max_th(&outcome, queue).iter().all(|&packets| packets == 160.0)));
-    let heard = run(&path(r#"{"interval": "40ms", "loss": 0.5}"#, "twam"), Service::OnDemand);
+    let heard = run(&path(r#"{"interval": "40ms", "loss": 0.5}"#, "twam"), Engine::Batched);
     assert!((0..3).all(|queue| max_th(&heard, queue).iter().any(|&packets| packets != 160.0)));
 }
 
@@ -137,7 +137,7 @@ fn what_is_lost_changes_nothing() {
 fn the_ingress_estimates_the_window_that_the_sender_has() {
     let error = |window: &str| {
         let control = format!(r#"{{"interval": "40ms", "window": "{window}"}}"#);
-        let outcome = run(&path(&control, "twam"), Service::OnDemand);
+        let outcome = run(&path(&control, "twam"), Engine::Batched);
         let series = &outcome.series;
         let settled = series.times.iter().filter(|at| **at < Instant::from_nanos(5_000_000_000)).count() * 10;
         let pairs = series.seen_packets.iter().zip(&series.window_packets).skip(settled);
@@ -154,7 +154,7 @@ fn the_ingress_estimates_the_window_that_the_sender_has() {
 
 #[test]
 fn marks_follow_the_windows_in_proportion_to_what_was_sold() {
-    let outcome = run(&path(r#"{"interval": "40ms"}"#, "twam"), Service::OnDemand);
+    let outcome = run(&path(r#"{"interval": "40ms"}"#, "twam"), Engine::Batched);
     let rates: Vec<f64> = outcome.flows.iter().map(|flow| flow.throughput_bps / 1e6).collect();
     let class = |range: std::ops::Range<usize>| {
         let count = range.len() as f64;

@@ -188,6 +188,7 @@ impl Block for Abe {
     const SUMMARY: &'static str =
         "RED that drops green packets more often than blue ones, and keeps their queueing delay short";
     const SOURCE: &'static str = "Hurley & Le Boudec 1999, section 2";
+    const BATCHED: bool = true;
 
     fn check(params: &AbeParams) -> Result<(), UnitError> {
         if params.interval.is_zero() {

@@ -89,6 +89,7 @@ impl Block for Codel {
     const NAME: &'static str = "codel";
     const SUMMARY: &'static str = "drops at the head when packets have waited too long for an interval";
     const SOURCE: &'static str = "RFC 8289, sections 4 and 5";
+    const BATCHED: bool = true;
     const PRECOMPUTABLE: bool = false;
 
     fn check(params: &CodelParams) -> Result<(), UnitError> {

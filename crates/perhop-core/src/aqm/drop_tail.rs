@@ -25,6 +25,7 @@ impl Block for DropTail {
     const NAME: &'static str = "drop-tail";
     const SUMMARY: &'static str = "drops a packet only when the queue has no room";
     const SOURCE: &'static str = "RFC 7567, section 1";
+    const BATCHED: bool = true;
 }
 
 impl FromParams for DropTail {

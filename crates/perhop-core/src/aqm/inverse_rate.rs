@@ -109,6 +109,7 @@ impl Block for InverseRate {
     const NAME: &'static str = "inverse-rate";
     const SUMMARY: &'static str = "RIO that drops OUT packets less often the higher their service level";
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.2, equation 9";
+    const BATCHED: bool = true;
 
     fn check(params: &InverseRateParams) -> Result<(), UnitError> {
         check_red(params.mean_packet, &params.sets())

@@ -110,6 +110,7 @@ impl Block for Red {
     const NAME: &'static str = "red";
     const SUMMARY: &'static str = "drops at random as the average queue grows, regardless of color";
     const SOURCE: &'static str = "Floyd & Jacobson 1993, figure 2";
+    const BATCHED: bool = true;
 
     fn check(params: &RedParams) -> Result<(), UnitError> {
         check_red(params.mean_packet, &params.sets())

@@ -169,6 +169,7 @@ impl Block for Rio {
     const SUMMARY: &'static str =
         "RED for IN packets on the IN queue, and for OUT packets on the whole queue";
     const SOURCE: &'static str = "Clark & Fang 1998, section IV";
+    const BATCHED: bool = true;
 
     fn check(params: &RioParams) -> Result<(), UnitError> {
         check_red(params.mean_packet, &params.sets())

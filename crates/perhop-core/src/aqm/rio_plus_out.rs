@@ -58,6 +58,7 @@ impl Block for RioPlusOut {
     const NAME: &'static str = "rio-plus-out";
     const SUMMARY: &'static str = "RIO with a third threshold set, on the average number of OUT packets";
     const SOURCE: &'static str = "Kim, Park & Bahk, figure 1";
+    const BATCHED: bool = true;
 
     fn check(params: &RioPlusOutParams) -> Result<(), UnitError> {
         check_red(params.mean_packet, &params.sets())

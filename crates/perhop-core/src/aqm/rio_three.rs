@@ -96,6 +96,7 @@ impl Block for RioThree {
     const NAME: &'static str = "rio-three";
     const SUMMARY: &'static str = "RIO with three drop precedences: IN, OUT-IN and OUT-OUT";
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.3";
+    const BATCHED: bool = true;
 
     fn check(params: &RioThreeParams) -> Result<(), UnitError> {
         check_red(params.mean_packet, &params.sets())

@@ -99,6 +99,7 @@ impl Block for Wred {
     const NAME: &'static str = "wred";
     const SUMMARY: &'static str = "RED with one average over all packets and a threshold set for each color";
     const SOURCE: &'static str = "Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5";
+    const BATCHED: bool = true;
 
     fn check(params: &WredParams) -> Result<(), UnitError> {
         if params.sets().is_empty() {
@@ -207,6 +208,7 @@ impl Block for Dwred {
     const NAME: &'static str = "dwred";
     const SUMMARY: &'static str = "WRED whose thresholds follow the sum of the windows of its path's flows";
     const SOURCE: &'static str = "Bouras & Sevasti, section 4";
+    const BATCHED: bool = true;
     const FOLLOWS_PATHS: bool = true;
 
     fn check(params: &DwredParams) -> Result<(), UnitError> {

@@ -33,6 +33,7 @@ impl Block for TokenBucket {
     const NAME: &'static str = "token-bucket";
     const SUMMARY: &'static str = "IN while the bucket has tokens, else OUT";
     const SOURCE: &'static str = "Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket";
+    const BATCHED: bool = true;
 }
 
 impl FromParams for TokenBucket {

@@ -131,6 +131,7 @@ impl Block for Tsw {
     const NAME: &'static str = "tsw";
     const SUMMARY: &'static str = "IN up to the profile rate, measured over a time sliding window, else OUT";
     const SOURCE: &'static str = "Clark & Fang 1998, section IV; RFC 2859 with two colors";
+    const BATCHED: bool = true;
 
     fn check(params: &TswParams) -> Result<(), UnitError> {
         not_empty(params.window)
@@ -223,6 +224,7 @@ impl Block for ThreePrecedence {
     const NAME: &'static str = "three-precedence";
     const SUMMARY: &'static str = "as tsw, with OUT packets split by the flow's long-term sending rate";
     const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.3";
+    const BATCHED: bool = true;
     const COLORS: &'static [Color] = &Color::ALL;
 
     fn check(params: &ThreePrecedenceParams) -> Result<(), UnitError> {

@@ -74,6 +74,7 @@ impl Block for Twam {
     const SUMMARY: &'static str =
         "marks IN with a probability that keeps a path's window in proportion to contracted rates";
     const SOURCE: &'static str = "Bouras & Sevasti, section 3, equation 3";
+    const BATCHED: bool = true;
 }
 
 impl FromParams for Twam {

@@ -64,6 +64,7 @@ impl<P: Packet> Block for Drr<P> {
     const SUMMARY: &'static str =
         "queues take turns; the unused part of a quantum carries over to the next turn";
     const SOURCE: &'static str = "deficit round robin, Shreedhar & Varghese 1995";
+    const BATCHED: bool = true;
 
     fn check(params: &DrrParams) -> Result<(), UnitError> {
         if params.quantum.get() == 0 {

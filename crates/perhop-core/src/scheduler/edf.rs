@@ -81,6 +81,7 @@ impl<P: Packet> Block for Edf<P> {
     const SUMMARY: &'static str =
         "earliest deadline first: green packets before blue ones, unless these are overdue";
     const SOURCE: &'static str = "Hurley & Le Boudec 1999, section 2";
+    const BATCHED: bool = true;
 
     fn check(params: &EdfParams) -> Result<(), UnitError> {
         if params.green > params.blue {

@@ -28,6 +28,7 @@ impl<P: Packet> Block for Fifo<P> {
     const NAME: &'static str = "fifo";
     const SUMMARY: &'static str = "first in, first out; the default where a queue names no scheduler";
     const SOURCE: &'static str = "RFC 7567, section 2";
+    const BATCHED: bool = true;
 }
 
 impl<P: Packet> Scheduler for Fifo<P> {

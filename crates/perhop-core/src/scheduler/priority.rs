@@ -119,6 +119,7 @@ impl<P: Packet> Block for Priority<P> {
     const NAME: &'static str = "priority";
     const SUMMARY: &'static str = "strict priority: the first queue that has a packet and is within its cap";
     const SOURCE: &'static str = "Bouras & Sevasti, section 5.3; ns-2's DiffServ module, mode PRI";
+    const BATCHED: bool = true;
 
     fn check(params: &PriorityParams) -> Result<(), UnitError> {
         if params.window.is_zero() {

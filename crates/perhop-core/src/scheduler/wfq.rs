@@ -58,6 +58,7 @@ impl<P: Packet> Block for Wfq<P> {
     const SUMMARY: &'static str =
         "every queue gets at least its guaranteed rate, and a share of the remaining capacity";
     const SOURCE: &'static str = "start-time fair queueing, Goyal, Vin & Cheng 1997";
+    const BATCHED: bool = true;
 
     fn check(params: &WfqParams) -> Result<(), UnitError> {
         check_claims(&params.queues)?;

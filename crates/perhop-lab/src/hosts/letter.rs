@@ -2,7 +2,7 @@
 //! tell each other in a simulation. All numbers are in network byte order.
 
 use perhop_core::{Duration, Instant};
-use perhop_sim::transport::datagram::{Answer, Envelope};
+use perhop_sim::transport::datagram::{Envelope, Feedback};
 use perhop_sim::transport::tfrc::Report;
 
 /// Bytes that a data packet has at least: its number, when it was sent, the sender's round-trip time.
@@ -55,10 +55,10 @@ pub(crate) fn read_data(bytes: &[u8]) -> Option<(u32, Envelope)> {
 }
 
 /// Writes an answer.
-pub(crate) fn write_answer(room: &mut [u8], answer: &Answer) {
+pub(crate) fn write_feedback(room: &mut [u8], answer: &Feedback) {
     match answer {
-        Answer::Echo(number) => write(room, &[&number.to_be_bytes()]),
-        Answer::Report(report) => {
+        Feedback::Echo(number) => write(room, &[&number.to_be_bytes()]),
+        Feedback::Report(report) => {
             let words = [
                 report.echo.as_nanos(),
                 report.held.as_nanos(),
@@ -73,12 +73,12 @@ pub(crate) fn write_answer(room: &mut [u8], answer: &Answer) {
 }
 
 /// Reads what acknowledges a packet; `None` if it is too short.
-pub(crate) fn read_echo(bytes: &[u8]) -> Option<Answer> {
-    Reader(bytes).u32().map(Answer::Echo)
+pub(crate) fn read_echo(bytes: &[u8]) -> Option<Feedback> {
+    Reader(bytes).u32().map(Feedback::Echo)
 }
 
 /// Reads a report; `None` if it is too short, or says what no receiver says.
-pub(crate) fn read_report(bytes: &[u8]) -> Option<Answer> {
+pub(crate) fn read_report(bytes: &[u8]) -> Option<Feedback> {
     let mut reader = Reader(bytes);
     let report = Report {
         echo: Instant::from_nanos(reader.u64()?),
@@ -89,7 +89,7 @@ pub(crate) fn read_report(bytes: &[u8]) -> Option<Answer> {
     };
     let makes_sense =
         report.received >= 0.0 && report.received.is_finite() && (0.0..=1.0).contains(&report.loss);
-    makes_sense.then_some(Answer::Report(report))
+    makes_sense.then_some(Feedback::Report(report))
 }
 
 #[cfg(test)]
@@ -108,13 +108,13 @@ mod tests {
             write_data(&mut room, number, envelope);
             prop_assert_eq!(read_data(&room[..DATA]), Some((number, envelope)));
             prop_assert_eq!(read_data(&room[..DATA - 1]), None);
-            write_answer(&mut room, &Answer::Echo(number));
-            prop_assert_eq!(read_echo(&room[..ECHO]), Some(Answer::Echo(number)));
+            write_feedback(&mut room, &Feedback::Echo(number));
+            prop_assert_eq!(read_echo(&room[..ECHO]), Some(Feedback::Echo(number)));
             let report = Report {
                 echo: Instant::from_nanos(echo), held: Duration::from_nanos(held), received, loss, events,
             };
-            write_answer(&mut room, &Answer::Report(report));
-            prop_assert_eq!(read_report(&room[..REPORT]), Some(Answer::Report(report)));
+            write_feedback(&mut room, &Feedback::Report(report));
+            prop_assert_eq!(read_report(&room[..REPORT]), Some(Feedback::Report(report)));
             prop_assert_eq!(read_report(&room[..REPORT - 1]), None);
         }
     }
@@ -124,7 +124,7 @@ mod tests {
         let mut room = [0; REPORT];
         for (received, loss) in [(f64::NAN, 0.0), (-1.0, 0.0), (1.0, 1.5)] {
             let report = Report { echo: Instant::ZERO, held: Duration::ZERO, received, loss, events: 0 };
-            write_answer(&mut room, &Answer::Report(report));
+            write_feedback(&mut room, &Feedback::Report(report));
             assert_eq!(read_report(&room), None);
         }
     }

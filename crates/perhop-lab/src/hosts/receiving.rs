@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use nix::sys::epoll::EpollFlags;
 use perhop_core::Instant;
 use perhop_live::Clock;
-use perhop_sim::transport::datagram::{Answer, DatagramReceiver};
+use perhop_sim::transport::datagram::{DatagramReceiver, Feedback};
 use perhop_sim::transport::transit::TransitMeter;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -248,7 +248,7 @@ impl Host<'_> {
 }
 
 /// Sends an answer; one that the kernel does not take is lost, as a packet on the wire may be.
-fn reply(socket: &Socket, room: &mut [u8], answer: &Answer, size: u16) {
-    letter::write_answer(room, answer);
+fn reply(socket: &Socket, room: &mut [u8], answer: &Feedback, size: u16) {
+    letter::write_feedback(room, answer);
     let _ = socket.send(&room[..usize::from(size)]);
 }

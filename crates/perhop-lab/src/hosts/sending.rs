@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use nix::sys::epoll::EpollFlags;
 use perhop_core::{Context, Duration, Instant, Rng};
 use perhop_live::{Clock, Windows};
-use perhop_sim::transport::datagram::{Answer, DatagramSender, Envelope};
+use perhop_sim::transport::datagram::{DatagramSender, Envelope, Feedback};
 use perhop_sim::transport::{SenderStatistics, Transmit};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -307,9 +307,9 @@ impl Host<'_> {
         let Self { flows, clock, room, .. } = self;
         let State::Datagrams(datagrams) = &mut flows[number].state else { return };
         while let Some(length) = receive(&datagrams.socket, room) {
-            let answer = read_answer(&datagrams.sender, &room[..length]);
+            let answer = read_feedback(&datagrams.sender, &room[..length]);
             if let Some(answer) = answer {
-                datagrams.sender.on_answer(answer, clock.now());
+                datagrams.sender.on_feedback(answer, clock.now());
             }
         }
         let now = self.clock.now();
@@ -396,7 +396,7 @@ impl Host<'_> {
     }
 }
 
-fn read_answer(sender: &DatagramSender, bytes: &[u8]) -> Option<Answer> {
+fn read_feedback(sender: &DatagramSender, bytes: &[u8]) -> Option<Feedback> {
     match sender {
         DatagramSender::Udp(_) => None,
         DatagramSender::Rap(_) => letter::read_echo(bytes),

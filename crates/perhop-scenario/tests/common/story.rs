@@ -5,7 +5,7 @@ use perhop_core::control::LookInterval;
 use perhop_core::{Bitrate, Duration, Instant};
 use perhop_scenario::Scenario;
 use perhop_sim::transport::tcp::Congestion;
-use perhop_sim::{Network, Outcome, Service, Simulation, TransportSpec};
+use perhop_sim::{Engine, Network, Outcome, Simulation, TransportSpec};
 use serde_json::{Value, json};
 
 use super::choices::Choices;
@@ -31,7 +31,7 @@ pub fn read(bytes: &[u8]) {
     let json = serde_json::to_string(&scenario).expect("a scenario has a form in JSON");
     assert_eq!(Scenario::from_json(&json, "canonical").as_ref(), Ok(&scenario), "{json}");
     if let Some(network) = excerpt(scenario.network()) {
-        run(&network, 1, Service::OnDemand, &[]);
+        run(&network, 1, None, &[]);
     }
 }
 
@@ -70,8 +70,13 @@ fn excerpt(mut network: Network) -> Option<Network> {
 }
 
 /// Runs to the end, with stops at these times, and checks that every queue conserved its packets.
-fn run(network: &Network, seed: u64, service: Service, stops: &[u64]) -> Outcome {
-    let mut simulation = Simulation::with_service(network, seed, service).expect("every flow has a route");
+fn run(network: &Network, seed: u64, engine: Option<Engine>, stops: &[u64]) -> Outcome {
+    let mut simulation = match engine {
+        Some(engine) => {
+            Simulation::on_engine(network, seed, engine).expect("the reference engine takes any network")
+        }
+        None => Simulation::new(network, seed).expect("every flow has a route"),
+    };
     for &stop in stops {
         simulation.run_until(Instant::from_nanos(stop));
     }
@@ -79,7 +84,7 @@ fn run(network: &Network, seed: u64, service: Service, stops: &[u64]) -> Outcome
     simulation.finish().expect("packets are conserved")
 }
 
-/// Some scenario: both engines give the same numbers, the fast one also where it stops on the way.
+/// Some scenario: both engines give the same numbers, the batched one also where it stops on the way.
 ///
 /// Returns how many packets came to links, or `None` if the scenario was refused.
 pub fn both_engines(bytes: &[u8]) -> Option<u64> {
@@ -88,13 +93,13 @@ pub fn both_engines(bytes: &[u8]) -> Option<u64> {
     let scenario = scenario(&mut choices);
     // What fits together only by chance is left to the reader to refuse.
     let network = Scenario::from_json(&scenario.to_string(), "drawn").ok()?.network();
-    let fast = run(&network, 1, Service::OnDemand, &stops);
-    let plain = run(&network, 1, Service::ByEvent, &[]);
-    assert_eq!(fast.flows, plain.flows, "{scenario}");
-    assert_eq!((&fast.links, fast.hops), (&plain.links, plain.hops), "{scenario}");
+    let batched = run(&network, 1, None, &stops);
+    let reference = run(&network, 1, Some(Engine::Reference), &[]);
+    assert_eq!(batched.flows, reference.flows, "{scenario}");
+    assert_eq!((&batched.links, batched.hops), (&reference.links, reference.hops), "{scenario}");
     // A mean of nothing is NaN, which is not equal to itself.
-    assert_eq!(format!("{:?}", fast.series), format!("{:?}", plain.series), "{scenario}");
-    Some(fast.hops)
+    assert_eq!(format!("{:?}", batched.series), format!("{:?}", reference.series), "{scenario}");
+    Some(batched.hops)
 }
 
 const DELAYS: &[&str] = &["0s", "0s", "1ns", "137us", "1ms", "5ms", "999999ns"];

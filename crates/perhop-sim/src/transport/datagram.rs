@@ -1,7 +1,7 @@
 //! Transports that never send a packet twice: the sources, their receivers, and what their packets carry.
 //!
 //! A simulated packet carries one number. What else these transports write into a packet (timestamps, the sender's
-//! round-trip time, a report) stands here under that number while the packet is on its way.
+//! round-trip time, a report) stands here under that number while the packet is in transit.
 
 use perhop_core::{Context, Duration, Instant};
 
@@ -25,11 +25,11 @@ pub enum DatagramSender {
 
 /// Asks whichever source it is.
 macro_rules! each {
-    ($sender:expr, $source:ident => $answer:expr) => {
+    ($sender:expr, $source:ident => $call:expr) => {
         match $sender {
-            DatagramSender::Udp($source) => $answer,
-            DatagramSender::Rap($source) => $answer,
-            DatagramSender::Tfrc($source) => $answer,
+            DatagramSender::Udp($source) => $call,
+            DatagramSender::Rap($source) => $call,
+            DatagramSender::Tfrc($source) => $call,
         }
     };
 }
@@ -64,11 +64,11 @@ impl DatagramSender {
         each!(self, source => source.transmit(cx))
     }
 
-    /// An answer of its receiver came.
-    pub fn on_answer(&mut self, answer: Answer, now: Instant) {
-        match (self, answer) {
-            (Self::Rap(rap), Answer::Echo(number)) => rap.on_ack(number, now),
-            (Self::Tfrc(tfrc), Answer::Report(report)) => tfrc.on_report(&report, now),
+    /// Feedback of its receiver came.
+    pub fn on_feedback(&mut self, feedback: Feedback, now: Instant) {
+        match (self, feedback) {
+            (Self::Rap(rap), Feedback::Echo(number)) => rap.on_ack(number, now),
+            (Self::Tfrc(tfrc), Feedback::Report(report)) => tfrc.on_report(&report, now),
             _ => {}
         }
     }
@@ -104,24 +104,24 @@ pub enum DatagramReceiver {
 }
 
 impl DatagramReceiver {
-    /// A data packet came; returns what to answer now.
-    pub fn on_data(&mut self, sequence: u32, envelope: Envelope, arrival: Instant) -> Option<Answer> {
+    /// A data packet came; returns the feedback to send now.
+    pub fn on_data(&mut self, sequence: u32, envelope: Envelope, arrival: Instant) -> Option<Feedback> {
         match self {
             Self::Sink => None,
-            Self::Echo => Some(Answer::Echo(sequence)),
-            Self::Tfrc(tfrc) => tfrc.on_data(sequence, envelope, arrival).map(Answer::Report),
+            Self::Echo => Some(Feedback::Echo(sequence)),
+            Self::Tfrc(tfrc) => tfrc.on_data(sequence, envelope, arrival).map(Feedback::Report),
         }
     }
 
-    /// What to answer by now without a packet having come.
-    pub fn on_wake(&mut self, now: Instant) -> Option<Answer> {
+    /// The feedback that is due by now without a packet having come.
+    pub fn on_wake(&mut self, now: Instant) -> Option<Feedback> {
         match self {
             Self::Sink | Self::Echo => None,
-            Self::Tfrc(tfrc) => tfrc.on_wake(now).map(Answer::Report),
+            Self::Tfrc(tfrc) => tfrc.on_wake(now).map(Feedback::Report),
         }
     }
 
-    /// When an answer is due that does not follow a packet at once.
+    /// When feedback is due that does not follow a packet at once.
     pub fn wake(&self) -> Instant {
         match self {
             Self::Sink | Self::Echo => Instant::NEVER,
@@ -130,9 +130,9 @@ impl DatagramReceiver {
     }
 }
 
-/// What a receiver tells its sender.
+/// What a receiver reports to its sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Answer {
+pub enum Feedback {
     /// The packet of this number has come.
     Echo(u32),
     /// What was received and lost.
@@ -156,7 +156,7 @@ pub(crate) struct Carrying<'a> {
 
 impl Source for Carrying<'_> {
     fn on_ack(&mut self, ack: Ack, now: Instant) {
-        self.datagrams.answer(self.sender, ack.number, now);
+        self.datagrams.take_feedback(self.sender, ack.number, now);
     }
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         self.datagrams.transmit(self.sender, cx)
@@ -166,7 +166,7 @@ impl Source for Carrying<'_> {
     }
 }
 
-/// What the packets of one flow carry while they are on their way, and how long they took.
+/// What the packets of one flow carry while they are in transit, and how long they took.
 #[derive(Clone, Debug)]
 pub struct Datagrams {
     data: InFlight<Envelope>,
@@ -177,7 +177,7 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Nothing on its way. Transit times are measured over the packets that arrive within `window`.
+    /// Nothing in transit. Transit times are measured over the packets that arrive within `window`.
     pub fn new(window: (Instant, Instant)) -> Self {
         Self {
             data: InFlight::default(),
@@ -199,7 +199,7 @@ impl Datagrams {
         Some(transmit)
     }
 
-    /// A data packet reaches this receiver at `arrival`; returns the number of the answer.
+    /// A data packet reaches this receiver at `arrival`; returns the number of its feedback.
     pub(super) fn receive(
         &mut self,
         receiver: &mut DatagramReceiver,
@@ -208,27 +208,27 @@ impl Datagrams {
     ) -> Option<u32> {
         let envelope = self.data.take(sequence)?;
         self.transit.record(envelope.sent, arrival);
-        let answer = receiver.on_data(sequence, envelope, arrival)?;
-        Some(self.post(answer))
+        let feedback = receiver.on_data(sequence, envelope, arrival)?;
+        Some(self.post(feedback))
     }
 
-    /// The number of the answer that is due by now, if one is.
+    /// The number of the feedback that is due by now, if any is.
     pub(super) fn wake(&mut self, receiver: &mut DatagramReceiver, now: Instant) -> Option<u32> {
-        receiver.on_wake(now).map(|answer| self.post(answer))
+        receiver.on_wake(now).map(|feedback| self.post(feedback))
     }
 
-    /// The answer of this number reaches the sender.
-    fn answer(&mut self, sender: &mut DatagramSender, number: u32, now: Instant) {
-        let answer = match sender {
-            DatagramSender::Tfrc(_) => self.reports.take(number).map(Answer::Report),
-            DatagramSender::Udp(_) | DatagramSender::Rap(_) => Some(Answer::Echo(number)),
+    /// The feedback of this number reaches the sender.
+    fn take_feedback(&mut self, sender: &mut DatagramSender, number: u32, now: Instant) {
+        let feedback = match sender {
+            DatagramSender::Tfrc(_) => self.reports.take(number).map(Feedback::Report),
+            DatagramSender::Udp(_) | DatagramSender::Rap(_) => Some(Feedback::Echo(number)),
         };
-        if let Some(answer) = answer {
-            sender.on_answer(answer, now);
+        if let Some(feedback) = feedback {
+            sender.on_feedback(feedback, now);
         }
     }
 
-    /// A packet was dropped on its way.
+    /// A packet was dropped in transit.
     pub fn lose(&mut self, sequence: u32, is_data: bool) {
         if is_data {
             self.data.lose(sequence);
@@ -237,11 +237,11 @@ impl Datagrams {
         }
     }
 
-    /// The number under which an answer travels.
-    fn post(&mut self, answer: Answer) -> u32 {
-        let report = match answer {
-            Answer::Echo(number) => return number,
-            Answer::Report(report) => report,
+    /// The number under which feedback is in transit.
+    fn post(&mut self, feedback: Feedback) -> u32 {
+        let report = match feedback {
+            Feedback::Echo(number) => return number,
+            Feedback::Report(report) => report,
         };
         let number = self.reported;
         self.reported = number.wrapping_add(1);

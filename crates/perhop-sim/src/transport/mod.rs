@@ -3,9 +3,9 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
-pub mod cargo;
 pub mod datagram;
 mod in_flight;
+pub mod metadata;
 mod pacing;
 pub mod rap;
 pub mod tcp;
@@ -13,8 +13,8 @@ pub mod tfrc;
 pub mod transit;
 pub mod udp;
 
-use cargo::Cargo;
 use datagram::{DatagramReceiver, DatagramSender};
+use metadata::Metadata;
 use perhop_core::control::Message;
 use perhop_core::{Color, Context, Ecn, Instant};
 use tcp::Signals;
@@ -145,8 +145,8 @@ pub enum Sender {
     Carrying(Box<CarryingSender>),
 }
 
-/// A sender whose packets, or those that answer them, carry more than their number. It stands a step away, so that asking
-/// which one it is costs others nothing.
+/// A sender whose packets or ACKs carry more than their number. It is behind a pointer, so that telling them apart costs other
+/// senders nothing.
 #[derive(Clone, Debug)]
 pub enum CarryingSender {
     /// TCP with selective acknowledgements.
@@ -244,11 +244,11 @@ pub struct Received {
 pub enum Receiver {
     /// TCP: cumulative acknowledgements.
     Tcp(tcp::TcpReceiver),
-    /// Any whose answers carry more than their number, or that answers none.
+    /// Any whose ACKs carry more than their number, or that sends none.
     Carrying(CarryingReceiver),
 }
 
-/// A receiver whose answers carry more than their number, or that answers none.
+/// A receiver whose ACKs carry more than their number, or that sends none.
 #[derive(Clone, Debug)]
 pub enum CarryingReceiver {
     /// TCP: selective acknowledgements.
@@ -260,19 +260,19 @@ pub enum CarryingReceiver {
 impl Receiver {
     /// A data packet came.
     #[inline(always)]
-    pub fn on_data(&mut self, content: Content, now: Instant, cargo: &mut Cargo) -> Received {
+    pub fn on_data(&mut self, content: Content, now: Instant, metadata: &mut Metadata) -> Received {
         let signals = Signals { marked: content.ecn() == Ecn::Congested, reduced: content.flag() };
         match self {
             Self::Tcp(tcp) => tcp.on_data(content.sequence(), signals, now),
-            Self::Carrying(receiver) => receiver.on_data(content.sequence(), signals, now, cargo),
+            Self::Carrying(receiver) => receiver.on_data(content.sequence(), signals, now, metadata),
         }
     }
 
     /// The acknowledgement that is due by `now`, if one is.
-    pub fn on_wake(&mut self, now: Instant, cargo: &mut Cargo) -> Option<Ack> {
+    pub fn on_wake(&mut self, now: Instant, metadata: &mut Metadata) -> Option<Ack> {
         match self {
             Self::Tcp(tcp) => tcp.on_wake(now),
-            Self::Carrying(receiver) => receiver.on_wake(now, cargo),
+            Self::Carrying(receiver) => receiver.on_wake(now, metadata),
         }
     }
 
@@ -285,7 +285,7 @@ impl Receiver {
         }
     }
 
-    /// Answering a packet changes when the next answer is due.
+    /// An ACK of a packet changes when the next ACK is due.
     pub fn keeps_time(&self) -> bool {
         matches!(self, Self::Carrying(CarryingReceiver::Datagram(DatagramReceiver::Tfrc(_))))
     }
@@ -293,20 +293,26 @@ impl Receiver {
 
 impl CarryingReceiver {
     #[inline(never)]
-    fn on_data(&mut self, sequence: u32, signals: Signals, now: Instant, cargo: &mut Cargo) -> Received {
+    fn on_data(
+        &mut self,
+        sequence: u32,
+        signals: Signals,
+        now: Instant,
+        metadata: &mut Metadata,
+    ) -> Received {
         match self {
-            Self::Sack(tcp) => tcp.on_data(sequence, signals, now, cargo.of_answers()),
+            Self::Sack(tcp) => tcp.on_data(sequence, signals, now, metadata.of_acks()),
             Self::Datagram(receiver) => {
-                let answer = cargo.of_datagrams().receive(receiver, sequence, now);
-                Received { first: true, ack: answer.map(Ack::plain) }
+                let feedback = metadata.of_datagrams().receive(receiver, sequence, now);
+                Received { first: true, ack: feedback.map(Ack::plain) }
             }
         }
     }
 
-    fn on_wake(&mut self, now: Instant, cargo: &mut Cargo) -> Option<Ack> {
+    fn on_wake(&mut self, now: Instant, metadata: &mut Metadata) -> Option<Ack> {
         match self {
-            Self::Sack(tcp) => tcp.on_wake(now, cargo.of_answers()),
-            Self::Datagram(receiver) => cargo.of_datagrams().wake(receiver, now).map(Ack::plain),
+            Self::Sack(tcp) => tcp.on_wake(now, metadata.of_acks()),
+            Self::Datagram(receiver) => metadata.of_datagrams().wake(receiver, now).map(Ack::plain),
         }
     }
 

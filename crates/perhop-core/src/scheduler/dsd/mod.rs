@@ -152,6 +152,7 @@ impl<P: Packet> Block for Dsd<P> {
         "green packets leave soon or are dropped, blue ones leave no later than without green";
     const SOURCE: &'static str =
         "duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5";
+    const BATCHED: bool = true;
 
     fn check(params: &DsdParams) -> Result<(), UnitError> {
         if params.control.is_some_and(Duration::is_zero) {

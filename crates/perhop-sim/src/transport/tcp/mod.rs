@@ -1,7 +1,7 @@
 //! TCP, in whole segments: Reno and `NewReno` (RFC 5681, 6582, 6298, 3042), selective acknowledgements (RFC 2018, 6675), PRR
 //! (RFC 9937) and CUBIC (RFC 9438).
 
-mod answers;
+mod acks;
 pub mod congestion;
 mod ecn;
 mod params;
@@ -13,7 +13,7 @@ mod sack_sender;
 mod scoreboard;
 mod sender;
 
-pub use answers::Answers;
+pub use acks::Acks;
 pub use congestion::Congestion;
 pub use ecn::{Signals, TcpEcn};
 pub use params::{MinRtoBounds, NewRenoTimer, PartialWindowDeflation, RttArithmetic, TcpParams, Variant};

@@ -2,7 +2,7 @@
 
 use perhop_core::Instant;
 
-use super::answers::{Answer, Answers, Block, MOST_BLOCKS};
+use super::acks::{AckRecord, Acks, Block, MOST_BLOCKS};
 use super::{Signals, TcpEcn, TcpParams, TcpReceiver};
 use crate::transport::{Ack, Received};
 
@@ -25,13 +25,13 @@ impl SackReceiver {
         Self { tcp: TcpReceiver::new(params, ecn), held: Vec::new(), marked: 0 }
     }
 
-    /// A segment came; the answer is on its way under the number that is returned.
+    /// A segment came; returns the number under which its ACK is in transit.
     pub(in crate::transport) fn on_data(
         &mut self,
         sequence: u32,
         signals: Signals,
         now: Instant,
-        answers: &mut Answers,
+        acks: &mut Acks,
     ) -> Received {
         self.marked += u32::from(signals.marked);
         let Received { first, ack } = self.tcp.on_data(sequence, signals, now);
@@ -42,16 +42,16 @@ impl SackReceiver {
         {
             self.held[..=place].rotate_right(1);
         }
-        Received { first, ack: ack.map(|ack| self.post(ack, answers)) }
+        Received { first, ack: ack.map(|ack| self.post(ack, acks)) }
     }
 
-    pub(in crate::transport) fn on_wake(&mut self, now: Instant, answers: &mut Answers) -> Option<Ack> {
-        self.tcp.on_wake(now).map(|ack| self.post(ack, answers))
+    pub(in crate::transport) fn on_wake(&mut self, now: Instant, acks: &mut Acks) -> Option<Ack> {
+        self.tcp.on_wake(now).map(|ack| self.post(ack, acks))
     }
 
     /// Sends an ACK with what it tells of besides its number.
-    fn post(&self, ack: Ack, answers: &mut Answers) -> Ack {
-        Ack { number: answers.post(self.answer(ack.number)), ..ack }
+    fn post(&self, ack: Ack, acks: &mut Acks) -> Ack {
+        Ack { number: acks.post(self.record(ack.number)), ..ack }
     }
 
     pub(in crate::transport) fn wake(&self) -> Instant {
@@ -79,12 +79,12 @@ impl SackReceiver {
         self.held.insert(0, (begin, end));
     }
 
-    fn answer(&self, expected: u32) -> Answer {
+    fn record(&self, expected: u32) -> AckRecord {
         let mut blocks = [(0, 0); MOST_BLOCKS];
         for (place, block) in blocks.iter_mut().zip(&self.held) {
             *place = *block;
         }
-        Answer { expected, blocks, marked: if self.tcp.echo.counts() { self.marked } else { 0 } }
+        AckRecord { expected, blocks, marked: if self.tcp.echo.counts() { self.marked } else { 0 } }
     }
 }
 
@@ -95,22 +95,22 @@ mod tests {
 
     struct Wire {
         receiver: SackReceiver,
-        answers: Answers,
+        acks: Acks,
     }
 
     impl Wire {
         fn new(extra: &str) -> Self {
             let params = format!(r#"{{"tcp": "newreno", "window": "100p", "sack": true {extra}}}"#);
             let params = serde_json::from_str(&params).unwrap();
-            Self { receiver: SackReceiver::new(&params, TcpEcn::Off), answers: Answers::default() }
+            Self { receiver: SackReceiver::new(&params, TcpEcn::Off), acks: Acks::default() }
         }
 
-        /// The answer to a segment, its empty blocks left out.
+        /// The ACK of a segment, its empty blocks left out.
         fn data(&mut self, sequence: u32) -> Option<(u32, Vec<Block>)> {
             let signals = Signals::default();
             let Ack { number, .. } =
-                self.receiver.on_data(sequence, signals, Instant::ZERO, &mut self.answers).ack?;
-            let Answer { expected, blocks, .. } = self.answers.take(number).unwrap();
+                self.receiver.on_data(sequence, signals, Instant::ZERO, &mut self.acks).ack?;
+            let AckRecord { expected, blocks, .. } = self.acks.take(number).unwrap();
             Some((expected, blocks.into_iter().filter(|(begin, end)| begin < end).collect()))
         }
     }
@@ -122,9 +122,8 @@ mod tests {
         let counts = [false, true, true, false, true].into_iter().enumerate().map(|(sequence, marked)| {
             let signals = Signals { marked, reduced: false };
             let receiver = &mut wire.receiver;
-            let ack =
-                receiver.on_data(sequence as u32, signals, Instant::ZERO, &mut wire.answers).ack.unwrap();
-            (ack.ece, wire.answers.take(ack.number).unwrap().marked)
+            let ack = receiver.on_data(sequence as u32, signals, Instant::ZERO, &mut wire.acks).ack.unwrap();
+            (ack.ece, wire.acks.take(ack.number).unwrap().marked)
         });
         let expected = [0, 1, 2, 2, 3].map(|count| (false, count));
         assert_eq!(counts.collect::<Vec<_>>(), expected);
@@ -161,8 +160,8 @@ mod tests {
     #[test]
     fn quick_acknowledgements_come_before_delayed_ones() {
         let mut wire = Wire::new(r#", "delayed-ack": "40ms", "quick-acks": "2p""#);
-        let answers: Vec<bool> = (0..5).map(|sequence| wire.data(sequence).is_some()).collect();
-        assert_eq!(answers, [true, true, false, true, false]);
+        let acks: Vec<bool> = (0..5).map(|sequence| wire.data(sequence).is_some()).collect();
+        assert_eq!(acks, [true, true, false, true, false]);
         assert_eq!(wire.data(6), Some((5, vec![(6, 7)])), "at once: it is out of order");
         assert_eq!(wire.data(5), Some((7, vec![])), "at once: it fills the gap");
     }

@@ -14,7 +14,7 @@
 use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Context, Instant};
 
-use super::answers::{Answer, Answers};
+use super::acks::{AckRecord, Acks};
 use super::prr::{Progress, Prr};
 use super::scoreboard::{Arrived, DUP_THRESH, Scoreboard};
 use super::sender::UNTIMED;
@@ -121,12 +121,12 @@ impl SackSender {
         }
     }
 
-    fn on_answer(&mut self, answer: &Answer, ece: bool, now: Instant) {
-        self.tcp.rare.ecn.learn(ece, answer.marked);
-        if answer.expected < self.tcp.acked {
+    fn on_record(&mut self, ack: &AckRecord, ece: bool, now: Instant) {
+        self.tcp.rare.ecn.learn(ece, ack.marked);
+        if ack.expected < self.tcp.acked {
             return;
         }
-        let news = self.learn(answer, now);
+        let news = self.learn(ack, now);
         match &self.phase {
             Phase::Open => self.on_ack_when_open(news, now),
             Phase::Recovery(recovery) if news.expected < recovery.point => self.on_ack_in_recovery(news, now),
@@ -149,17 +149,17 @@ impl SackSender {
     }
 
     /// Brings the scoreboard up to date, and takes a round-trip sample if the timed segment has arrived.
-    fn learn(&mut self, answer: &Answer, now: Instant) -> News {
-        let advances = answer.expected > self.tcp.acked;
+    fn learn(&mut self, ack: &AckRecord, now: Instant) -> News {
+        let advances = ack.expected > self.tcp.acked;
         let tcp = &mut self.tcp;
-        let arrived = self.board.take(answer, |sequence| tcp.note_delivered(sequence, now));
+        let arrived = self.board.take(ack, |sequence| tcp.note_delivered(sequence, now));
         // After a timeout, what was sent before it is lost by that, and what is sent since is not judged until all that is
         // acknowledged.
         let lost = if matches!(self.phase, Phase::Loss(_)) { 0 } else { self.board.judge() };
         if self.tcp.timed != UNTIMED && self.board.has(self.tcp.timed) {
             self.tcp.sample(now);
         }
-        News { expected: answer.expected, advances, arrived, lost }
+        News { expected: ack.expected, advances, arrived, lost }
     }
 
     fn on_ack_when_open(&mut self, news: News, now: Instant) {
@@ -277,13 +277,13 @@ impl SackSender {
 /// A sender with the acknowledgements that are on their way to it.
 pub(crate) struct Selective<'a> {
     pub(crate) sender: &'a mut SackSender,
-    pub(crate) answers: &'a mut Answers,
+    pub(crate) acks: &'a mut Acks,
 }
 
 impl Source for Selective<'_> {
     fn on_ack(&mut self, ack: Ack, now: Instant) {
-        if let Some(answer) = self.answers.take(ack.number) {
-            self.sender.on_answer(&answer, ack.ece, now);
+        if let Some(record) = self.acks.take(ack.number) {
+            self.sender.on_record(&record, ack.ece, now);
         }
     }
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
@@ -337,9 +337,9 @@ mod tests {
 
         fn ack(&mut self, expected: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
             self.now += Duration::from_millis(1);
-            let mut answer = Answer { expected, blocks: [(0, 0); 3], marked: 0 };
-            answer.blocks[..blocks.len()].copy_from_slice(blocks);
-            self.act(|sender, now| sender.on_answer(&answer, false, now))
+            let mut ack = AckRecord { expected, blocks: [(0, 0); 3], marked: 0 };
+            ack.blocks[..blocks.len()].copy_from_slice(blocks);
+            self.act(|sender, now| sender.on_record(&ack, false, now))
         }
 
         /// Duplicates for segments `first..end`, one by one.
@@ -454,7 +454,7 @@ mod tests {
         let extra = format!(r#"{extra}{delayed},"initial-rto": "1s""#);
         let (mut wire, sent) = Wire::new(&extra, segments);
         let mut receiver = SackReceiver::new(&wire.sender.tcp.rare.params, TcpEcn::Off);
-        let mut answers = Answers::default();
+        let mut records = Acks::default();
         let (mut data, mut acks) = (VecDeque::new(), VecDeque::new());
         let mut luck = lost.iter().copied().cycle();
         let mut known = BTreeSet::new();
@@ -471,23 +471,23 @@ mod tests {
                 return Ok(wire.sender.statistics());
             }
             let head = |queue: &VecDeque<(Instant, u32)>| queue.front().map_or(Instant::NEVER, |(at, _)| *at);
-            let (arrival, answer) = (head(&data), head(&acks));
-            let now = arrival.min(answer).min(wire.sender.wake()).min(receiver.wake());
+            let (arrival, ack) = (head(&data), head(&acks));
+            let now = arrival.min(ack).min(wire.sender.wake()).min(receiver.wake());
             prop_assert!(now < Instant::NEVER, "it stands still");
             wire.now = now;
             let mut sent = Vec::new();
             if arrival == now {
                 let (_, sequence) = data.pop_front().unwrap();
-                let taken = receiver.on_data(sequence, Signals::default(), now, &mut answers);
+                let taken = receiver.on_data(sequence, Signals::default(), now, &mut records);
                 prop_assert_eq!(taken.first, delivered.insert(sequence));
                 acks.extend(taken.ack.map(|ack| (now + delay, ack.number)));
-            } else if answer == now {
+            } else if ack == now {
                 let (_, number) = acks.pop_front().unwrap();
-                let answer = answers.take(number).unwrap();
-                known.extend(answer.blocks.into_iter().flat_map(|(begin, end)| begin..end));
-                sent = wire.act(|sender, now| sender.on_answer(&answer, false, now));
+                let record = records.take(number).unwrap();
+                known.extend(record.blocks.into_iter().flat_map(|(begin, end)| begin..end));
+                sent = wire.act(|sender, now| sender.on_record(&record, false, now));
             } else if receiver.wake() == now {
-                acks.extend(receiver.on_wake(now, &mut answers).map(|ack| (now + delay, ack.number)));
+                acks.extend(receiver.on_wake(now, &mut records).map(|ack| (now + delay, ack.number)));
             } else {
                 sent = wire.act(SackSender::on_wake);
             }

@@ -1,6 +1,6 @@
 //! The sender's scoreboard: RFC 6675, section 4, in whole segments.
 
-use super::answers::Answer;
+use super::acks::AckRecord;
 
 /// `DupThresh`: a segment is lost when this many beyond it have arrived.
 pub(super) const DUP_THRESH: u32 = 3;
@@ -98,10 +98,10 @@ impl Scoreboard {
     }
 
     /// Takes an acknowledgement (`Update`), and names the segments that it says for the first time to have arrived.
-    pub(super) fn take(&mut self, answer: &Answer, mut name: impl FnMut(u32)) -> Arrived {
-        let in_order = self.advance(answer.expected.min(self.sent), &mut name);
+    pub(super) fn take(&mut self, ack: &AckRecord, mut name: impl FnMut(u32)) -> Arrived {
+        let in_order = self.advance(ack.expected.min(self.sent), &mut name);
         let mut held = 0;
-        for (begin, end) in answer.blocks {
+        for (begin, end) in ack.blocks {
             let end = end.min(self.sent);
             let mut sequence = begin.max(self.acked);
             while sequence < end {
@@ -236,19 +236,19 @@ mod tests {
         board
     }
 
-    fn answer(expected: u32, blocks: &[(u32, u32)]) -> Answer {
-        let mut answer = Answer { expected, blocks: [(0, 0); 3], marked: 0 };
-        answer.blocks[..blocks.len()].copy_from_slice(blocks);
-        answer
+    fn ack(expected: u32, blocks: &[(u32, u32)]) -> AckRecord {
+        let mut ack = AckRecord { expected, blocks: [(0, 0); 3], marked: 0 };
+        ack.blocks[..blocks.len()].copy_from_slice(blocks);
+        ack
     }
 
     #[test]
     fn a_segment_is_lost_when_three_beyond_it_have_come() {
         let mut board = board(10);
-        assert_eq!((board.take(&answer(0, &[(1, 3)]), |_| ()).all(), board.judge(), board.pipe()), (2, 0, 8));
+        assert_eq!((board.take(&ack(0, &[(1, 3)]), |_| ()).all(), board.judge(), board.pipe()), (2, 0, 8));
         // 0 is lost, 3 is not: only 4 is beyond it.
         assert_eq!(
-            (board.take(&answer(0, &[(4, 5), (1, 3)]), |_| ()).all(), board.judge(), board.pipe()),
+            (board.take(&ack(0, &[(4, 5), (1, 3)]), |_| ()).all(), board.judge(), board.pipe()),
             (1, 1, 6)
         );
         assert_eq!((board.next_lost(), board.next_missing()), (Some(0), Some(0)));
@@ -256,18 +256,13 @@ mod tests {
         assert_eq!((board.pipe(), board.next_lost(), board.next_missing()), (7, None, Some(3)));
         // With 6 and 7, 3 is lost; 5 is not, 8 and 9 are above all that came.
         assert_eq!(
-            (board.take(&answer(0, &[(6, 8), (4, 5), (1, 3)]), |_| ()).all(), board.judge(), board.pipe()),
+            (board.take(&ack(0, &[(6, 8), (4, 5), (1, 3)]), |_| ()).all(), board.judge(), board.pipe()),
             (2, 1, 4)
         );
         assert_eq!((board.next_lost(), board.last_missing()), (Some(3), Some(9)));
         // The first one, sent again, arrives: 3 is the first that is missing.
         assert_eq!(
-            (
-                board.take(&answer(3, &[(6, 8), (4, 5)]), |_| ()).all(),
-                board.judge(),
-                board.lost(),
-                board.pipe()
-            ),
+            (board.take(&ack(3, &[(6, 8), (4, 5)]), |_| ()).all(), board.judge(), board.lost(), board.pipe()),
             (1, 0, 1, 3)
         );
     }
@@ -275,7 +270,7 @@ mod tests {
     #[test]
     fn after_a_timeout_all_that_is_not_held_is_sent_again_in_order() {
         let mut board = board(6);
-        board.take(&answer(1, &[(3, 4)]), |_| ());
+        board.take(&ack(1, &[(3, 4)]), |_| ());
         board.lose_all();
         assert_eq!((board.pipe(), board.lost()), (0, 4));
         let again: Vec<u32> = std::iter::from_fn(|| {
@@ -311,11 +306,11 @@ mod tests {
                     }
                     1 if acked < sent => {
                         acked += at % (sent - acked + 1);
-                        board.take(&answer(acked, &[]), |_| ());
+                        board.take(&ack(acked, &[]), |_| ());
                         while held.remove(&acked) {
                             acked += 1; // The receiver would have said so.
                         }
-                        board.take(&answer(acked, &[]), |_| ());
+                        board.take(&ack(acked, &[]), |_| ());
                         held = held.split_off(&acked);
                         resent = resent.max(acked);
                     }
@@ -323,7 +318,7 @@ mod tests {
                         let begin = acked + 1 + at % (sent - acked - 1);
                         let end = (begin + length).min(sent);
                         let new = (begin..end).filter(|n| held.insert(*n)).count();
-                        prop_assert_eq!(board.take(&answer(acked, &[(begin, end)]), |_| ()).held as usize, new);
+                        prop_assert_eq!(board.take(&ack(acked, &[(begin, end)]), |_| ()).held as usize, new);
                     }
                     3 if at == 0 => {
                         board.lose_all();

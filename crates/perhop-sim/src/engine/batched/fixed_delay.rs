@@ -1,8 +1,8 @@
-//! Clear ways: what leaves a bottleneck passes all that lies between it and its sender without ever waiting.
+//! Return paths of fixed delay: behind a bottleneck, packets and their ACKs never queue on the way to the sender.
 //!
-//! Packets leave a link at least as far apart as the later one takes to send. Where no wire and no link behind it takes longer for
-//! a packet or for its answer, and nobody else uses them, none finds another before it: so each reaches its receiver, and its
-//! answer the sender, a fixed time after it left. The simulator's fast path then needs neither queues nor order there.
+//! Packets leave a link at intervals of at least the later one's transmission time. If no wire and no link behind it takes longer
+//! for a packet or for its ACK, and no other packets use them, no packet finds another before it. So each reaches its receiver, and
+//! its ACK the sender, a fixed time after it left the bottleneck. The engine then needs neither queues nor order there.
 
 use std::num::NonZeroU32;
 
@@ -11,29 +11,29 @@ use perhop_core::{Bitrate, Bytes, Duration, Instant};
 
 use crate::network::{AccessSpec, FlowSpec, Network};
 
-/// From the end of the last link of a flow's data to its receiver, and with the answer back to the sender, in nanoseconds: a way
-/// of more than four seconds is not held to be clear.
+/// The delays from the end of the last link of a flow's data to its receiver, and with the ACK back to the sender, in nanoseconds:
+/// less than four seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ClearWay {
+pub(super) struct FixedDelay {
     to_receiver: u32,
     to_sender: NonZeroU32,
 }
 
-impl ClearWay {
+impl FixedDelay {
     /// When a packet that left the link at `at` reaches its receiver.
     #[inline]
-    pub(crate) fn at_receiver(self, at: Instant) -> Instant {
+    pub(super) fn at_receiver(self, at: Instant) -> Instant {
         at.later(Duration::from_nanos(u64::from(self.to_receiver)))
     }
 
-    /// When its answer reaches the sender.
+    /// When its ACK reaches the sender.
     #[inline]
-    pub(crate) fn at_sender(self, at: Instant) -> Instant {
+    pub(super) fn at_sender(self, at: Instant) -> Instant {
         at.later(Duration::from_nanos(u64::from(self.to_sender.get())))
     }
 }
 
-/// How long a packet takes over a wire, and how long until the next one can be sent.
+/// How long a packet takes over a wire, and how long it occupies the wire.
 #[derive(Clone, Copy, Debug)]
 struct Passage {
     whole: Duration,
@@ -41,7 +41,7 @@ struct Passage {
 }
 
 impl Passage {
-    /// `None`, if that is no whole number of nanoseconds and so not always the same.
+    /// `None` if that is no whole number of nanoseconds, and so not always the same.
     fn over(rate: Bitrate, delay: Duration, size: u16) -> Option<Self> {
         let bits = u128::from(size) * 8_000_000_000;
         let rate = u128::from(rate.as_bps());
@@ -55,78 +55,82 @@ impl Passage {
     }
 }
 
-/// A link back, and those whose ways over it are clear, each flow with its way: as soon as those that open a connection have
-/// [opened](crate::flow::Flow::is_open) it, since a packet that does is smaller than data and so comes sooner, and as soon as
-/// nobody waits behind such a packet.
+/// A link back that fixed delays may replace, and the delays of the flows over it. They hold as soon as the flows that open a
+/// connection have [opened](super::flow::BatchedFlow::is_open) it, since the packets that do are smaller than data and so come
+/// sooner, and as soon as no packet waits behind such a packet.
 #[derive(Clone, Debug)]
-pub(crate) struct Clear {
-    pub(crate) link: usize,
-    pub(crate) ways: Vec<(usize, ClearWay)>,
-    pub(crate) opening: Vec<usize>,
-    /// The link that all their data leaves last, and how far apart.
-    pub(crate) bottleneck: usize,
-    pub(crate) apart: Duration,
-    /// From there to where they come to the wire to the receiver, the wire from it, the link back, and the wire to the sender.
-    pub(crate) before: [Duration; 4],
+pub(super) struct ReturnPath {
+    pub(super) link: usize,
+    pub(super) delays: Vec<(usize, FixedDelay)>,
+    pub(super) opening: Vec<usize>,
+    /// The link that all their data leaves last, and the least interval between two packets.
+    pub(super) bottleneck: usize,
+    pub(super) interval: Duration,
+    /// The delays from there to the wire to the receiver, the wire from it, the link back, and the wire to the sender.
+    pub(super) before: [Duration; 4],
 }
 
-/// Where ways are clear.
-pub(crate) fn clear_ways(network: &Network) -> Vec<Clear> {
-    let route = |flow, answers| network.route_of(flow, answers).unwrap_or_default();
+/// The return paths of a network whose delays may become fixed.
+pub(super) fn return_paths(network: &Network) -> Vec<ReturnPath> {
+    let route = |flow, acks| network.route_of(flow, acks).unwrap_or_default();
     let routes: Vec<_> = network.flows.iter().map(|flow| (route(flow, false), route(flow, true))).collect();
-    (0..network.links.len()).filter_map(|link| clear_ways_over(network, &routes, link)).collect()
+    (0..network.links.len()).filter_map(|link| return_path_over(network, &routes, link)).collect()
 }
 
-fn clear_ways_over(network: &Network, routes: &[(Vec<usize>, Vec<usize>)], link: usize) -> Option<Clear> {
-    let users = network.flows.iter().zip(routes).enumerate().filter(|(_, (flow, (data, answers)))| {
-        data.contains(&link) || (flow.transport.is_answered() && answers.contains(&link))
+fn return_path_over(
+    network: &Network,
+    routes: &[(Vec<usize>, Vec<usize>)],
+    link: usize,
+) -> Option<ReturnPath> {
+    let users = network.flows.iter().zip(routes).enumerate().filter(|(_, (flow, (data, acks)))| {
+        data.contains(&link) || (flow.transport.is_acknowledged() && acks.contains(&link))
     });
     let users: Vec<_> = users.collect();
     let (one, (data, _)) = users.first()?.1;
     let bottleneck = *data.last()?;
-    let (size, answer_size) = one.transport.packet_sizes();
-    let apart = network.links[bottleneck].rate.time_of(Bytes::new(u64::from(size)));
+    let (size, ack_size) = one.transport.packet_sizes();
+    let interval = network.links[bottleneck].rate.time_of(Bytes::new(u64::from(size)));
     let back = &network.links[link];
     let passages = [
         Passage::over_access(one.egress.as_ref(), size)?,
-        Passage::over_access(one.egress.as_ref(), answer_size)?,
-        Passage::over(back.rate, back.delay, answer_size)?,
+        Passage::over_access(one.egress.as_ref(), ack_size)?,
+        Passage::over(back.rate, back.delay, ack_size)?,
     ];
     let [to_receiver, from_receiver, over_link] = passages.map(|passage| passage.whole);
     let to_link = to_receiver + from_receiver;
     let before = [Duration::ZERO, to_receiver, to_link, to_link + over_link];
-    if back.queue.is_some() || passages.iter().any(|passage| passage.busy > apart) {
+    if back.queue.is_some() || passages.iter().any(|passage| passage.busy > interval) {
         return None;
     }
-    let ways = users.iter().map(|&(number, (flow, (data, answers)))| {
-        let alike = flow.egress == one.egress && flow.transport.packet_sizes() == (size, answer_size);
-        let only_back = *answers == [link] && !data.contains(&link) && data.last() == Some(&bottleneck);
-        let to_sender = Passage::over_access(flow.access.as_ref(), answer_size)?;
-        let is_clear = alike && only_back && to_sender.busy <= apart && may_be_clear(network, flow, data);
+    let delays = users.iter().map(|&(number, (flow, (data, acks)))| {
+        let alike = flow.egress == one.egress && flow.transport.packet_sizes() == (size, ack_size);
+        let only_back = *acks == [link] && !data.contains(&link) && data.last() == Some(&bottleneck);
+        let to_sender = Passage::over_access(flow.access.as_ref(), ack_size)?;
+        let is_fixed = alike && only_back && to_sender.busy <= interval && may_be_fixed(network, flow, data);
         let fits = |span: Duration| u32::try_from(span.as_nanos()).ok();
-        let way = ClearWay {
+        let delay = FixedDelay {
             to_receiver: fits(to_receiver)?,
             to_sender: NonZeroU32::new(fits(before[3] + to_sender.whole)?)?,
         };
-        is_clear.then_some((number, way))
+        is_fixed.then_some((number, delay))
     });
-    let ways: Vec<_> = ways.collect::<Option<_>>()?;
-    let numbers = ways.iter().map(|&(flow, _)| flow);
-    // Who begins after the end opens nothing.
+    let delays: Vec<_> = delays.collect::<Option<_>>()?;
+    let numbers = delays.iter().map(|&(flow, _)| flow);
+    // A flow that begins after the end of the run opens nothing.
     let end = Instant::ZERO + network.duration;
     let opens = |flow: &FlowSpec| flow.transport.opens() && flow.start.0 <= end;
     let opening = numbers.filter(|&flow| opens(&network.flows[flow])).collect();
-    Some(Clear { link, ways, opening, bottleneck, apart, before })
+    Some(ReturnPath { link, delays, opening, bottleneck, interval, before })
 }
 
-/// Nothing in the flow's nature keeps its way from being clear; `route` is that of its data.
-fn may_be_clear(network: &Network, flow: &FlowSpec, route: &[usize]) -> bool {
+/// Whether the flow's transport and path allow a fixed delay; `route` is that of its data.
+fn may_be_fixed(network: &Network, flow: &FlowSpec, route: &[usize]) -> bool {
     let controlled = flow.path.is_some_and(|path| network.paths[path].control.is_some());
-    // What a connection opens with must have passed before its data.
+    // The packet that opens a connection must pass before its data.
     let keeps_order =
         |&link: &usize| matches!(network.links[link].queue, None | Some(SchedulerParams::Fifo(_)));
     let in_order = !flow.transport.opens() || route.iter().all(keeps_order);
-    !controlled && flow.transport.answers_at_once() && in_order
+    !controlled && flow.transport.acknowledges_at_once() && in_order
 }
 
 #[cfg(test)]
@@ -178,25 +182,25 @@ mod tests {
     const RENO: &str = r#"{"tcp": "reno", "packet": "1000B", "ack": "40B"}"#;
 
     #[test]
-    fn a_way_takes_all_wires_and_the_link_back() {
-        let [clear] = &clear_ways(&network(&[RENO, RENO]))[..] else { panic!("one link back") };
-        assert_eq!((clear.link, clear.opening.len(), clear.ways.len()), (1, 0, 2));
-        let (flow, way) = clear.ways[1];
+    fn a_fixed_delay_has_all_wires_and_the_link_back() {
+        let [path] = &return_paths(&network(&[RENO, RENO]))[..] else { panic!("one link back") };
+        assert_eq!((path.link, path.opening.len(), path.delays.len()), (1, 0, 2));
+        let (flow, delay) = path.delays[1];
         let at = Instant::from_nanos(7);
         // 100 us and 2 ms to the receiver; then three wires of 4, 40 and 4 us and delays of 2, 20 and 2 ms.
-        assert_eq!((flow, way.at_receiver(at).as_nanos()), (1, 7 + 2_100_000));
-        assert_eq!(way.at_sender(at).as_nanos(), 7 + 2_100_000 + 24_048_000);
+        assert_eq!((flow, delay.at_receiver(at).as_nanos()), (1, 7 + 2_100_000));
+        assert_eq!(delay.at_sender(at).as_nanos(), 7 + 2_100_000 + 24_048_000);
     }
 
     #[test]
     fn connections_that_open_must_have_opened() {
         let opens = RENO.replace("\"ack\"", "\"handshake\": true, \"ack\"");
-        let clear = clear_ways(&network(&[RENO, &opens]));
-        assert_eq!(clear[0].opening, [1]);
+        let paths = return_paths(&network(&[RENO, &opens]));
+        assert_eq!(paths[0].opening, [1]);
         let mut network = network(&[RENO, &opens]);
         let priority = r#"{"scheduler": "edf", "rule": {"aqm": "drop-tail", "limit": "9p"}}"#;
         network.links[0].queue = Some(serde_json::from_str(priority).unwrap());
-        assert!(clear_ways(&network).is_empty(), "the opening may be overtaken");
+        assert!(return_paths(&network).is_empty(), "the opening may be overtaken");
         // So it may on its way to the bottleneck.
         network.nodes = 3;
         network
@@ -205,17 +209,17 @@ mod tests {
         network.links[2].from = NodeId(2);
         network.links[2].to = NodeId(0);
         network.flows.iter_mut().for_each(|flow| flow.to = NodeId(2));
-        assert!(clear_ways(&network).is_empty());
+        assert!(return_paths(&network).is_empty());
         network.links[0].queue = None;
-        assert_eq!(clear_ways(&network)[0].bottleneck, 1);
+        assert_eq!(return_paths(&network)[0].bottleneck, 1);
     }
 
     #[test]
-    fn what_may_have_to_wait_is_not_clear() {
+    fn where_packets_may_queue_the_delay_is_not_fixed() {
         let none = |change: &dyn Fn(&mut Network)| {
             let mut network = network(&[RENO, RENO]);
             change(&mut network);
-            assert!(clear_ways(&network).is_empty());
+            assert!(return_paths(&network).is_empty());
         };
         let rate = |text: &str| text.parse().unwrap();
         let rate_of =

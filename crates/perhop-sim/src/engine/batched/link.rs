@@ -1,9 +1,8 @@
 //! Links that flows share: a queue, and a wire behind it.
 //!
 //! A FIFO whose AQM decides on arrival needs no event per departure: when a packet is admitted, the start of its service and its
-//! arrival at the far end are already known ([`Service::OnDemand`]). Any queue can be driven by events, as a router drives it
-//! ([`Service::ByEvent`]); those that choose among packets, or whose AQM decides at departure, must be. Both give the same
-//! result, event for event.
+//! arrival at the far end are already known. Any other queue is a port that is served by events, in the order of time within the
+//! link.
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
@@ -14,16 +13,18 @@ use perhop_core::aqm::{Aqm, AqmVisitor};
 use perhop_core::control::Message;
 use perhop_core::measure::{PortStatistics, PortView};
 use perhop_core::scheduler::{Admitted, Departures, FifoParams, PrecomputedFifo, SchedulerParams};
-use perhop_core::{Bitrate, Context, Duration, Environment, Instant, Offered, Port, Rng, Served, Streams};
+use perhop_core::{Context, Duration, Environment, Instant, Offered, Port, Rng, Served, Streams};
 
+use super::traffic::Traffic;
+use crate::engine::WATCH_INTERVAL;
+use crate::engine::setup::Step;
+use crate::network::LinkSpec;
 use crate::packet::{Queued, SimPacket};
-use crate::simulation::WATCHED_AFTER;
-use crate::traffic::{Service, Traffic};
 use crate::wire::Wire;
 
 /// One direction of a link that flows share.
 #[derive(Clone, Debug)]
-pub(crate) struct Link {
+pub(super) struct Link {
     /// What takes packets to the far end, if departures are computed on arrival.
     wire: Wire,
     delay: Duration,
@@ -36,12 +37,12 @@ pub(crate) struct Link {
 
 #[derive(Clone, Debug)]
 enum Queue {
-    /// Endless and unobserved: an uncongested reverse path.
-    Endless,
+    /// Without a limit, and not measured.
+    Unlimited,
     /// Departures are computed on arrival.
     Precomputed(Box<Precomputed>),
     /// Departures are events.
-    ByEvent(Box<ByEvent>),
+    Served(Box<ServedPort>),
 }
 
 #[derive(Clone, Debug)]
@@ -51,93 +52,74 @@ struct Precomputed {
 }
 
 #[derive(Clone, Debug)]
-struct ByEvent {
+struct ServedPort {
     port: Port<Queued>,
     /// When it is to be served.
-    serves: BinaryHeap<Reverse<Instant>>,
+    services: BinaryHeap<Reverse<Instant>>,
 }
 
 impl Link {
-    /// A link without a limit to its queue.
-    pub(crate) fn open(rate: Bitrate, delay: Duration) -> Self {
-        let wire = Wire::new(rate, delay);
-        Self { wire, delay, queue: Queue::Endless, metered: false, leads_on: false }
-    }
-
-    /// A link with a queue under an AQM, with these random streams; statistics cover the given window.
-    pub(crate) fn with_queue(
-        rate: Bitrate,
-        delay: Duration,
-        queue: SchedulerParams,
-        streams: Streams<'_>,
-        window: (Instant, Instant),
-        service: Service,
-    ) -> Self {
-        let queue = match (service, queue) {
-            (Service::OnDemand, SchedulerParams::Fifo(FifoParams { rule })) if rule.precomputable() => {
-                let fifo = PrecomputedFifo::new(rule, Environment { rate }, streams.of("aqm"));
+    /// An idle link; statistics cover the given window.
+    pub(super) fn new(spec: &LinkSpec, seed: u64, window: (Instant, Instant)) -> Self {
+        let path = format!("links/{}", spec.name);
+        let streams = Streams { seed, path: &path };
+        let queue = match spec.queue.clone() {
+            None => Queue::Unlimited,
+            Some(SchedulerParams::Fifo(FifoParams { rule })) if rule.precomputable() => {
+                let fifo = PrecomputedFifo::new(rule, Environment { rate: spec.rate }, streams.of("aqm"));
                 Queue::Precomputed(Box::new(Precomputed { fifo, statistics: PortStatistics::new(window, 1) }))
             }
-            (_, queue) => {
-                let port = Port::new(queue, rate, streams, window);
-                Queue::ByEvent(Box::new(ByEvent { port, serves: BinaryHeap::new() }))
+            Some(queue) => {
+                let port = Port::new(queue, spec.rate, streams, window);
+                Queue::Served(Box::new(ServedPort { port, services: BinaryHeap::new() }))
             }
         };
-        Self { queue, ..Self::open(rate, delay) }
+        let wire = Wire::new(spec.rate, spec.delay);
+        Self { wire, delay: spec.delay, queue, metered: false, leads_on: false }
     }
 
     /// When everything is sent that it has taken so far.
-    pub(crate) fn busy_until(&self) -> Instant {
+    pub(super) fn busy_until(&self) -> Instant {
         match &self.queue {
-            Queue::Endless | Queue::Precomputed(_) => self.wire.busy_until(),
-            Queue::ByEvent(served) => served.port.busy_until(),
+            Queue::Unlimited | Queue::Precomputed(_) => self.wire.busy_until(),
+            Queue::Served(served) => served.port.busy_until(),
         }
     }
 
     /// When that has come to the far end.
-    pub(crate) fn empty_from(&self) -> Instant {
+    pub(super) fn empty_from(&self) -> Instant {
         self.busy_until() + self.delay
-    }
-
-    /// Some packets pass a meter or a control on their way to the queue.
-    pub(crate) fn set_metered(&mut self) {
-        self.metered = true;
-    }
-
-    /// Some packets do not go straight to a host behind it.
-    pub(crate) fn set_leads_on(&mut self) {
-        self.leads_on = true;
     }
 
     /// It is not to be served before this.
     #[inline(always)]
-    pub(crate) fn next_serve(&self) -> Instant {
+    pub(super) fn next_service(&self) -> Instant {
         match &self.queue {
-            Queue::ByEvent(served) => served.next_serve(),
-            Queue::Endless | Queue::Precomputed(_) => Instant::NEVER,
+            Queue::Served(served) => served.next_service(),
+            Queue::Unlimited | Queue::Precomputed(_) => Instant::NEVER,
         }
     }
 
     /// Handles what comes to it before `bound`, and serves it as often as that is due before. Returns how many times it
     /// had to do something, and how many packets came. If the run is to end, it returns in between.
-    pub(crate) fn run(&mut self, inbox: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
+    pub(super) fn run(&mut self, number: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
         let Self { wire, delay, queue, metered, leads_on } = self;
-        if let Queue::ByEvent(served) = queue {
-            return served.run(inbox, bound, *delay, traffic);
+        if let Queue::Served(served) = queue {
+            return served.run(number, bound, *delay, traffic);
         }
-        let (mut came, mut watch_at) = (0, WATCHED_AFTER);
-        while let Some((mut packets, ready)) = traffic.inboxes[inbox].lend(bound) {
+        let (mut came, mut watch_at) = (0, WATCH_INTERVAL);
+        while let Some((mut packets, ready)) = traffic.links[number].lend(bound) {
             let taken = ready.end;
             let ready = &mut packets[ready];
             came += ready.len() as u64;
             // In stages, each of which has the processor to itself.
             if *metered {
                 for packet in ready.iter_mut() {
-                    *packet = traffic.meter(*packet);
+                    *packet = traffic.pass_first_router(*packet);
                 }
             }
             match queue {
-                Queue::Endless => {
+                Queue::Unlimited => {
                     for packet in ready.iter_mut() {
                         packet.put_off(wire.pass(packet.size(), packet.at()));
                     }
@@ -147,59 +129,69 @@ impl Link {
                     let (aqm, rng, departures) = fifo.parts();
                     aqm.accept(Admission { packets: ready, wire, departures, statistics, rng });
                 }
-                Queue::ByEvent(_) => unreachable!("it has its own loop"),
+                Queue::Served(_) => unreachable!("it has its own loop"),
             }
             if *leads_on {
-                traffic.carry_all(ready);
+                traffic.forward_all(ready);
             } else {
                 traffic.approach_all(ready);
             }
-            traffic.inboxes[inbox].give_back(packets, taken);
+            traffic.links[number].give_back(packets, taken);
             if came >= watch_at {
                 if traffic.watch.is_stopped() {
                     break;
                 }
-                watch_at = came + WATCHED_AFTER;
+                watch_at = came + WATCH_INTERVAL;
             }
         }
         (came, came)
     }
 
     /// A control message for the AQM at which the packets of this path arrive.
-    pub(crate) fn on_message(&mut self, label: u32, message: &Message) {
+    pub(super) fn on_message(&mut self, label: u32, message: &Message) {
         match &mut self.queue {
-            Queue::Endless => {}
+            Queue::Unlimited => {}
             Queue::Precomputed(queue) => queue.fifo.on_message(message),
-            Queue::ByEvent(served) => served.port.on_message(label, message),
+            Queue::Served(served) => served.port.on_message(label, message),
         }
     }
 
     /// Brings the queue's counters up to `now`.
-    pub(crate) fn settle(&mut self, now: Instant) {
+    pub(super) fn settle(&mut self, now: Instant) {
         if let Queue::Precomputed(queue) = &mut self.queue {
             queue.fifo.settle(now);
         }
     }
 
     /// Ends the run: what still waits has waited until now.
-    pub(crate) fn finish(&mut self, now: Instant) {
+    pub(super) fn finish(&mut self, now: Instant) {
         self.settle(now);
-        if let Queue::ByEvent(served) = &mut self.queue {
+        if let Queue::Served(served) = &mut self.queue {
             served.port.finish(now);
         }
     }
 
     /// What waits and what went through, if the link has a queue under an AQM. Call [`settle`](Self::settle) first.
-    pub(crate) fn port(&self) -> Option<PortView<'_>> {
+    pub(super) fn port(&self) -> Option<PortView<'_>> {
         match &self.queue {
-            Queue::Endless => None,
+            Queue::Unlimited => None,
             Queue::Precomputed(queue) => Some(PortView {
                 classes: vec![("all", queue.fifo.counters())],
                 statistics: &queue.statistics,
                 gauges: queue.fifo.gauges(),
             }),
-            Queue::ByEvent(served) => Some(served.port.view()),
+            Queue::Served(served) => Some(served.port.view()),
         }
+    }
+}
+
+/// Tells links what their packets pass on their way to them and behind them.
+pub(super) fn set_routes(links: &mut [Link], steps: &[Step]) {
+    for pair in steps.windows(2) {
+        let (Step::Link(link) | Step::Metered(link)) = pair[0] else { continue };
+        let link = &mut links[link as usize];
+        link.metered |= matches!(pair[0], Step::Metered(_));
+        link.leads_on |= !matches!(pair[1], Step::ReceiverWire | Step::SenderWire);
     }
 }
 
@@ -236,27 +228,27 @@ impl AqmVisitor for Admission<'_> {
     }
 }
 
-impl ByEvent {
-    fn next_serve(&self) -> Instant {
-        self.serves.peek().map_or(Instant::NEVER, |&Reverse(at)| at)
+impl ServedPort {
+    fn next_service(&self) -> Instant {
+        self.services.peek().map_or(Instant::NEVER, |&Reverse(at)| at)
     }
 
     /// See [`Link::run`].
-    fn run(&mut self, inbox: usize, bound: Instant, delay: Duration, traffic: &mut Traffic) -> (u64, u64) {
-        let (mut handled, mut came, mut watch_at) = (0, 0, WATCHED_AFTER);
+    fn run(&mut self, number: usize, bound: Instant, delay: Duration, traffic: &mut Traffic) -> (u64, u64) {
+        let (mut handled, mut came, mut watch_at) = (0, 0, WATCH_INTERVAL);
         loop {
             if handled >= watch_at {
                 if traffic.watch.is_stopped() {
                     return (handled, came);
                 }
-                watch_at = handled + WATCHED_AFTER;
+                watch_at = handled + WATCH_INTERVAL;
             }
-            let due = self.next_serve();
-            if let Some(packet) = traffic.inboxes[inbox].pop(bound.min(due)) {
+            let due = self.next_service();
+            if let Some(packet) = traffic.links[number].pop(bound.min(due)) {
                 came += 1;
-                self.offer(traffic.meter(packet).onward(), delay, traffic);
+                self.offer(traffic.pass_first_router(packet).onward(), delay, traffic);
             } else if due < bound {
-                self.serves.pop();
+                self.services.pop();
                 self.serve(due, delay, traffic);
             } else {
                 return (handled, came);
@@ -284,11 +276,11 @@ impl ByEvent {
         loop {
             match self.port.serve(now) {
                 Served::Sent(packet, free_at) => {
-                    self.serves.push(Reverse(free_at));
-                    return traffic.carry(packet.into(), free_at + delay);
+                    self.services.push(Reverse(free_at));
+                    return traffic.forward(packet.into(), free_at + delay);
                 }
                 Served::Dropped(packet, _) => traffic.lose(packet.into()),
-                Served::Later(at) => return self.serves.push(Reverse(at)),
+                Served::Later(at) => return self.services.push(Reverse(at)),
                 Served::Nothing => return,
             }
         }

@@ -1,4 +1,4 @@
-//! A calendar: what comes at some time, in order; a wheel of buckets, each sorted when its time comes.
+//! Calendar queue (Brown 1988): a priority queue of timed entries in buckets, each sorted when its time comes.
 //!
 //! A hop takes at least the link's delay, so nearly every entry belongs to a later bucket than the one being handled:
 //! putting it there is one append, and a bucket is sorted once, when it is short, and often in order already. Buckets are
@@ -10,16 +10,9 @@ use std::collections::BinaryHeap;
 
 use perhop_core::{Duration, Instant};
 
-use crate::prefetch::prefetch;
-
-/// Something that comes at a time.
-pub trait Timed: Copy {
-    /// When it comes.
-    fn at(&self) -> Instant;
-
-    /// Orders entries that come at one time. Entries of the same rank come in the order in which they were added.
-    fn rank(&self) -> u64;
-}
+use super::prefetch::prefetch;
+use crate::events::{Event, Schedule};
+use crate::timed::{Timed, precedes};
 
 /// Fewest and most buckets of a wheel, as powers of two.
 const SIZES: std::ops::RangeInclusive<u32> = 8..=16;
@@ -123,6 +116,15 @@ impl<T: Timed> Default for Calendar<T> {
     }
 }
 
+/// Pending events besides the arrival of packets.
+pub(super) type EventQueue = Calendar<Event>;
+
+impl Schedule for EventQueue {
+    fn add(&mut self, event: Event) {
+        self.push(event);
+    }
+}
+
 /// A set of numbers below 2¹⁶.
 #[derive(Clone, Debug)]
 struct BitSet {
@@ -175,12 +177,6 @@ impl BitSet {
         };
         Some(word * 64 + first(self.words[word])?)
     }
-}
-
-/// Whether `one` comes strictly before `other`.
-#[inline]
-pub fn precedes<T: Timed>(one: &T, other: &T) -> bool {
-    one.at() < other.at() || (one.at() == other.at() && one.rank() < other.rank())
 }
 
 impl<T: Timed> Calendar<T> {

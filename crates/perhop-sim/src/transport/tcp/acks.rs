@@ -8,9 +8,9 @@ pub(super) const MOST_BLOCKS: usize = 3;
 /// A range of segments: the first, and one past the last.
 pub(super) type Block = (u32, u32);
 
-/// An acknowledgement.
+/// What one acknowledgement carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct AckRecord {
     /// Every segment below has arrived.
     pub(super) expected: u32,
     /// Ranges that arrived beyond it, what came last first. One that ends where it begins is none.
@@ -19,33 +19,33 @@ pub(super) struct Answer {
     pub(super) marked: u32,
 }
 
-/// The acknowledgements of one flow that are on their way, each under a number of its own: several may ask for the same
+/// The acknowledgements of one flow that are in transit, each under a number of its own: several may ask for the same
 /// segment.
 #[derive(Clone, Debug, Default)]
-pub struct Answers {
-    on_the_way: InFlight<Answer>,
+pub struct Acks {
+    in_transit: InFlight<AckRecord>,
     next: u32,
 }
 
-impl Answers {
+impl Acks {
     /// Sends an acknowledgement; returns its number.
-    pub(super) fn post(&mut self, answer: Answer) -> u32 {
+    pub(super) fn post(&mut self, record: AckRecord) -> u32 {
         let number = self.next;
         self.next = number.wrapping_add(1);
-        self.on_the_way.put(number, answer);
+        self.in_transit.put(number, record);
         number
     }
 
     /// The acknowledgement of this number arrives; none, if a later one has overtaken it.
-    pub(super) fn take(&mut self, number: u32) -> Option<Answer> {
-        self.on_the_way.take(number)
+    pub(super) fn take(&mut self, number: u32) -> Option<AckRecord> {
+        self.in_transit.take(number)
     }
 
     pub(in crate::transport) fn expected(&self, number: u32) -> u32 {
-        self.on_the_way.get(number).map_or(0, |answer| answer.expected)
+        self.in_transit.get(number).map_or(0, |record| record.expected)
     }
 
     pub(in crate::transport) fn lose(&mut self, number: u32) {
-        self.on_the_way.lose(number);
+        self.in_transit.lose(number);
     }
 }

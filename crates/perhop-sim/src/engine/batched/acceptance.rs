@@ -1,0 +1,243 @@
+//! Which networks the batched engine accepts, and why it refuses others.
+
+use std::fmt;
+
+use perhop_core::meter::MeterParams;
+use perhop_core::{Bytes, Duration};
+
+use crate::engine::setup::{Routes, Setup};
+use crate::flow::Flow;
+use crate::network::{Marking, Network};
+
+/// Why the batched engine refuses a network, which then runs on the reference engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A packet passes this link in less than a nanosecond, the resolution of the clock.
+    NoLookahead {
+        /// The link's name.
+        link: String,
+    },
+    /// A block does not declare that it can be batched: [`Block::BATCHED`](perhop_core::Block::BATCHED).
+    Block {
+        /// Its role, such as `AQM`.
+        role: &'static str,
+        /// Its name in scenarios.
+        name: &'static str,
+        /// The link or profile where it is.
+        place: String,
+    },
+    /// A transport does not declare that it can be batched.
+    Transport {
+        /// Its name in scenarios.
+        name: &'static str,
+        /// The flow's name.
+        flow: String,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoLookahead { link } => {
+                write!(f, "link `{link}` leaves no look-ahead: a packet passes it in less than 1 ns")
+            }
+            Self::Block { role, name, place } => {
+                write!(f, "{role} `{name}` of {place} does not declare that it can be batched")
+            }
+            Self::Transport { name, flow } => {
+                write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
+            }
+        }
+    }
+}
+
+/// A network that the batched engine accepts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accepted {
+    /// The look-ahead: a packet that comes to a link changes nothing elsewhere before this has passed.
+    pub(super) lookahead: Duration,
+}
+
+impl Accepted {
+    /// # Errors
+    /// Why the network is refused.
+    pub(crate) fn of(network: &Network, setup: &Setup) -> Result<Self, Refusal> {
+        check_blocks(network)?;
+        check_transports(network)?;
+        Ok(Self { lookahead: lookahead(network, setup)? })
+    }
+}
+
+/// The blocks of a network: the role, name and place of each, and whether it can be batched.
+fn check_blocks(network: &Network) -> Result<(), Refusal> {
+    let on_links = network.links.iter().filter_map(|link| Some((link, link.queue.as_ref()?)));
+    for (link, queue) in on_links {
+        let place = || format!("link `{}`", link.name);
+        require(queue.batched(), "scheduler", queue.name(), place)?;
+        for (_, aqm) in queue.aqms(None) {
+            require(aqm.batched(), "AQM", aqm.name(), place)?;
+        }
+    }
+    let own = network.flows.iter().filter_map(|flow| match &flow.marking {
+        Marking::Host(meter) | Marking::Ingress(meter) => Some((meter, "flow", &flow.name)),
+        Marking::None | Marking::Edge(_) => None,
+    });
+    let shared = network.shared_meters.iter().map(|meter| (&meter.params, "profile", &meter.name));
+    let mut meters = own.chain(shared);
+    meters.try_for_each(|(meter, kind, name): (&MeterParams, _, _)| {
+        require(meter.batched(), "meter", meter.name(), || format!("{kind} `{name}`"))
+    })
+}
+
+fn require(
+    batched: bool,
+    role: &'static str,
+    name: &'static str,
+    place: impl Fn() -> String,
+) -> Result<(), Refusal> {
+    if batched { Ok(()) } else { Err(Refusal::Block { role, name, place: place() }) }
+}
+
+fn check_transports(network: &Network) -> Result<(), Refusal> {
+    match network.flows.iter().find(|flow| !flow.transport.batched()) {
+        None => Ok(()),
+        Some(flow) => {
+            let name = flow.transport.name();
+            Err(Refusal::Transport { name, flow: flow.name.clone() })
+        }
+    }
+}
+
+/// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
+/// sender. Where flows that come over several links share a meter, links proceed in lockstep.
+fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
+    let smallest = setup.flows.iter().map(Flow::smallest_packet).min().unwrap_or(0);
+    let smallest = Bytes::new(u64::from(smallest));
+    let pass = network.links.iter().map(|link| (link.delay + link.rate.time_of(smallest), &link.name));
+    let pass = match pass.min_by_key(|&(pass, _)| pass) {
+        None => LOCKSTEP,
+        Some((pass, link)) if pass.is_zero() => return Err(Refusal::NoLookahead { link: link.clone() }),
+        Some((pass, _)) => pass,
+    };
+    if shares_meter_across_links(network, &setup.routes) {
+        return Ok(pass.min(LOCKSTEP));
+    }
+    let feedback = network.flows.iter().filter_map(|flow| flow.out_feedback).filter(|delay| !delay.is_zero());
+    Ok(feedback.fold(pass, Duration::min))
+}
+
+/// Whether flows that come over different first links share a meter.
+fn shares_meter_across_links(network: &Network, routes: &[Routes]) -> bool {
+    let mut leads_to = vec![None; network.shared_meters.len()];
+    network.flows.iter().zip(routes).any(|(spec, routes)| {
+        let Marking::Edge(shared) = spec.marking else { return false };
+        let before = leads_to[shared];
+        leads_to[shared] = routes.data.first_link;
+        before.is_some() && before != routes.data.first_link
+    })
+}
+
+/// Where links must proceed in lockstep, they look ahead by no more than this.
+const LOCKSTEP: Duration = Duration::from_nanos(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{FlowSpec, LinkSpec, NodeId, SharedMeter, TransportSpec};
+    use crate::watch::Watch;
+    use perhop_core::{Color, Dscp, Ecn, Instant};
+
+    /// Two flows over a link each, of the rates and delays given.
+    fn network(links: [(&str, &str); 2]) -> Network {
+        let ends = [(0, 2), (1, 2)];
+        let link = |((rate, delay), (from, to)): ((&str, &str), (u32, u32))| LinkSpec {
+            name: format!("from {from}"),
+            from: NodeId(from),
+            to: NodeId(to),
+            rate: rate.parse().unwrap(),
+            delay: delay.parse().unwrap(),
+            queue: None,
+        };
+        let udp = r#"{"udp": "cbr", "rate": "1Mbps", "packet": "1000B"}"#;
+        let flow = |(from, to): (u32, u32)| FlowSpec {
+            name: format!("from {from}"),
+            from: NodeId(from),
+            to: NodeId(to),
+            path: None,
+            access: None,
+            egress: None,
+            transport: TransportSpec::Udp(serde_json::from_str(udp).unwrap()),
+            marking: Marking::None,
+            color: Color::Yellow,
+            dscp: Dscp::DEFAULT,
+            ecn: Ecn::NotCapable,
+            service: None,
+            reserved: None,
+            tcp_ecn: crate::transport::tcp::TcpEcn::Off,
+            out_feedback: None,
+            start: (Instant::ZERO, Instant::ZERO),
+            stop: None,
+            volume: None,
+        };
+        Network {
+            nodes: 3,
+            links: links.into_iter().zip(ends).map(link).collect(),
+            flows: ends.into_iter().map(flow).collect(),
+            ..Network::new(Duration::from_secs(1))
+        }
+    }
+
+    fn lookahead_of(network: &Network) -> Result<Duration, Refusal> {
+        let setup = Setup::new(network, 1, &Watch::default()).unwrap();
+        Accepted::of(network, &setup).map(|accepted| accepted.lookahead)
+    }
+
+    #[test]
+    fn the_look_ahead_is_the_least_time_in_which_a_packet_passes_a_link() {
+        // 1000 bytes at 8 Mbit/s take 1 ms.
+        let mut network = network([("8Mbps", "3ms"), ("1Mbps", "1ms")]);
+        assert_eq!(lookahead_of(&network), Ok(Duration::from_millis(4)));
+        network.flows[0].out_feedback = Some(Duration::from_millis(2));
+        assert_eq!(lookahead_of(&network), Ok(Duration::from_millis(2)));
+        network.flows[0].out_feedback = Some(Duration::ZERO);
+        assert_eq!(lookahead_of(&network), Ok(Duration::from_millis(4)), "it is part of the same event");
+    }
+
+    #[test]
+    fn links_whose_flows_share_a_meter_proceed_in_lockstep() {
+        let mut network = network([("8Mbps", "3ms"), ("1Mbps", "1ms")]);
+        let params = r#"{"marker": "token-bucket", "rate": "1Mbps", "burst": "9kB"}"#;
+        let params = serde_json::from_str(params).unwrap();
+        network.shared_meters = vec![SharedMeter { name: "shared".into(), params }];
+        network.flows[0].marking = Marking::Edge(0);
+        assert_eq!(lookahead_of(&network), Ok(Duration::from_millis(4)));
+        network.flows[1].marking = Marking::Edge(0);
+        assert_eq!(lookahead_of(&network), Ok(LOCKSTEP));
+    }
+
+    #[test]
+    fn a_link_that_takes_no_time_is_refused() {
+        let refused = lookahead_of(&network([("8Mbps", "3ms"), ("9000Gbps", "0s")])).unwrap_err();
+        assert_eq!(refused, Refusal::NoLookahead { link: "from 1".into() });
+        assert!(refused.to_string().starts_with("link `from 1` leaves no look-ahead"));
+        assert_eq!(
+            lookahead_of(&network([("8Mbps", "3ms"), ("9000Gbps", "1ns")])),
+            Ok(Duration::from_nanos(1))
+        );
+    }
+
+    #[test]
+    fn a_block_that_does_not_declare_it_is_refused_by_name_and_place() {
+        assert_eq!(require(true, "AQM", "blue", || unreachable!("it is accepted")), Ok(()));
+        let refused = require(false, "AQM", "blue", || "link `uplink`".into()).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "AQM `blue` of link `uplink` does not declare that it can be batched"
+        );
+        let refused = Refusal::Transport { name: "quic", flow: "web".into() };
+        assert_eq!(
+            refused.to_string(),
+            "transport `quic` of flow `web` does not declare that it can be batched"
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! The two engines, and the choice between them.
+//!
+//! The [reference engine](reference) is the one to read first. The [batched engine](batched) gives the same results faster, for
+//! networks that it accepts. Both share hosts, wires, channels and measurements, none of which know of either engine.
+
+pub(crate) mod batched;
+pub(crate) mod reference;
+pub(crate) mod setup;
+
+use std::fmt;
+
+use perhop_core::{Duration, Imbalance, Instant};
+
+pub use batched::Refusal;
+use batched::{Accepted, Batched};
+use reference::Reference;
+use setup::Setup;
+
+use crate::network::{Network, NoRoute};
+use crate::outcome::Outcome;
+use crate::watch::{Progress, Watch};
+
+/// How an engine computes a run. Both give the same results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Links process their arrivals in batches, as far ahead of the clock as their delays allow (look-ahead of conservative
+    /// parallel simulation). For networks that it accepts.
+    Batched,
+    /// One event for each hop, in the order of time. For any network.
+    Reference,
+}
+
+impl Engine {
+    /// Both, by name.
+    pub const ALL: [Self; 2] = [Self::Batched, Self::Reference];
+
+    /// The name that users write.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Batched => "batched",
+            Self::Reference => "reference",
+        }
+    }
+}
+
+/// The engine of a run, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineUsed {
+    /// The batched engine, which accepted the network.
+    Batched,
+    /// The reference engine, because it was requested.
+    Requested,
+    /// The reference engine, because the batched engine refused the network.
+    Refused(Refusal),
+}
+
+impl EngineUsed {
+    /// The engine.
+    pub const fn engine(&self) -> Engine {
+        match self {
+            Self::Batched => Engine::Batched,
+            Self::Requested | Self::Refused(_) => Engine::Reference,
+        }
+    }
+
+    /// Why the reference engine ran; `None` for the batched engine.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Batched => None,
+            Self::Requested => Some("requested".into()),
+            Self::Refused(refusal) => Some(refusal.to_string()),
+        }
+    }
+}
+
+/// A run in progress.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    run: Run,
+    used: EngineUsed,
+    watch: Watch,
+    progress: Progress,
+}
+
+#[derive(Clone, Debug)]
+enum Run {
+    Batched(Box<Batched>),
+    Reference(Box<Reference>),
+}
+
+/// Calls the engine that runs.
+macro_rules! engine {
+    ($run:expr, $engine:ident => $call:expr) => {
+        match $run {
+            Run::Batched($engine) => $call,
+            Run::Reference($engine) => $call,
+        }
+    };
+}
+
+/// Why a run gives no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A flow's endpoints are not connected, or not by its path.
+    NoRoute(NoRoute),
+    /// The batched engine was requested, and refuses the network.
+    Refused(Refusal),
+    /// A queue lost or invented packets.
+    Imbalance(Imbalance),
+    /// The watch stopped it.
+    Stopped,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRoute(refused) => refused.fmt(f),
+            Self::Refused(refusal) => write!(f, "the batched engine cannot run this network: {refusal}"),
+            Self::Imbalance(imbalance) => imbalance.fmt(f),
+            Self::Stopped => f.write_str("the run was stopped before its end"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Simulation {
+    /// The network at time zero, on the batched engine if that accepts it, else on the reference engine.
+    ///
+    /// # Errors
+    /// A flow's endpoints are not connected, or not by its path.
+    pub fn new(network: &Network, seed: u64) -> Result<Self, NoRoute> {
+        match Self::start(network, seed, None, Watch::default()) {
+            Ok(simulation) => Ok(simulation),
+            Err(Failure::NoRoute(refused)) => Err(refused),
+            Err(failure) => unreachable!("no engine was requested, nothing ran or was stopped: {failure}"),
+        }
+    }
+
+    /// The same on the engine that is requested.
+    ///
+    /// # Errors
+    /// A flow's endpoints are not connected, or not by its path; the batched engine refuses the network.
+    pub fn on_engine(network: &Network, seed: u64, engine: Engine) -> Result<Self, Failure> {
+        Self::start(network, seed, Some(engine), Watch::default())
+    }
+
+    /// Runs a network from its beginning to its end, or until the watch stops it: on the requested engine; without a request, on
+    /// the batched engine if that accepts the network, else on the reference engine.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn run(
+        network: &Network,
+        seed: u64,
+        requested: Option<Engine>,
+        watch: &Watch,
+    ) -> Result<Outcome, Failure> {
+        let mut simulation = Self::start(network, seed, requested, watch.clone())?;
+        simulation.run_to_end();
+        simulation.progress.end(watch);
+        if watch.is_stopped() {
+            return Err(Failure::Stopped);
+        }
+        simulation.finish().map_err(Failure::Imbalance)
+    }
+
+    fn start(network: &Network, seed: u64, requested: Option<Engine>, watch: Watch) -> Result<Self, Failure> {
+        debug_assert!(network.duration < Duration::AGES);
+        let setup = Setup::new(network, seed, &watch)?;
+        let accepted = match requested {
+            Some(Engine::Reference) => Err(EngineUsed::Requested),
+            Some(Engine::Batched) => Ok(Accepted::of(network, &setup).map_err(Failure::Refused)?),
+            None => Accepted::of(network, &setup).map_err(EngineUsed::Refused),
+        };
+        let (run, used) = match accepted {
+            Ok(accepted) => {
+                let engine = Batched::new(network, seed, setup, accepted, watch.clone())?;
+                (Run::Batched(Box::new(engine)), EngineUsed::Batched)
+            }
+            Err(used) => (Run::Reference(Box::new(Reference::new(network, seed, setup))), used),
+        };
+        Ok(Self { run, used, watch, progress: Progress::default() })
+    }
+
+    /// The engine that runs, and why.
+    pub fn engine(&self) -> &EngineUsed {
+        &self.used
+    }
+
+    /// Handles all events up to and including `until`, and never beyond the end of the run. If its watch stops it, it stays
+    /// incomplete: no later call continues it.
+    pub fn run_until(&mut self, until: Instant) {
+        let until = until.min(self.end());
+        let Self { run, watch, progress, .. } = self;
+        engine!(run, engine => engine.run_until(until, watch, progress));
+    }
+
+    /// Handles all events of the run.
+    pub fn run_to_end(&mut self) {
+        self.run_until(self.end());
+    }
+
+    /// The time up to which all events have been handled.
+    pub fn now(&self) -> Instant {
+        engine!(&self.run, engine => engine.now())
+    }
+
+    /// When the run ends.
+    pub fn end(&self) -> Instant {
+        engine!(&self.run, engine => engine.end())
+    }
+
+    /// For each window control, the round trip of its path as last measured; `None` where the interval is fixed.
+    pub fn round_trips(&self) -> impl Iterator<Item = Option<Duration>> {
+        engine!(&self.run, engine => engine.controls()).round_trips()
+    }
+
+    /// Ends the run: checks that every queue conserved its packets, and returns what was measured. Before the end of the run, the
+    /// batched engine has counted packets, events and hops of flows ahead of the clock.
+    ///
+    /// # Errors
+    /// A queue lost or invented packets.
+    pub fn finish(self) -> Result<Outcome, Imbalance> {
+        let outcome = engine!(self.run, engine => engine.finish())?;
+        Ok(Outcome { engine: Some(self.used), ..outcome })
+    }
+}
+
+/// Handled events between two checks of a watch: much less than a tenth of a second of work.
+pub(crate) const WATCH_INTERVAL: u64 = 4096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! What happens at hosts: packets reach them, and their timers expire.
+
+use super::Reference;
+use crate::control::Post;
+use crate::engine::setup::Step;
+use crate::packet::SimPacket;
+use crate::transport::Ack;
+
+impl Reference {
+    /// A packet comes, now, to a step of its route that is no link.
+    pub(super) fn reach_host(&mut self, packet: SimPacket) {
+        let now = self.now;
+        let number = packet.flow();
+        let flow = &mut self.flows[number];
+        match self.steps[packet.step()] {
+            Step::Link(_) | Step::Metered(_) => unreachable!("links have queues of their own"),
+            Step::Ingress => {
+                if let Some((control, member)) = flow.control() {
+                    let expected = flow.expected_by(packet.sequence());
+                    self.controls.steering(control).on_ack(member, expected, now);
+                }
+                self.forward(packet.onward(), now);
+            }
+            Step::ReceiverWire => {
+                let at = flow.receiving.inward.pass(packet.size(), now);
+                self.forward(packet.onward(), at);
+            }
+            Step::SenderWire => {
+                let at = flow.sending.inward.pass(packet.size(), now);
+                self.forward(packet.onward(), at);
+            }
+            Step::Receiver => self.reach_receiver(number, packet),
+            Step::Sender => self.reach_sender(number, packet),
+        }
+    }
+
+    fn reach_receiver(&mut self, number: usize, packet: SimPacket) {
+        let flow = &mut self.flows[number];
+        if let Some(ack) = flow.receive(packet.content(), self.now) {
+            let ack = flow.receiving.acknowledge(ack, self.now);
+            self.forward(ack, ack.at());
+        }
+        self.set_timer(number);
+    }
+
+    fn reach_sender(&mut self, number: usize, packet: SimPacket) {
+        let Self { flows, channels, events, sent, .. } = self;
+        let post = Post { channels, events };
+        flows[number].acknowledge(Ack::of(packet.content()), self.now, post, |packet| sent.push(packet));
+        self.forward_sent();
+        self.set_timer(number);
+    }
+
+    /// The timer of a flow expires.
+    pub(super) fn expire(&mut self, number: usize) {
+        let Self { flows, channels, events, sent, .. } = self;
+        let flow = &mut flows[number];
+        let late_ack = flow.wake_up(self.now);
+        flow.transmit(self.now, Post { channels, events }, |packet| sent.push(packet));
+        sent.extend(late_ack);
+        self.forward_sent();
+        self.set_timer(number);
+    }
+
+    /// The packets that a host has just sent leave its wire for the first steps of their routes.
+    fn forward_sent(&mut self) {
+        let mut sent = std::mem::take(&mut self.sent);
+        for packet in sent.drain(..) {
+            self.forward(packet, packet.at());
+        }
+        self.sent = sent;
+    }
+
+    /// Sets the timer of a flow to the next time at which it does something by itself.
+    pub(super) fn set_timer(&mut self, number: usize) {
+        self.timers.set(number, self.flows[number].wake());
+    }
+}

@@ -1,0 +1,183 @@
+//! Links that flows share: a port with a queue, or a wire that queues without a limit.
+
+use perhop_core::control::Message;
+use perhop_core::{Duration, Instant, Offered, Port, Served, Streams};
+
+use super::{Pending, Reference};
+use crate::control::Post;
+use crate::engine::setup::Step;
+use crate::network::LinkSpec;
+use crate::packet::{Queued, SimPacket};
+use crate::timed::Timed;
+use crate::wire::Wire;
+
+/// One direction of a link that flows share.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    /// Packets on their way to the queue.
+    arrivals: Pending<SimPacket>,
+    queue: Queue,
+}
+
+#[derive(Clone, Debug)]
+enum Queue {
+    /// Without a limit, and not measured.
+    Unlimited(Wire),
+    Managed(Box<Managed>),
+}
+
+#[derive(Clone, Debug)]
+struct Managed {
+    port: Port<Queued>,
+    /// When the port is to be served.
+    services: Pending<ServiceTime>,
+    delay: Duration,
+}
+
+/// A time at which a port is to be served.
+#[derive(Clone, Copy, Debug)]
+struct ServiceTime(Instant);
+
+impl Timed for ServiceTime {
+    fn at(&self) -> Instant {
+        self.0
+    }
+    fn rank(&self) -> u64 {
+        0
+    }
+}
+
+impl Link {
+    /// An idle link; statistics cover the given window.
+    pub(super) fn new(spec: &LinkSpec, seed: u64, window: (Instant, Instant)) -> Self {
+        let queue = match &spec.queue {
+            None => Queue::Unlimited(Wire::new(spec.rate, spec.delay)),
+            Some(queue) => {
+                let path = format!("links/{}", spec.name);
+                let port = Port::new(queue.clone(), spec.rate, Streams { seed, path: &path }, window);
+                let services = Pending::default();
+                Queue::Managed(Box::new(Managed { port, services, delay: spec.delay }))
+            }
+        };
+        Self { arrivals: Pending::default(), queue }
+    }
+
+    /// A packet is on its way to the queue.
+    pub(super) fn add(&mut self, packet: SimPacket) {
+        self.arrivals.push(packet);
+    }
+
+    /// The next time at which a packet comes, or the port is to be served.
+    pub(super) fn next(&self) -> Option<Instant> {
+        let service = match &self.queue {
+            Queue::Unlimited(_) => None,
+            Queue::Managed(managed) => managed.services.next(),
+        };
+        self.arrivals.next().into_iter().chain(service).min()
+    }
+
+    /// Something happens at the link now.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.next().is_some_and(|next| next <= now)
+    }
+
+    /// A control message for the AQM at which the packets of this path arrive.
+    pub(super) fn on_message(&mut self, label: u32, message: &Message) {
+        if let Queue::Managed(managed) = &mut self.queue {
+            managed.port.on_message(label, message);
+        }
+    }
+
+    /// Takes a packet on its way to the queue that comes before `bound`.
+    #[cfg(test)]
+    pub(super) fn take_arrival(&mut self, bound: Instant) -> Option<SimPacket> {
+        self.arrivals.pop_due(Instant::from_nanos(bound.as_nanos() - 1))
+    }
+
+    /// The port of a measured link.
+    pub(super) fn port(&mut self) -> &mut Port<Queued> {
+        match &mut self.queue {
+            Queue::Managed(managed) => &mut managed.port,
+            Queue::Unlimited(_) => unreachable!("measured links have a queue under an AQM"),
+        }
+    }
+}
+
+impl Reference {
+    /// Handles all that happens at a link now: it is served, then takes packets.
+    pub(super) fn run_link(&mut self, number: usize) {
+        loop {
+            let Link { arrivals, queue } = &mut self.links[number];
+            if let Queue::Managed(managed) = queue
+                && managed.services.pop_due(self.now).is_some()
+            {
+                self.handled += 1;
+                self.serve(number);
+            } else if let Some(packet) = arrivals.pop_due(self.now) {
+                self.handled += 1;
+                self.hops += 1;
+                let packet = self.pass_first_router(packet).onward();
+                self.enqueue(number, packet);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// At its first router, a packet passes the window control of its path, and the meter that is there.
+    fn pass_first_router(&mut self, packet: SimPacket) -> SimPacket {
+        let Step::Metered(_) = self.steps[packet.step()] else { return packet };
+        let flow = &mut self.flows[packet.flow()];
+        if let Some((control, member)) = flow.control() {
+            self.controls.steering(control).on_data(member, packet.sequence(), self.now);
+        }
+        let post = Post { channels: &mut self.channels, events: &mut self.events };
+        let packet = flow.mark_at_router(packet, &mut self.shared_meters, post);
+        self.set_timer(packet.flow());
+        packet
+    }
+
+    /// A packet arrives at the queue of a link.
+    fn enqueue(&mut self, number: usize, packet: SimPacket) {
+        match &mut self.links[number].queue {
+            Queue::Unlimited(wire) => {
+                let at = wire.pass(packet.size(), self.now);
+                self.forward(packet, at);
+            }
+            Queue::Managed(managed) => {
+                let offered = managed.port.offer(packet.into(), self.now);
+                while let Some((packet, _)) = managed.port.shed(self.now) {
+                    let packet = SimPacket::from(packet);
+                    self.flows[packet.flow()].lose(packet);
+                }
+                match offered {
+                    Offered::Queued => {}
+                    Offered::Idle => self.serve(number),
+                    Offered::Dropped(packet, _) => self.lose(packet.into()),
+                }
+            }
+        }
+    }
+
+    /// Serves a port until it has sent something or has nothing to send.
+    fn serve(&mut self, number: usize) {
+        loop {
+            let Queue::Managed(managed) = &mut self.links[number].queue else { return };
+            match managed.port.serve(self.now) {
+                Served::Sent(packet, free_at) => {
+                    managed.services.push(ServiceTime(free_at));
+                    let at = free_at + managed.delay;
+                    return self.forward(packet.into(), at);
+                }
+                Served::Dropped(packet, _) => self.lose(packet.into()),
+                Served::Later(at) => return managed.services.push(ServiceTime(at)),
+                Served::Nothing => return,
+            }
+        }
+    }
+
+    /// A queue dropped a packet.
+    fn lose(&mut self, packet: SimPacket) {
+        self.flows[packet.flow()].lose(packet);
+    }
+}

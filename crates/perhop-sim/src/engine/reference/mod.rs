@@ -1,0 +1,241 @@
+//! The reference engine: discrete-event simulation in the order of time. Read this first.
+//!
+//! Every hop of a packet is an event, and every event happens at its own time: no host or link acts ahead of the clock. Any block
+//! and any transport works here. The [batched engine](super::batched) is faster and gives the same results; tests compare the
+//! two.
+//!
+//! Simultaneous events happen in this order, to which both engines keep: packets reach hosts (and the wires to them), timers of
+//! flows expire, links are served and then take packets, control messages arrive, window controls sample, the probe samples.
+//! Flows, links and controls follow the order of their numbers; packets that of their flows, then of the steps of their routes.
+
+mod hosts;
+mod link;
+mod pending;
+mod timers;
+
+use perhop_core::control::Message;
+use perhop_core::measure::PortView;
+use perhop_core::{Imbalance, Instant};
+
+use super::WATCH_INTERVAL;
+use super::setup::{Setup, Step, schedule_probe, schedule_samples};
+use crate::control::{Channels, Destination, Post};
+use crate::events::{Event, Source, SourceId, Sources};
+use crate::flow::{Flow, Marker};
+use crate::network::Network;
+use crate::outcome::Outcome;
+use crate::packet::SimPacket;
+use crate::sampling::{Ports, Recorder};
+use crate::watch::{Progress, Watch};
+use crate::window_control::WindowControls;
+use link::Link;
+pub(crate) use pending::Pending;
+use timers::Timers;
+
+/// A run in progress.
+#[derive(Clone, Debug)]
+pub(super) struct Reference {
+    now: Instant,
+    /// Links between routers, each with the packets on their way to it.
+    links: Vec<Link>,
+    /// Packets on their way to hosts, and to the wires before them.
+    hosts: Pending<SimPacket>,
+    /// When each flow next does something by itself.
+    timers: Timers,
+    /// Control messages, and samples of window controls and of the probe.
+    events: Pending<Event>,
+    sources: Sources,
+    flows: Vec<Flow>,
+    /// All routes, end to end.
+    steps: Vec<Step>,
+    shared_meters: Vec<Marker>,
+    channels: Channels,
+    controls: WindowControls,
+    recorder: Recorder,
+    /// Packets that a host has just sent.
+    sent: Vec<SimPacket>,
+    /// Events so far, and packets that came to links.
+    handled: u64,
+    hops: u64,
+}
+
+impl Reference {
+    /// The network at time zero.
+    pub(super) fn new(network: &Network, seed: u64, setup: Setup) -> Self {
+        let window = setup.recorder.times.measured();
+        let mut events = Pending::default();
+        let sources = setup.sources();
+        schedule_samples(&setup.controls, &setup.recorder.times, sources, &mut events);
+        let Setup { flows, routes: _, steps, shared_meters, channels, controls, recorder } = setup;
+        let mut engine = Self {
+            now: Instant::ZERO,
+            links: network.links.iter().map(|spec| Link::new(spec, seed, window)).collect(),
+            hosts: Pending::default(),
+            timers: Timers::for_flows(flows.len()),
+            events,
+            sources,
+            flows,
+            steps,
+            shared_meters,
+            channels,
+            controls,
+            recorder,
+            sent: Vec::new(),
+            handled: 0,
+            hops: 0,
+        };
+        (0..engine.flows.len()).for_each(|flow| engine.set_timer(flow));
+        engine
+    }
+
+    /// Handles all events up to and including `until`, or until the watch stops the run.
+    pub(super) fn run_until(&mut self, until: Instant, watch: &Watch, progress: &mut Progress) {
+        let mut watch_at = self.handled;
+        while let Some(now) = self.next().filter(|&now| now <= until) {
+            if self.handled >= watch_at {
+                progress.report(watch, now, self.recorder.times.end());
+                if watch.is_stopped() {
+                    return;
+                }
+                watch_at = self.handled + WATCH_INTERVAL;
+            }
+            self.now = now;
+            self.handle_next();
+        }
+        self.now = until;
+    }
+
+    /// The time of the next event.
+    fn next(&self) -> Option<Instant> {
+        let links = self.links.iter().filter_map(Link::next);
+        let others = [self.hosts.next(), self.timers.next(), self.events.next()];
+        links.chain(others.into_iter().flatten()).min()
+    }
+
+    /// Handles the next event. This is the order of simultaneous events.
+    fn handle_next(&mut self) {
+        if let Some(packet) = self.hosts.pop_due(self.now) {
+            self.handled += 1;
+            self.reach_host(packet);
+        } else if let Some(flow) = self.timers.pop_due(self.now) {
+            self.handled += 1;
+            self.expire(flow);
+        } else if self.links.iter().any(|link| link.is_due(self.now)) {
+            (0..self.links.len()).for_each(|link| self.run_link(link));
+        } else if let Some(Event { source, .. }) = self.events.pop_due(self.now) {
+            self.handled += 1;
+            self.handle_event(source);
+        }
+    }
+
+    /// A packet comes to the next step of its route at `at`.
+    fn forward(&mut self, packet: SimPacket, at: Instant) {
+        let packet = packet.due(at);
+        match self.steps[packet.step()] {
+            Step::Link(link) | Step::Metered(link) => self.links[link as usize].add(packet),
+            _ => self.hosts.push(packet),
+        }
+    }
+
+    fn handle_event(&mut self, source: SourceId) {
+        match self.sources.source(source) {
+            Source::Message(channel) => {
+                let message = self.channels.receive(channel);
+                self.deliver(channel, &message);
+            }
+            Source::Control(control) => self.sample_windows(control),
+            Source::Probe => self.sample(),
+            Source::Timer(_) => unreachable!("timers have a queue of their own"),
+        }
+    }
+
+    /// A control message reaches the end of its channel.
+    fn deliver(&mut self, channel: usize, message: &Message) {
+        match self.channels.destination(channel) {
+            Destination::Sender(flow) => {
+                self.flows[flow].on_message(message);
+                self.set_timer(flow);
+            }
+            Destination::Queue { link, label } => self.links[link].on_message(label, message),
+        }
+    }
+
+    /// The control of a path samples its flows' windows, and sends messages to their markers and to the path's queues.
+    fn sample_windows(&mut self, control: usize) {
+        let Self { flows, controls, .. } = self;
+        let decision = controls.sample(control, self.now, |flow| flows[flow].sender.sending_window());
+        for (flow, message) in &decision.shares {
+            flows[*flow].sending.on_meter_message(message);
+        }
+        for (channel, message) in decision.messages {
+            let mut post = Post { channels: &mut self.channels, events: &mut self.events };
+            if let Some(message) = post.send(channel, message, self.now) {
+                self.deliver(channel, &message);
+            }
+        }
+        self.events.push(Event { at: self.controls.next(control), source: self.sources.control(control) });
+    }
+
+    /// Samples flows and queues for the probe, or because the warm-up ends.
+    fn sample(&mut self) {
+        let Self { now, flows, links, recorder, controls, .. } = self;
+        for flow in &mut *flows {
+            flow.sample_receiver(*now, &recorder.times, &mut recorder.series);
+            flow.sample_sender(*now, &recorder.times, &mut recorder.series);
+            if recorder.times.ends_warmup(*now) {
+                flow.end_warmup_at_routers();
+            }
+        }
+        recorder.sample(*now, flows.iter().map(|flow| controls.seen(flow)), links);
+        let next = recorder.times.after(*now);
+        schedule_probe(next, &recorder.times, self.sources, &mut self.events);
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.now
+    }
+
+    pub(super) fn end(&self) -> Instant {
+        self.recorder.times.end()
+    }
+
+    pub(super) fn controls(&self) -> &WindowControls {
+        &self.controls
+    }
+
+    /// Ends the run: checks that every queue conserved its packets.
+    ///
+    /// # Errors
+    /// A queue lost or invented packets.
+    pub(super) fn finish(mut self) -> Result<Outcome, Imbalance> {
+        let times = self.recorder.times.clone();
+        let (links, series) = self.recorder.finish(self.now, &mut self.links)?;
+        let flows = self.flows.into_iter().map(|flow| flow.finish(&times)).collect();
+        Ok(Outcome { engine: None, events: self.handled, hops: self.hops, flows, links, series })
+    }
+}
+
+#[cfg(test)]
+impl Reference {
+    /// Takes the packets on their way to a link that come before `bound`.
+    pub(super) fn take_arrivals(&mut self, link: usize, bound: Instant) -> Vec<SimPacket> {
+        std::iter::from_fn(|| self.links[link].take_arrival(bound)).collect()
+    }
+
+    /// Adds a packet on its way to a link.
+    pub(super) fn add_arrival(&mut self, link: usize, packet: SimPacket) {
+        self.links[link].add(packet);
+    }
+}
+
+impl Ports for Vec<Link> {
+    fn view(&mut self, link: usize, _now: Instant) -> PortView<'_> {
+        self[link].port().view()
+    }
+
+    fn final_view(&mut self, link: usize, now: Instant) -> PortView<'_> {
+        let port = self[link].port();
+        port.finish(now);
+        port.view()
+    }
+}

@@ -1,0 +1,166 @@
+//! A network at time zero: what both engines start from.
+
+use perhop_core::Instant;
+
+use crate::control::{Channels, Destination};
+use crate::events::{Event, Schedule, Sources};
+use crate::flow::{Flow, Marker, Place};
+use crate::network::{FlowSpec, Marking, Network, NoRoute, TransportSpec};
+use crate::sampling::{Recorder, SampleTimes};
+use crate::window_control::WindowControls;
+
+use super::{Failure, WATCH_INTERVAL};
+use crate::watch::Watch;
+
+/// One step of a route. Hosts put packets on their own wires when they send them, so a route begins behind that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Onto a link that flows share.
+    Link(u32),
+    /// Onto a link that flows share, through the flow's first router: past a meter, and the window control of its path.
+    Metered(u32),
+    /// Past the window control of its path, to which the ingress shows ACKs.
+    Ingress,
+    /// Onto the wire to the host that receives data, if it has one, and to that host.
+    ReceiverWire,
+    Receiver,
+    /// Onto the wire to the host that receives ACKs, if it has one, and to that host.
+    SenderWire,
+    Sender,
+}
+
+/// The number of a route's first step and of its last, and of its first link, if it has any.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    pub(crate) first_step: u32,
+    pub(crate) first_link: Option<u32>,
+    pub(crate) last_step: u32,
+}
+
+/// The routes of a flow's data and of its ACKs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Routes {
+    pub(crate) data: Route,
+    pub(crate) acks: Route,
+}
+
+/// A network at time zero, without its links.
+pub(crate) struct Setup {
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) routes: Vec<Routes>,
+    /// All routes, end to end.
+    pub(crate) steps: Vec<Step>,
+    /// Meters that flows share.
+    pub(crate) shared_meters: Vec<Marker>,
+    pub(crate) channels: Channels,
+    pub(crate) controls: WindowControls,
+    pub(crate) recorder: Recorder,
+}
+
+impl Setup {
+    /// # Errors
+    /// A flow's endpoints are not connected, or the watch stopped the run.
+    pub(crate) fn new(network: &Network, seed: u64, watch: &Watch) -> Result<Self, Failure> {
+        let recorder = Recorder::new(network);
+        let mut steps = Vec::new();
+        let (mut flows, mut routes) = (Vec::new(), Vec::new());
+        for (number, spec) in network.flows.iter().enumerate() {
+            stop_if_asked(number, watch)?;
+            let (found, flow) = flow_of(network, number, spec, seed, &mut steps, &recorder.times)?;
+            routes.push(found);
+            flows.push(flow);
+        }
+        let mut channels = Channels::new(flows.len());
+        open_feedback(network, &mut flows, &mut channels);
+        let controls = WindowControls::new(network, seed, &mut flows, &mut channels);
+        let shared_meters = network.shared_meters.iter().map(|spec| Marker::shared(spec, seed)).collect();
+        Ok(Self { flows, routes, steps, shared_meters, channels, controls, recorder })
+    }
+
+    /// How events of the run are numbered. No channel is opened later.
+    pub(crate) fn sources(&self) -> Sources {
+        let Self { flows, channels, controls, .. } = self;
+        Sources { flows: flows.len(), channels: channels.len(), controls: controls.len() }
+    }
+}
+
+/// Adds the first samples of window controls and of the probe.
+pub(crate) fn schedule_samples(
+    controls: &WindowControls,
+    times: &SampleTimes,
+    sources: Sources,
+    events: &mut impl Schedule,
+) {
+    for control in 0..controls.len() {
+        events.add(Event { at: controls.next(control), source: sources.control(control) });
+    }
+    schedule_probe(times.first(), times, sources, events);
+}
+
+/// Adds a sample of the probe, unless it lies beyond the end of the run.
+pub(crate) fn schedule_probe(at: Instant, times: &SampleTimes, sources: Sources, events: &mut impl Schedule) {
+    if at <= times.end() {
+        events.add(Event { at, source: sources.probe() });
+    }
+}
+
+/// A flow, and its routes, whose steps it adds.
+fn flow_of(
+    network: &Network,
+    number: usize,
+    spec: &FlowSpec,
+    seed: u64,
+    steps: &mut Vec<Step>,
+    times: &SampleTimes,
+) -> Result<(Routes, Flow), Failure> {
+    let links_of = |acks| {
+        let refused = NoRoute { flow: number, from: spec.from, to: spec.to };
+        network.route_of(spec, acks).ok_or(Failure::NoRoute(refused))
+    };
+    let has_control = spec.path.is_some_and(|path| network.paths[path].control.is_some());
+    let is_metered = has_control || matches!(spec.marking, Marking::Edge(_) | Marking::Ingress(_));
+    let links = links_of(false)?;
+    let data = add_route(steps, &links, is_metered, &[Step::ReceiverWire, Step::Receiver]);
+    let acks = match (&spec.transport, has_control) {
+        // Nothing goes back.
+        (TransportSpec::Udp(_), _) => Route { first_step: data.last_step + 1, ..data },
+        (_, true) => {
+            add_route(steps, &links_of(true)?, false, &[Step::Ingress, Step::SenderWire, Step::Sender])
+        }
+        (_, false) => add_route(steps, &links_of(true)?, false, &[Step::SenderWire, Step::Sender]),
+    };
+    let place = Place {
+        number,
+        label: spec.path.map_or(0, |path| network.paths[path].label),
+        first_steps: (data.first_step, acks.first_step),
+        idle_time: network.idle_time(spec, &links),
+    };
+    Ok((Routes { data, acks }, Flow::new(spec, &place, seed, times)))
+}
+
+/// Adds the steps of a route over these links.
+fn add_route(steps: &mut Vec<Step>, links: &[usize], is_metered: bool, last: &[Step]) -> Route {
+    let first_step = steps.len() as u32;
+    steps.extend(links.iter().enumerate().map(|(hop, &link)| match hop {
+        0 if is_metered => Step::Metered(link as u32),
+        _ => Step::Link(link as u32),
+    }));
+    steps.extend(last);
+    let first_link = links.first().map(|&link| link as u32);
+    Route { first_step, first_link, last_step: steps.len() as u32 - 1 }
+}
+
+/// Opens the channels on which markers give senders feedback about OUT packets.
+fn open_feedback(network: &Network, flows: &mut [Flow], channels: &mut Channels) {
+    for (number, (spec, flow)) in network.flows.iter().zip(flows).enumerate() {
+        if let Some(delay) = spec.out_feedback {
+            flow.sending.set_feedback(channels.open(Destination::Sender(number), delay));
+        }
+    }
+}
+
+/// While a network is built, the watch is checked once in so many flows.
+pub(crate) fn stop_if_asked(flow: usize, watch: &Watch) -> Result<(), Failure> {
+    let asks = (flow as u64).is_multiple_of(WATCH_INTERVAL);
+    if asks && watch.is_stopped() { Err(Failure::Stopped) } else { Ok(()) }
+}

@@ -1,0 +1,136 @@
+//! Both engines on small networks, as they look from inside.
+
+use super::*;
+use crate::network::{FlowSpec, LinkSpec, Marking, NodeId, TransportSpec};
+use crate::packet::SimPacket;
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::{Color, Dscp, Ecn, FlowId, Header};
+
+/// A flow of 9 Mbit/s that comes to two links of 8 Mbit/s.
+fn two_links(ecn: Ecn, engine: Engine) -> Simulation {
+    let udp = r#"{"udp": "cbr", "rate": "9Mbps", "packet": "1000B", "jitter": 0.0}"#;
+    let network = two_links_for(TransportSpec::Udp(serde_json::from_str(udp).unwrap()), ecn);
+    Simulation::on_engine(&network, 1, engine).unwrap()
+}
+
+fn two_links_for(transport: TransportSpec, ecn: Ecn) -> Network {
+    let red = r#"{"scheduler": "fifo", "rule": {"aqm": "red", "thresholds": "1/30/0.5", "limit": "99p", "weight": 1, "ecn": true}}"#;
+    let red: SchedulerParams = serde_json::from_str(red).unwrap();
+    let link = |from: u32| LinkSpec {
+        name: format!("link {from}"),
+        from: NodeId(from),
+        to: NodeId(from + 1),
+        rate: "8Mbps".parse().unwrap(),
+        delay: Duration::from_secs(1),
+        queue: Some(red.clone()),
+    };
+    let flow = FlowSpec {
+        name: "flow".into(),
+        from: NodeId(0),
+        to: NodeId(2),
+        path: None,
+        access: None,
+        egress: None,
+        transport,
+        marking: Marking::None,
+        color: Color::Yellow,
+        dscp: Dscp::DEFAULT,
+        ecn,
+        service: None,
+        reserved: None,
+        tcp_ecn: crate::transport::tcp::TcpEcn::Off,
+        out_feedback: None,
+        start: (Instant::ZERO, Instant::ZERO),
+        stop: None,
+        volume: None,
+    };
+    Network {
+        nodes: 3,
+        links: vec![link(0), link(1)],
+        flows: vec![flow],
+        ..Network::new(Duration::from_secs(9))
+    }
+}
+
+impl Simulation {
+    /// Takes the packets on their way to a link that come before `bound`.
+    fn take_arrivals(&mut self, link: usize, bound: Instant) -> Vec<SimPacket> {
+        engine!(&mut self.run, engine => engine.take_arrivals(link, bound))
+    }
+}
+
+/// The packets that come to the second of two links, after the first has notified every packet that it would have dropped.
+fn come_to_the_second_link(ecn: Ecn, engine: Engine) -> (Vec<SimPacket>, u64) {
+    let mut simulation = two_links(ecn, engine);
+    simulation.run_until(Instant::ZERO + Duration::from_millis(900));
+    let packets = simulation.take_arrivals(1, Instant::from_nanos(1_850_000_000));
+    let counters = simulation.finish().unwrap().links[0].counters.clone();
+    (packets, counters.notifications().flat_map(|(_, by_color)| by_color).sum())
+}
+
+#[test]
+fn packets_carry_congestion_marks_to_the_next_link() {
+    let (packets, notified) = come_to_the_second_link(Ecn::Capable0, Engine::Batched);
+    let marked = packets.iter().filter(|packet| packet.header().ecn == Ecn::Congested).count() as u64;
+    assert!(marked > 20 && marked < packets.len() as u64 && marked <= notified, "{marked} of {notified}");
+    assert!(packets.iter().all(|packet| packet.header().ecn.is_capable()));
+    assert_eq!(come_to_the_second_link(Ecn::Capable0, Engine::Reference).0, packets);
+    let (packets, notified) = come_to_the_second_link(Ecn::NotCapable, Engine::Batched);
+    assert!(notified == 0 && packets.iter().all(|packet| packet.header().ecn == Ecn::NotCapable));
+}
+
+#[test]
+fn a_run_with_much_to_do_ends_soon_after_its_watch_stops_it() {
+    for engine in Engine::ALL {
+        let mut simulation = two_links(Ecn::NotCapable, engine);
+        for number in 0..50_000 {
+            let header = Header::new(FlowId(0), 1000);
+            let at = Instant::from_nanos(u64::from(number) * 2_000_000);
+            engine!(&mut simulation.run, engine => engine.add_arrival(0, SimPacket::new(&header, 0, number).due(at)));
+        }
+        simulation.watch.stop();
+        simulation.run_to_end();
+        let events = simulation.finish().unwrap().events;
+        assert!(events < 2 * WATCH_INTERVAL, "{events}");
+    }
+}
+
+#[test]
+fn paced_flows_run_alike_on_both_engines() {
+    let outcome = |transport: &str, engine| {
+        let transport = TransportSpec::Tcp(serde_json::from_str(transport).unwrap());
+        let mut network = two_links_for(transport, Ecn::NotCapable);
+        let back = [(2, 1), (1, 0)].map(|(from, to)| {
+            let name = format!("back from {from}");
+            LinkSpec { name, from: NodeId(from), to: NodeId(to), queue: None, ..network.links[0].clone() }
+        });
+        network.links.extend(back);
+        network.links.iter_mut().for_each(|link| link.delay = Duration::from_millis(5));
+        Simulation::run(&network, 1, Some(engine), &Watch::default()).unwrap()
+    };
+    for recovery in ["false", "true"] {
+        let paced = format!(r#"{{"tcp": "newreno", "congestion": "paced", "sack": {recovery}}}"#);
+        let (batched, reference) = (outcome(&paced, Engine::Batched), outcome(&paced, Engine::Reference));
+        assert_eq!(batched.flows, reference.flows);
+        assert!(batched.flows[0].delivered_packets > 500 && batched.flows[0].sender.fast_retransmits > 0);
+    }
+}
+
+#[test]
+fn a_network_without_look_ahead_runs_on_the_reference_engine() {
+    let udp = r#"{"udp": "cbr", "rate": "9Mbps", "packet": "1000B", "jitter": 0.0}"#;
+    let mut network = two_links_for(TransportSpec::Udp(serde_json::from_str(udp).unwrap()), Ecn::NotCapable);
+    network.duration = Duration::from_millis(100);
+    let run = |network: &Network, requested| Simulation::run(network, 1, requested, &Watch::default());
+    assert_eq!(run(&network, None).unwrap().engine, Some(EngineUsed::Batched));
+    assert_eq!(run(&network, Some(Engine::Reference)).unwrap().engine, Some(EngineUsed::Requested));
+    network.links[1].delay = Duration::ZERO;
+    network.links[1].rate = "9000Gbps".parse().unwrap();
+    let refusal = Refusal::NoLookahead { link: "link 1".into() };
+    assert_eq!(run(&network, Some(Engine::Batched)), Err(Failure::Refused(refusal.clone())));
+    assert_eq!(run(&network, None).unwrap().engine, Some(EngineUsed::Refused(refusal.clone())));
+    assert_eq!(
+        refusal.to_string(),
+        "link `link 1` leaves no look-ahead: a packet passes it in less than 1 ns"
+    );
+}

@@ -1,0 +1,29 @@
+//! What is counted of a flow.
+
+use crate::transport::SenderStatistics;
+
+/// What a flow has counted since the run began.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) delivered: u64,
+    pub(super) congested: u64,
+    pub(super) acknowledged: u64,
+    pub(super) marked: [u64; 3],
+    pub(super) dropped: [u64; 3],
+    pub(super) sender: SenderStatistics,
+}
+
+impl Counts {
+    /// The difference from an earlier count.
+    pub(super) fn since(&self, before: &Self) -> Self {
+        let by_color = |now: [u64; 3], then: [u64; 3]| std::array::from_fn(|color| now[color] - then[color]);
+        Self {
+            delivered: self.delivered - before.delivered,
+            congested: self.congested - before.congested,
+            acknowledged: self.acknowledged - before.acknowledged,
+            marked: by_color(self.marked, before.marked),
+            dropped: by_color(self.dropped, before.dropped),
+            sender: self.sender.since(&before.sender),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Markers: a meter, and the codepoints that it writes (RFC 2475).
+
+#![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
+
+use perhop_core::control::Message;
+use perhop_core::meter::{AnyMeter, Meter, MeterParams};
+use perhop_core::{Bitrate, Color, Context, Environment, Header, Instant, Rng};
+
+use crate::network::{FlowSpec, Marking, SharedMeter};
+use crate::packet::Marks;
+
+/// A meter, a flow's own or a shared one, with its random stream and its codepoints.
+#[derive(Clone, Debug)]
+pub(crate) struct Marker {
+    meter: AnyMeter,
+    rng: Rng,
+    marks: &'static Marks,
+}
+
+impl Marker {
+    /// The meter of a profile, to which packets can come at this rate.
+    pub(super) fn new(params: &MeterParams, rate: Bitrate, rng: Rng) -> Self {
+        Self { meter: params.clone().build(Environment { rate }), rng, marks: Marks::of(params.af()) }
+    }
+
+    /// A meter that several flows share.
+    pub(crate) fn shared(spec: &SharedMeter, seed: u64) -> Self {
+        let rng = Rng::stream(seed, &format!("profiles/{}/marker", spec.name));
+        Self::new(&spec.params, Bitrate::MAX, rng)
+    }
+
+    /// The color of a packet, and the codepoints of colors.
+    #[inline(always)]
+    pub(super) fn color(&mut self, header: Header, now: Instant) -> (Color, &'static Marks) {
+        (self.meter.color(&header, &mut Context { now, rng: &mut self.rng }), self.marks)
+    }
+
+    /// A control message for the meter.
+    pub(super) fn on_message(&mut self, message: &Message) {
+        self.meter.on_message(message);
+    }
+}
+
+/// Where a flow's packets are marked, and by what.
+#[derive(Clone, Debug)]
+pub(crate) enum MarkingPoint {
+    Nowhere,
+    Host(Box<Marker>),
+    FirstRouter(Box<Marker>),
+    /// At the first router, by the meter of this number, which flows share.
+    Edge(usize),
+}
+
+impl MarkingPoint {
+    pub(super) fn new(spec: &FlowSpec, rng: impl FnOnce() -> Rng) -> Self {
+        let host_rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
+        match &spec.marking {
+            Marking::None => Self::Nowhere,
+            Marking::Host(params) => Self::Host(Box::new(Marker::new(params, host_rate, rng()))),
+            Marking::Ingress(params) => Self::FirstRouter(Box::new(Marker::new(params, Bitrate::MAX, rng()))),
+            Marking::Edge(number) => Self::Edge(*number),
+        }
+    }
+
+    /// Packets are marked at the first router.
+    pub(super) fn is_at_router(&self) -> bool {
+        matches!(self, Self::FirstRouter(_) | Self::Edge(_))
+    }
+}

@@ -1,0 +1,360 @@
+//! Flows: a host that sends, a host that receives, and what is counted of them.
+//!
+//! Both engines drive flows through these methods. A flow takes packets, ACKs, timers and messages at the times at which they
+//! happen, and returns what it sends; an engine decides in which order it calls the methods of different flows.
+
+#![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
+
+mod counts;
+mod marker;
+mod receiving;
+mod sending;
+
+use perhop_core::control::Message;
+use perhop_core::{Duration, Ecn, FlowId, Header, Instant, Rng, ServiceLevel};
+
+use crate::control::Post;
+use crate::events::Schedule;
+use crate::network::FlowSpec;
+use crate::outcome::{Completion, FlowOutcome};
+use crate::packet::{Content, SimPacket};
+use crate::probe::Series;
+use crate::sampling::SampleTimes;
+use crate::transport::metadata::Metadata;
+use crate::transport::transit::TransitMeter;
+use crate::transport::{Ack, Received, Sender};
+
+use counts::Counts;
+pub(crate) use marker::{Marker, MarkingPoint};
+pub(crate) use receiving::ReceivingHost;
+pub(crate) use sending::SendingHost;
+use sending::with_source;
+
+/// In place of a volume: more packets than any run delivers.
+const UNLIMITED: u64 = u64::MAX;
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub(crate) sender: Sender,
+    pub(crate) sending: SendingHost,
+    pub(crate) receiving: ReceivingHost,
+    /// State that few packets use, stored elsewhere so that thousands of flows stay in the processor's cache.
+    rare: Box<Rare>,
+}
+
+#[derive(Clone, Debug)]
+struct Rare {
+    /// What packets carry besides their number.
+    metadata: Metadata,
+    /// Application events still to come: start, then stop.
+    start: Instant,
+    stop: Instant,
+    started: Instant,
+    /// Data packets dropped, by color.
+    dropped: [u64; 3],
+    at_warmup: Counts,
+    /// Packets delivered by the last sample.
+    at_last_sample: u64,
+    /// The control of its path, and its place there.
+    control: Option<(usize, usize)>,
+    /// Packets of its volume; [`UNLIMITED`] without one.
+    volume: u64,
+    /// The time that its volume takes on an idle path, if it has a volume, and when all of it had arrived.
+    idle_time: Option<Duration>,
+    completed: Option<Instant>,
+    /// Its packets are capable of ECN, and those that came to the receiver marked (Congestion Experienced).
+    is_capable: bool,
+    congested: u64,
+}
+
+/// What a flow is made from, besides its specification.
+pub(crate) struct Place {
+    /// Its number.
+    pub(crate) number: usize,
+    /// The label of its path, or 0.
+    pub(crate) label: u32,
+    /// The first steps of its data and of its ACKs.
+    pub(crate) first_steps: (u32, u32),
+    /// See [`Network::idle_time`](crate::Network::idle_time).
+    pub(crate) idle_time: Option<Duration>,
+}
+
+impl Flow {
+    /// The flow at time zero; its random streams derive from `seed`.
+    pub(crate) fn new(spec: &FlowSpec, place: &Place, seed: u64, times: &SampleTimes) -> Self {
+        let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
+        let (sender, receiver) = spec.transport.ends(spec.volume, spec.reserved, spec.tcp_ecn);
+        let (data_size, ack_size) = spec.transport.packet_sizes();
+        let id = FlowId(place.number as u32);
+        let data = Header {
+            color: spec.color,
+            dscp: spec.dscp,
+            ecn: spec.ecn,
+            service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
+            label: place.label,
+            ..Header::new(id, data_size)
+        };
+        let ack = Header { label: place.label, ..Header::new(id, ack_size) };
+        let (first_data_step, first_ack_step) = place.first_steps;
+        let marked_at = MarkingPoint::new(spec, || stream("marker"));
+        let metadata = Metadata::of(&spec.transport, times.measured());
+        let rare = Rare::new(spec, metadata, &mut stream("start"), place.idle_time);
+        Self {
+            sender,
+            sending: SendingHost::new(spec, &data, first_data_step, marked_at, stream("transport")),
+            receiving: ReceivingHost::new(spec, receiver, &ack, first_ack_step, rare.volume),
+            rare: Box::new(rare),
+        }
+    }
+
+    /// A full packet of data, in bytes.
+    #[inline(always)]
+    pub(crate) fn data_size(&self) -> u16 {
+        self.sending.template().size()
+    }
+
+    /// The smallest packet of the flow, in bytes.
+    pub(crate) fn smallest_packet(&self) -> u16 {
+        match self.receiving.template().size() {
+            0 => self.data_size(),
+            ack_size => self.data_size().min(ack_size),
+        }
+    }
+
+    /// The control of its path, and its place there.
+    pub(crate) fn control(&self) -> Option<(usize, usize)> {
+        self.rare.control
+    }
+
+    /// Sets the control of its path, and its place there.
+    pub(crate) fn set_control(&mut self, control: usize, member: usize) {
+        self.rare.control = Some((control, member));
+    }
+
+    /// The next time at which something happens to the flow by itself.
+    pub(crate) fn wake(&self) -> Instant {
+        self.sender.wake().min(self.wake_besides_sender())
+    }
+
+    /// The same, leaving out the sender's timers.
+    #[inline]
+    pub(crate) fn wake_besides_sender(&self) -> Instant {
+        self.receiving.receiver.wake().min(self.rare.start).min(self.rare.stop)
+    }
+
+    /// A time named by [`wake`](Self::wake) has come. Returns the ACK that was due, if one was. [`transmit`](Self::transmit)
+    /// comes next.
+    pub(crate) fn wake_up(&mut self, now: Instant) -> Option<SimPacket> {
+        if now >= self.rare.start {
+            self.rare.started = self.rare.start;
+            self.rare.start = Instant::NEVER;
+            self.sender.start(now);
+        }
+        if now >= self.rare.stop {
+            self.rare.stop = Instant::NEVER;
+            self.sender.stop();
+        }
+        self.sender.on_wake(now);
+        let late = self.receiving.receiver.on_wake(now, &mut self.rare.metadata)?;
+        Some(self.receiving.acknowledge(late, now))
+    }
+
+    /// Sends whatever the sender may send now; `emit` takes the packets.
+    pub(crate) fn transmit<Q: Schedule>(
+        &mut self,
+        now: Instant,
+        mut post: Post<'_, Q>,
+        mut emit: impl FnMut(SimPacket),
+    ) {
+        let Self { sender, sending, rare, .. } = self;
+        with_source!(sender, rare.metadata, source => sending.send(source, now, &mut post, &mut emit));
+    }
+
+    /// An ACK reaches the sender, which sends what it then may; `emit` takes the packets. Returns when the sender next has
+    /// something to do by itself.
+    #[inline(always)]
+    pub(crate) fn acknowledge<Q: Schedule>(
+        &mut self,
+        ack: Ack,
+        now: Instant,
+        mut post: Post<'_, Q>,
+        mut emit: impl FnMut(SimPacket),
+    ) -> Instant {
+        let Self { sender, sending, rare, .. } = self;
+        match sender {
+            Sender::Tcp(tcp) => sending.take_ack(tcp, ack, now, &mut post, &mut emit),
+            Sender::Carrying(sender) => {
+                sending.take_ack_carrying(sender, &mut rare.metadata, ack, now, &mut post, &mut emit)
+            }
+        }
+    }
+
+    /// A control message reaches the sender.
+    pub(crate) fn on_message(&mut self, message: &Message) {
+        self.sender.on_message(message);
+    }
+
+    /// A data packet reaches the receiver; returns its ACK.
+    #[inline(always)]
+    pub(crate) fn receive(&mut self, content: Content, now: Instant) -> Option<Ack> {
+        let Received { first, ack } = self.receiving.receiver.on_data(content, now, &mut self.rare.metadata);
+        if first && content.size() == self.data_size() {
+            self.deliver(now);
+        }
+        if content.ecn() == Ecn::Congested {
+            self.rare.congested += 1;
+        }
+        ack
+    }
+
+    /// A packet of data reached the receiver for the first time.
+    #[inline(always)]
+    pub(crate) fn deliver(&mut self, now: Instant) {
+        self.receiving.missing -= 1;
+        if self.receiving.missing == 0 {
+            self.complete(now);
+        }
+    }
+
+    /// All of its volume has arrived.
+    #[cold]
+    fn complete(&mut self, now: Instant) {
+        self.rare.completed = Some(now);
+    }
+
+    /// A packet passes the first router: a meter that flows share, or the flow's own if it is there, marks it.
+    pub(crate) fn mark_at_router<Q: Schedule>(
+        &mut self,
+        packet: SimPacket,
+        shared: &mut [Marker],
+        mut post: Post<'_, Q>,
+    ) -> SimPacket {
+        let now = packet.at();
+        let Self { sender, sending, rare, .. } = self;
+        let Some((color, marks)) = sending.color_at_router(packet.header(), shared, now) else {
+            return packet;
+        };
+        with_source!(sender, rare.metadata, source => sending.mark(source, packet, (color, marks), now, &mut post))
+    }
+
+    /// The segment that an ACK of this number, which is in transit, asks for next.
+    pub(crate) fn expected_by(&self, number: u32) -> u32 {
+        self.rare.metadata.expected(number)
+    }
+
+    /// A data packet or an ACK was dropped.
+    pub(crate) fn lose(&mut self, packet: SimPacket) {
+        let is_data = !packet.is_ack();
+        self.rare.dropped[packet.color().index()] += u64::from(is_data);
+        self.rare.metadata.lose(packet.sequence(), is_data);
+    }
+
+    /// Samples the receiver at `sample`, before it takes any later packet.
+    pub(crate) fn sample_receiver(&mut self, sample: Instant, times: &SampleTimes, series: &mut Series) {
+        let delivered = self.delivered();
+        if times.ends_warmup(sample) {
+            self.rare.at_warmup.delivered = delivered;
+            self.rare.at_warmup.congested = self.rare.congested;
+        }
+        if let Some((row, interval)) = times.row(sample) {
+            let new = (delivered - self.rare.at_last_sample) * u64::from(self.data_size());
+            self.rare.at_last_sample = delivered;
+            let bps = new as f64 * 8.0 / interval.as_secs_f64();
+            times.write(&mut series.throughput_bps, row, self.sending.number(), bps);
+        }
+    }
+
+    /// Samples the sender at `sample`, before it takes any later ACK.
+    pub(crate) fn sample_sender(&mut self, sample: Instant, times: &SampleTimes, series: &mut Series) {
+        let (sender, number) = (&self.sender, self.sending.number());
+        if times.ends_warmup(sample) {
+            self.rare.at_warmup.acknowledged = sender.acknowledged();
+            self.rare.at_warmup.sender = sender.statistics();
+            self.rare.at_warmup.marked = self.sending.marked();
+        }
+        if let Some((row, _)) = times.row(sample) {
+            let window = sender.window().unwrap_or(f64::NAN);
+            times.write(&mut series.window_packets, row, number, window);
+            let rtt = sender.smoothed_rtt().unwrap_or(f64::NAN);
+            times.write(&mut series.rtt_s, row, number, rtt);
+        }
+    }
+
+    /// The warm-up ends now: saves what routers counted of the flow.
+    pub(crate) fn end_warmup_at_routers(&mut self) {
+        self.rare.at_warmup.dropped = self.rare.dropped;
+        if self.sending.is_marked_at_router() {
+            self.rare.at_warmup.marked = self.sending.marked();
+        }
+    }
+
+    /// What became of the flow.
+    pub(crate) fn finish(self, times: &SampleTimes) -> FlowOutcome {
+        let (begin, end) = times.measured();
+        let new = self.counts().since(&self.rare.at_warmup);
+        let bytes = |packets: u64| packets * u64::from(self.data_size());
+        let bps = |packets: u64| bytes(packets) as f64 * 8.0 / end.since(begin).as_secs_f64();
+        let transit = self.rare.metadata.transit();
+        FlowOutcome {
+            started: self.rare.started,
+            delivered_packets: new.delivered,
+            delivered_bytes: bytes(new.delivered),
+            throughput_bps: bps(new.delivered),
+            acked_bps: bps(new.acknowledged),
+            mean_transit_s: transit.and_then(TransitMeter::mean),
+            p99_transit_s: transit.and_then(TransitMeter::p99),
+            jitter_s: transit.and_then(TransitMeter::jitter),
+            marked: new.marked,
+            congested: self.rare.is_capable.then_some(new.congested),
+            dropped: new.dropped,
+            sender: new.sender,
+            completion: self.rare.idle_time.map_or(Completion::Endless, |idle| {
+                Completion::of(idle, self.rare.started, self.rare.completed, times.measured())
+            }),
+        }
+    }
+
+    /// Packets that arrived for the first time.
+    fn delivered(&self) -> u64 {
+        self.rare.volume - self.receiving.missing
+    }
+
+    fn counts(&self) -> Counts {
+        Counts {
+            delivered: self.delivered(),
+            congested: self.rare.congested,
+            acknowledged: self.sender.acknowledged(),
+            marked: self.sending.marked(),
+            dropped: self.rare.dropped,
+            sender: self.sender.statistics(),
+        }
+    }
+}
+
+impl Rare {
+    fn new(spec: &FlowSpec, metadata: Metadata, rng: &mut Rng, idle_time: Option<Duration>) -> Self {
+        let (first, last) = spec.start;
+        let (data_size, ack_size) = spec.transport.packet_sizes();
+        let volume = spec.volume.map_or(UNLIMITED, |volume| {
+            // An opening packet as large as a data packet counts as one.
+            let opening = spec.transport.opens() && data_size == ack_size;
+            spec.transport.packets_of(volume) + u64::from(opening)
+        });
+        Self {
+            metadata,
+            start: first + Duration::from_nanos(rng.up_to(last.since(first).as_nanos())),
+            stop: spec.stop.unwrap_or(Instant::NEVER),
+            started: Instant::ZERO,
+            dropped: [0; 3],
+            at_warmup: Counts::default(),
+            at_last_sample: 0,
+            control: None,
+            volume,
+            idle_time,
+            completed: None,
+            is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
+            congested: 0,
+        }
+    }
+}

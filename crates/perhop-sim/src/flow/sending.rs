@@ -1,0 +1,239 @@
+//! The host that sends.
+
+#![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
+
+use std::ops::Range;
+
+use perhop_core::control::Message;
+use perhop_core::{Color, Context, Header, Instant, Rng};
+
+use super::marker::{Marker, MarkingPoint};
+use crate::control::Post;
+use crate::events::Schedule;
+use crate::network::FlowSpec;
+use crate::packet::{Marks, SimPacket};
+use crate::transport::metadata::Metadata;
+use crate::transport::{Ack, CarryingSender, Source, Transmit};
+use crate::wire::Wire;
+
+/// Calls whichever source a [`Sender`](crate::transport::Sender) is, with the metadata of its packets.
+macro_rules! with_source {
+    ($sender:expr, $metadata:expr, $source:ident => $call:expr) => {
+        match $sender {
+            $crate::transport::Sender::Tcp($source) => $call,
+            $crate::transport::Sender::Carrying(sender) => {
+                $crate::flow::sending::with_carrying!(&mut **sender, $metadata, $source => $call)
+            }
+        }
+    };
+}
+pub(super) use with_source;
+
+/// Calls whichever source a [`CarryingSender`] is, with the metadata of its packets.
+macro_rules! with_carrying {
+    ($sender:expr, $metadata:expr, $source:ident => $call:expr) => {
+        match $sender {
+            $crate::transport::CarryingSender::Sack(sender) => {
+                let $source = &mut $crate::transport::tcp::Selective { sender, acks: $metadata.of_acks() };
+                $call
+            }
+            $crate::transport::CarryingSender::Datagram(sender) => {
+                let $source = &mut $crate::transport::datagram::Carrying {
+                    sender,
+                    datagrams: $metadata.of_datagrams(),
+                };
+                $call
+            }
+        }
+    };
+}
+pub(super) use with_carrying;
+
+/// The host that sends.
+#[derive(Clone, Debug)]
+pub(crate) struct SendingHost {
+    /// What its packets have in common.
+    template: SimPacket,
+    marked_at: MarkingPoint,
+    /// The wires from it and to it.
+    outward: Wire,
+    pub(crate) inward: Wire,
+    marked: [u64; 3],
+    /// The channel of its marker's feedback about OUT packets, if it has one.
+    feedback: Option<u32>,
+    rng: Box<Rng>,
+}
+
+impl SendingHost {
+    pub(super) fn new(
+        spec: &FlowSpec,
+        data: &Header,
+        first_step: u32,
+        marked_at: MarkingPoint,
+        rng: Rng,
+    ) -> Self {
+        Self {
+            template: SimPacket::new(data, first_step, 0),
+            marked_at,
+            outward: Wire::of_access(spec.access.as_ref()),
+            inward: Wire::of_access(spec.access.as_ref()),
+            marked: [0; 3],
+            feedback: None,
+            rng: Box::new(rng),
+        }
+    }
+
+    /// The flow's number.
+    pub(crate) fn number(&self) -> u32 {
+        self.template.flow() as u32
+    }
+
+    /// What its packets have in common.
+    #[inline]
+    pub(crate) fn template(&self) -> SimPacket {
+        self.template
+    }
+
+    /// Packets marked so far, by color.
+    pub(super) fn marked(&self) -> [u64; 3] {
+        self.marked
+    }
+
+    /// Packets are marked at the first router.
+    pub(crate) fn is_marked_at_router(&self) -> bool {
+        self.marked_at.is_at_router()
+    }
+
+    /// Packets are marked by a meter at the host.
+    pub(crate) fn is_marked_at_host(&self) -> bool {
+        matches!(self.marked_at, MarkingPoint::Host(_))
+    }
+
+    /// The channel of its marker's feedback about OUT packets, if it has one.
+    #[inline(always)]
+    pub(crate) fn feedback(&self) -> Option<u32> {
+        self.feedback
+    }
+
+    /// Opens the channel of its marker's feedback.
+    pub(crate) fn set_feedback(&mut self, channel: usize) {
+        self.feedback = Some(channel as u32);
+    }
+
+    /// A control message for the flow's own meter.
+    pub(crate) fn on_meter_message(&mut self, message: &Message) {
+        if let MarkingPoint::Host(marker) | MarkingPoint::FirstRouter(marker) = &mut self.marked_at {
+            marker.on_message(message);
+        }
+    }
+
+    /// Sends full segments, marked, over the host's wire, for a sender that does not depend on how they are marked.
+    #[inline(always)]
+    pub(crate) fn send_all(&mut self, segments: Range<u32>, now: Instant, mut emit: impl FnMut(SimPacket)) {
+        let size = self.template.size();
+        for sequence in segments {
+            let mut packet = self.template.numbered(sequence);
+            if let MarkingPoint::Host(marker) = &mut self.marked_at {
+                let (color, marks) = marker.color(packet.header(), now);
+                self.marked[color.index()] += 1;
+                packet = packet.marked(color, marks);
+            } else if let MarkingPoint::Nowhere = &self.marked_at {
+                self.marked[packet.color().index()] += 1;
+            }
+            emit(packet.due(self.outward.pass(size, now)));
+        }
+    }
+
+    /// The source takes an ACK and sends what it then may. Returns when it next has something to do by itself.
+    #[inline(always)]
+    pub(super) fn take_ack<S: Source, Q: Schedule>(
+        &mut self,
+        source: &mut S,
+        ack: Ack,
+        now: Instant,
+        post: &mut Post<'_, Q>,
+        emit: &mut impl FnMut(SimPacket),
+    ) -> Instant {
+        source.on_ack(ack, now);
+        self.send(source, now, post, emit);
+        source.wake()
+    }
+
+    /// The same for a sender whose packets carry more than their number: a function of its own, which keeps the other short.
+    #[inline(never)]
+    pub(super) fn take_ack_carrying<Q: Schedule>(
+        &mut self,
+        sender: &mut CarryingSender,
+        metadata: &mut Metadata,
+        ack: Ack,
+        now: Instant,
+        post: &mut Post<'_, Q>,
+        emit: &mut impl FnMut(SimPacket),
+    ) -> Instant {
+        with_carrying!(sender, metadata, source => self.take_ack(source, ack, now, post, emit))
+    }
+
+    /// Sends whatever the source wants, marked, over the host's wire.
+    #[inline(always)]
+    pub(super) fn send<S: Source, Q: Schedule>(
+        &mut self,
+        source: &mut S,
+        now: Instant,
+        post: &mut Post<'_, Q>,
+        emit: &mut impl FnMut(SimPacket),
+    ) {
+        while let Some(Transmit { sequence, size, capable, reduced }) =
+            source.transmit(&mut Context { now, rng: &mut self.rng })
+        {
+            let mut packet = self.template.numbered(sequence).sized(size);
+            if capable {
+                packet = packet.capable().flagged(reduced);
+            }
+            match &mut self.marked_at {
+                MarkingPoint::Nowhere => self.marked[packet.color().index()] += 1,
+                MarkingPoint::Host(marker) => {
+                    let verdict = marker.color(packet.header(), now);
+                    packet = self.mark(source, packet, verdict, now, post);
+                }
+                MarkingPoint::FirstRouter(_) | MarkingPoint::Edge(_) => {}
+            }
+            emit(packet.due(self.outward.pass(size, now)));
+        }
+    }
+
+    /// The verdict on a packet at the first router, if a meter is there.
+    #[inline(always)]
+    pub(super) fn color_at_router(
+        &mut self,
+        header: Header,
+        shared: &mut [Marker],
+        now: Instant,
+    ) -> Option<(Color, &'static Marks)> {
+        match &mut self.marked_at {
+            MarkingPoint::Edge(number) => Some(shared[*number].color(header, now)),
+            MarkingPoint::FirstRouter(marker) => Some(marker.color(header, now)),
+            MarkingPoint::Nowhere | MarkingPoint::Host(_) => None,
+        }
+    }
+
+    /// Writes a meter's verdict into a packet, and gives the source feedback about it.
+    #[inline(always)]
+    pub(super) fn mark<S: Source, Q: Schedule>(
+        &mut self,
+        source: &mut S,
+        packet: SimPacket,
+        (color, marks): (Color, &Marks),
+        now: Instant,
+        post: &mut Post<'_, Q>,
+    ) -> SimPacket {
+        self.marked[color.index()] += 1;
+        source.on_marked(packet.sequence(), color);
+        if let Some(channel) = self.feedback
+            && color != Color::Green
+            && let Some(message) = post.send(channel as usize, Message::MarkedOut, now)
+        {
+            source.on_message(&message);
+        }
+        packet.marked(color, marks)
+    }
+}

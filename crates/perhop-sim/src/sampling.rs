@@ -1,0 +1,180 @@
+//! Samples of flows and queues for the probe, and what statistics exclude: the counts at the end of the warm-up.
+
+use perhop_core::measure::{LinkOutcome, PortView};
+use perhop_core::{Bitrate, Counters, Duration, Imbalance, Instant};
+
+use crate::network::Network;
+use crate::probe::{QueueSeries, Series};
+
+/// The times at which flows are sampled: those of the probe, at regular intervals, and the end of the warm-up.
+#[derive(Clone, Debug)]
+pub(crate) struct SampleTimes {
+    interval: Option<Duration>,
+    warmup: Instant,
+    end: Instant,
+    flows: usize,
+    /// The number of the probe's samples within the run.
+    rows: usize,
+}
+
+impl SampleTimes {
+    pub(crate) fn new(network: &Network) -> Self {
+        Self {
+            interval: network.probe_interval,
+            warmup: Instant::ZERO + network.warmup,
+            end: Instant::ZERO + network.duration,
+            flows: network.flows.len(),
+            rows: network
+                .probe_interval
+                .map_or(0, |interval| (network.duration.as_nanos() / interval.as_nanos()) as usize),
+        }
+    }
+
+    /// The end of the run.
+    pub(crate) fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// All measurements lie between these times.
+    pub(crate) fn measured(&self) -> (Instant, Instant) {
+        (self.warmup, self.end)
+    }
+
+    /// The values in each table of samples of flows.
+    pub(crate) fn values(&self) -> usize {
+        self.rows * self.flows
+    }
+
+    /// The first sample. Nothing has happened by time zero, so there is none.
+    pub(crate) fn first(&self) -> Instant {
+        self.after(Instant::ZERO)
+    }
+
+    /// The first sample after that time.
+    pub(crate) fn after(&self, last: Instant) -> Instant {
+        let probe = self.interval.map_or(Instant::NEVER, |interval| {
+            let samples = last.as_nanos() / interval.as_nanos();
+            Instant::ZERO + interval.saturating_mul(samples + 1)
+        });
+        if self.warmup > last { probe.min(self.warmup) } else { probe }
+    }
+
+    /// Whether this sample ends the warm-up.
+    pub(crate) fn ends_warmup(&self, sample: Instant) -> bool {
+        sample == self.warmup
+    }
+
+    /// If this sample is the probe's, its row in the series, and the probe's interval.
+    pub(crate) fn row(&self, sample: Instant) -> Option<(usize, Duration)> {
+        let interval = self.interval?;
+        let (number, rest) =
+            (sample.as_nanos() / interval.as_nanos(), sample.as_nanos() % interval.as_nanos());
+        (rest == 0).then(|| (number as usize - 1, interval))
+    }
+
+    /// Writes a flow's value of a row. Rows beyond the end of the run are ignored.
+    pub(crate) fn write(&self, table: &mut Vec<f64>, row: usize, flow: u32, value: f64) {
+        if row >= self.rows {
+            return;
+        }
+        let rows = (row + 1) * self.flows;
+        if table.len() < rows {
+            table.resize(rows, f64::NAN);
+        }
+        table[row * self.flows + flow as usize] = value;
+    }
+}
+
+/// The links of an engine, as measurements see them.
+pub(crate) trait Ports {
+    /// A sample of a link with a queue under an AQM. Its counters are those of `now`.
+    fn view(&mut self, link: usize, now: Instant) -> PortView<'_>;
+
+    /// The same at the end of the run: packets that still wait have waited until `now`.
+    fn final_view(&mut self, link: usize, now: Instant) -> PortView<'_>;
+}
+
+/// A link with a queue under an AQM: its number, name and rate, and the counters of its classes at the end of the warm-up.
+#[derive(Clone, Debug)]
+struct MeasuredLink {
+    link: usize,
+    name: String,
+    rate: Bitrate,
+    at_warmup: Vec<Counters>,
+}
+
+/// The samples of a run, and its measured links.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    pub(crate) times: SampleTimes,
+    pub(crate) series: Series,
+    links: Vec<MeasuredLink>,
+}
+
+impl Recorder {
+    pub(crate) fn new(network: &Network) -> Self {
+        let times = SampleTimes::new(network);
+        let measured = network.links.iter().enumerate().filter(|(_, spec)| spec.queue.is_some());
+        let links: Vec<MeasuredLink> = measured
+            .map(|(link, spec)| MeasuredLink {
+                link,
+                name: spec.name.clone(),
+                rate: spec.rate,
+                at_warmup: Vec::new(),
+            })
+            .collect();
+        let queues = match network.probe_interval {
+            None => Vec::new(),
+            Some(_) => links.iter().map(|link| QueueSeries::of(&link.name)).collect(),
+        };
+        let mut series = Series { queues, ..Series::default() };
+        series.reserve(&times);
+        Self { times, series, links }
+    }
+
+    /// Samples queues at `now`; `seen` has each flow's window as the control of its path last sampled it.
+    pub(crate) fn sample(
+        &mut self,
+        now: Instant,
+        seen: impl Iterator<Item = Option<f64>>,
+        ports: &mut impl Ports,
+    ) {
+        let Self { times, series, links } = self;
+        if let Some((row, _)) = times.row(now) {
+            series.times.push(now);
+            for (number, seen) in seen.enumerate() {
+                times.write(&mut series.seen_packets, row, number as u32, seen.unwrap_or(f64::NAN));
+            }
+            for (measured, samples) in links.iter().zip(&mut series.queues) {
+                samples.record(&ports.view(measured.link, now));
+            }
+        }
+        if times.ends_warmup(now) {
+            for measured in links {
+                measured.at_warmup = ports.view(measured.link, now).counters_by_class();
+            }
+        }
+    }
+
+    /// Ends the run at `now`: checks that every queue conserved its packets. Returns the outcome of each measured link, and the
+    /// samples.
+    ///
+    /// # Errors
+    /// A queue lost or invented packets.
+    pub(crate) fn finish(
+        mut self,
+        now: Instant,
+        ports: &mut impl Ports,
+    ) -> Result<(Vec<LinkOutcome>, Series), Imbalance> {
+        let mut outcomes = Vec::new();
+        for MeasuredLink { link, name, rate, at_warmup } in &self.links {
+            let port = ports.final_view(*link, now);
+            for (_, class) in &port.classes {
+                class.balance()?;
+            }
+            outcomes.push(LinkOutcome::of(name, *rate, &port).after(at_warmup));
+        }
+        self.series.end(self.times.flows);
+        Ok((outcomes, self.series))
+    }
+}
