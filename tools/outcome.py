@@ -91,6 +91,10 @@ class Outcome(TypedDict):
 
     duration_s: float
     warmup_s: float
+    engine: str | None
+    """The engine that computed it: "batched" or "reference"; None on real packets."""
+    engine_reason: str | None
+    """Why the reference engine ran: "requested", or what the batched engine refused; else None."""
     events: int
     """Events handled; of a live run, the times that the router slept."""
     packets: int

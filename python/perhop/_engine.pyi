@@ -1,7 +1,7 @@
 """The engine: scenarios in, measurements out. Written in Rust; see `crates/perhop-python`."""
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Literal, final
 
 from perhop.outcome import LiveOutcome, Outcome
 
@@ -104,17 +104,24 @@ def measures() -> str:
     "number", "optional" or "by-color") and `summary` (null, or how tables, sweeps and comparisons show it).
     """
 
-def simulate(scenario: str, seed: int, cancel: Cancel | None = None, *, plainly: bool = False) -> Outcome:
+def simulate(
+    scenario: str,
+    seed: int,
+    cancel: Cancel | None = None,
+    *,
+    engine: Literal["batched", "reference"] | None = None,
+) -> Outcome:
     """Run a scenario once; other threads go on meanwhile.
 
     Args:
         scenario: The scenario in JSON, as `scenario_from_toml` returns it.
         seed: From 0 to 2**64 - 1. The same scenario and seed give the same result on every machine.
         cancel: Set it from another thread to end the run.
-        plainly: Hop by hop in the order of time, one event a hop. The result is the same; it takes longer.
+        engine: The engine; if not given, the batched engine if it accepts the network, else the reference
+            engine, which takes longer. The results are the same.
 
     Raises:
-        ScenarioError: The scenario cannot be run.
+        ScenarioError: The scenario cannot be run, or not by the batched engine if that is requested.
         Cancelled: `cancel` was set.
         MemoryError: The run takes more than `cancel` allows.
     """

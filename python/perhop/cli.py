@@ -199,6 +199,7 @@ def run(
     ] = DEFAULT_RUNS,
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
+    engine: terminal.Engine = None,
     wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
@@ -228,6 +229,7 @@ def run(
                 runs=wanted,
                 seed=first,
                 jobs=threads,
+                engine=engine,
                 progress=lambda _done, _all: step(),
                 waiting=step.waiting,
             )
@@ -238,7 +240,9 @@ def run(
     say = terminal.note if json_path == files.STDOUT else terminal.say
     if out is not None:
         command = terminal.command(
-            "run", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
+            "run",
+            str(scenario),
+            **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--engine": engine, "--out": out},
         )
         writer.write_run(out, result, shown, command)
     if json_path == files.STDOUT:

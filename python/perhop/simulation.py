@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -30,6 +30,10 @@ from perhop.wording import counted
 MAX_SEED = 2**64 - 1
 MAX_RUNS = 100_000
 """Runs of one scenario that a command does at most."""
+
+Engine: TypeAlias = Literal["batched", "reference"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+"""How a run is computed; see docs/results.md."""
 
 
 class ScenarioLike(Protocol):
@@ -199,6 +203,7 @@ def run(
     runs: int = 1,
     seed: int = 1,
     jobs: int | None = None,
+    engine: Engine | None = None,
     progress: Callable[[int, int], None] | None = None,
     waiting: Callable[[float], None] | None = None,
     cancel: _engine.Cancel | None = None,
@@ -212,12 +217,15 @@ def run(
             derived from the seed and its name: a group or a link of another name draws other numbers, as with
             another seed, and so gives another, equally valid run.
         jobs: Threads; all cores if not given.
+        engine: `batched` or `reference`; if not given, the batched engine if it accepts the network, else the
+            reference engine, which takes longer. The results are the same.
         progress: Called with (finished, all) on the calling thread after every run.
         waiting: Called on the calling thread many times a second with what is under way, in whole runs.
         cancel: Set it from another thread to stop; `perhop._engine.Cancelled` is then raised.
 
     Raises:
-        ScenarioError: The scenario is wrong; the message names the place and the key.
+        ScenarioError: The scenario is wrong; the message names the place and the key. Or the batched engine is
+            requested and refuses the network; the message says why.
         PerhopError: An argument is out of range, the file cannot be read, or memory does not suffice.
         perhop._engine.Cancelled: `cancel` was set.
     """
@@ -225,6 +233,8 @@ def run(
     checked.warn()
     text = checked.text
     wanted = seeds(seed, runs)
+    if engine not in (None, *ENGINES):
+        raise PerhopError(f"engine must be {' or '.join(ENGINES)}, not {engine!r}")
     threads, expected = memory.fitting(text, len(wanted), jobs, workers(jobs))
     flag = cancel if cancel is not None else _engine.Cancel()
     done = 0
@@ -236,7 +246,7 @@ def run(
             progress(done, runs)
 
     def simulate(number: int) -> Run:
-        return Run(number, _engine.simulate(text, number, flag))
+        return Run(number, _engine.simulate(text, number, flag, engine=engine))
 
     made = parallel_map(
         simulate,
@@ -265,6 +275,19 @@ class Result:
 
     scenario: str
     runs: tuple[Run, ...]
+
+    @property
+    def engine(self) -> str | None:
+        """The engine that computed the runs: `batched` or `reference`; None for runs on real packets.
+
+        The results of both are the same; `docs/results.md` says when each runs.
+        """
+        return self.runs[0].raw.get("engine")
+
+    @property
+    def engine_reason(self) -> str | None:
+        """Why the reference engine ran: `requested`, or why the batched engine refuses the network; else None."""
+        return self.runs[0].raw.get("engine_reason")
 
     @property
     def title(self) -> str:

@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -78,6 +78,13 @@ Json = Annotated[
 ]
 
 
+Engine = Annotated[
+    Literal["batched", "reference"] | None,
+    typer.Option(
+        "--engine",
+        help="Default: batched if it accepts the network, else reference, which is slower. Same results.",
+    ),
+]
 Wide = Annotated[
     bool, typer.Option("--wide", help="Show all columns of tables, however wide the terminal is.")
 ]

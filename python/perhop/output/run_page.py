@@ -49,6 +49,7 @@ def run_page(
         title=shown.title,
         answers=[*_answers(classes, len(result.runs)), _busiest(links)],
         lead=f"{shown.lead}.",
+        engine=_engine(result),
         command=command,
         plots=plots,
         network=network,
@@ -66,6 +67,13 @@ def run_page(
         if machine
         else None,
     )
+
+
+def _engine(result: Result) -> str:
+    """The engine of a simulation, and why, if it was the reference engine; empty for real packets."""
+    if result.engine is None or result.engine_reason is None:
+        return result.engine or ""
+    return f"{result.engine}: {result.engine_reason}"
 
 
 def _half(row: Mapping[str, Any], name: str, unit: str = "", scale: float = 1.0) -> float | None:
