@@ -26,7 +26,7 @@ pub struct Network {
     pub duration: Duration,
     /// All statistics exclude this initial period; counters of the whole run stay beside them for conservation.
     pub warmup: Duration,
-    /// How often probes look; `None` for never.
+    /// The interval of the probes; `None` for never.
     pub probe_interval: Option<Duration>,
     /// Number of routers.
     pub nodes: u32,
@@ -41,7 +41,7 @@ pub struct Network {
 }
 
 /// A label-switched path: a route through certain routers, whatever the shortest one is. It leads from its ingress to its
-/// egress; acknowledgements have their own way back.
+/// egress; acknowledgements have their own route back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathSpec {
     /// Its name.
@@ -50,7 +50,7 @@ pub struct PathSpec {
     pub label: u32,
     /// The numbers of its links, in order.
     pub forward: Vec<usize>,
-    /// Those of the way back.
+    /// Those of the route back.
     pub backward: Vec<usize>,
     /// How the windows of its flows steer markers and queues; they do not unless given.
     pub control: Option<WindowControl>,
@@ -137,7 +137,7 @@ pub struct FlowSpec {
     pub service: Option<Bitrate>,
     /// Its own part of that rate, which its sender may know: less, where flows share a profile.
     pub reserved: Option<Bitrate>,
-    /// The marker tells the sender of each OUT packet after this delay; `None` if it does not.
+    /// The delay of the marker's feedback to the sender about each OUT packet; `None` without feedback.
     pub out_feedback: Option<Duration>,
     /// It begins at a time drawn uniformly from this range.
     pub start: (Instant, Instant),

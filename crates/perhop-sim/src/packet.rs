@@ -5,7 +5,7 @@ use perhop_core::{Color, Dscp, Ecn, FlowId, Header, Instant, Packet, ServiceLeve
 
 use crate::timed::Timed;
 
-/// A packet on its way: when it comes to the next step of its route, which step that is, and what it carries.
+/// A packet in transit: when it comes to the next step of its route, which step that is, and what it carries.
 ///
 /// Four words, so that the simulator's loop holds it in registers; blocks see its [`header`](Self::header).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ fn a_mean_round_trip_needs_a_sample() {
 
 #[test]
 fn a_way_is_not_clear_while_answers_wait_for_the_link_back() {
-    // Six hundred openings leave the bottleneck 64 us apart. Each answer takes 1.6 ms on the way back, as long as a data
+    // Six hundred openings leave the bottleneck 64 us apart. Each ACK takes 1.6 ms on the way back, as long as a data
     // packet on the way there, so the queue that they make is still there when all connections are open.
     let transport = tcp(r#"{"tcp": "reno", "packet": "1000B", "ack": "40B", "handshake": true}"#);
     let flows = (0..600).map(|n| {

@@ -87,7 +87,7 @@ fn alone_both_fill_a_drop_tail_link() {
         // 22 ms each way, and up to 60 packets of 1.6 ms.
         let rtt = flow.mean_rtt().unwrap().as_secs_f64();
         assert!(rtt > 0.045 && rtt < 0.145, "{rtt}");
-        // What neither came nor was dropped is on its way, at the end or when the warm-up ends: in the queue or on the path.
+        // What neither came nor was dropped is in transit, at the end or when the warm-up ends: in the queue or on the path.
         let on_its_way = flow.sender.sent.abs_diff(flow.delivered_packets + flow.dropped[1]);
         assert!(on_its_way <= 60 + 40, "{on_its_way}");
     }

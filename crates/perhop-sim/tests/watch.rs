@@ -17,8 +17,8 @@ fn network(transport: TransportSpec, rate: &str, delay: &str, queue: impl Into<S
     Network { nodes: 2, links, flows: vec![flow], ..Network::new(AGES) }
 }
 
-/// Runs it until it is seen to be on its way, and then tells it to end.
-fn stopped_on_its_way(network: &Network, engine: Option<Engine>) -> Result<(), Failure> {
+/// Starts a run, and stops it as soon as it reports progress.
+fn stopped_early(network: &Network, engine: Option<Engine>) -> Result<(), Failure> {
     let watch = Watch::default();
     std::thread::scope(|scope| {
         let run = scope.spawn(|| Simulation::run(network, 1, engine, &watch).map(|_| ()));
@@ -41,7 +41,7 @@ fn overload_on_both_engines() {
     for queue in queues {
         let network = network(cbr(), "1Gbps", "10ms", queue);
         for engine in Engine::ALL.map(Some) {
-            assert_eq!(stopped_on_its_way(&network, engine), Err(Failure::Stopped));
+            assert_eq!(stopped_early(&network, engine), Err(Failure::Stopped));
         }
     }
 }
@@ -57,7 +57,7 @@ fn links_that_take_no_time_at_all() {
     ];
     for transport in transports {
         let network = network(transport, "1000Gbps", "0s", queue());
-        assert_eq!(stopped_on_its_way(&network, None), Err(Failure::Stopped));
+        assert_eq!(stopped_early(&network, None), Err(Failure::Stopped));
     }
 }
 

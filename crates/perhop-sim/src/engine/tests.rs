@@ -1,4 +1,4 @@
-//! Both engines on small networks, as they look from inside.
+//! Both engines on small networks, with access to their packets in transit.
 
 use super::*;
 use crate::network::{FlowSpec, LinkSpec, Marking, NodeId, TransportSpec};

@@ -1,8 +1,8 @@
-//! What is on its way under the number of a packet: a simulated packet carries nothing else of its own.
+//! Packet metadata in transit, by the number of its packet: a simulated packet carries nothing else of its own.
 
 use std::collections::VecDeque;
 
-/// What is on its way, by the number of its packet. The packets of a flow keep their order.
+/// Metadata in transit, by the number of its packet. The packets of a flow keep their order.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight<T>(VecDeque<(u32, T)>);
 
@@ -32,7 +32,7 @@ impl<T> InFlight<T> {
         }
     }
 
-    /// What the packet of this number carries, while it is on its way.
+    /// What the packet of this number carries, while it is in transit.
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
         self.place(number).map(|place| &self.0[place].1)
     }

@@ -1,4 +1,4 @@
-//! Transports: senders and receivers as pure state machines. They are told what happened and say what to transmit; the
+//! Transports: senders and receivers as pure state machines. They take events and return what to transmit; the
 //! engine owns time, packets and routes.
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
@@ -128,7 +128,7 @@ impl Source for tcp::TcpSender {
         self.on_marked(sequence, color);
     }
     fn on_message(&mut self, message: &Message) {
-        self.hear(message);
+        self.on_message(message);
     }
     #[inline(always)]
     fn wake(&self) -> Instant {
@@ -190,7 +190,7 @@ impl Sender {
 
     /// A control message came; one that it has no use for changes nothing.
     pub(crate) fn on_message(&mut self, message: &Message) {
-        each!(self, tcp => tcp.hear(message), _source => ());
+        each!(self, tcp => tcp.on_message(message), _source => ());
     }
 
     /// When the sender next has something to do by itself.

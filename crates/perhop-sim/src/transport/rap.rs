@@ -19,7 +19,7 @@
 //! - The first acknowledgement sets the gap to the round trip it measures, as in ns-2; the packet already due keeps its time.
 //! - After a reaction the next increase comes a whole smoothed round-trip time later. A step in which nothing was
 //!   acknowledged does not increase the rate either, and a gap is at most 64 s: the paper does not say.
-//! - The fine-grain adaptation of section 2.4 is left out, as ns-2 leaves it out unless told.
+//! - The fine-grain adaptation of section 2.4 is left out, as ns-2 leaves it out by default.
 
 use std::collections::VecDeque;
 
@@ -120,7 +120,7 @@ pub struct RapSender {
     /// When the step ends that may increase the rate; never before the first round trip is known.
     step_ends: Instant,
     /// Something was acknowledged in this step.
-    heard: bool,
+    acked: bool,
     sequence: u32,
     /// Losses of packets below this number belong to an event that was reacted to.
     reacted: u32,
@@ -188,7 +188,7 @@ impl RapSender {
             rtt,
             next: Instant::NEVER,
             step_ends: Instant::NEVER,
-            heard: false,
+            acked: false,
             sequence: 0,
             reacted: 0,
             outstanding: VecDeque::new(),
@@ -263,7 +263,7 @@ impl RapSender {
             self.gap = self.rtt().unwrap_or(self.gap).max(self.shortest_gap);
             self.begin_step(now);
         }
-        self.heard = true;
+        self.acked = true;
         self.outstanding.remove(place);
         let mut lost = None;
         while let Some(oldest) = self.outstanding.front()
@@ -292,7 +292,7 @@ impl RapSender {
         if now < self.step_ends {
             return;
         }
-        if self.heard {
+        if self.acked {
             self.increase();
         }
         self.begin_step(now);
@@ -307,7 +307,7 @@ impl RapSender {
     }
 
     fn begin_step(&mut self, now: Instant) {
-        self.heard = false;
+        self.acked = false;
         self.step_ends = self.rtt().map_or(Instant::NEVER, |rtt| now + rtt);
     }
 }
@@ -353,7 +353,7 @@ mod tests {
         sender.on_wake(at(120));
         assert_eq!(sender.gap, Duration::from_millis(30));
         sender.on_wake(at(180));
-        assert_eq!(sender.gap, Duration::from_millis(30), "nothing was heard in this step");
+        assert_eq!(sender.gap, Duration::from_millis(30), "no ACK came in this step");
         sender.on_ack(1, at(200));
         // C is half of 60 ms and half of 100 ms, 80 ms: 30 80/110 ms.
         sender.on_wake(at(240));

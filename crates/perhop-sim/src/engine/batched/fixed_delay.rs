@@ -201,7 +201,7 @@ mod tests {
         let priority = r#"{"scheduler": "edf", "rule": {"aqm": "drop-tail", "limit": "9p"}}"#;
         network.links[0].queue = Some(serde_json::from_str(priority).unwrap());
         assert!(return_paths(&network).is_empty(), "the opening may be overtaken");
-        // So it may on its way to the bottleneck.
+        // So it may before the bottleneck.
         network.nodes = 3;
         network
             .links

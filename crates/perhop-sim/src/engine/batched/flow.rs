@@ -270,8 +270,8 @@ impl BatchedFlow {
         }
     }
 
-    /// Looks up when the next thing happens besides the sender's timers. A time that has moved away since is found out
-    /// when it comes.
+    /// Finds when the next thing happens besides the sender's timers. A time that moves later after that is corrected when it
+    /// comes.
     pub(super) fn find_due(&mut self) {
         let held = self.rare.held.front().map_or(Instant::NEVER, |&(at, _)| at);
         self.due = self.flow.wake_besides_sender().min(held);

@@ -185,7 +185,7 @@ impl Link {
     }
 }
 
-/// Tells links what their packets pass on their way to them and behind them.
+/// Sets, for each link, what its packets pass before and behind it.
 pub(super) fn set_routes(links: &mut [Link], steps: &[Step]) {
     for pair in steps.windows(2) {
         let (Step::Link(link) | Step::Metered(link)) = pair[0] else { continue };

@@ -25,7 +25,7 @@ impl TcpEcn {
     }
 }
 
-/// What a data packet tells its receiver of congestion.
+/// The congestion signals of a data packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signals {
     /// A queue has marked it: Congestion Experienced.
@@ -51,7 +51,7 @@ impl Echo {
         self.ecn.is_off()
     }
 
-    /// A data packet came. One that says that the window was reduced and is itself marked tells of new congestion.
+    /// A data packet came. One that says that the window was reduced and is itself marked reports new congestion.
     pub(super) fn on_data(&mut self, Signals { marked, reduced }: Signals) {
         self.echoes = marked || (self.echoes && !reduced);
     }

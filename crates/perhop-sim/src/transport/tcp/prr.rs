@@ -15,7 +15,7 @@ pub(super) struct Prr {
 pub(super) struct Progress {
     /// `DeliveredData`: segments newly acknowledged, in order or selectively.
     pub(super) delivered: u32,
-    /// safeACK: it acknowledges in order, and tells of no further loss.
+    /// safeACK: it acknowledges in order, and reports no further loss.
     pub(super) safe: bool,
     /// inflight, by RFC 6675.
     pub(super) pipe: u32,

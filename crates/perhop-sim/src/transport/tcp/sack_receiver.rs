@@ -49,7 +49,7 @@ impl SackReceiver {
         self.tcp.on_wake(now).map(|ack| self.post(ack, acks))
     }
 
-    /// Sends an ACK with what it tells of besides its number.
+    /// Sends an ACK with what it reports besides its number.
     fn post(&self, ack: Ack, acks: &mut Acks) -> Ack {
         Ack { number: acks.post(self.record(ack.number)), ..ack }
     }
@@ -184,8 +184,8 @@ mod tests {
                     prop_assert!((begin..end).contains(&sequence));
                 }
                 let beyond = (expected..60).filter(|n| seen.contains(n)).count();
-                let told: u32 = blocks.iter().map(|(begin, end)| end - begin).sum();
-                prop_assert!(told as usize == beyond || blocks.len() == MOST_BLOCKS);
+                let reported: u32 = blocks.iter().map(|(begin, end)| end - begin).sum();
+                prop_assert!(reported as usize == beyond || blocks.len() == MOST_BLOCKS);
             }
         }
     }

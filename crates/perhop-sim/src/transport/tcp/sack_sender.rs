@@ -49,12 +49,12 @@ struct Recovery {
 
 /// What an acknowledgement says.
 #[derive(Clone, Copy, Debug)]
-struct News {
+struct AckUpdate {
     expected: u32,
     /// It acknowledges in order.
     advances: bool,
     arrived: Arrived,
-    /// Segments lost, by the first word of it.
+    /// Segments lost, as the ACK shows first.
     lost: u32,
 }
 
@@ -67,7 +67,7 @@ enum Next {
 }
 
 impl SackSender {
-    /// A connection of these parameters, which ends after `volume` bytes if one is given, and was sold `reserved`.
+    /// A connection of these parameters, which ends after `volume` bytes if one is given, and has the contracted rate `reserved`.
     pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>, ecn: TcpEcn) -> Self {
         let board = Scoreboard::new(params.window.get() as u32);
         Self { tcp: TcpSender::new(params, volume, reserved, ecn), board, phase: Phase::Open }
@@ -105,8 +105,8 @@ impl SackSender {
         self.tcp.statistics()
     }
 
-    pub(in crate::transport) fn hear(&mut self, message: &Message) {
-        self.tcp.hear(message);
+    pub(in crate::transport) fn on_message(&mut self, message: &Message) {
+        self.tcp.on_message(message);
     }
 
     fn on_marked(&mut self, sequence: u32, color: Color) {
@@ -126,30 +126,32 @@ impl SackSender {
         if ack.expected < self.tcp.acked {
             return;
         }
-        let news = self.learn(ack, now);
+        let update = self.learn(ack, now);
         match &self.phase {
-            Phase::Open => self.on_ack_when_open(news, now),
-            Phase::Recovery(recovery) if news.expected < recovery.point => self.on_ack_in_recovery(news, now),
+            Phase::Open => self.on_ack_when_open(update, now),
+            Phase::Recovery(recovery) if update.expected < recovery.point => {
+                self.on_ack_in_recovery(update, now)
+            }
             Phase::Recovery(_) => {
                 self.tcp.end_recovery();
                 self.phase = Phase::Open;
-                self.on_ack_when_open(news, now);
+                self.on_ack_when_open(update, now);
             }
             Phase::Loss(point) => {
-                let ends = news.expected >= *point;
+                let ends = update.expected >= *point;
                 if ends {
                     self.phase = Phase::Open;
                     let lost = self.board.judge();
-                    self.on_ack_when_open(News { lost, ..news }, now);
-                } else if news.advances {
-                    self.tcp.take_new_ack(news.expected, news.arrived.all(), now);
+                    self.on_ack_when_open(AckUpdate { lost, ..update }, now);
+                } else if update.advances {
+                    self.tcp.take_new_ack(update.expected, update.arrived.all(), now);
                 }
             }
         }
     }
 
     /// Brings the scoreboard up to date, and takes a round-trip sample if the timed segment has arrived.
-    fn learn(&mut self, ack: &AckRecord, now: Instant) -> News {
+    fn learn(&mut self, ack: &AckRecord, now: Instant) -> AckUpdate {
         let advances = ack.expected > self.tcp.acked;
         let tcp = &mut self.tcp;
         let arrived = self.board.take(ack, |sequence| tcp.note_delivered(sequence, now));
@@ -159,48 +161,48 @@ impl SackSender {
         if self.tcp.timed != UNTIMED && self.board.has(self.tcp.timed) {
             self.tcp.sample(now);
         }
-        News { expected: ack.expected, advances, arrived, lost }
+        AckUpdate { expected: ack.expected, advances, arrived, lost }
     }
 
-    fn on_ack_when_open(&mut self, news: News, now: Instant) {
-        if news.advances {
-            self.tcp.take_new_ack(news.expected, news.arrived.all(), now);
-        } else if news.arrived.held > 0 {
+    fn on_ack_when_open(&mut self, update: AckUpdate, now: Instant) {
+        if update.advances {
+            self.tcp.take_new_ack(update.expected, update.arrived.all(), now);
+        } else if update.arrived.held > 0 {
             self.tcp.duplicates += 1;
         }
         if self.board.lost() > 0 || self.tcp.duplicates >= DUP_THRESH {
-            self.recover(news, now);
+            self.recover(update, now);
         } else {
-            self.tcp.answer_marks(news.expected, now);
+            self.tcp.answer_marks(update.expected, now);
         }
     }
 
     /// Step 4: the first missing segment is sent again, whatever the pipe.
-    fn recover(&mut self, news: News, now: Instant) {
+    fn recover(&mut self, update: AckUpdate, now: Instant) {
         let tcp = &mut self.tcp;
         tcp.duplicates = 0;
         tcp.begin_recovery(0, now);
         self.board.begin_again();
         // `RecoverFS`: without what had been selectively acknowledged before this acknowledgement.
-        let flight = tcp.highest - tcp.acked - self.board.held() + news.arrived.all();
+        let flight = tcp.highest - tcp.acked - self.board.held() + update.arrived.all();
         let prr = tcp.rare.params.prr.then(|| Prr::new(flight));
         self.phase = Phase::Recovery(Recovery { point: tcp.highest, rescued: tcp.acked + 1, prr });
-        self.pace(news);
+        self.pace(update);
     }
 
-    fn on_ack_in_recovery(&mut self, news: News, now: Instant) {
-        if news.advances {
-            self.tcp.advance(news.expected, now);
+    fn on_ack_in_recovery(&mut self, update: AckUpdate, now: Instant) {
+        if update.advances {
+            self.tcp.advance(update.expected, now);
             self.tcp.expiry = now + self.tcp.timeout;
         }
-        self.pace(news);
+        self.pace(update);
     }
 
     /// With PRR, the window of the next moment.
-    fn pace(&mut self, news: News) {
+    fn pace(&mut self, update: AckUpdate) {
         let Phase::Recovery(Recovery { prr: Some(prr), .. }) = &mut self.phase else { return };
-        let safe = news.advances && news.lost == 0;
-        let progress = Progress { delivered: news.arrived.all(), safe, pipe: self.board.pipe() };
+        let safe = update.advances && update.lost == 0;
+        let progress = Progress { delivered: update.arrived.all(), safe, pipe: self.board.pipe() };
         let threshold = self.tcp.control.window() as u32;
         if let Some(recovery) = self.tcp.recovery() {
             recovery.window = f64::from(prr.on_ack(progress, threshold));
@@ -268,13 +270,13 @@ impl SackSender {
             Next::Rescue(sequence) => sequence,
         };
         if self.tcp.timed == sequence {
-            self.tcp.timed = UNTIMED; // Karn: a segment sent twice tells nothing.
+            self.tcp.timed = UNTIMED; // Karn: a segment sent twice gives no sample.
         }
         self.tcp.send(sequence, now)
     }
 }
 
-/// A sender with the acknowledgements that are on their way to it.
+/// A sender with the acknowledgements that are in transit to it.
 pub(crate) struct Selective<'a> {
     pub(crate) sender: &'a mut SackSender,
     pub(crate) acks: &'a mut Acks,
@@ -293,7 +295,7 @@ impl Source for Selective<'_> {
         self.sender.on_marked(sequence, color);
     }
     fn on_message(&mut self, message: &Message) {
-        self.sender.hear(message);
+        self.sender.on_message(message);
     }
     fn wake(&self) -> Instant {
         self.sender.wake()
@@ -456,11 +458,13 @@ mod tests {
         let mut receiver = SackReceiver::new(&wire.sender.tcp.rare.params, TcpEcn::Off);
         let mut records = Acks::default();
         let (mut data, mut acks) = (VecDeque::new(), VecDeque::new());
-        let mut luck = lost.iter().copied().cycle();
+        let mut losses = lost.iter().copied().cycle();
         let mut known = BTreeSet::new();
         let delay = Duration::from_millis(10);
         let mut put = |sent: Vec<u32>, now: Instant, data: &mut VecDeque<(Instant, u32)>| {
-            data.extend(sent.into_iter().filter(|_| !luck.next().unwrap_or(false)).map(|n| (now + delay, n)));
+            data.extend(
+                sent.into_iter().filter(|_| !losses.next().unwrap_or(false)).map(|n| (now + delay, n)),
+            );
         };
         put(sent, Instant::ZERO, &mut data);
         let mut delivered = BTreeSet::new();

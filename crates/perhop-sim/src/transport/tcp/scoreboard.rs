@@ -111,9 +111,9 @@ impl Scoreboard {
         Arrived { in_order, held }
     }
 
-    /// Everything below `expected` has arrived; returns how much of it is news.
+    /// Everything below `expected` has arrived; returns how many of them are new.
     fn advance(&mut self, expected: u32, name: &mut impl FnMut(u32)) -> u32 {
-        let mut news = 0;
+        let mut fresh = 0;
         while self.acked < expected {
             let (word, bit) = self.place(self.acked);
             if self.held[word] & bit != 0 {
@@ -121,7 +121,7 @@ impl Scoreboard {
                 self.counts.held -= 1;
                 self.counts.above -= u32::from(self.acked >= self.judged);
             } else {
-                news += 1;
+                fresh += 1;
                 name(self.acked);
                 self.counts.lost -= u32::from(self.acked < self.judged);
                 self.counts.resent -= u32::from(self.acked < self.resent);
@@ -131,18 +131,18 @@ impl Scoreboard {
         self.judged = self.judged.max(self.acked);
         self.resent = self.resent.max(self.acked);
         self.top = self.top.max(self.acked);
-        news
+        fresh
     }
 
     /// Notes that those of `begin..end` are held that share a word with `begin`: most blocks repeat what is known. Returns
     /// where the next word begins.
-    fn hold_word(&mut self, begin: u32, end: u32, news: &mut u32, name: &mut impl FnMut(u32)) -> u32 {
+    fn hold_word(&mut self, begin: u32, end: u32, fresh: &mut u32, name: &mut impl FnMut(u32)) -> u32 {
         let next = end.min((begin | 63) + 1);
         let (word, first) = self.place(begin);
         let mask = (u64::MAX >> (64 - (next - begin))) << first.trailing_zeros();
         let mut new = mask & !self.held[word];
         self.held[word] |= new;
-        *news += new.count_ones();
+        *fresh += new.count_ones();
         while new != 0 {
             let sequence = begin + new.trailing_zeros() - first.trailing_zeros();
             new &= new - 1;

@@ -38,8 +38,8 @@ pub struct TfrcReceiver {
     /// When the next feedback is due.
     due: Instant,
     /// Data came since the last feedback.
-    news: bool,
-    /// The timer expired without news: the next packet is reported at once.
+    has_new_data: bool,
+    /// The timer expired without new data: the next packet is reported at once.
     silent: bool,
 }
 
@@ -54,7 +54,7 @@ impl TfrcReceiver {
             recent: VecDeque::new(),
             highest: 0.0,
             due: Instant::NEVER,
-            news: false,
+            has_new_data: false,
             silent: false,
         }
     }
@@ -68,7 +68,7 @@ impl TfrcReceiver {
     ) -> Option<Report> {
         let before = self.losses.rate();
         self.newest = (now, envelope.sent);
-        self.news = true;
+        self.has_new_data = true;
         self.rtt = envelope.rtt.or(self.rtt);
         self.recent.push_back(now);
         let Some(rtt) = self.rtt else { return Some(self.report(now)) };
@@ -88,7 +88,7 @@ impl TfrcReceiver {
         if now < self.due {
             return None;
         }
-        if self.news {
+        if self.has_new_data {
             return Some(self.report(now));
         }
         self.due = Instant::NEVER;
@@ -111,7 +111,7 @@ impl TfrcReceiver {
             }
         };
         self.highest = self.highest.max(received);
-        (self.news, self.silent) = (false, false);
+        (self.has_new_data, self.silent) = (false, false);
         let (arrived, sent) = self.newest;
         Report {
             echo: sent,

@@ -39,7 +39,7 @@ impl TcpSender {
         self.take_new_ack(expected, delivered, now);
     }
 
-    /// Moves on to `expected`, and lets the window grow by an ACK, or by the `delivered` segments that it tells of.
+    /// Moves on to `expected`, and lets the window grow by an ACK, or by the `delivered` segments that it reports.
     #[inline(always)]
     pub(in crate::transport::tcp) fn take_new_ack(&mut self, expected: u32, delivered: u32, now: Instant) {
         let opens = self.handshake && self.acked == 0;
@@ -53,7 +53,7 @@ impl TcpSender {
         }
     }
 
-    /// Tells the congestion control of an ACK of new data; returns the window.
+    /// Passes an ACK of new data to the congestion control; returns the window.
     #[inline(always)]
     pub(super) fn tell_control(&mut self, delivered: u32, now: Instant) -> f64 {
         let Self { control, rare, next, acked, .. } = self;

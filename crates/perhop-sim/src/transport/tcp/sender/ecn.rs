@@ -17,11 +17,11 @@ pub(in crate::transport::tcp) struct EcnState {
     reduced_at: u32,
     /// The next new segment says that the window was reduced (CWR).
     says_reduced: bool,
-    /// The congestion control is told of ACKs that tell of marks.
+    /// The congestion control gets the ACKs that report marks.
     hears_marks: bool,
-    /// Marks that the ACK at hand tells of, and, with accurate feedback, all that were told of.
+    /// Marks that the ACK at hand reports, and, with accurate feedback, all that were reported.
     pub(super) marks: u32,
-    told: u32,
+    reported: u32,
 }
 
 impl EcnState {
@@ -29,10 +29,10 @@ impl EcnState {
         Self { ecn, hears_marks, ..Self::default() }
     }
 
-    /// The marks that an ACK tells of: by its ECN-Echo, or by its count.
+    /// The marks that an ACK reports: by its ECN-Echo, or by its count.
     pub(in crate::transport::tcp) fn learn(&mut self, ece: bool, counted: u32) {
-        let new = counted.saturating_sub(self.told);
-        self.told += new;
+        let new = counted.saturating_sub(self.reported);
+        self.reported += new;
         self.marks = new.max(u32::from(ece));
     }
 
@@ -55,12 +55,12 @@ impl EcnState {
 
 impl TcpSender {
     /// Whether the congestion control is to know of the ACK at hand. RFC 3168, section 6.1.2: the window does not grow by one
-    /// that tells of marks.
+    /// that reports marks.
     pub(super) fn may_grow(&self) -> bool {
         self.rare.ecn.marks == 0 || self.rare.ecn.hears_marks
     }
 
-    /// Reduces the window if an ACK, which asks for `expected`, tells of marks: at most once in a window of data.
+    /// Reduces the window if an ACK, which asks for `expected`, reports marks: at most once in a window of data.
     #[cold]
     pub(in crate::transport::tcp) fn answer_marks(&mut self, expected: u32, now: Instant) {
         if self.rare.ecn.marks == 0 || self.recovering || expected <= self.rare.ecn.reduced_at {

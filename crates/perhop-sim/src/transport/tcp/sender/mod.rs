@@ -102,7 +102,7 @@ pub(super) struct Rare {
 }
 
 impl TcpSender {
-    /// A connection of these parameters, which ends after `volume` bytes if one is given, and was sold `reserved`.
+    /// A connection of these parameters, which ends after `volume` bytes if one is given, and has the contracted rate `reserved`.
     pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>, ecn: TcpEcn) -> Self {
         let handshake = u32::from(params.handshake);
         let segments = volume.map(|volume| volume.get().div_ceil(params.packet.get()));
@@ -205,13 +205,13 @@ impl TcpSender {
     }
 
     /// A control message came; one that it has no use for changes nothing.
-    pub(in crate::transport) fn hear(&mut self, message: &Message) {
+    pub(in crate::transport) fn on_message(&mut self, message: &Message) {
         if *message == Message::MarkedOut {
             self.on_out_feedback();
         }
     }
 
-    /// The marker tells of an OUT packet: one segment less (Yeom & Reddy 1999, section 3.1).
+    /// Feedback of the marker about an OUT packet: one segment less (Yeom & Reddy 1999, section 3.1).
     fn on_out_feedback(&mut self) {
         let window = (self.window() - 1.0).max(1.0);
         match self.recovery() {

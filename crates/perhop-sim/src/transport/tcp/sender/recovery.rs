@@ -55,7 +55,7 @@ impl TcpSender {
         if let Some(recovery) = self.recovery() {
             recovery.inflation += 1;
         } else if self.duplicates == 3 {
-            // A burst of duplicates after a timeout tells of segments sent twice, not of a new loss.
+            // A burst of duplicates after a timeout shows segments sent twice, not of a new loss.
             if self.acked > self.recover || self.recover == 0 {
                 self.fast_retransmit(now);
             }

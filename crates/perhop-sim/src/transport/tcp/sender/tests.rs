@@ -397,7 +397,7 @@ proptest! {
                 wire.now = wire.now.max(wire.sender.wake());
                 wire.act(TcpSender::on_wake);
             } else if marked_out && what == 1 {
-                wire.act(|sender, _| sender.hear(&Message::MarkedOut));
+                wire.act(|sender, _| sender.on_message(&Message::MarkedOut));
             }
             // Most acknowledge something new.
             let expected = (wire.sender.acked + if what < 9 { step / 3 } else { 0 }).min(wire.sender.highest);
