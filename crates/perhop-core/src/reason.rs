@@ -1,4 +1,4 @@
-//! Why a queue drops a packet or notifies its flow.
+//! Why a queue drops a packet or notifies its flow, or a meter drops one.
 
 /// Declares the reasons once: the enum, its names and the list of all.
 macro_rules! reasons {
@@ -39,6 +39,8 @@ reasons! {
     Late = "late",
     /// Sojourn times stayed above the target for too long (`CoDel`).
     Target = "target",
+    /// The packet was out of profile, and its meter drops such packets (a policer).
+    Policed = "policed",
 }
 
 #[cfg(test)]
@@ -47,9 +49,18 @@ mod tests {
 
     #[test]
     fn every_reason_has_its_name_and_its_number() {
-        let names =
-            ["overflow", "early", "forced", "early-out", "forced-out", "delay-control", "late", "target"];
+        let names = [
+            "overflow",
+            "early",
+            "forced",
+            "early-out",
+            "forced-out",
+            "delay-control",
+            "late",
+            "target",
+            "policed",
+        ];
         assert_eq!(Reason::ALL.map(Reason::name), names);
-        assert_eq!(Reason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(Reason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }

@@ -5,7 +5,7 @@
 
 use perhop_core::aqm::{AnyAqm, Aqm, AqmParams, Verdict};
 use perhop_core::control::Message;
-use perhop_core::meter::MeterParams;
+use perhop_core::meter::{self, Conditioner, MeterParams};
 use perhop_core::scheduler::{
     Admitted, AnyScheduler, Dequeued, Discipline, PrecomputedFifo, SchedulerParams,
 };
@@ -243,6 +243,45 @@ proptest! {
             prop_assert!(colors.iter().all(|color| declared.contains(color)), "{} says it gives {:?}", name, declared);
         }
     }
+
+    /// Whatever happens to packets out of profile: each packet that comes goes on or is dropped, as its color says, and the meter
+    /// measures alike.
+    #[test]
+    fn a_policer_drops_what_its_meter_would_have_marked(
+        seed: u64,
+        arrivals in prop::collection::vec((0_u64..9_000_000, any::<u16>()), 0..200),
+    ) {
+        for (name, table) in METERS {
+            let colors = meter_colors(meter(name, table).build(environment()), seed, &arrivals);
+            for (out, dropped) in policers(meter(name, table).colors()) {
+                let judged = |&color: &Color| {
+                    let drops = dropped.contains(&color);
+                    if drops { meter::Verdict::Drop(color, Reason::Policed) } else { meter::Verdict::Mark(color) }
+                };
+                let expected: Vec<meter::Verdict> = colors.iter().map(judged).collect();
+                let policer = with_out(name, table, out);
+                prop_assert_eq!(testing::verdicts(&policer, seed, &arrivals), expected, "{} out = {}", name, out);
+                let goes_on: Vec<Color> = policer.colors_marked().collect();
+                prop_assert!(policer.colors().iter().all(|color| goes_on.contains(color) != dropped.contains(color)));
+            }
+        }
+    }
+}
+
+/// For a meter that gives these colors, the values of `out`, each with the colors that it drops.
+fn policers(colors: &[Color]) -> Vec<(&'static str, &'static [Color])> {
+    let mut values: Vec<(_, &[Color])> = vec![("mark", &[]), ("drop", &[Color::Yellow, Color::Red])];
+    if colors.contains(&Color::Red) {
+        values.push(("drop-red", &[Color::Red]));
+    }
+    values
+}
+
+/// The profile of a row, with this `out`.
+fn with_out(name: &str, table: &str, out: &str) -> MeterParams {
+    let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
+    table["out"] = out.into();
+    meter(name, &table.to_string())
 }
 
 /// The rule, told to notify, if it can be.
@@ -319,13 +358,11 @@ fn no_block_allocates_per_packet() {
         assert_eq!(allocations(|| burst(&mut bench)), 0, "{name} {table}");
     }
     for (name, table) in METERS {
-        use perhop_core::meter::Meter;
-        let mut meter = meter(name, table).build(environment());
-        let mut rng = Rng::stream(1, "harness");
+        let rng = Rng::stream(1, "harness");
+        let mut conditioner = Conditioner::new(&meter(name, table), environment().rate, rng);
         let work = || {
             for n in 0..2000 {
-                let now = Instant::from_nanos(n * 900_000);
-                meter.color(&Header::new(FlowId(0), 1000), &mut Context { now, rng: &mut rng });
+                conditioner.judge(&Header::new(FlowId(0), 1000), Instant::from_nanos(n * 900_000));
             }
         };
         assert_eq!(allocations(work), 0, "{name} {table}");

@@ -2,7 +2,7 @@
 
 use perhop_core::aqm::{AqmParams, RioPlusOutParams};
 use perhop_core::marker::AfClass;
-use perhop_core::meter::{MeterParams, TokenBucketParams};
+use perhop_core::meter::{MeterParams, Out, TokenBucketParams};
 use perhop_core::units::Packets;
 use perhop_core::{Bytes, Color, Depth, Dscp, Duration, Ecn, Instant, Thresholds, Weight};
 use perhop_sim::transport::tcp::{TcpParams, Variant};
@@ -82,6 +82,7 @@ fn flow(number: usize) -> FlowSpec {
                 rate,
                 burst: Bytes::new(40_000),
                 af: AfClass::ONE,
+                out: Out::Mark,
             }))
         }),
         color: Color::Yellow,

@@ -1,9 +1,11 @@
 //! Meters: a flow's traffic measured against its profile, each packet given a color (RFC 2475, section 2.3.3).
 
+mod conditioner;
 mod token_bucket;
 mod tsw;
 pub mod twam;
 
+pub use conditioner::{Action, Actions, Conditioner, Out, OutOfThree, Verdict};
 pub use token_bucket::{TokenBucket, TokenBucketParams};
 pub use tsw::{
     InitialRate, OutRule, RateEstimator, Split, ThreePrecedence, ThreePrecedenceParams, Tsw, TswParams,
@@ -17,9 +19,10 @@ use crate::control::Message;
 use crate::marker::AfClass;
 use crate::{Bitrate, Color, Context, Header};
 
-/// Adds to a meter the parameters of the marker behind it, which all of them have.
+/// Adds to a meter the parameters of what is behind it, which all of them have: the marker, and the action for packets out of
+/// profile, of type `$out`.
 macro_rules! meter_params {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)+ }) => {
+    ($(#[$doc:meta])* $name:ident: $out:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -29,14 +32,16 @@ macro_rules! meter_params {
             /// yellow ones, AFn3 into red ones.
             #[serde(default, skip_serializing_if = "crate::meter::is_default")]
             pub af: crate::marker::AfClass,
+            /// What happens to packets out of profile.
+            #[serde(default, skip_serializing_if = "crate::meter::is_default")]
+            pub out: crate::meter::$out,
         }
     };
 }
 use meter_params;
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_default(af: &AfClass) -> bool {
-    *af == AfClass::default()
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Measures a flow against its profile.
@@ -67,6 +72,17 @@ macro_rules! register_meters {
             /// The colors that the meter gives.
             pub fn colors(&self) -> &'static [Color] {
                 match self { $(Self::$variant(_) => <$block as crate::Block>::COLORS,)+ }
+            }
+
+            /// What happens to a packet of each color.
+            pub fn actions(&self) -> Actions {
+                match self { $(Self::$variant(params) => params.out.into(),)+ }
+            }
+
+            /// The colors of the packets that go on.
+            pub fn colors_marked(&self) -> impl Iterator<Item = Color> {
+                let actions = self.actions();
+                self.colors().iter().copied().filter(move |&color| actions.of(color) == Action::Mark)
             }
         }
     };

@@ -8,7 +8,7 @@ use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Head
 
 meter_params! {
     /// Parameters of [`TokenBucket`].
-    TokenBucketParams {
+    TokenBucketParams: Out {
         /// The profile rate r: the rate at which tokens arrive.
         rate: Bitrate,
         /// The bucket's depth: how much can be IN at once. The bucket starts full.
@@ -61,6 +61,7 @@ impl Meter for TokenBucket {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Out;
     use super::*;
     use crate::marker::AfClass;
     use crate::{FlowId, Rng};
@@ -70,6 +71,7 @@ mod tests {
             rate: rate.parse().unwrap(),
             burst: burst.parse().unwrap(),
             af: AfClass::ONE,
+            out: Out::Mark,
         };
         TokenBucket::new(params, Environment { rate: Bitrate::from_bps(1).unwrap() })
     }

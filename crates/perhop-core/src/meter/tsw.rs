@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Meter, meter_params};
+use super::{Meter, Out, meter_params};
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Color, Context, Duration, Environment, FromParams, Header, Instant};
 
@@ -91,7 +91,7 @@ impl InitialRate {
 
 meter_params! {
     /// Parameters of [`Tsw`].
-    TswParams {
+    TswParams: Out {
         /// The profile rate r.
         rate: Bitrate,
         /// The averaging window of the rate.
@@ -189,7 +189,7 @@ impl Split {
 
 meter_params! {
     /// Parameters of [`ThreePrecedence`].
-    ThreePrecedenceParams {
+    ThreePrecedenceParams: OutOfThree {
         /// The profile rate r.
         rate: Bitrate,
         /// The averaging window of the rate that decides between IN and OUT.
@@ -235,9 +235,9 @@ impl Block for ThreePrecedence {
 
 impl FromParams for ThreePrecedence {
     fn new(params: ThreePrecedenceParams, environment: Environment) -> Self {
-        let ThreePrecedenceParams { rate, window, rule, initial, long_window, split, af } = params;
+        let ThreePrecedenceParams { rate, window, rule, initial, long_window, split, af, out: _ } = params;
         Self {
-            short: Tsw::new(TswParams { rate, window, rule, initial, af }, environment),
+            short: Tsw::new(TswParams { rate, window, rule, initial, af, out: Out::default() }, environment),
             long: RateEstimator::new(long_window, initial.of(rate)),
             split,
         }

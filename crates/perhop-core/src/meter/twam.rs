@@ -55,7 +55,7 @@ pub fn shares(rates: &[f64], windows: &[f64], reading: Reading) -> Vec<f64> {
 
 meter_params! {
     /// Parameters of [`Twam`].
-    TwamParams {
+    TwamParams: Out {
         /// The contracted rate (`r_i`).
         rate: Bitrate,
     }

@@ -3,7 +3,7 @@
 //! A block's author calls nothing: the harness in `tests/conformance.rs` runs these checks over every registered block.
 
 use crate::aqm::{AqmParams, Verdict};
-use crate::meter::{AnyMeter, Meter};
+use crate::meter::{self, AnyMeter, Conditioner, Meter, MeterParams};
 use crate::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
 use crate::{Bitrate, Color, Context, Dscp, Environment, FlowId, Header, Imbalance, Instant, Rng, Streams};
 
@@ -132,6 +132,17 @@ pub fn fifo(aqm: AqmParams, seed: u64) -> AnyScheduler<Header> {
 pub fn scheduler(mut params: SchedulerParams, seed: u64) -> AnyScheduler<Header> {
     (1..).zip(params.paths()).for_each(|(label, (_, path))| path.set_label(label));
     params.build(environment(), streams(seed))
+}
+
+/// What becomes of packets of these (gap in ns, size) pairs at a profile's meter.
+pub fn verdicts(params: &MeterParams, seed: u64, arrivals: &[(u64, u16)]) -> Vec<meter::Verdict> {
+    let mut conditioner = Conditioner::new(params, environment().rate, Rng::stream(seed, "harness"));
+    let mut now = Instant::ZERO;
+    let judge = |&(gap, size): &(u64, u16)| {
+        now += crate::Duration::from_nanos(gap);
+        conditioner.judge(&Header::new(FlowId(0), size), now)
+    };
+    arrivals.iter().map(judge).collect()
 }
 
 /// The colors a meter gives to packets of these (gap in ns, size) pairs.

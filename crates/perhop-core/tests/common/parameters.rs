@@ -146,4 +146,9 @@ pub const METERS: &[(&str, &str)] = &[
     ("twam", r#"{"rate": "1Mbps"}"#),
     ("token-bucket", r#"{"rate": "1bps", "burst": "0B"}"#),
     ("token-bucket", r#"{"rate": "999Gbps", "burst": "9GB"}"#),
+    ("token-bucket", r#"{"rate": "300kbps", "burst": "5kB", "out": "drop"}"#),
+    ("tsw", r#"{"rate": "300kbps", "window": "100ms", "out": "drop"}"#),
+    ("three-precedence", r#"{"rate": "300kbps", "window": "100ms", "out": "drop-red", "af": 2}"#),
+    ("three-precedence", r#"{"rate": "1bps", "out": "drop"}"#),
+    ("twam", r#"{"rate": "1Mbps", "out": "drop"}"#),
 ];
