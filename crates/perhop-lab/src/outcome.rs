@@ -72,8 +72,14 @@ pub(crate) fn told(
     });
     let flows = flows.collect();
     let counters = routed.plane.counters();
-    let outcome =
-        Outcome { engine: None, events: routed.report.slept, hops: counters.all_read(), flows, links, series };
+    let outcome = Outcome {
+        engine: None,
+        events: routed.report.slept,
+        hops: counters.all_read(),
+        flows,
+        links,
+        series,
+    };
     let late = &routed.report.lateness;
     let shortest = topology::shortest_round_trip(network);
     // Hosts that are next to each other notice no less than others that a machine is no router.

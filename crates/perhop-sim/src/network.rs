@@ -297,6 +297,15 @@ impl Network {
         }
     }
 
+    /// The profile by which a flow's packets are metered.
+    pub fn meter_of<'a>(&'a self, flow: &'a FlowSpec) -> Option<&'a MeterParams> {
+        match &flow.marking {
+            Marking::None => None,
+            Marking::Host(params) | Marking::Ingress(params) => Some(params),
+            Marking::Edge(number) => Some(&self.shared_meters[*number].params),
+        }
+    }
+
     /// The route of a flow's data, or of its acknowledgements: its path if it has one, else one with the fewest hops.
     pub fn route_of(&self, flow: &FlowSpec, acknowledges: bool) -> Option<Vec<usize>> {
         let (from, to) = if acknowledges { (flow.to, flow.from) } else { (flow.from, flow.to) };

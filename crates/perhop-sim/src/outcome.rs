@@ -45,11 +45,13 @@ pub struct FlowOutcome {
     /// The mean of RFC 3550's interarrival jitter J in seconds over these packets; `None` for TCP and where fewer than two
     /// came.
     pub jitter_s: Option<f64>,
-    /// Packets marked with each color.
+    /// Packets sent, by the color that they were given.
     pub marked: [u64; 3],
+    /// Of these, packets that the flow's meter dropped; `None` for a flow whose profile drops nothing.
+    pub policed: Option<[u64; 3]>,
     /// Packets that reached the receiver with a mark of congestion (ECN); `None` where nobody counted them: on real packets.
     pub congested: Option<u64>,
-    /// Data packets dropped in the network, by color.
+    /// Data packets that queues dropped, by color.
     pub dropped: [u64; 3],
     /// What became of its volume.
     pub completion: Completion,

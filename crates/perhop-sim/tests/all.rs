@@ -12,6 +12,7 @@ mod completion;
 mod ecn;
 mod engine;
 mod linux_tcp;
+mod policing;
 mod rate_based;
 mod several_queues;
 mod throughput_guarantees;

@@ -9,6 +9,7 @@ pub(super) struct Counts {
     pub(super) congested: u64,
     pub(super) acknowledged: u64,
     pub(super) marked: [u64; 3],
+    pub(super) policed: [u64; 3],
     pub(super) dropped: [u64; 3],
     pub(super) sender: SenderStatistics,
 }
@@ -22,6 +23,7 @@ impl Counts {
             congested: self.congested - before.congested,
             acknowledged: self.acknowledged - before.acknowledged,
             marked: by_color(self.marked, before.marked),
+            policed: by_color(self.policed, before.policed),
             dropped: by_color(self.dropped, before.dropped),
             sender: self.sender.since(&before.sender),
         }

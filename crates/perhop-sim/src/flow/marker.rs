@@ -3,24 +3,23 @@
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
 use perhop_core::control::Message;
-use perhop_core::meter::{AnyMeter, Meter, MeterParams};
-use perhop_core::{Bitrate, Color, Context, Environment, Header, Instant, Rng};
+use perhop_core::meter::{Conditioner, MeterParams, Verdict};
+use perhop_core::{Bitrate, Header, Instant, Rng};
 
 use crate::network::{FlowSpec, Marking, SharedMeter};
 use crate::packet::Marks;
 
-/// A meter, a flow's own or a shared one, with its random stream and its codepoints.
+/// A meter, a flow's own or a shared one, what it does to packets of each color, and its codepoints.
 #[derive(Clone, Debug)]
 pub(crate) struct Marker {
-    meter: AnyMeter,
-    rng: Rng,
+    conditioner: Conditioner,
     marks: &'static Marks,
 }
 
 impl Marker {
     /// The meter of a profile, to which packets can come at this rate.
     pub(super) fn new(params: &MeterParams, rate: Bitrate, rng: Rng) -> Self {
-        Self { meter: params.clone().build(Environment { rate }), rng, marks: Marks::of(params.af()) }
+        Self { conditioner: Conditioner::new(params, rate, rng), marks: Marks::of(params.af()) }
     }
 
     /// A meter that several flows share.
@@ -29,15 +28,15 @@ impl Marker {
         Self::new(&spec.params, Bitrate::MAX, rng)
     }
 
-    /// The color of a packet, and the codepoints of colors.
+    /// The verdict on a packet, and the codepoints of colors.
     #[inline(always)]
-    pub(super) fn color(&mut self, header: Header, now: Instant) -> (Color, &'static Marks) {
-        (self.meter.color(&header, &mut Context { now, rng: &mut self.rng }), self.marks)
+    pub(super) fn judge(&mut self, header: Header, now: Instant) -> (Verdict, &'static Marks) {
+        (self.conditioner.judge(&header, now), self.marks)
     }
 
     /// A control message for the meter.
     pub(super) fn on_message(&mut self, message: &Message) {
-        self.meter.on_message(message);
+        self.conditioner.on_message(message);
     }
 }
 

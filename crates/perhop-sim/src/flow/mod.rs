@@ -63,6 +63,8 @@ struct Rare {
     /// The time that its volume takes on an idle path, if it has a volume, and when all of it had arrived.
     idle_time: Option<Duration>,
     completed: Option<Instant>,
+    /// Its profile drops packets of some color.
+    is_policed: bool,
     /// Its packets are capable of ECN, and those that came to the receiver marked (Congestion Experienced).
     is_capable: bool,
     congested: u64,
@@ -78,6 +80,8 @@ pub(crate) struct Place {
     pub(crate) first_steps: (u32, u32),
     /// See [`Network::idle_time`](crate::Network::idle_time).
     pub(crate) idle_time: Option<Duration>,
+    /// Its profile drops packets of some color.
+    pub(crate) is_policed: bool,
 }
 
 impl Flow {
@@ -99,7 +103,7 @@ impl Flow {
         let (first_data_step, first_ack_step) = place.first_steps;
         let marked_at = MarkingPoint::new(spec, || stream("marker"));
         let metadata = Metadata::of(&spec.transport, times.measured());
-        let rare = Rare::new(spec, metadata, &mut stream("start"), place.idle_time);
+        let rare = Rare::new(spec, metadata, &mut stream("start"), place);
         Self {
             sender,
             sending: SendingHost::new(spec, &data, first_data_step, marked_at, stream("transport")),
@@ -223,19 +227,20 @@ impl Flow {
         self.rare.completed = Some(now);
     }
 
-    /// A packet passes the first router: a meter that flows share, or the flow's own if it is there, marks it.
+    /// A packet passes the first router: a meter that flows share, or the flow's own if it is there, marks it. `None` if the
+    /// meter drops it.
     pub(crate) fn mark_at_router<Q: Schedule>(
         &mut self,
         packet: SimPacket,
         shared: &mut [Marker],
         mut post: Post<'_, Q>,
-    ) -> SimPacket {
+    ) -> Option<SimPacket> {
         let now = packet.at();
         let Self { sender, sending, rare, .. } = self;
-        let Some((color, marks)) = sending.color_at_router(packet.header(), shared, now) else {
-            return packet;
+        let Some(verdict) = sending.judge_at_router(packet.header(), shared, now) else {
+            return Some(packet);
         };
-        with_source!(sender, rare.metadata, source => sending.mark(source, packet, (color, marks), now, &mut post))
+        with_source!(sender, rare.metadata, source => sending.mark(source, packet, verdict, now, &mut post))
     }
 
     /// The segment that an ACK of this number, which is in transit, asks for next.
@@ -272,6 +277,7 @@ impl Flow {
             self.rare.at_warmup.acknowledged = sender.acknowledged();
             self.rare.at_warmup.sender = sender.statistics();
             self.rare.at_warmup.marked = self.sending.marked();
+            self.rare.at_warmup.policed = self.sending.policed();
         }
         if let Some((row, _)) = times.row(sample) {
             let window = sender.window().unwrap_or(f64::NAN);
@@ -286,6 +292,7 @@ impl Flow {
         self.rare.at_warmup.dropped = self.rare.dropped;
         if self.sending.is_marked_at_router() {
             self.rare.at_warmup.marked = self.sending.marked();
+            self.rare.at_warmup.policed = self.sending.policed();
         }
     }
 
@@ -306,6 +313,7 @@ impl Flow {
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
             marked: new.marked,
+            policed: self.rare.is_policed.then_some(new.policed),
             congested: self.rare.is_capable.then_some(new.congested),
             dropped: new.dropped,
             sender: new.sender,
@@ -326,6 +334,7 @@ impl Flow {
             congested: self.rare.congested,
             acknowledged: self.sender.acknowledged(),
             marked: self.sending.marked(),
+            policed: self.sending.policed(),
             dropped: self.rare.dropped,
             sender: self.sender.statistics(),
         }
@@ -333,7 +342,7 @@ impl Flow {
 }
 
 impl Rare {
-    fn new(spec: &FlowSpec, metadata: Metadata, rng: &mut Rng, idle_time: Option<Duration>) -> Self {
+    fn new(spec: &FlowSpec, metadata: Metadata, rng: &mut Rng, place: &Place) -> Self {
         let (first, last) = spec.start;
         let (data_size, ack_size) = spec.transport.packet_sizes();
         let volume = spec.volume.map_or(UNLIMITED, |volume| {
@@ -351,8 +360,9 @@ impl Rare {
             at_last_sample: 0,
             control: None,
             volume,
-            idle_time,
+            idle_time: place.idle_time,
             completed: None,
+            is_policed: place.is_policed,
             is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
             congested: 0,
         }

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use perhop_core::control::Message;
+use perhop_core::meter::Verdict;
 use perhop_core::{Color, Context, Header, Instant, Rng};
 
 use super::marker::{Marker, MarkingPoint};
@@ -61,7 +62,15 @@ pub(crate) struct SendingHost {
     marked: [u64; 3],
     /// The channel of its marker's feedback about OUT packets, if it has one.
     feedback: Option<u32>,
-    rng: Box<Rng>,
+    rare: Box<Rare>,
+}
+
+/// State that few packets use.
+#[derive(Clone, Debug)]
+struct Rare {
+    rng: Rng,
+    /// Packets that the meter dropped, by color; they count as [marked](SendingHost::marked), too.
+    policed: [u64; 3],
 }
 
 impl SendingHost {
@@ -79,7 +88,7 @@ impl SendingHost {
             inward: Wire::of_access(spec.access.as_ref()),
             marked: [0; 3],
             feedback: None,
-            rng: Box::new(rng),
+            rare: Box::new(Rare { rng, policed: [0; 3] }),
         }
     }
 
@@ -97,6 +106,11 @@ impl SendingHost {
     /// Packets marked so far, by color.
     pub(super) fn marked(&self) -> [u64; 3] {
         self.marked
+    }
+
+    /// Packets that the meter dropped so far, by color.
+    pub(super) fn policed(&self) -> [u64; 3] {
+        self.rare.policed
     }
 
     /// Packets are marked at the first router.
@@ -134,9 +148,13 @@ impl SendingHost {
         for sequence in segments {
             let mut packet = self.template.numbered(sequence);
             if let MarkingPoint::Host(marker) = &mut self.marked_at {
-                let (color, marks) = marker.color(packet.header(), now);
-                self.marked[color.index()] += 1;
-                packet = packet.marked(color, marks);
+                let (verdict, marks) = marker.judge(packet.header(), now);
+                self.marked[verdict.color().index()] += 1;
+                if let Verdict::Drop(color, _) = verdict {
+                    self.rare.policed[color.index()] += 1;
+                    continue;
+                }
+                packet = packet.marked(verdict.color(), marks);
             } else if let MarkingPoint::Nowhere = &self.marked_at {
                 self.marked[packet.color().index()] += 1;
             }
@@ -183,7 +201,7 @@ impl SendingHost {
         emit: &mut impl FnMut(SimPacket),
     ) {
         while let Some(Transmit { sequence, size, capable, reduced }) =
-            source.transmit(&mut Context { now, rng: &mut self.rng })
+            source.transmit(&mut Context { now, rng: &mut self.rare.rng })
         {
             let mut packet = self.template.numbered(sequence).sized(size);
             if capable {
@@ -192,8 +210,9 @@ impl SendingHost {
             match &mut self.marked_at {
                 MarkingPoint::Nowhere => self.marked[packet.color().index()] += 1,
                 MarkingPoint::Host(marker) => {
-                    let verdict = marker.color(packet.header(), now);
-                    packet = self.mark(source, packet, verdict, now, post);
+                    let verdict = marker.judge(packet.header(), now);
+                    let Some(marked) = self.mark(source, packet, verdict, now, post) else { continue };
+                    packet = marked;
                 }
                 MarkingPoint::FirstRouter(_) | MarkingPoint::Edge(_) => {}
             }
@@ -203,37 +222,44 @@ impl SendingHost {
 
     /// The verdict on a packet at the first router, if a meter is there.
     #[inline(always)]
-    pub(super) fn color_at_router(
+    pub(super) fn judge_at_router(
         &mut self,
         header: Header,
         shared: &mut [Marker],
         now: Instant,
-    ) -> Option<(Color, &'static Marks)> {
+    ) -> Option<(Verdict, &'static Marks)> {
         match &mut self.marked_at {
-            MarkingPoint::Edge(number) => Some(shared[*number].color(header, now)),
-            MarkingPoint::FirstRouter(marker) => Some(marker.color(header, now)),
+            MarkingPoint::Edge(number) => Some(shared[*number].judge(header, now)),
+            MarkingPoint::FirstRouter(marker) => Some(marker.judge(header, now)),
             MarkingPoint::Nowhere | MarkingPoint::Host(_) => None,
         }
     }
 
-    /// Writes a meter's verdict into a packet, and gives the source feedback about it.
+    /// Writes a meter's verdict into a packet, and gives the source feedback about it: the color, but not that the packet was
+    /// dropped. `None` if it was.
     #[inline(always)]
     pub(super) fn mark<S: Source, Q: Schedule>(
         &mut self,
         source: &mut S,
         packet: SimPacket,
-        (color, marks): (Color, &Marks),
+        (verdict, marks): (Verdict, &Marks),
         now: Instant,
         post: &mut Post<'_, Q>,
-    ) -> SimPacket {
+    ) -> Option<SimPacket> {
+        let color = verdict.color();
         self.marked[color.index()] += 1;
         source.on_marked(packet.sequence(), color);
+        if let Verdict::Drop(..) = verdict {
+            self.rare.policed[color.index()] += 1;
+            source.lose(packet.sequence());
+            return None;
+        }
         if let Some(channel) = self.feedback
             && color != Color::Green
             && let Some(message) = post.send(channel as usize, Message::MarkedOut, now)
         {
             source.on_message(&message);
         }
-        packet.marked(color, marks)
+        Some(packet.marked(color, marks))
     }
 }

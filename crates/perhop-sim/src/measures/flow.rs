@@ -151,6 +151,26 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         summary: None,
     },
     Measure {
+        name: "policed",
+        unit: Packets,
+        description: "Data packets that the flow's meter dropped because they were out of profile, by color; each is one of `marked`, \
+            none of `dropped`.",
+        value: ByColor(|flow| flow.policed.unwrap_or_default()),
+        summary: None,
+    },
+    Measure {
+        name: "policing_ratio",
+        unit: Fraction,
+        description: "Data packets that the flow's meter dropped, over all sent; none for a flow whose profile drops nothing, or that \
+            sent nothing.",
+        value: Optional(|flow| {
+            let sum = |by_color: [u64; 3]| by_color.into_iter().sum::<u64>();
+            let policed = flow.policed.filter(|_| flow.marked != [0; 3])?;
+            Some(sum(policed) as f64 / sum(flow.marked) as f64)
+        }),
+        summary: Some(Summary { importance: 55, ..Summary::of("policed") }),
+    },
+    Measure {
         name: "completion_s",
         unit: Seconds,
         description: "Flow completion time of a flow with a `volume`: from its start to the arrival of the last missing \
@@ -237,5 +257,15 @@ mod tests {
         assert_eq!(ratio(&flow(40, 5)), Some(0.125));
         assert_eq!(ratio(&flow(40, 0)), Some(0.0));
         assert_eq!(ratio(&flow(0, 0)), None);
+    }
+
+    #[test]
+    fn a_policing_ratio_by_hand() {
+        let measure = FLOW.iter().find(|measure| measure.name == "policing_ratio").unwrap();
+        let Optional(ratio) = measure.value else { panic!("some profiles drop nothing") };
+        let flow = |marked, policed| FlowOutcome { marked, policed, ..FlowOutcome::default() };
+        assert_eq!(ratio(&flow([30, 6, 4], Some([0, 6, 4]))), Some(0.25));
+        assert_eq!(ratio(&flow([30, 6, 4], None)), None);
+        assert_eq!(ratio(&flow([0; 3], Some([0; 3]))), None);
     }
 }

@@ -161,6 +161,9 @@ impl Source for Carrying<'_> {
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         self.datagrams.transmit(self.sender, cx)
     }
+    fn lose(&mut self, sequence: u32) {
+        self.datagrams.lose(sequence, true);
+    }
     fn wake(&self) -> Instant {
         self.sender.wake()
     }

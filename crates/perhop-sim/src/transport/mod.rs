@@ -108,6 +108,8 @@ pub(crate) trait Source {
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit>;
     /// The marker gave the packet of this number a color.
     fn on_marked(&mut self, _sequence: u32, _color: Color) {}
+    /// The marker dropped the packet of this number, which the sender does not learn: what it carried is forgotten.
+    fn lose(&mut self, _sequence: u32) {}
     /// A control message came; one that it has no use for changes nothing.
     fn on_message(&mut self, _message: &Message) {}
     /// When it next has something to do by itself.

@@ -110,13 +110,11 @@ impl Link {
         let (mut came, mut watch_at) = (0, WATCH_INTERVAL);
         while let Some((mut packets, ready)) = traffic.links[number].lend(bound) {
             let taken = ready.end;
-            let ready = &mut packets[ready];
+            let mut ready = &mut packets[ready];
             came += ready.len() as u64;
             // In stages, each of which has the processor to itself.
             if *metered {
-                for packet in ready.iter_mut() {
-                    *packet = traffic.pass_first_router(*packet);
-                }
+                ready = traffic.pass_first_routers(ready);
             }
             match queue {
                 Queue::Unlimited => {
@@ -246,7 +244,9 @@ impl ServedPort {
             let due = self.next_service();
             if let Some(packet) = traffic.links[number].pop(bound.min(due)) {
                 came += 1;
-                self.offer(traffic.pass_first_router(packet).onward(), delay, traffic);
+                if let Some(packet) = traffic.pass_first_router(packet) {
+                    self.offer(packet.onward(), delay, traffic);
+                }
             } else if due < bound {
                 self.services.pop();
                 self.serve(due, delay, traffic);

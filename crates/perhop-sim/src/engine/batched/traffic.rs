@@ -309,16 +309,29 @@ impl Traffic {
         }
     }
 
-    /// At its first router, a packet passes the window control of its path, and the meter that is there.
+    /// At its first router, a packet passes the window control of its path, and the meter that is there. `None` if the meter
+    /// drops it.
     #[inline(never)]
-    pub(super) fn pass_first_router(&mut self, packet: SimPacket) -> SimPacket {
-        let Step::Metered(_) = self.steps[packet.step()] else { return packet };
+    pub(super) fn pass_first_router(&mut self, packet: SimPacket) -> Option<SimPacket> {
+        let Step::Metered(_) = self.steps[packet.step()] else { return Some(packet) };
         let Self { flows, controls, shared_meters, channels, events, .. } = self;
         let flow = &mut flows[packet.flow()].flow;
         if let Some((control, member)) = flow.control() {
             controls.steering(control).on_data(member, packet.sequence(), packet.at());
         }
         flow.mark_at_router(packet, shared_meters, Post { channels, events })
+    }
+
+    /// The same of all these packets; returns those that the meters let pass, in the same order.
+    pub(super) fn pass_first_routers<'a>(&mut self, packets: &'a mut [SimPacket]) -> &'a mut [SimPacket] {
+        let mut passed = 0;
+        for place in 0..packets.len() {
+            if let Some(packet) = self.pass_first_router(packets[place]) {
+                packets[passed] = packet;
+                passed += 1;
+            }
+        }
+        &mut packets[..passed]
     }
 
     /// A queue dropped a packet.

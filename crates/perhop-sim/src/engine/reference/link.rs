@@ -116,25 +116,27 @@ impl Reference {
             } else if let Some(packet) = arrivals.pop_due(self.now) {
                 self.handled += 1;
                 self.hops += 1;
-                let packet = self.pass_first_router(packet).onward();
-                self.enqueue(number, packet);
+                if let Some(packet) = self.pass_first_router(packet) {
+                    self.enqueue(number, packet.onward());
+                }
             } else {
                 return;
             }
         }
     }
 
-    /// At its first router, a packet passes the window control of its path, and the meter that is there.
-    fn pass_first_router(&mut self, packet: SimPacket) -> SimPacket {
-        let Step::Metered(_) = self.steps[packet.step()] else { return packet };
+    /// At its first router, a packet passes the window control of its path, and the meter that is there. `None` if the meter
+    /// drops it.
+    fn pass_first_router(&mut self, packet: SimPacket) -> Option<SimPacket> {
+        let Step::Metered(_) = self.steps[packet.step()] else { return Some(packet) };
         let flow = &mut self.flows[packet.flow()];
         if let Some((control, member)) = flow.control() {
             self.controls.steering(control).on_data(member, packet.sequence(), self.now);
         }
         let post = Post { channels: &mut self.channels, events: &mut self.events };
-        let packet = flow.mark_at_router(packet, &mut self.shared_meters, post);
+        let passed = flow.mark_at_router(packet, &mut self.shared_meters, post);
         self.set_timer(packet.flow());
-        packet
+        passed
     }
 
     /// A packet arrives at the queue of a link.
