@@ -29,7 +29,7 @@ pub fn plane(config: &Config, mtu: u16) -> PlaneSpec {
         let name = direction.name();
         let link = if direction == Direction::Upstream { &config.upstream } else { &config.downstream };
         let to_link = link.as_ref().map(|link| {
-            let (rate, delay, queue) = (link.rate, link.delay, link.queue.0.clone());
+            let (rate, delay, queue) = (link.rate, link.delay, link.queue.scheduler.clone());
             plan.links.push(LinkSpec { name: name.into(), rate, delay, queue });
             Hop::Link(plan.links.len() - 1)
         });

@@ -98,6 +98,6 @@ impl Scenario {
 /// The rules of a port that mark packets, by key. All that can have the key `ecn`, which only few rules lack.
 fn marking_rules(port: &Port<'_>) -> Vec<String> {
     let marks = |rule: &AqmParams| serde_json::to_value(rule).is_ok_and(|table| table["ecn"] == true);
-    let rules = port.queue.aqms(None).into_iter();
+    let rules = port.scheduler().aqms(None).into_iter();
     rules.filter(|(_, rule)| marks(rule)).map(|(key, _)| key).collect()
 }

@@ -108,8 +108,28 @@ pub struct LabelSwitchedPath {
 
 /// A queue: an AQM by name, with its parameters, over packets in order of arrival; or a scheduler by name, with its own,
 /// over one queue or several.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Queue(pub SchedulerParams);
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// What it is made of; a FIFO where only an AQM is named.
+    pub scheduler: SchedulerParams,
+    /// Whether the text names the scheduler, so that the AQM of a FIFO stands in a table `rule` of its own.
+    scheduler_named: bool,
+}
+
+impl Queue {
+    /// The path in the queue's table of what the scheduler calls `inner`, such as `queues[0].rule.limit`.
+    pub fn key(&self, inner: &str) -> String {
+        let fifo = matches!(self.scheduler, SchedulerParams::Fifo(_));
+        if fifo && self.scheduler_named { format!("rule.{inner}") } else { inner.into() }
+    }
+}
+
+impl PartialEq for Queue {
+    /// The two ways of writing a FIFO are one queue.
+    fn eq(&self, other: &Self) -> bool {
+        self.scheduler == other.scheduler
+    }
+}
 
 /// A service profile: a meter by name, with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -408,8 +428,8 @@ impl JsonSchema for Start {
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let table = Map::deserialize(deserializer)?;
-        let scheduled = table.contains_key(SchedulerParams::TAG);
-        if !scheduled && !table.contains_key(AqmParams::TAG) {
+        let scheduler_named = table.contains_key(SchedulerParams::TAG);
+        if !scheduler_named && !table.contains_key(AqmParams::TAG) {
             return Err(de::Error::custom(format!(
                 "key `aqm` is missing; it names one of {} (or `scheduler`, one of {})",
                 AqmParams::NAMES.join(", "),
@@ -417,12 +437,13 @@ impl<'de> Deserialize<'de> for Queue {
             )));
         }
         let table = Value::Object(table).into_deserializer();
-        let read = if scheduled {
+        let read = if scheduler_named {
             SchedulerParams::deserialize(table)
         } else {
             AqmParams::deserialize(table).map(SchedulerParams::from)
         };
-        read.map(Self).map_err(|error: serde_json::Error| de::Error::custom(error))
+        let scheduler = read.map_err(|error: serde_json::Error| de::Error::custom(error))?;
+        Ok(Self { scheduler, scheduler_named })
     }
 }
 
@@ -468,7 +489,7 @@ fn read_transport<T: DeserializeOwned, E: de::Error>(
 
 impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
+        match &self.scheduler {
             SchedulerParams::Fifo(params) => params.rule.serialize(serializer),
             #[allow(unreachable_patterns)]
             scheduler => scheduler.serialize(serializer),

@@ -90,5 +90,7 @@ fn values_of(link: &Link) -> u64 {
     let reverse = link.reverse.as_ref().and_then(|reverse| reverse.queue.as_ref());
     let queues = [link.queue.as_ref(), reverse].into_iter().flatten();
     // Each grows as samples come, by half of its room at a time.
-    queues.map(|Queue(queue)| 2 * (1 + queue.aqms(None).len() as u64 * (GAUGES + CLASS_VALUES))).sum()
+    queues
+        .map(|Queue { scheduler, .. }| 2 * (1 + scheduler.aqms(None).len() as u64 * (GAUGES + CLASS_VALUES)))
+        .sum()
 }

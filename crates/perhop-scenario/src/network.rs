@@ -32,8 +32,8 @@ pub(crate) struct Port<'a> {
     keys: &'static [&'static str],
     from: &'a str,
     to: &'a str,
-    rate: Bitrate,
-    pub(crate) queue: &'a SchedulerParams,
+    pub(crate) rate: Bitrate,
+    queue: &'a Queue,
 }
 
 impl Port<'_> {
@@ -43,10 +43,15 @@ impl Port<'_> {
         format!("{}{reverse}", self.link)
     }
 
+    /// What its queue is made of.
+    pub(crate) fn scheduler(&self) -> &SchedulerParams {
+        &self.queue.scheduler
+    }
+
     /// A problem at this key of the queue.
     pub(crate) fn at(&self, inner: &str, text: String) -> Problem {
         let under = ["links", self.link].into_iter().chain(self.keys.iter().copied());
-        Problem::at(under.map(|key| Step::Key(key.into())).chain(steps(inner)), text)
+        Problem::at(under.map(|key| Step::Key(key.into())).chain(steps(&self.queue.key(inner))), text)
     }
 }
 
@@ -186,12 +191,12 @@ impl Scenario {
     /// Queues name paths that there are, and promise no more than their links can keep.
     fn check_queues(&self) -> Result<(), Problem> {
         for port in self.ports() {
-            port.queue.fits(port.rate).map_err(|problem| {
+            port.scheduler().fits(port.rate).map_err(|problem| {
                 let text = problem.to_string();
                 let (inner, message) = split_key(&text);
                 port.at(inner, message.into())
             })?;
-            for (key, path) in port.queue.clone().paths() {
+            for (key, path) in port.scheduler().clone().paths() {
                 self.check_path(path.name()).map_err(|text| port.at(&key, text))?;
             }
         }
@@ -201,8 +206,11 @@ impl Scenario {
     /// Every rule that follows the windows of paths hears of some.
     fn check_followers(&self) -> Result<(), Problem> {
         for port in self.ports() {
-            for (key, rule) in port.queue.aqms(None).into_iter().filter(|(_, rule)| rule.follows_paths()) {
-                let hears = |path: &str| port.queue.aqms(Some(path)).iter().any(|(heard, _)| *heard == key);
+            for (key, rule) in
+                port.scheduler().aqms(None).into_iter().filter(|(_, rule)| rule.follows_paths())
+            {
+                let hears =
+                    |path: &str| port.scheduler().aqms(Some(path)).iter().any(|(heard, _)| *heard == key);
                 if let Some(reason) = self.deafness((port.link, port.from, port.to), hears) {
                     let text = format!(
                         "`{}` requires the window control of a label-switched path: {reason}",
@@ -219,7 +227,7 @@ impl Scenario {
     pub(crate) fn ports(&self) -> impl Iterator<Item = Port<'_>> {
         self.links.iter().flat_map(|(name, link)| {
             let Link { from, to, rate, queue, reverse, .. } = link;
-            let forward = queue.as_ref().map(|Queue(queue)| Port {
+            let forward = queue.as_ref().map(|queue| Port {
                 link: name,
                 keys: &["queue"],
                 from,
@@ -228,7 +236,7 @@ impl Scenario {
                 queue,
             });
             let backward = reverse.as_ref().and_then(|reverse| {
-                let Queue(queue) = reverse.queue.as_ref()?;
+                let queue = reverse.queue.as_ref()?;
                 let rate = reverse.rate.unwrap_or(*rate);
                 Some(Port { link: name, keys: &["reverse", "queue"], from: to, to: from, rate, queue })
             });
@@ -383,7 +391,7 @@ impl Scenario {
         let nodes: Vec<&str> = self.nodes().into_iter().collect();
         let node = |name: &str| NodeId(nodes.binary_search(&name).expect("checked") as u32);
         let queue = |queue: Option<&Queue>| {
-            let mut queue = queue?.0.clone();
+            let mut queue = queue?.scheduler.clone();
             for (_, path) in queue.paths() {
                 path.set_label(self.label(path.name()));
             }

@@ -1,12 +1,13 @@
-//! What a user should know of a scenario that can be run: thresholds that cannot act, marks that no flow is capable of, streams
-//! that a queue divides.
+//! What a user should know of a scenario that can be run: parameters that cannot act, marks that no flow is capable of, queues
+//! that no packet joins, streams that a queue divides.
 
 use std::ops::RangeInclusive;
 
+use perhop_core::aqm::{AqmParams, CodelParams};
 use perhop_core::meter::MeterParams;
-use perhop_core::scheduler::{Discipline, SchedulerParams};
-use perhop_core::{Bitrate, Color, Environment, FlowId, Header, Streams};
-use perhop_sim::{FlowSpec, Marking, Network};
+use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
+use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Environment, FlowId, Header, Streams};
+use perhop_sim::{FlowSpec, LinkSpec, Marking, Network};
 
 use crate::error::Problem;
 use crate::format::{Flow, Scenario};
@@ -18,10 +19,12 @@ impl Scenario {
         let sizes = sizes(&outline.network);
         let mut notices = Vec::new();
         for port in self.ports() {
-            let idle = idle_keys(port.queue, &sizes);
-            let marks = self.idle_marks(&port, &outline);
-            notices.extend(idle.into_iter().chain(marks).map(|(key, text)| port.at(&key, text)));
             let link = port.name();
+            let idle = idle_keys(port.scheduler(), port.rate, &sizes);
+            let marks = self.idle_marks(&port, &outline);
+            let unused = outline.unused_queues(&link);
+            let idle = idle.into_iter().chain(marks).chain(unused);
+            notices.extend(idle.map(|(key, text)| port.at(&key, text)));
             let divided =
                 divisions(outline.passing(&link).map(|(group, flow)| (group, outline.division(flow, &link))));
             notices.extend(divided.into_iter().map(|(key, text)| port.at(&key, text)));
@@ -33,10 +36,15 @@ impl Scenario {
     pub(crate) fn outline(&self) -> Outline {
         let flows = self.flows.iter().map(|group| Flow { count: 1, ..group.clone() });
         let network = Self { flows: flows.collect(), ..self.clone() }.network();
-        let route = |flow| network.route_of(flow, false).unwrap_or_default();
+        let routes = |acknowledges| {
+            let route = |flow| network.route_of(flow, acknowledges).unwrap_or_default();
+            network.flows.iter().map(route).collect()
+        };
         Outline {
             groups: self.flows.iter().map(|group| group.name.clone()).collect(),
-            routes: network.flows.iter().map(route).collect(),
+            routes: routes(false),
+            returns: routes(true),
+            paths: self.paths.keys().cloned().collect(),
             network,
         }
     }
@@ -47,6 +55,10 @@ pub(crate) struct Outline {
     groups: Vec<String>,
     /// The links that the data of each pass.
     routes: Vec<Vec<usize>>,
+    /// The links that their acknowledgements pass.
+    returns: Vec<Vec<usize>>,
+    /// The names of the network's paths.
+    paths: Vec<String>,
     network: Network,
 }
 
@@ -54,22 +66,98 @@ impl Outline {
     /// The groups whose data pass the link of this name, each with its flow.
     pub(crate) fn passing(&self, link: &str) -> impl Iterator<Item = (&str, &FlowSpec)> {
         let flows = self.groups.iter().map(String::as_str).zip(&self.network.flows);
-        let passes =
-            move |route: &[usize]| route.iter().any(|&number| self.network.links[number].name == link);
-        flows.zip(&self.routes).filter(move |(_, route)| passes(route)).map(|(flow, _)| flow)
+        flows.zip(&self.routes).filter(move |(_, route)| self.includes(route, link)).map(|(flow, _)| flow)
+    }
+
+    fn includes(&self, route: &[usize], link: &str) -> bool {
+        route.iter().any(|&number| self.network.links[number].name == link)
+    }
+
+    fn link(&self, name: &str) -> Option<&LinkSpec> {
+        self.network.links.iter().find(|link| link.name == name)
+    }
+
+    fn label(&self, flow: &FlowSpec) -> u32 {
+        flow.path.map_or(0, |path| self.network.paths[path].label)
+    }
+
+    fn meter<'a>(&'a self, flow: &'a FlowSpec) -> Option<&'a MeterParams> {
+        match &flow.marking {
+            Marking::None => None,
+            Marking::Host(meter) | Marking::Ingress(meter) => Some(meter),
+            Marking::Edge(number) => Some(&self.network.shared_meters[*number].params),
+        }
     }
 
     /// How the queue of the link of this name divides the packets of a flow, if it does.
     fn division(&self, flow: &FlowSpec, link: &str) -> Option<Division> {
-        let meter = match &flow.marking {
-            Marking::None => return None,
-            Marking::Host(meter) | Marking::Ingress(meter) => meter,
-            Marking::Edge(number) => &self.network.shared_meters[*number].params,
-        };
-        let link = self.network.links.iter().find(|one| one.name == link)?;
-        let label = flow.path.map_or(0, |path| self.network.paths[path].label);
-        division(link.queue.as_ref()?, link.rate, label, meter)
+        let link = self.link(link)?;
+        division(link.queue.as_ref()?, link.rate, self.label(flow), self.meter(flow)?)
     }
+
+    /// The queues of the link of this name whose `match` no packet fits that comes to the link, by key, and what does come.
+    /// Nothing where no packet comes at all.
+    fn unused_queues(&self, link: &str) -> Vec<(String, String)> {
+        let packets = self.packets(link);
+        let queue = self.link(link).and_then(|link| Some((link.queue.as_ref()?, link.rate)));
+        let Some((queue, rate)) = queue.filter(|_| !packets.is_empty()) else { return Vec::new() };
+        let discipline = classifier(queue, rate);
+        let come = packets.iter().map(|packet| self.described(packet)).collect::<Vec<_>>().join(", ");
+        // A scheduler with one AQM has one queue; the last of several takes what no other does.
+        let others = 0..queue.aqms(None).len().saturating_sub(1);
+        let unused =
+            others.filter(|class| packets.iter().all(|packet| discipline.class_of(packet) != *class));
+        let told = unused.map(|class| {
+            let text = format!(
+                "no packet that comes to this link matches, so the queue `{}` stays empty; packets here carry {come}: match \
+                 some of them, or leave the queue out",
+                discipline.class_name(class)
+            );
+            (format!("queues[{class}].match"), text)
+        });
+        told.collect()
+    }
+
+    fn described(&self, packet: &Header) -> String {
+        let mut paths = self.paths.iter().zip(&self.network.paths);
+        let path = paths.find(|(_, path)| path.label == packet.label);
+        let path = path.map_or_else(String::new, |(name, _)| format!(" on the path `{name}`"));
+        format!("{} ({}){path}", packet.dscp, packet.color.name())
+    }
+
+    /// The headers of packets that come to the link of this name, as far as a `match` looks at them, each once.
+    fn packets(&self, link: &str) -> Vec<Header> {
+        let mut found: Vec<Header> = Vec::new();
+        for ((flow, route), back) in self.network.flows.iter().zip(&self.routes).zip(&self.returns) {
+            let packet = Header { label: self.label(flow), ..Header::new(FlowId(0), 0) };
+            if self.includes(route, link) {
+                let unmarked = [Header { color: flow.color, dscp: flow.dscp, ..packet }];
+                let marked = self.meter(flow).map(|meter| marked_by(meter, packet));
+                found.extend(marked.unwrap_or_else(|| unmarked.into()));
+            }
+            if flow.transport.packet_sizes().1 > 0 && self.includes(back, link) {
+                found.push(packet);
+            }
+        }
+        found.sort_by_key(|packet| (packet.label, packet.dscp.get(), packet.color));
+        found.dedup_by_key(|packet| (packet.label, packet.dscp, packet.color));
+        found
+    }
+}
+
+/// A packet in each color that a meter gives.
+fn marked_by(meter: &MeterParams, packet: Header) -> Vec<Header> {
+    let marked = meter.colors().iter().map(|&color| {
+        let mut packet = packet;
+        meter.af().mark(&mut packet, color);
+        packet
+    });
+    marked.collect()
+}
+
+/// The scheduler of a queue on a link of this rate, to ask for packets' classes.
+fn classifier(queue: &SchedulerParams, rate: Bitrate) -> AnyScheduler<Header> {
+    queue.clone().build(Environment { rate }, Streams { seed: 0, path: "" })
 }
 
 /// The sizes of packets on the wire, in bytes.
@@ -82,14 +170,59 @@ fn sizes(network: &Network) -> RangeInclusive<u64> {
     smallest.min(largest)..=largest
 }
 
-/// The keys of a queue's rules that cannot act where packets have sizes in this range, and why.
-pub fn idle_keys(queue: &SchedulerParams, sizes: &RangeInclusive<u64>) -> Vec<(String, String)> {
+/// The keys of the AQMs of a queue on a link of this rate that cannot act where packets have sizes in this range, and why.
+pub fn idle_keys(
+    queue: &SchedulerParams,
+    rate: Bitrate,
+    sizes: &RangeInclusive<u64>,
+) -> Vec<(String, String)> {
     let rules = queue.aqms(None).into_iter();
     let idle = rules.flat_map(|(place, rule)| {
-        let idle = rule.idle_keys(sizes).into_iter();
-        idle.map(move |(key, text)| (format!("{place}.{key}"), text)).collect::<Vec<_>>()
+        let idle = match (limit_without_room(rule, sizes), queue, rule) {
+            (Some(none), ..) => vec![none],
+            (None, SchedulerParams::Fifo(_), AqmParams::Codel(codel)) => {
+                rule.idle_keys(sizes).into_iter().chain(target_out_of_reach(codel, rate, sizes)).collect()
+            }
+            _ => rule.idle_keys(sizes),
+        };
+        idle.into_iter().map(move |(key, text)| (format!("{place}.{key}"), text)).collect::<Vec<_>>()
     });
     idle.collect()
+}
+
+/// The limit of an AQM, if no packet fits in.
+fn limit_without_room(rule: &AqmParams, sizes: &RangeInclusive<u64>) -> Option<(&'static str, String)> {
+    let table = serde_json::to_value(rule).ok()?;
+    let limit: Depth = table["limit"].as_str()?.parse().ok()?;
+    let fits = match limit {
+        Depth::Packets(packets) => packets > 0,
+        Depth::Bytes(bytes) => bytes >= *sizes.start(),
+    };
+    let text =
+        || format!("`{limit}`: no packet fits into the queue, so all are dropped; raise it, such as to 100p");
+    (!fits).then(|| ("limit", text()))
+}
+
+/// The target of `CoDel` for a FIFO, if no packet can wait that long: at most all that the queue holds, and the packet that is
+/// being sent, go before it. Of several queues that share a link, each may wait longer.
+fn target_out_of_reach(
+    codel: &CodelParams,
+    rate: Bitrate,
+    sizes: &RangeInclusive<u64>,
+) -> Option<(&'static str, String)> {
+    let most = match codel.limit {
+        Depth::Packets(packets) => packets.saturating_mul(*sizes.end()),
+        Depth::Bytes(bytes) => bytes,
+    };
+    let longest = rate.time_of(Bytes::new(most.saturating_add(*sizes.end())));
+    let text = || {
+        format!(
+            "`{}`: the queue holds at most {}, which leaves a link of {rate} within {longest}, so no packet waits as long \
+             as this, and none is dropped at the head; lower `target`, or raise `limit`",
+            codel.target, codel.limit
+        )
+    };
+    (longest < codel.target).then(|| ("target", text()))
 }
 
 /// How a queue divides the packets of one stream: those of each color that its meter gives, and the class that they belong to.
@@ -104,13 +237,10 @@ pub struct Division {
 
 /// How a queue on a link of this rate divides the packets of one stream with this label behind its meter, if it does.
 pub fn division(queue: &SchedulerParams, rate: Bitrate, label: u32, meter: &MeterParams) -> Option<Division> {
-    let discipline = queue.clone().build::<Header>(Environment { rate }, Streams { seed: 0, path: "" });
-    let class = |&color: &Color| {
-        let dscp = meter.af().codepoint(color);
-        let class = discipline.class_of(&Header { color, dscp, label, ..Header::new(FlowId(0), 0) });
-        (color, dscp, class)
-    };
-    let classes: Vec<_> = meter.colors().iter().map(class).collect();
+    let discipline = classifier(queue, rate);
+    let packets = marked_by(meter, Header { label, ..Header::new(FlowId(0), 0) }).into_iter();
+    let classes: Vec<(Color, Dscp, usize)> =
+        packets.map(|packet| (packet.color, packet.dscp, discipline.class_of(&packet))).collect();
     let first = classes.iter().map(|&(_, _, class)| class).min()?;
     if classes.iter().all(|&(_, _, class)| class == first) {
         return None;

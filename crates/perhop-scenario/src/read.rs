@@ -1,5 +1,7 @@
 //! From text to a checked scenario. Problems keep the path of the key at which they stand.
 
+use perhop_core::aqm::AqmParams;
+use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::split_key;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -211,7 +213,7 @@ fn plainer(text: &str) -> String {
         && let Some((word, expected)) = rest.split_once('`')
     {
         let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-        let hint = did_you_mean(word, known.iter().copied());
+        let hint = nearest_mechanism(kind, word).unwrap_or_else(|| did_you_mean(word, known.iter().copied()));
         let kind = if kind == "variant" { "value" } else { kind };
         let others = expected.rsplit('`').next().unwrap_or_default();
         return format!("unknown {kind} `{word}`{hint} (one of {}{others})", known.join(", "));
@@ -228,6 +230,35 @@ fn plainer(text: &str) -> String {
         },
         None => text.replace(" map", " table").replace("struct ", "table "),
     }
+}
+
+/// Mechanisms of other systems that have no block of their own, and what comes nearest.
+const MECHANISMS: [(&[&str], &str); 3] = [
+    (
+        &["fq-codel", "fq-pie", "cake", "sfq"],
+        "it is not built yet; the nearest is scheduler = \"drr\" with several `queues`, each with rule = { aqm = \"codel\" }",
+    ),
+    (
+        &["pie", "pi2", "dualpi2", "blue", "sfb"],
+        "it is not built yet; the nearest is aqm = \"codel\" or aqm = \"red\"",
+    ),
+    (&["fifo", "pfifo", "bfifo", "taildrop"], "a FIFO queue without other management is aqm = \"drop-tail\""),
+];
+
+/// A hint for who names a mechanism that is known, but not as a block of this kind.
+fn nearest_mechanism(kind: &str, word: &str) -> Option<String> {
+    let (other, block) = match kind {
+        "aqm" => ("scheduler", SchedulerParams::NAMES),
+        "scheduler" => ("aqm", AqmParams::NAMES),
+        _ => return None,
+    };
+    let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+    if let Some(name) = block.iter().find(|name| plain(name) == plain(word)) {
+        return Some(format!("; write {other} = \"{name}\""));
+    }
+    let (_, nearest) =
+        MECHANISMS.iter().find(|(names, _)| names.iter().any(|name| plain(name) == plain(word)))?;
+    Some(format!("; {nearest}"))
 }
 
 /// What serde asked for.
@@ -288,4 +319,16 @@ fn span_of(text: &str, path: &[Step]) -> Option<usize> {
         value = inner.get_ref();
     }
     place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_to_have_no_block_has_none() {
+        let blocks = || AqmParams::NAMES.iter().chain(SchedulerParams::NAMES);
+        let mut missing = MECHANISMS.iter().flat_map(|(names, _)| *names).filter(|name| **name != "fifo");
+        assert!(missing.all(|name| !blocks().any(|block| block == name)));
+    }
 }

@@ -362,6 +362,43 @@ fn each_problem_is_named_where_it_stands() {
     }
 }
 
+/// Who names what other systems have hears what comes nearest here.
+#[test]
+fn mechanisms_of_other_systems_have_a_hint() {
+    for (queue, hint) in [
+        (
+            "aqm = \"fq-codel\"",
+            "unknown aqm `fq-codel`; it is not built yet; the nearest is scheduler = \"drr\" with several",
+        ),
+        (
+            "scheduler = \"fq_codel\"",
+            "unknown scheduler `fq_codel`; it is not built yet; the nearest is scheduler = \"drr\"",
+        ),
+        (
+            "aqm = \"PIE\"",
+            "unknown aqm `PIE`; it is not built yet; the nearest is aqm = \"codel\" or aqm = \"red\" (one of",
+        ),
+        (
+            "aqm = \"pfifo\"",
+            "unknown aqm `pfifo`; a FIFO queue without other management is aqm = \"drop-tail\" (one of",
+        ),
+        ("aqm = \"drr\"", "unknown aqm `drr`; write scheduler = \"drr\" (one of drop-tail,"),
+        ("scheduler = \"red\"", "unknown scheduler `red`; write aqm = \"red\" (one of fifo,"),
+    ] {
+        let found = message(QUEUE, queue);
+        assert!(found.starts_with(&format!("s.toml:10: links.bottleneck.queue: {hint}")), "{found}");
+    }
+}
+
+#[test]
+fn the_aqm_of_a_fifo_with_a_name_has_its_key() {
+    let dwred = "aqm = \"dwred\", limit = \"868p\", out = \"40/160/0.1\"";
+    let plain = message(QUEUE, dwred);
+    assert!(plain.starts_with("s.toml:10: links.bottleneck.queue.aqm: `dwred` requires"), "{plain}");
+    let named = message(QUEUE, &format!("scheduler = \"fifo\", rule = {{ {dwred} }}"));
+    assert!(named.starts_with("s.toml:10: links.bottleneck.queue.rule.aqm: `dwred` requires"), "{named}");
+}
+
 /// A word that is nearly right, or of another key, and a value of another kind: each message says what would be right.
 #[test]
 fn messages_name_the_choices_and_the_nearest_one() {

@@ -66,7 +66,7 @@ fn nothing_is_said_of_a_scenario_in_which_everything_acts() {
         [""; 0],
         "no meter here gives red"
     );
-    assert_eq!(said("[\"AF11\", \"AF12\", \"AF13\"]", "\"EF\""), [""; 0], "all of them go to the rest");
+    assert_eq!(said("[\"AF11\", \"AF12\", \"AF13\"]", "\"DF\""), [""; 0], "all of them go to the rest");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_stream_whose_packets_meet_two_queues_is_named() {
 #[test]
 fn a_marker_of_another_class_writes_its_codepoints() {
     let second = said("burst = \"40kB\"", "burst = \"40kB\", af = 2");
-    assert_eq!(second, [""; 0], "all packets of class 2 go to the rest");
+    assert_eq!(second, [""; 0], "all packets of class 2 go to the rest, those of class 1 do not");
     let text = ASSURED
         .replacen("burst = \"40kB\"", "burst = \"40kB\", af = 2", 1)
         .replacen("\"AF13\"", "\"AF21\"", 1);
@@ -156,6 +156,111 @@ fn moving_thresholds_and_colors_without_any_are_not_judged() {
     let red =
         said_of_rule("aqm = \"wred\", limit = \"200p\", yellow = \"40/160/0.1\", red = \"400/500/0.1\"");
     assert!(red.len() == 1 && red[0].contains("rule.red: `400/500/0.1`"), "{red:?}");
+}
+
+/// What is said of the example with this as the whole queue, up to the remedy.
+fn said_of_queue(queue: &str) -> Vec<String> {
+    let (before, rest) = ASSURED.split_once("[links.bottleneck.queue]").unwrap();
+    let (_, flows) = rest.split_once("[[flows]]").unwrap();
+    let text = format!("{}\nqueue = {queue}\n[[flows]]{flows}", before.trim_end());
+    let scenario = Scenario::from_toml(&text, "s.toml").unwrap();
+    notices_in(Some(&text), "s.toml", scenario.notices()).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_key_of_a_fifos_aqm_is_where_it_stands() {
+    let rule = "aqm = \"red\", limit = \"200p\", thresholds = \"300/900/0.1\"";
+    for (queue, key) in [
+        (format!("{{ {rule} }}"), "queue.thresholds"),
+        (format!("{{ scheduler = \"fifo\", rule = {{ {rule} }} }}"), "queue.rule.thresholds"),
+    ] {
+        let said = said_of_queue(&queue);
+        assert!(said[0].starts_with(&format!("s.toml:9: links.bottleneck.{key}: `300/900/0.1`")), "{said:?}");
+    }
+    let named = said_of_queue(
+        &format!("{{ scheduler = \"fifo\", rule = {{ {rule} }} }}").replace("300/900", "30/90"),
+    );
+    assert_eq!(named, [""; 0]);
+}
+
+#[test]
+fn a_queue_that_no_packet_joins_is_named() {
+    let idle = said("[\"AF11\", \"AF12\", \"AF13\"]", "\"EF\"");
+    assert_eq!(
+        idle,
+        [
+            "s.toml:15: links.bottleneck.queue.queues[0].match: no packet that comes to this link matches, so the queue \
+             `assured` stays empty; packets here carry DF (yellow), AF11 (green), AF12 (yellow): match some of them, or leave \
+             the queue out"
+        ]
+    );
+    let red = said("dscp = [\"AF11\", \"AF12\", \"AF13\"]", "color = \"red\"");
+    assert!(red.len() == 1 && red[0].contains("stays empty"), "no meter here gives red: {red:?}");
+    assert_eq!(said("dscp = [\"AF11\", \"AF12\", \"AF13\"]", "service = \"blue\""), [""; 0]);
+}
+
+/// What is said of the queue of the reverse direction, to which only acknowledgements come, on a path if one is named.
+fn said_of_the_way_back(condition: &str, on: &str) -> Vec<String> {
+    let queue = format!(
+        "[links.bottleneck.reverse]\nqueue = {{ scheduler = \"drr\", queues = [{{ name = \"some\", match = {{ {condition} }}, \
+         rule = {{ aqm = \"drop-tail\", limit = \"9p\" }} }}, {{ name = \"rest\", rule = {{ aqm = \"drop-tail\", limit = \
+         \"9p\" }} }}] }}\n[paths.way]\nvia = [\"edge\", \"core\"]\n"
+    );
+    let text = ASSURED
+        .replacen("[[flows]]", &format!("{queue}[[flows]]"), 1)
+        .replace("name = \"best effort\"\n", &format!("name = \"best effort\"\n{on}"));
+    Scenario::from_toml(&text, "s.toml").unwrap().notices().into_iter().map(|notice| notice.text).collect()
+}
+
+#[test]
+fn acknowledgements_join_queues_too() {
+    assert_eq!(said_of_the_way_back("dscp = \"DF\"", ""), [""; 0]);
+    let empty = said_of_the_way_back("dscp = \"AF11\"", "");
+    assert!(empty.len() == 1 && empty[0].contains("packets here carry DF (yellow): match"), "{empty:?}");
+    let unused = said_of_the_way_back("path = \"way\"", "");
+    assert!(unused.len() == 1 && unused[0].contains("the queue `some` stays empty"), "{unused:?}");
+    assert_eq!(said_of_the_way_back("path = \"way\"", "path = \"way\"\n"), [""; 0]);
+    let named = said_of_the_way_back("dscp = \"EF\"", "path = \"way\"\n");
+    assert!(named[0].contains("carry DF (yellow), DF (yellow) on the path `way`"), "{named:?}");
+}
+
+#[test]
+fn a_target_that_no_packet_can_wait_for_is_named() {
+    // Ten packets of 1000 bytes and the one that is being sent take 4.4 ms at 20 Mbit/s.
+    let codel = |keys: &str| said_of_queue(&format!("{{ aqm = \"codel\", limit = \"10p\", {keys} }}"));
+    assert_eq!(codel("target = \"4.4ms\""), [""; 0]);
+    assert_eq!(
+        codel("target = \"4401us\""),
+        [
+            "s.toml:9: links.bottleneck.queue.target: `4.401ms`: the queue holds at most 10p, which leaves a link of 20Mbps \
+             within 4.4ms, so no packet waits as long as this, and none is dropped at the head; lower `target`, or raise `limit`"
+        ]
+    );
+    assert_eq!(said_of_queue("{ aqm = \"codel\", limit = \"10kB\", target = \"4.4ms\" }"), [""; 0]);
+    let bytes = said_of_queue("{ aqm = \"codel\", limit = \"10kB\", target = \"5ms\" }");
+    assert!(bytes[0].contains("at most 10kB"), "{bytes:?}");
+    let shared = said_of_rule("aqm = \"codel\", limit = \"10p\", target = \"500ms\"");
+    assert_eq!(shared, [""; 0], "beside another queue a packet may wait longer");
+}
+
+#[test]
+fn a_limit_without_room_for_a_packet_is_named() {
+    let limit = |limit: &str| {
+        said_of_queue(&format!("{{ aqm = \"codel\", limit = \"{limit}\", mtu = \"20B\", target = \"1us\" }}"))
+    };
+    assert_eq!(
+        limit("0p"),
+        [
+            "s.toml:9: links.bottleneck.queue.limit: `0p`: no packet fits into the queue, so all are dropped; raise it, such as \
+             to 100p"
+        ]
+    );
+    assert!(
+        limit("39B")[0].contains("queue.limit: `39B`: no packet fits"),
+        "an acknowledgement has 40 bytes"
+    );
+    assert_eq!(limit("40B"), [""; 0]);
+    assert_eq!(limit("1p"), [""; 0]);
 }
 
 /// The message for the example with `ecn` and another change, where this driver runs it.

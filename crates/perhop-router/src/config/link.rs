@@ -30,15 +30,16 @@ pub struct Link {
 impl Link {
     pub(super) fn check(&self, name: &str) -> Checked {
         let at = |inner: &str, text: String| {
-            let key = steps(name).chain(steps("queue")).chain(steps(inner));
+            let inner = self.queue.key(inner);
+            let key = steps(name).chain(steps("queue")).chain(steps(&inner));
             Err(Problem::at(key, text))
         };
-        if let Err(problem) = self.queue.0.fits(self.rate) {
+        if let Err(problem) = self.queue.scheduler.fits(self.rate) {
             let text = problem.to_string();
             let (inner, message) = split_key(&text);
             return at(inner, message.into());
         }
-        if let Some((key, path)) = self.queue.0.clone().paths().first() {
+        if let Some((key, path)) = self.queue.scheduler.clone().paths().first() {
             return at(
                 key,
                 format!(
@@ -47,7 +48,7 @@ impl Link {
                 ),
             );
         }
-        let aqms = self.queue.0.aqms(None);
+        let aqms = self.queue.scheduler.aqms(None);
         if let Some((key, aqm)) = aqms.iter().find(|(_, aqm)| aqm.follows_paths()) {
             let text = format!(
                 "`{}` requires the window control of label-switched paths, which a router does not have; choose another rule",
@@ -61,14 +62,15 @@ impl Link {
 
 /// Keys of a link's queue that have no effect, and profiles whose packets the queue divides, each with its place.
 pub(super) fn notices(link: Option<&Link>, direction: Direction, classes: &[Class]) -> Vec<Problem> {
-    let Some(Link { rate, queue: Queue(queue), .. }) = link else { return Vec::new() };
+    let Some(Link { rate, queue, .. }) = link else { return Vec::new() };
     let classes = classes.iter().filter(|class| [direction, Direction::Both].contains(&class.direction));
     let divided = divisions(classes.map(|class| {
         let profile = class.profile.as_ref();
-        (class.name.as_str(), profile.and_then(|profile| division(queue, *rate, 0, profile)))
+        (class.name.as_str(), profile.and_then(|profile| division(&queue.scheduler, *rate, 0, profile)))
     }));
-    let found = idle_keys(queue, &PACKETS).into_iter().chain(divided);
-    let place =
-        |key: &str| steps(direction.name()).chain(steps("queue")).chain(steps(key)).collect::<Vec<_>>();
+    let found = idle_keys(&queue.scheduler, *rate, &PACKETS).into_iter().chain(divided);
+    let place = |key: &str| {
+        steps(direction.name()).chain(steps("queue")).chain(steps(&queue.key(key))).collect::<Vec<_>>()
+    };
     found.map(|(key, text)| Problem::at(place(&key), text)).collect()
 }

@@ -223,6 +223,18 @@ fn what_cannot_act_and_what_a_queue_divides_are_told() {
     let beyond = told(&GOOD.replacen("5/15/0.1", "50/60/0.1", 1));
     let start = "r.toml:17: upstream.queue.total: `50/60/0.1`: the queue holds at most 50p";
     assert!(beyond[0].starts_with(start), "{beyond:?}");
+    let fifo = |rule: &str| {
+        let start = GOOD.find("queue = ").unwrap();
+        let end = start + GOOD[start..].find('\n').unwrap();
+        told(&format!(
+            "{}queue = {{ scheduler = \"fifo\", rule = {{ {rule} }} }}{}",
+            &GOOD[..start],
+            &GOOD[end..]
+        ))
+    };
+    let within = fifo("aqm = \"red\", limit = \"50p\", thresholds = \"50/60/0.1\"");
+    assert!(within[0].starts_with("r.toml:17: upstream.queue.rule.thresholds: "), "{within:?}");
+    assert!(fifo("aqm = \"codel\", limit = \"5p\", target = \"1s\"")[0].contains("rule.target: `1s`"));
     let rule = "rule = { aqm = \"drop-tail\", limit = \"50p\" }";
     let queues = |codepoints: &str| {
         let queue = format!(
