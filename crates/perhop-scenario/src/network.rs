@@ -7,7 +7,7 @@ use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{bad_name, split_key};
-use perhop_core::{Bitrate, Ecn, Instant};
+use perhop_core::{Bitrate, Color, Ecn, Instant};
 use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 
@@ -307,6 +307,12 @@ impl Scenario {
             let text = "a UDP source has no window to reduce when packets are OUT; leave this key out";
             return Err(Problem::at(under("out-feedback"), text));
         }
+        let marks_out = |profile: &MeterParams| profile.colors_marked().any(|color| color != Color::Green);
+        if flow.out_feedback.is_some() && self.profile_of(flow).is_some_and(|profile| !marks_out(profile)) {
+            let text = "the profile drops all packets out of profile, so no marker reports OUT packets; leave this key out, or \
+                        the profile's `out`";
+            return Err(Problem::at(under("out-feedback"), text));
+        }
         if let Some(FlowProfile::Own(Profile(MeterParams::Twam(_)))) = &flow.profile {
             let controlled = flow.path.as_ref().and_then(|name| self.paths.get(name)?.control.as_ref());
             if controlled.is_none() {
@@ -349,12 +355,17 @@ impl Scenario {
         Ok(())
     }
 
-    /// The rate of a group's profile, its own or shared.
-    fn sold(&self, group: &Flow) -> Option<Bitrate> {
+    /// A group's profile, its own or shared.
+    fn profile_of<'a>(&'a self, group: &'a Flow) -> Option<&'a MeterParams> {
         match group.profile.as_ref()? {
-            FlowProfile::Own(profile) => Some(profile.0.rate()),
-            FlowProfile::Shared(name) => Some(self.profiles.get(name)?.0.rate()),
+            FlowProfile::Own(profile) => Some(&profile.0),
+            FlowProfile::Shared(name) => Some(&self.profiles.get(name)?.0),
         }
+    }
+
+    /// The rate of a group's profile.
+    fn sold(&self, group: &Flow) -> Option<Bitrate> {
+        self.profile_of(group).map(MeterParams::rate)
     }
 
     /// What each flow of a group was sold: its part, where flows share a profile.

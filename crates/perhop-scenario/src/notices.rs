@@ -7,7 +7,7 @@ use perhop_core::aqm::{AqmParams, CodelParams};
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
 use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Environment, FlowId, Header, Streams};
-use perhop_sim::{FlowSpec, LinkSpec, Marking, Network};
+use perhop_sim::{FlowSpec, LinkSpec, Network};
 
 use crate::error::Problem;
 use crate::format::{Flow, Scenario};
@@ -81,18 +81,10 @@ impl Outline {
         flow.path.map_or(0, |path| self.network.paths[path].label)
     }
 
-    fn meter<'a>(&'a self, flow: &'a FlowSpec) -> Option<&'a MeterParams> {
-        match &flow.marking {
-            Marking::None => None,
-            Marking::Host(meter) | Marking::Ingress(meter) => Some(meter),
-            Marking::Edge(number) => Some(&self.network.shared_meters[*number].params),
-        }
-    }
-
     /// How the queue of the link of this name divides the packets of a flow, if it does.
     fn division(&self, flow: &FlowSpec, link: &str) -> Option<Division> {
         let link = self.link(link)?;
-        division(link.queue.as_ref()?, link.rate, self.label(flow), self.meter(flow)?)
+        division(link.queue.as_ref()?, link.rate, self.label(flow), self.network.meter_of(flow)?)
     }
 
     /// The queues of the link of this name whose `match` no packet fits that comes to the link, by key, and what does come.
@@ -132,7 +124,7 @@ impl Outline {
             let packet = Header { label: self.label(flow), ..Header::new(FlowId(0), 0) };
             if self.includes(route, link) {
                 let unmarked = [Header { color: flow.color, dscp: flow.dscp, ..packet }];
-                let marked = self.meter(flow).map(|meter| marked_by(meter, packet));
+                let marked = self.network.meter_of(flow).map(|meter| marked_by(meter, packet));
                 found.extend(marked.unwrap_or_else(|| unmarked.into()));
             }
             if flow.transport.packet_sizes().1 > 0 && self.includes(back, link) {
@@ -147,7 +139,7 @@ impl Outline {
 
 /// A packet in each color that a meter gives.
 fn marked_by(meter: &MeterParams, packet: Header) -> Vec<Header> {
-    let marked = meter.colors().iter().map(|&color| {
+    let marked = meter.colors_marked().map(|color| {
         let mut packet = packet;
         meter.af().mark(&mut packet, color);
         packet
@@ -225,7 +217,7 @@ fn target_out_of_reach(
     (longest < codel.target).then(|| ("target", text()))
 }
 
-/// How a queue divides the packets of one stream: those of each color that its meter gives, and the class that they belong to.
+/// How a queue divides the packets of one stream: those of each color that its meter lets pass, and the class that they belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Division {
     key: String,

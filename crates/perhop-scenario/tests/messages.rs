@@ -350,6 +350,16 @@ fn each_problem_is_named_where_it_stands() {
             "out-feedback = \"0s\"\ntransport = { udp = \"cbr\", rate = \"1Mbps\" }",
             "s.toml:18: flows[0].out-feedback: a UDP source has no window to reduce",
         ),
+        (
+            "burst = \"40kB\" }",
+            "burst = \"40kB\", out = \"drop\" }\nout-feedback = \"0s\"",
+            "s.toml:20: flows[0].out-feedback: the profile drops all packets out of profile, so no marker reports",
+        ),
+        (
+            "marker = \"token-bucket\", burst = \"40kB\" }",
+            "marker = \"three-precedence\", out = \"drop-red\" }\nout-feedback = \"0s\"",
+            "",
+        ),
     ];
     for (from, to, expected) in cases {
         if expected.is_empty() {
@@ -473,6 +483,11 @@ fn messages_name_the_choices_and_the_nearest_one() {
             "burst = \"40kB\"",
             "burst = \"40kB\", af = 5",
             "s.toml:19: flows[0].profile.af: the classes of Assured Forwarding are 1 to 4, not 5",
+        ),
+        (
+            "burst = \"40kB\"",
+            "burst = \"40kB\", out = \"drop-red\"",
+            "s.toml:19: flows[0].profile.out: unknown value `drop-red`; did you mean `drop`? (one of mark, drop)",
         ),
         (
             TRANSPORT,

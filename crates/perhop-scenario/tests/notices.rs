@@ -86,6 +86,17 @@ fn a_stream_whose_packets_meet_two_queues_is_named() {
 }
 
 #[test]
+fn packets_that_the_meter_drops_go_to_no_queue() {
+    let text = ASSURED.replacen("[\"AF11\", \"AF12\", \"AF13\"]", "\"AF11\"", 1).replacen(
+        "burst = \"40kB\"",
+        "burst = \"40kB\", out = \"drop\"",
+        1,
+    );
+    let said = Scenario::from_toml(&text, "s.toml").unwrap().notices();
+    assert!(said[0].text.starts_with("packets of `silver` go to different queues"), "{said:?}");
+}
+
+#[test]
 fn a_marker_of_another_class_writes_its_codepoints() {
     let second = said("burst = \"40kB\"", "burst = \"40kB\", af = 2");
     assert_eq!(second, [""; 0], "all packets of class 2 go to the rest, those of class 1 do not");

@@ -127,7 +127,9 @@ fn scenario(choices: &mut Choices<'_>) -> Value {
     control["window"] = drawn.of(&["sender", "in-flight", "passed"]);
     drawn.some(&mut control, &[("loss", &[json!(0.5)])]);
     let flows: Vec<Value> = (0..=drawn.choices.below(5)).map(|number| drawn.flow(number, &via)).collect();
-    let shared = |name: &String| (format!("of {name}"), json!({ "marker": "tsw", "rate": "500kbps" }));
+    let out = drawn.of(&["mark", "mark", "drop"]);
+    let shared =
+        |name: &String| (format!("of {name}"), json!({ "marker": "tsw", "rate": "500kbps", "out": out }));
     let profiles: serde_json::Map<_, _> = drawn.routers.iter().map(shared).collect();
     let mut probes = json!({});
     drawn.some(&mut probes, &[("interval", &["1ms", "70ms", "100ms", "333.333ms", "5s"].map(Value::from))]);
@@ -283,13 +285,19 @@ impl Drawn<'_, '_> {
 
     fn profile(&mut self, shared: &str, controlled: bool) -> Value {
         let rate = self.of(&["100kbps", "1Mbps"]);
-        match self.choices.below(5) {
+        let mut profile = match self.choices.below(5) {
             0 => json!({ "marker": "token-bucket", "burst": "5kB", "rate": rate }),
             1 => json!({ "marker": "tsw", "window": "100ms", "rate": rate }),
-            2 => json!({ "marker": "three-precedence", "rate": rate }),
+            2 => {
+                let mut profile = json!({ "marker": "three-precedence", "rate": rate });
+                self.some(&mut profile, &[("out", &[json!("drop-red")])]);
+                profile
+            }
             3 if controlled => json!({ "marker": "twam", "rate": rate }),
-            _ => shared.into(),
-        }
+            _ => return shared.into(),
+        };
+        self.some(&mut profile, &[("out", &[json!("drop")])]);
+        profile
     }
 
     fn transport(&mut self) -> (&'static str, Value) {
