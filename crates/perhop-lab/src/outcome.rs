@@ -64,6 +64,10 @@ pub(crate) fn told(
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
             marked,
+            policed: network
+                .meter_of(spec)
+                .filter(|profile| profile.actions().drop_any())
+                .map(|_| by_color(|counts| counts.policed)),
             congested: None,
             dropped: by_color(|counts| counts.dropped),
             completion: completion(network, spec, flow, received),

@@ -13,8 +13,8 @@ pub enum Loss {
     Unclassified,
     /// Every buffer is taken.
     NoBuffer,
-    /// A queue dropped it.
-    Queue(Reason),
+    /// A queue dropped it, or a meter.
+    Dropped(Reason),
 }
 
 const REASONS: usize = Malformed::ALL.len() + 2 + Reason::ALL.len();
@@ -23,7 +23,9 @@ impl Loss {
     /// Every kind of loss.
     pub fn all() -> impl Iterator<Item = Self> {
         let malformed = Malformed::ALL.into_iter().map(Self::Malformed);
-        malformed.chain([Self::Unclassified, Self::NoBuffer]).chain(Reason::ALL.into_iter().map(Self::Queue))
+        malformed
+            .chain([Self::Unclassified, Self::NoBuffer])
+            .chain(Reason::ALL.into_iter().map(Self::Dropped))
     }
 
     /// Its name in tables, metrics and captures.
@@ -32,7 +34,7 @@ impl Loss {
             Self::Malformed(why) => why.name(),
             Self::Unclassified => "unclassified",
             Self::NoBuffer => "no-buffer",
-            Self::Queue(reason) => reason.name(),
+            Self::Dropped(reason) => reason.name(),
         }
     }
 
@@ -41,7 +43,7 @@ impl Loss {
             Self::Malformed(why) => why as usize,
             Self::Unclassified => Malformed::ALL.len(),
             Self::NoBuffer => Malformed::ALL.len() + 1,
-            Self::Queue(reason) => Malformed::ALL.len() + 2 + reason as usize,
+            Self::Dropped(reason) => Malformed::ALL.len() + 2 + reason as usize,
         }
     }
 }
@@ -121,6 +123,8 @@ pub struct StreamCounts {
     pub delivered: Amount,
     /// Packets that its meter gave each color.
     pub marked: [u64; 3],
+    /// Of these, packets that the meter dropped.
+    pub policed: [u64; 3],
     /// Packets dropped by queues, by color.
     pub dropped: [u64; 3],
 }

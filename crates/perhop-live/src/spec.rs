@@ -131,7 +131,7 @@ pub enum Hop {
     Link(usize),
     /// A wire.
     Wire(usize),
-    /// A meter, which colors the packet.
+    /// A meter, which colors the packet, or drops it.
     Meter(usize),
     /// The ingress of a path, whose control sees this member's data.
     Data(usize, usize),

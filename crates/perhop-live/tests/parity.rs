@@ -49,6 +49,8 @@ enum Fate {
     Delivered(Instant),
     /// It was dropped, having this color.
     Dropped(Color),
+    /// Its meter dropped it, having given it this color.
+    Policed(Color),
     /// It is under way.
     Inside,
 }
@@ -149,13 +151,16 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
     simulation.run_to_end();
     let outcome = simulation.finish().unwrap();
     let fate = |(packet, flow): (&Scripted, &perhop_sim::FlowOutcome)| {
+        let policed =
+            Color::ALL.into_iter().find(|color| flow.policed.unwrap_or_default()[color.index()] > 0);
         let dropped = Color::ALL.into_iter().find(|color| flow.dropped[color.index()] > 0);
         let transit = flow.mean_transit_s.map(|seconds| Duration::from_nanos((seconds * 1e9).round() as u64));
-        match (dropped, transit) {
-            (Some(color), None) => Fate::Dropped(color),
-            (None, Some(transit)) => Fate::Delivered(packet.at + transit),
-            (None, None) => Fate::Inside,
-            (Some(_), Some(_)) => panic!("dropped and delivered"),
+        match (dropped, policed, transit) {
+            (Some(color), None, None) => Fate::Dropped(color),
+            (None, Some(color), None) => Fate::Policed(color),
+            (None, None, Some(transit)) => Fate::Delivered(packet.at + transit),
+            (None, None, None) => Fate::Inside,
+            _ => panic!("it had two fates"),
         }
     };
     let series = &outcome.series;
@@ -293,6 +298,10 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
         if let (Fate::Dropped(color), Some(counted)) = (&mut log.fates[number], dropped) {
             *color = counted;
         }
+        if let Some(color) = Color::ALL.into_iter().find(|color| counts.policed[color.index()] > 0) {
+            assert_eq!(counts.dropped, [0; 3], "no queue has seen it");
+            log.fates[number] = Fate::Policed(color);
+        }
         marked.iter_mut().zip(counts.marked).for_each(|(all, of_stream)| *all += of_stream);
     }
     let (name, rate, port) = plane.ports().next().unwrap();
@@ -337,7 +346,7 @@ fn check_what_left(log: &Log<'_>, meter: Option<&MeterParams>) -> u64 {
         let packet = &log.script[number];
         let fields = wire::parse(left).unwrap();
         if let Some(meter) = meter {
-            assert!(meter.colors().iter().any(|color| meter.af().codepoint(*color) == fields.dscp));
+            assert!(meter.colors_marked().any(|color| meter.af().codepoint(color) == fields.dscp));
         } else {
             assert_eq!(fields.dscp, packet.dscp);
         }
@@ -351,10 +360,13 @@ fn check_what_left(log: &Log<'_>, meter: Option<&MeterParams>) -> u64 {
 /// Each reported loss is counted by the queue.
 fn check_losses(log: &Log<'_>, port: &PortView<'_>) {
     for (reason, packets) in port.counters().drops() {
-        let told = log.losses.iter().filter(|(why, _)| *why == Loss::Queue(reason)).count();
+        let told = log.losses.iter().filter(|(why, _)| *why == Loss::Dropped(reason)).count();
         assert_eq!(packets.iter().sum::<u64>(), told as u64, "{reason:?}");
     }
-    assert!(log.losses.iter().all(|(why, _)| matches!(why, Loss::Queue(_))));
+    let policed = log.fates.iter().filter(|fate| matches!(fate, Fate::Policed(_))).count();
+    let told = log.losses.iter().filter(|(why, _)| *why == Loss::Dropped(Reason::Policed)).count();
+    assert_eq!(policed, told);
+    assert!(log.losses.iter().all(|(why, _)| matches!(why, Loss::Dropped(_))));
 }
 
 /// The codepoint that a packet comes with; the data plane gives it another.
@@ -557,10 +569,14 @@ fn every_meter_marks_alike() {
     let queue =
         script::aqm(("wred", r#"{"green": "4/7/0.02", "yellow": "1/5/0.1", "limit": "9p", "weight": 0.2}"#));
     for &(name, table) in METERS {
-        let meter = Some(script::meter((name, table)));
-        let story =
-            compare(&format!("{name} {table}"), &Setting { meter, ..Setting::of(queue.clone()) }, &script);
+        let meter = script::meter((name, table));
+        let drops = meter.actions().drop_any();
+        let setting = Setting { meter: Some(meter), ..Setting::of(queue.clone()) };
+        let story = compare(&format!("{name} {table}"), &setting, &script);
         assert_eq!(story.marked.iter().sum::<u64>(), script.len() as u64, "{name}");
+        let policed = story.fates.iter().filter(|fate| matches!(fate, Fate::Policed(_))).count();
+        // No control tells this one to mark OUT.
+        assert_eq!(policed > 0, drops && name != "twam", "{name} {table}: {policed} policed");
     }
 }
 

@@ -203,7 +203,8 @@ impl Snapshot {
         self.count("perhop_queue_sent_packets", "Packets that a queue sent", sent);
         let dropped = links.iter().flat_map(|l| l.classes.iter().map(move |class| (l, class))).flat_map(
             |(l, class)| {
-                let reasons = Reason::ALL.into_iter().flat_map(move |reason| {
+                let reasons = Reason::ALL.into_iter().filter(|reason| *reason != Reason::Policed);
+                let reasons = reasons.flat_map(move |reason| {
                     Color::ALL.map(|color| (reason, color, class.counters.dropped(reason)[color.index()]))
                 });
                 reasons.map(move |(reason, color, packets)| {
@@ -266,6 +267,11 @@ impl Snapshot {
             "perhop_class_marked_packets",
             "Packets of a class by the color that the meter gave",
             by_color(|c| c.marked),
+        );
+        self.count(
+            "perhop_class_policed_packets",
+            "Packets of a class dropped by the meter, out of profile",
+            by_color(|c| c.policed),
         );
         self.count(
             "perhop_class_dropped_packets",

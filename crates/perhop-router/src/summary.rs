@@ -111,6 +111,9 @@ impl Summary<'_> {
                     Color::ALL.map(|color| format!("{} {}", counts.marked[color.index()], color.name()));
                 write!(f, "; marked {}", marked.join(", "))?;
             }
+            if counts.policed != [0; 3] {
+                write!(f, "; of these {} dropped by the meter", counts.policed.iter().sum::<u64>())?;
+            }
             writeln!(f)?;
         }
         Ok(())

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use perhop_core::control::{Message, Steering};
-use perhop_core::meter::Meter;
 use perhop_core::{Duration, Instant, Rng};
 
 use super::agenda::Event;
@@ -82,7 +81,7 @@ impl Plane {
         for (flow, message) in &decision.shares {
             let member = steering.member_of(*flow);
             if let Some(meter) = member.and_then(|member| members[member].1) {
-                meters[meter].meter.on_message(message);
+                meters[meter].conditioner.on_message(message);
             }
         }
         for &number in &*to_queues {

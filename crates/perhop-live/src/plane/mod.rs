@@ -19,7 +19,8 @@ mod stream;
 use std::sync::Arc;
 
 use perhop_core::measure::PortView;
-use perhop_core::{Bitrate, Header, Instant, Offered, Served};
+use perhop_core::meter::Verdict;
+use perhop_core::{Bitrate, Header, Instant, Offered, Reason, Served};
 
 use self::agenda::{Agenda, Event, Kind};
 use self::control::{Channel, Control};
@@ -201,8 +202,13 @@ impl Plane {
                 }
                 RouteEntry::Hop(Hop::Link(number)) => return self.offer(number, frame, now, sink),
                 RouteEntry::Hop(Hop::Meter(number)) => {
-                    let color = self.meters[number].mark(&mut frame.header, now);
-                    self.streams[frame.stream as usize].counts.marked[color.index()] += 1;
+                    let verdict = self.meters[number].judge(&mut frame.header, now);
+                    let counts = &mut self.streams[frame.stream as usize].counts;
+                    counts.marked[verdict.color().index()] += 1;
+                    if let Verdict::Drop(color, reason) = verdict {
+                        counts.policed[color.index()] += 1;
+                        return self.forget(&frame, Loss::Dropped(reason), now, sink);
+                    }
                 }
                 RouteEntry::Hop(Hop::Data(control, member)) => {
                     if let Some(segment) = frame.segment {
@@ -221,12 +227,12 @@ impl Plane {
     fn offer(&mut self, number: usize, frame: Frame, now: Instant, sink: &mut impl Sink) {
         let offered = self.links[number].port.offer(frame, now);
         while let Some((frame, reason)) = self.links[number].port.shed(now) {
-            self.lose(&frame, Loss::Queue(reason), now, sink);
+            self.lose(&frame, reason, now, sink);
         }
         match offered {
             Offered::Queued => {}
             Offered::Idle => self.serve(number, now, sink),
-            Offered::Dropped(frame, reason) => self.lose(&frame, Loss::Queue(reason), now, sink),
+            Offered::Dropped(frame, reason) => self.lose(&frame, reason, now, sink),
         }
     }
 
@@ -237,7 +243,7 @@ impl Plane {
                     self.agenda.push(Event::serve(free_at, number));
                     return self.put((self.wires.len() + number) as u32, free_at, frame);
                 }
-                Served::Dropped(frame, reason) => self.lose(&frame, Loss::Queue(reason), now, sink),
+                Served::Dropped(frame, reason) => self.lose(&frame, reason, now, sink),
                 Served::Later(at) => return self.agenda.push(Event::serve(at, number)),
                 Served::Nothing => return,
             }
@@ -255,12 +261,19 @@ impl Plane {
         self.buffers.give_back(frame.slot);
     }
 
-    fn lose(&mut self, frame: &Frame, why: Loss, now: Instant, sink: &mut impl Sink) {
-        self.counters.lose(why);
-        let Stream { device, counts, .. } = &mut self.streams[frame.stream as usize];
+    /// A queue drops a packet.
+    fn lose(&mut self, frame: &Frame, reason: Reason, now: Instant, sink: &mut impl Sink) {
+        let counts = &mut self.streams[frame.stream as usize].counts;
         counts.dropped[frame.header.color.index()] += 1;
+        self.forget(frame, Loss::Dropped(reason), now, sink);
+    }
+
+    /// A packet that its stream has counted is lost.
+    fn forget(&mut self, frame: &Frame, why: Loss, now: Instant, sink: &mut impl Sink) {
+        self.counters.lose(why);
+        let device = self.streams[frame.stream as usize].device;
         let packet = &self.buffers.bytes_mut(frame.slot)[..usize::from(frame.header.size)];
-        sink.lose_from(*device, packet, why, now);
+        sink.lose_from(device, packet, why, now);
         self.buffers.give_back(frame.slot);
     }
 

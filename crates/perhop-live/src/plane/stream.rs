@@ -1,7 +1,7 @@
 //! Streams and meters: what packets are to the blocks when they come in, and what colors them.
 
-use perhop_core::meter::{AnyMeter, Meter};
-use perhop_core::{Color, Context, Dscp, Environment, Header, Instant, Rng};
+use perhop_core::meter::{Conditioner, Verdict};
+use perhop_core::{Color, Dscp, Header, Instant, Rng};
 
 use super::Frame;
 use crate::buffers::Slot;
@@ -49,26 +49,25 @@ pub fn color_of(dscp: Dscp) -> Color {
     }
 }
 
-/// A meter with its marker and its random stream.
+/// A meter with its marker, its policer and its random stream.
 #[derive(Clone, Debug)]
 pub(super) struct Metering {
     pub(super) spec: MeterSpec,
-    pub(super) meter: AnyMeter,
-    rng: Rng,
+    pub(super) conditioner: Conditioner,
 }
 
 impl Metering {
     pub(super) fn new(spec: MeterSpec, seed: u64) -> Self {
-        let meter = spec.params.clone().build(Environment { rate: spec.rate });
-        Self { meter, rng: Rng::stream(seed, &spec.name), spec }
+        let conditioner = Conditioner::new(&spec.params, spec.rate, Rng::stream(seed, &spec.name));
+        Self { spec, conditioner }
     }
 
-    /// Measures a packet and writes its color and codepoint.
+    /// Measures a packet and writes its color and codepoint. Says whether it goes on.
     #[inline]
-    pub(super) fn mark(&mut self, header: &mut Header, now: Instant) -> Color {
-        let color = self.meter.color(header, &mut Context { now, rng: &mut self.rng });
-        self.spec.params.af().mark(header, color);
-        color
+    pub(super) fn judge(&mut self, header: &mut Header, now: Instant) -> Verdict {
+        let verdict = self.conditioner.judge(header, now);
+        self.spec.params.af().mark(header, verdict.color());
+        verdict
     }
 }
 

@@ -23,7 +23,7 @@ fn packets_reach_the_file_or_are_counted() {
     capture.sent(0, &packet, Instant::ZERO);
     let many = 50_000;
     for _ in 0..many {
-        capture.lost(1, &packet, Loss::Queue(Reason::Early), Instant::ZERO);
+        capture.lost(1, &packet, Loss::Dropped(Reason::Early), Instant::ZERO);
     }
     drop(capture);
     let (CaptureStatus { written, missed, .. }, result) = writing.finish();
@@ -76,7 +76,7 @@ fn writer(files: &[Faulty], limit: u64) -> (Tested, log::Backlog) {
 }
 
 fn record(interface: u32, length: usize, missed: u64) -> Record {
-    let why = Some(Loss::Queue(Reason::Early));
+    let why = Some(Loss::Dropped(Reason::Early));
     Record {
         interface,
         time: 1,
