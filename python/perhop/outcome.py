@@ -65,6 +65,12 @@ class Flows(TypedDict):
     """Data packets sent, by the color that they were given; i64[n, 3]."""
     dropped: Counts
     """Data packets that queues dropped, by color; i64[n, 3]."""
+    policed: Counts
+    """Data packets that the flow's meter dropped because they were out of profile, by color; each is one of
+    `marked`, none of `dropped`; i64[n, 3]."""
+    policing_ratio: Numbers
+    """Data packets that the flow's meter dropped, over all sent; none for a flow whose profile drops nothing,
+    or that sent nothing (a fraction); f64[n], NaN where there is none."""
     completion_s: Numbers
     """Flow completion time of a flow with a `volume`: from its start to the arrival of the last missing byte
     at the receiver; none for a flow that was unfinished, or completed during the warm-up; f64[n], NaN where
@@ -244,6 +250,10 @@ class Outcome(TypedDict):
 
     duration_s: float
     warmup_s: float
+    engine: str | None
+    """The engine that computed it: "batched" or "reference"; None on real packets."""
+    engine_reason: str | None
+    """Why the reference engine ran: "requested", or what the batched engine refused; else None."""
     events: int
     """Events handled; of a live run, the times that the router slept."""
     packets: int

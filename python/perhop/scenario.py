@@ -775,6 +775,7 @@ class TokenBucket(Table):
         burst: The bucket's depth: how much can be IN at once. The bucket starts full.
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
             green packets, AFn2 into yellow ones, AFn3 into red ones.
+        out: What happens to packets out of profile.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "token-bucket")
@@ -782,6 +783,7 @@ class TokenBucket(Table):
     rate: str
     burst: str
     af: int | None = None
+    out: Literal["mark", "drop"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -797,6 +799,7 @@ class Tsw(Table):
         initial: The initial rate of the estimator, before the first packet. Default: "profile".
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
             green packets, AFn2 into yellow ones, AFn3 into red ones.
+        out: What happens to packets out of profile.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "tsw")
@@ -806,6 +809,7 @@ class Tsw(Table):
     rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
     initial: Literal["profile", "zero"] | None = None
     af: int | None = None
+    out: Literal["mark", "drop"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -824,6 +828,7 @@ class ThreePrecedence(Table):
         split: How OUT packets are split by the long-term rate. Default: "threshold".
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
             green packets, AFn2 into yellow ones, AFn3 into red ones.
+        out: What happens to packets out of profile.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "three-precedence")
@@ -835,6 +840,7 @@ class ThreePrecedence(Table):
     long_window: str | None = None
     split: Literal["threshold", "proportional", "probabilistic", "four-thirds", "same-rule"] | None = None
     af: int | None = None
+    out: Literal["mark", "drop-red", "drop"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -847,12 +853,14 @@ class Twam(Table):
         rate: The contracted rate (`r_i`).
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
             green packets, AFn2 into yellow ones, AFn3 into red ones.
+        out: What happens to packets out of profile.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "twam")
 
     rate: str
     af: int | None = None
+    out: Literal["mark", "drop"] | None = None
 
 
 Profile: TypeAlias = TokenBucket | Tsw | ThreePrecedence | Twam
