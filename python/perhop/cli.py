@@ -151,8 +151,15 @@ def reproduce(
     terminal.note(f"{', '.join(sizes)}, {counted(len(planned.tasks), 'run')}")
     say = terminal.note if json_path == files.STDOUT else terminal.say
     report = writer.ReproductionReport(out, command, planned.studies)
+
+    def kept_runs() -> str:
+        done = counts.simulated + counts.found + counts.shared
+        all_ = counted(len(planned.tasks), "run")
+        return f"interrupted: {done} of {all_} are kept in {kept.directory}; the same command resumes"
+
+    interrupts.leaves(kept_runs)
     try:
-        with interrupts.translated(), terminal.progress("runs", len(planned.tasks)) as step:
+        with terminal.progress("runs", len(planned.tasks)) as step:
 
             def judged(outcome: Outcome) -> None:
                 with step.paused():
@@ -170,11 +177,6 @@ def reproduce(
                 judged=judged,
                 waiting=step.waiting,
             )
-    except KeyboardInterrupt:
-        done = counts.simulated + counts.found + counts.shared
-        all_ = counted(len(planned.tasks), "run")
-        terminal.note(f"interrupted: {done} of {all_} are kept in {kept.directory}; the same command resumes")
-        raise typer.Exit(interrupts.EXIT) from None
     except BrokenPipeError:
         raise  # the reader of standard output has left, which is no fault of the store
     except OSError as error:
@@ -222,20 +224,17 @@ def run(
     if out is not None:
         files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
-    try:
-        with interrupts.translated(), terminal.progress("runs", wanted) as step:
-            result = simulation.run(
-                json.loads(checked.text),
-                runs=wanted,
-                seed=first,
-                jobs=threads,
-                engine=engine,
-                progress=lambda _done, _all: step(),
-                waiting=step.waiting,
-            )
-    except KeyboardInterrupt:
-        terminal.note("interrupted; nothing was written")
-        raise typer.Exit(interrupts.EXIT) from None
+    with terminal.progress("runs", wanted) as step:
+        result = simulation.run(
+            json.loads(checked.text),
+            runs=wanted,
+            seed=first,
+            jobs=threads,
+            engine=engine,
+            progress=lambda _done, _all: step(),
+            waiting=step.waiting,
+        )
+    interrupts.leaves("interrupted")
     shown = summary.summarize(result, name=scenario.stem)
     say = terminal.note if json_path == files.STDOUT else terminal.say
     if out is not None:
@@ -395,10 +394,9 @@ def main() -> None:
         sys.stderr.reconfigure(errors="backslashreplace")
     warnings.showwarning = _warn  # type: ignore[assignment] # takes what is asked and more
     try:
-        with interrupts.translated():
-            sys.exit(app(prog_name="perhop", standalone_mode=False))
+        sys.exit(_status())
     except KeyboardInterrupt:
-        terminal.note("interrupted")
+        terminal.note(interrupts.left())
         sys.exit(interrupts.EXIT)
     except BrokenPipeError:
         # The reader has left (`| head`): what was to be written is written, and nobody listens.
@@ -408,6 +406,19 @@ def main() -> None:
         if not _told(error):
             raise
         sys.exit(2)
+
+
+def _status() -> int:
+    """Run the command; its exit status.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C ended it.
+    """
+    with interrupts.translated():
+        status: int = app(prog_name="perhop", standalone_mode=False)
+    if status == interrupts.EXIT:  # what Typer makes of a KeyboardInterrupt
+        raise KeyboardInterrupt
+    return status
 
 
 def _warn(message: Warning | str, *_place: object) -> None:

@@ -3,7 +3,8 @@
 Modules of other projects take a KeyboardInterrupt for a failure of their own while they load, and databases
 make other exceptions of it. So while a program starts, Ctrl-C ends it at once; where a command loads a module
 in the middle of its work, the KeyboardInterrupt comes when that is loaded. Where other code fails with an
-exception of its own after Ctrl-C, `translated` makes a KeyboardInterrupt of that.
+exception of its own after Ctrl-C, `translated` makes a KeyboardInterrupt of that. At the end the command line
+says what Ctrl-C leaves: what `leaves` was told last.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 TYPE_CHECKING = False  # as `typing` has it, which takes long to load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 EXIT = 130
 """Exit status of a command that Ctrl-C ended."""
@@ -29,6 +30,7 @@ class _State:
     deferring = 0
     pending = False
     seen = False
+    left: Callable[[], str] | None = None
 
 
 def install() -> None:
@@ -77,6 +79,16 @@ def translated() -> Iterator[None]:
         if _State.seen:
             raise KeyboardInterrupt from None
         raise
+
+
+def leaves(text: str | Callable[[], str]) -> None:
+    """Set what the command line says if Ctrl-C ends the command from now on. Before, nothing was written."""
+    _State.left = text if callable(text) else lambda: text
+
+
+def left() -> str:
+    """What Ctrl-C leaves."""
+    return "interrupted; nothing was written" if _State.left is None else _State.left()
 
 
 def leave_at_once() -> None:

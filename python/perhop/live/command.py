@@ -103,8 +103,9 @@ def live(
     if out is not None:
         files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
+    interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")
     try:
-        with interrupts.translated(), nullcontext() if served is None else metrics.serve(*served) as serving:
+        with nullcontext() if served is None else metrics.serve(*served) as serving:
             told = None
             if serving is not None:
                 told, place = serving
@@ -113,9 +114,7 @@ def live(
     except ScenarioError as error:
         # The engine names the key; which file it stands in is known here.
         raise PerhopError(f"{scenario}: {error}") from None
-    except KeyboardInterrupt:
-        terminal.note("interrupted; nothing was written, and nothing is left in the system")
-        raise typer.Exit(interrupts.EXIT) from None
+    interrupts.leaves("interrupted")
     shown = replace(
         summary.summarize(result, "on real packets", scenario.stem),
         machine=[_row(report) for report in result.reports],

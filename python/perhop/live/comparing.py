@@ -112,12 +112,9 @@ def compare(
     work = _Work(
         (first, runs, sim_runs, threads), (real_time, device), dict(zip(texts, scenarios, strict=True))
     )
-    try:
-        with interrupts.translated():
-            compared = work.compare(texts, names, wanted, explained=explained)
-    except KeyboardInterrupt:
-        terminal.note("interrupted; nothing was written, and nothing is left in the system")
-        raise typer.Exit(interrupts.EXIT) from None
+    interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")
+    compared = work.compare(texts, names, wanted, explained=explained)
+    interrupts.leaves("interrupted")
     say = terminal.note if json_path == files.STDOUT else terminal.say
     if out is not None:
         given = {

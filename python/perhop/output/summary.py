@@ -63,7 +63,12 @@ class Summary:
         notes = [text for text in (self.counted, self.engine) if text]
         parts = [prose(self.title, width), prose(self.lead, width)]
         return "\n".join(
-            [*parts, *("\n".join(["", *table]) for table in tables), "", *(prose(text, width) for text in notes)]
+            [
+                *parts,
+                *("\n".join(["", *table]) for table in tables),
+                "",
+                *(prose(text, width) for text in notes),
+            ]
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import interrupts, terminal
+from perhop import terminal
 from perhop.lazy import Lazy
 from perhop.wording import counted
 
@@ -86,10 +86,7 @@ def sweep(
     terminal.warn(f"{sweep_file}: {notice}" for notice in plan.notices(planned.points))
     json_path = prepared(store, out, json_file)
     place = job.Workplace(store, backend, jobs, address)
-    try:
-        swept = job.run_sweep(planned, place, say=terminal.note, progress=terminal.progress)
-    except KeyboardInterrupt:
-        raise typer.Exit(interrupts.EXIT) from None
+    swept = job.run_sweep(planned, place, say=terminal.note, progress=terminal.progress)
     given = {"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci, "--out": out}
     command = terminal.command("sweep", str(sweep_file), **given)
     width = terminal.width(wide=wide)
@@ -132,10 +129,7 @@ def tune(
     terminal.warn(f"{tune_file}: {notice}" for notice in plan.notices(planned.seen))
     json_path = prepared(store, out, json_file)
     place = job.Workplace(store, backend, jobs, address)
-    try:
-        tuned = search.tune(planned, place, say=terminal.note, progress=terminal.progress)
-    except KeyboardInterrupt:
-        raise typer.Exit(interrupts.EXIT) from None
+    tuned = search.tune(planned, place, say=terminal.note, progress=terminal.progress)
     given = {"--store": store, "--trials": trials, "--runs": runs, "--seed": seed, "--out": out}
     command = terminal.command("tune", str(tune_file), **given)
     winners = [winner.trial.point for winner in tuned.front if winner.trial.point is not None]

@@ -78,14 +78,10 @@ def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progr
     say(planned(plan))
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
         runner = Runner(store, backend, progress, plan.until_ci.metrics if plan.until_ci else ())
-        try:
-            with interrupts.translated():
-                counts = sweep(plan, runner)
-                store.seal()
-                return Swept(plan, counts, summarize(plan, counts, store), runner.counts)
-        except KeyboardInterrupt:
-            say(kept(runner.counts, place.store))
-            raise
+        interrupts.leaves(lambda: kept(runner.counts, place.store))
+        counts = sweep(plan, runner)
+        store.seal()
+        return Swept(plan, counts, summarize(plan, counts, store), runner.counts)
 
 
 def planned(plan: Plan) -> str:

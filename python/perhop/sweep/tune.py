@@ -227,16 +227,12 @@ def tune(plan: TuningPlan, place: Workplace, *, say: Callable[[str], None], prog
     """
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
         runner = Runner(store, backend, progress, tuple(map(literal, plan.metrics)))
-        try:
-            with interrupts.translated():
-                with progress("trials", plan.trials) as step:
-                    runner.progress = lambda _what, runs: contextlib.nullcontext(_Part(step, runs))
-                    trials = list(_trials(plan, runner, step))
-                runner.progress = progress
-                winners = _validated(plan, runner, front(plan, trials))
-        except KeyboardInterrupt:
-            say(kept(runner.counts, place.store))
-            raise
+        interrupts.leaves(lambda: kept(runner.counts, place.store))
+        with progress("trials", plan.trials) as step:
+            runner.progress = lambda _what, runs: contextlib.nullcontext(_Part(step, runs))
+            trials = list(_trials(plan, runner, step))
+        runner.progress = progress
+        winners = _validated(plan, runner, front(plan, trials))
         return Tuned(plan, trials, winners, runner.counts)
 
 

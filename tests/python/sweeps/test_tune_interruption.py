@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+import pkgutil
 import random
 import re
 import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from perhop import interrupts
-from perhop.sweep.job import Workplace, run_sweep
-from perhop.sweep.plan import Given, read_plan
-from perhop.sweep.run import Runner
+from perhop import cli, interrupts
 from perhop.sweep.store import SweepStore
-from perhop.sweep.tune import tune
-from perhop.sweep.tuning import read_tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,34 +107,38 @@ def test_killed_at_random_moments_a_search_ends_as_if_undisturbed(perhop: Perhop
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("command", ["sweep", "tune"])
-def test_what_other_code_makes_of_ctrl_c_is_told_like_ctrl_c(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("where", ["run.Runner.ensure", "command.conclude"])
+@pytest.mark.parametrize("exception", [KeyboardInterrupt, RuntimeError])
+def test_wherever_ctrl_c_comes_the_command_says_what_is_kept(
+    *,
+    exception: type[BaseException],
+    where: str,
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """DuckDB and Optuna may fail with an exception of their own, at any place."""
-    (tmp_path / "it.toml").write_text(
-        {"sweep": 'scenario = "small.toml"\nruns = 2', "tune": TUNE}[command], encoding="utf-8"
-    )
-    place = Workplace(tmp_path / "store", "local", 1, None)
-    ensure = Runner.ensure
+    """Typer makes an exit status of it, DuckDB and others an exception of their own."""
+    monkeypatch.chdir(tmp_path)
+    text = {"sweep": 'scenario = "small.toml"\nruns = 2', "tune": TUNE}[command]
+    (tmp_path / "it.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["perhop", command, "it.toml", "--store", "store"])
+    monkeypatch.setattr(interrupts._State, "left", None)
+    monkeypatch.setattr(interrupts._State, "seen", False)
+    target = f"perhop.sweep.{where}"
+    done = pkgutil.resolve_name(target)
 
-    def struck(runner: Runner, points: Any, seeds: Any) -> None:  # noqa: ANN401 - passed on
-        ensure(runner, points, seeds)
-        monkeypatch.setattr(interrupts._State, "seen", True)
-        raise RuntimeError("Query interrupted")
+    def struck(*arguments: object) -> None:
+        done(*arguments)
+        interrupts._State.seen = True
+        raise exception("interrupted")
 
-    monkeypatch.setattr(Runner, "ensure", struck)
-    said: list[str] = []
-    silent: Any = {"say": said.append, "progress": lambda _what, _total: nullcontext(lambda: None)}
-    do: Callable[[], object] = {
-        "sweep": lambda: run_sweep(read_plan(tmp_path / "it.toml", Given()), place, **silent),
-        "tune": lambda: tune(
-            read_tuning(tmp_path / "it.toml", trials=None, runs=None, seed=None), place, **silent
-        ),
-    }[command]
-    with pytest.raises(KeyboardInterrupt):
-        do()
-    runs = len(kept(tmp_path))
-    assert said[-1] == f"interrupted: {runs} runs are kept in {tmp_path}/store; the same command resumes"
+    monkeypatch.setattr(target, struck)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"interrupted: {len(kept(tmp_path))} runs are kept in store; the same command resumes"
 
 
 @pytest.mark.usefixtures("small")
