@@ -224,8 +224,8 @@ def run(
         cancel: Set it from another thread to stop; `perhop._engine.Cancelled` is then raised.
 
     Raises:
-        ScenarioError: The scenario is wrong; the message names the place and the key. Or the batched engine is
-            requested and refuses the network; the message says why.
+        ScenarioError: The scenario is wrong; the message names the place and the key. Or the batched engine
+            is requested and refuses the network; the message says why.
         PerhopError: An argument is out of range, the file cannot be read, or memory does not suffice.
         perhop._engine.Cancelled: `cancel` was set.
     """
@@ -286,7 +286,7 @@ class Result:
 
     @property
     def engine_reason(self) -> str | None:
-        """Why the reference engine ran: `requested`, or why the batched engine refuses the network; else None."""
+        """Why the reference engine ran: `requested`, or why the batched engine refuses the network."""
         return self.runs[0].raw.get("engine_reason")
 
     @property

@@ -1,5 +1,5 @@
 //! A port: a queueing discipline, the link that it serves, and what is measured of both. Every driver that handles departures as
-//! events runs its links by this type: the reference engine, the data plane.
+//! events runs its links by this type: both engines of the simulator, the data plane.
 
 use crate::control::Message;
 use crate::measure::{PortStatistics, PortView};
