@@ -255,6 +255,11 @@ impl Flow {
         self.rare.metadata.lose(packet.sequence(), is_data);
     }
 
+    /// A data packet will not arrive within the run: frees what is stored of it.
+    pub(crate) fn forget(&mut self, packet: Content) {
+        self.rare.metadata.lose(packet.sequence(), true);
+    }
+
     /// Samples the receiver at `sample`, before it takes any later packet.
     pub(crate) fn sample_receiver(&mut self, sample: Instant, times: &SampleTimes, series: &mut Series) {
         let delivered = self.delivered();

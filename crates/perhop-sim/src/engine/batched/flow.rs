@@ -308,6 +308,7 @@ impl BatchedFlow {
         if arrival > self.receiver_sample {
             self.sample_receiver_before(arrival, times, series);
             if arrival > times.end() {
+                self.flow.forget(content);
                 return None; // After the end of the run nothing happens.
             }
         }
