@@ -76,7 +76,8 @@ impl<P: Packet> Port<P> {
     }
 
     /// The link is free, or a time named by an earlier call has come.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
     pub fn serve(&mut self, now: Instant) -> Served<P> {
         if now < self.link.busy_until() {
             return Served::Nothing; // It waited for a time, but a packet that came meanwhile could go.

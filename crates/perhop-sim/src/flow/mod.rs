@@ -9,6 +9,8 @@ mod counts;
 mod marker;
 mod receiving;
 mod sending;
+#[cfg(test)]
+mod tests;
 
 use perhop_core::control::Message;
 use perhop_core::{Duration, Ecn, FlowId, Header, Instant, Rng, ServiceLevel};
@@ -27,8 +29,8 @@ use crate::transport::{Ack, Received, Sender};
 use counts::Counts;
 pub(crate) use marker::{Marker, MarkingPoint};
 pub(crate) use receiving::ReceivingHost;
-pub(crate) use sending::SendingHost;
 use sending::with_source;
+pub(crate) use sending::{PacketSink, SendingHost};
 
 /// In place of a volume: more packets than any run delivers.
 const UNLIMITED: u64 = u64::MAX;
@@ -164,18 +166,18 @@ impl Flow {
         Some(self.receiving.acknowledge(late, now))
     }
 
-    /// Sends whatever the sender may send now; `emit` takes the packets.
+    /// Sends whatever the sender may send now; `out` takes the packets.
     pub(crate) fn transmit<Q: Schedule>(
         &mut self,
         now: Instant,
         mut post: Post<'_, Q>,
-        mut emit: impl FnMut(SimPacket),
+        out: &mut impl PacketSink,
     ) {
         let Self { sender, sending, rare, .. } = self;
-        with_source!(sender, rare.metadata, source => sending.send(source, now, &mut post, &mut emit));
+        with_source!(sender, rare.metadata, source => sending.send(source, now, &mut post, out));
     }
 
-    /// An ACK reaches the sender, which sends what it then may; `emit` takes the packets. Returns when the sender next has
+    /// An ACK reaches the sender, which sends what it then may; `out` takes the packets. Returns when the sender next has
     /// something to do by itself.
     #[inline(always)]
     pub(crate) fn acknowledge<Q: Schedule>(
@@ -183,13 +185,13 @@ impl Flow {
         ack: Ack,
         now: Instant,
         mut post: Post<'_, Q>,
-        mut emit: impl FnMut(SimPacket),
+        out: &mut impl PacketSink,
     ) -> Instant {
         let Self { sender, sending, rare, .. } = self;
         match sender {
-            Sender::Tcp(tcp) => sending.take_ack(tcp, ack, now, &mut post, &mut emit),
+            Sender::Tcp(tcp) => sending.take_ack(tcp, ack, now, &mut post, out),
             Sender::Carrying(sender) => {
-                sending.take_ack_carrying(sender, &mut rare.metadata, ack, now, &mut post, &mut emit)
+                sending.take_ack_carrying(sender, &mut rare.metadata, ack, now, &mut post, out)
             }
         }
     }

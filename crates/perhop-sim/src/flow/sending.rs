@@ -50,6 +50,12 @@ macro_rules! with_carrying {
 }
 pub(super) use with_carrying;
 
+/// Takes the packets that a host sends.
+pub(crate) trait PacketSink {
+    /// Takes a packet, at the time when it leaves the wire of its host.
+    fn put(&mut self, packet: SimPacket);
+}
+
 /// The host that sends.
 #[derive(Clone, Debug)]
 pub(crate) struct SendingHost {
@@ -143,7 +149,7 @@ impl SendingHost {
 
     /// Sends full segments, marked, over the host's wire, for a sender that does not depend on how they are marked.
     #[inline(always)]
-    pub(crate) fn send_all(&mut self, segments: Range<u32>, now: Instant, mut emit: impl FnMut(SimPacket)) {
+    pub(crate) fn send_all(&mut self, segments: Range<u32>, now: Instant, out: &mut impl PacketSink) {
         let size = self.template.size();
         for sequence in segments {
             let mut packet = self.template.numbered(sequence);
@@ -158,7 +164,7 @@ impl SendingHost {
             } else if let MarkingPoint::Nowhere = &self.marked_at {
                 self.marked[packet.color().index()] += 1;
             }
-            emit(packet.due(self.outward.pass(size, now)));
+            out.put(packet.due(self.outward.pass(size, now)));
         }
     }
 
@@ -170,10 +176,10 @@ impl SendingHost {
         ack: Ack,
         now: Instant,
         post: &mut Post<'_, Q>,
-        emit: &mut impl FnMut(SimPacket),
+        out: &mut impl PacketSink,
     ) -> Instant {
         source.on_ack(ack, now);
-        self.send(source, now, post, emit);
+        self.send(source, now, post, out);
         source.wake()
     }
 
@@ -186,9 +192,9 @@ impl SendingHost {
         ack: Ack,
         now: Instant,
         post: &mut Post<'_, Q>,
-        emit: &mut impl FnMut(SimPacket),
+        out: &mut impl PacketSink,
     ) -> Instant {
-        with_carrying!(sender, metadata, source => self.take_ack(source, ack, now, post, emit))
+        with_carrying!(sender, metadata, source => self.take_ack(source, ack, now, post, out))
     }
 
     /// Sends whatever the source wants, marked, over the host's wire.
@@ -198,7 +204,7 @@ impl SendingHost {
         source: &mut S,
         now: Instant,
         post: &mut Post<'_, Q>,
-        emit: &mut impl FnMut(SimPacket),
+        out: &mut impl PacketSink,
     ) {
         while let Some(Transmit { sequence, size, capable, reduced }) =
             source.transmit(&mut Context { now, rng: &mut self.rare.rng })
@@ -216,7 +222,7 @@ impl SendingHost {
                 }
                 MarkingPoint::FirstRouter(_) | MarkingPoint::Edge(_) => {}
             }
-            emit(packet.due(self.outward.pass(size, now)));
+            out.put(packet.due(self.outward.pass(size, now)));
         }
     }
 

@@ -16,7 +16,7 @@ use super::fixed_delay::FixedDelay;
 use crate::control::{Channels, Post};
 use crate::engine::setup::Routes;
 use crate::events::{Event, SourceId};
-use crate::flow::Flow;
+use crate::flow::{Flow, PacketSink};
 use crate::network::FlowSpec;
 use crate::packet::{ACK, Content, SimPacket};
 use crate::probe::Series;
@@ -80,6 +80,13 @@ pub(super) struct Outlet<'a> {
     pub(super) first: &'a mut ArrivalQueue<SimPacket>,
     pub(super) channels: &'a mut Channels,
     pub(super) events: &'a mut EventQueue,
+}
+
+impl PacketSink for ArrivalQueue<SimPacket> {
+    #[inline(always)]
+    fn put(&mut self, packet: SimPacket) {
+        self.push(packet);
+    }
 }
 
 impl BatchedFlow {
@@ -171,7 +178,7 @@ impl BatchedFlow {
         }
         let Sender::Tcp(tcp) = &mut self.flow.sender else { return false };
         let Some(segments) = tcp.ack_fast(expected, at) else { return false };
-        self.flow.sending.send_all(segments, at, |packet| first.push(packet));
+        self.flow.sending.send_all(segments, at, first);
         true
     }
 
@@ -188,7 +195,7 @@ impl BatchedFlow {
             self.sample_sender_before(at, times, series);
         }
         let post = Post { channels, events: &mut *events };
-        let wake = self.flow.acknowledge(ack, at, post, |packet| first.push(packet));
+        let wake = self.flow.acknowledge(ack, at, post, first);
         self.schedule_by(wake, events);
         self.find_senders_fast_path(times.end());
     }
@@ -250,7 +257,7 @@ impl BatchedFlow {
     ) -> Option<SimPacket> {
         let late_ack = self.flow.wake_up(now);
         self.sender_fast_until = Instant::ZERO;
-        self.flow.transmit(now, Post { channels, events }, |packet| first.push(packet));
+        self.flow.transmit(now, Post { channels, events }, first);
         late_ack
     }
 

@@ -3,8 +3,15 @@
 use super::Reference;
 use crate::control::Post;
 use crate::engine::setup::Step;
+use crate::flow::PacketSink;
 use crate::packet::SimPacket;
 use crate::transport::Ack;
+
+impl PacketSink for Vec<SimPacket> {
+    fn put(&mut self, packet: SimPacket) {
+        self.push(packet);
+    }
+}
 
 impl Reference {
     /// A packet comes, now, to a step of its route that is no link.
@@ -45,8 +52,7 @@ impl Reference {
 
     fn reach_sender(&mut self, number: usize, packet: SimPacket) {
         let Self { flows, channels, events, sent, .. } = self;
-        let post = Post { channels, events };
-        flows[number].acknowledge(Ack::of(packet.content()), self.now, post, |packet| sent.push(packet));
+        flows[number].acknowledge(Ack::of(packet.content()), self.now, Post { channels, events }, sent);
         self.forward_sent();
         self.set_timer(number);
     }
@@ -56,7 +62,7 @@ impl Reference {
         let Self { flows, channels, events, sent, .. } = self;
         let flow = &mut flows[number];
         let late_ack = flow.wake_up(self.now);
-        flow.transmit(self.now, Post { channels, events }, |packet| sent.push(packet));
+        flow.transmit(self.now, Post { channels, events }, sent);
         sent.extend(late_ack);
         self.forward_sent();
         self.set_timer(number);

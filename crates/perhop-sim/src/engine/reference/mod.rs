@@ -99,6 +99,7 @@ impl Reference {
                 }
                 watch_at = self.handled + WATCH_INTERVAL;
             }
+            debug_assert!(self.now <= now, "events come in the order of time");
             self.now = now;
             self.handle_next();
         }

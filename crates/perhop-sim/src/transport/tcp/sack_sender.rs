@@ -130,7 +130,7 @@ impl SackSender {
         match &self.phase {
             Phase::Open => self.on_ack_when_open(update, now),
             Phase::Recovery(recovery) if update.expected < recovery.point => {
-                self.on_ack_in_recovery(update, now)
+                self.on_ack_in_recovery(update, now);
             }
             Phase::Recovery(_) => {
                 self.tcp.end_recovery();
