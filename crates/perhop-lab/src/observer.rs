@@ -1,4 +1,4 @@
-//! Looks at a run while it is on, as the simulator's probes do.
+//! Samples a run, as the simulator's probes do.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use perhop_sim::{QueueSeries, Series};
 use crate::hosts::Shared;
 use crate::report::{Glimpse, GlimpseOfLink};
 
-/// Sees what probes see, when probes look; and takes stock at the end of the warm-up and at the end.
+/// Records probe samples, and the counters at the end of the warm-up and of the run.
 pub(crate) struct Observer<'a> {
     shared: &'a Shared,
     windows: Arc<Windows>,
@@ -22,37 +22,37 @@ pub(crate) struct Observer<'a> {
     next: Instant,
     /// Bytes of data in a packet and the packet's size on the wire, for each flow.
     sizes: Vec<(u16, u16)>,
-    /// Bytes of data received by the last look of the probes.
+    /// Bytes of data received by the last probe sample.
     before: Vec<u64>,
-    seen: Observed,
+    samples: Samples,
     glimpses: Glimpses,
 }
 
-/// What was seen of a run.
+/// The samples and counters of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Observed {
+pub(crate) struct Samples {
     pub(crate) series: Series,
-    pub(crate) at_warmup: Stock,
-    pub(crate) at_end: Stock,
+    pub(crate) at_warmup: Totals,
+    pub(crate) at_end: Totals,
     pub(crate) links: Vec<LinkOutcome>,
 }
 
-/// What those are told who watch the run.
+/// Reports to a user who watches the run.
 #[derive(Debug)]
 pub(crate) struct Glimpses {
-    /// How often; never if nobody watches.
+    /// How often; `None` if nobody watches.
     pub(crate) interval: Option<Duration>,
     pub(crate) to: SyncSender<Glimpse>,
     /// The group of each flow.
     pub(crate) groups: Vec<usize>,
 }
 
-/// What was counted by some time.
+/// The counters at some time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stock {
-    /// Bytes of data that each flow's receiver has.
+pub(crate) struct Totals {
+    /// Bytes of data that the receiver of each flow has received.
     pub(crate) received: Vec<u64>,
-    /// What the router counted of each flow's data.
+    /// The router's counters of each flow's data.
     pub(crate) data: Vec<StreamCounts>,
     /// For each link, the counters of its classes.
     pub(crate) links: Vec<Vec<Counters>>,
@@ -77,21 +77,24 @@ impl<'a> Observer<'a> {
             next: Instant::ZERO,
             sizes,
             before: vec![0; flows],
-            seen: Observed::default(),
+            samples: Samples::default(),
             glimpses,
         };
-        observer.seen.at_warmup =
-            Stock { received: vec![0; flows], data: vec![StreamCounts::default(); flows], links: Vec::new() };
+        observer.samples.at_warmup = Totals {
+            received: vec![0; flows],
+            data: vec![StreamCounts::default(); flows],
+            links: Vec::new(),
+        };
         observer.next = observer.after(Instant::ZERO);
         observer
     }
 
-    /// The run is over.
-    pub(crate) fn ended(self) -> Observed {
-        self.seen
+    /// The samples, at the end of the run.
+    pub(crate) fn into_samples(self) -> Samples {
+        self.samples
     }
 
-    /// The first look after that time; none after the end.
+    /// The first sampling time after `last`; none after the end.
     fn after(&self, last: Instant) -> Instant {
         if last >= self.end {
             return Instant::NEVER;
@@ -105,8 +108,8 @@ impl<'a> Observer<'a> {
         regular(self.interval).min(regular(self.glimpses.interval)).min(warmup).min(self.end)
     }
 
-    fn stock(&self, plane: &Plane) -> Stock {
-        Stock {
+    fn totals(&self, plane: &Plane) -> Totals {
+        Totals {
             received: self.shared.flows.iter().map(|flow| flow.received.load(Ordering::Relaxed)).collect(),
             data: plane.streams().step_by(2).map(|(_, counts)| *counts).collect(),
             links: plane.ports().map(|(_, _, port)| port.counters_by_class()).collect(),
@@ -114,7 +117,7 @@ impl<'a> Observer<'a> {
     }
 
     fn links(&self, plane: &Plane) -> Vec<LinkOutcome> {
-        let mut at_warmup = self.seen.at_warmup.links.iter();
+        let mut at_warmup = self.samples.at_warmup.links.iter();
         plane
             .ports()
             .map(|(name, rate, port)| {
@@ -123,10 +126,10 @@ impl<'a> Observer<'a> {
             .collect()
     }
 
-    fn record(&mut self, plane: &Plane, look: Instant, interval: Duration) {
-        let Self { shared, windows, seen, sizes, before, .. } = self;
-        let series = &mut seen.series;
-        series.times.push(look);
+    fn record(&mut self, plane: &Plane, at: Instant, interval: Duration) {
+        let Self { shared, windows, samples, sizes, before, .. } = self;
+        let series = &mut samples.series;
+        series.times.push(at);
         let first = series.seen_packets.len();
         series.seen_packets.resize(first + sizes.len(), f64::NAN);
         for (flow, window) in plane.sampled_windows() {
@@ -152,7 +155,7 @@ impl<'a> Observer<'a> {
 }
 
 impl Observer<'_> {
-    fn glimpse(&self, plane: &Plane, report: &Report, look: Instant) -> Glimpse {
+    fn glimpse(&self, plane: &Plane, report: &Report, at: Instant) -> Glimpse {
         let groups = self.glimpses.groups.iter().max().map_or(0, |last| last + 1);
         let mut received = vec![0.0; groups];
         for ((flow, (payload, packet)), group) in
@@ -174,7 +177,7 @@ impl Observer<'_> {
             }
         });
         Glimpse {
-            at: look,
+            at,
             received,
             links: links.collect(),
             late: (report.lateness.quantile(0.5), report.lateness.quantile(0.99), report.lateness.largest()),
@@ -188,29 +191,29 @@ impl Watcher for Observer<'_> {
         self.next
     }
 
-    fn look(&mut self, plane: &mut Plane, report: &mut Report, now: Instant) {
-        // Looks that were missed are taken now: what they saw is what there is to see.
+    fn watch(&mut self, plane: &mut Plane, report: &mut Report, now: Instant) {
+        // Samples that are overdue are taken now, from the present state.
         while self.next <= now {
-            let look = self.next;
-            if look == self.warmup {
-                self.seen.at_warmup = self.stock(plane);
-                // Connections begin with a burst of work that is no part of what is measured.
+            let at = self.next;
+            if at == self.warmup {
+                self.samples.at_warmup = self.totals(plane);
+                // Opening connections is a burst of work that is not part of the measurement.
                 report.lateness.reset();
             }
-            let falls_on = |interval: &Duration| look.as_nanos().is_multiple_of(interval.as_nanos());
+            let falls_on = |interval: &Duration| at.as_nanos().is_multiple_of(interval.as_nanos());
             if let Some(interval) = self.interval.filter(falls_on) {
-                self.record(plane, look, interval);
+                self.record(plane, at, interval);
             }
             if self.glimpses.interval.is_some_and(|interval| falls_on(&interval)) {
-                // Who is too slow to watch misses some.
-                let _ = self.glimpses.to.try_send(self.glimpse(plane, report, look));
+                // A watcher that is too slow misses some.
+                let _ = self.glimpses.to.try_send(self.glimpse(plane, report, at));
             }
-            if look == self.end {
-                self.seen.at_end = self.stock(plane);
+            if at == self.end {
+                self.samples.at_end = self.totals(plane);
                 plane.finish(self.end);
-                self.seen.links = self.links(plane);
+                self.samples.links = self.links(plane);
             }
-            self.next = self.after(look);
+            self.next = self.after(at);
         }
     }
 }

@@ -1,8 +1,7 @@
-//! A run: builds the place, starts hosts and router, waits for the end, and says what was measured.
+//! A run: builds the namespaces, starts hosts and router, waits for the end, and returns what was measured.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 
 use nix::sys::prctl::{set_pdeathsig, set_timerslack};
@@ -16,53 +15,53 @@ use perhop_scenario::Scenario;
 use perhop_sim::{Network, Outcome};
 
 use crate::error::LabError;
-use crate::hosts::{self, Begin, Joint, Shared};
+use crate::hosts::{self, Begin, Joint, Shared, Told};
 use crate::joint;
-use crate::observer::{Glimpses, Observer};
-use crate::outcome::{Routed, told};
+use crate::observer::{Glimpses, Observer, Samples};
+use crate::outcome::{Measured, Routed};
 use crate::report::{Glimpse, LabReport};
 use crate::sandbox;
 use crate::setting::Setting;
 use crate::topology;
 
-/// How a run is to be made.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Starts, and chance in the router, are those that a simulation draws with this seed.
+    /// Start times, and random streams in the router, are those of a simulation with this seed.
     pub seed: u64,
     /// Give the router real-time priority where that is allowed.
     pub real_time: bool,
-    /// How often those who watch are told how it goes; never unless given.
+    /// How often to report a glimpse of the run. Default: never.
     pub watch: Option<Duration>,
-    /// End when the process does that started this one.
+    /// End when the parent process ends.
     pub die_with_parent: bool,
-    /// How the hosts are joined to the router; by TUN devices where that is possible unless given.
+    /// How the hosts are joined to the router. Default: by TUN devices where that is possible.
     pub joint: Option<Joint>,
 }
 
-/// The router's real-time priority: above all who have none, below the kernel's own threads.
+/// The router's real-time priority: above all normal threads, below the kernel's own.
 const PRIORITY: i32 = 10;
 
-/// Glimpses that wait for a watcher at most.
+/// How many glimpses may wait for the watcher.
 const GLIMPSES: usize = 16;
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What was measured, as a simulation tells it.
+    /// What was measured, in the form of a simulation.
     pub outcome: Outcome,
-    /// How well it went.
+    /// Whether the machine kept up.
     pub report: LabReport,
 }
 
-/// The kernel is asked for windows and round trips at least so often, and at most.
+/// The shortest and the longest interval at which the kernel is asked for windows and round-trip times.
 const ASKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 
-/// Runs a scenario on real packets, in real time. `stop` ends it early, and `watch` is told how it goes. An ordinary user's
+/// Runs a scenario on real packets, in real time. `stop` ends it early; `watch` receives glimpses of it. An ordinary user's
 /// process must have one thread.
 ///
 /// # Errors
-/// What the scenario asks for and no kernel has; what this system lacks; what went wrong.
+/// What the scenario needs and no kernel has; what this system lacks; what failed.
 pub fn run(
     scenario: &Scenario,
     options: Options,
@@ -70,87 +69,120 @@ pub fn run(
     watch: &mut dyn FnMut(&Glimpse),
 ) -> Result<Run, LabError> {
     let network = scenario.network();
-    let mut setting = Setting::new(scenario, &network, options.seed)?;
-    sandbox::look_at_kernel()?;
+    let (setting, joint) = prepare(scenario, &network, options)?;
+    let plane = Plane::new(topology::plane(&network, &setting.flows, setting.mtu), options.seed);
+    let shared = Shared::new(setting.flows.len());
+    let lab = Lab { network: &network, setting: &setting, shared: &shared, options, stop };
+    let windows = plane.windows();
+    thread::scope(|scope| {
+        let (begin, sending) = channels();
+        let sender = scope.spawn({
+            let asks = asks(&network);
+            move || {
+                hosts::send(lab.setting, lab.shared, windows, asks, (joint, begin))
+                    .inspect_err(|_| lab.shared.stop())
+            }
+        });
+        let (begin, receiving) = channels();
+        let catcher = scope.spawn(move || {
+            hosts::receive(lab.setting, lab.shared, (joint, begin)).inspect_err(|_| lab.shared.stop())
+        });
+        let told = [&sending.told, &receiving.told];
+        let devices = joint::join(&setting, told, [&sending.joined, &receiving.joined]);
+        // A host that still waits for its interface stops waiting.
+        drop((sending.joined, receiving.joined));
+        let routed = devices.transpose().map(|devices| {
+            let devices = devices?;
+            let clock = Clock::start();
+            let _ = sending.start.send(clock);
+            let _ = receiving.start.send(clock);
+            lab.forward(Runner::new(plane, devices, clock), watch)
+        });
+        drop((sending.start, receiving.start));
+        let sent = sender.join().expect("the sending host does not panic")?;
+        let received = catcher.join().expect("the receiving host does not panic")?;
+        let (routed, samples) = routed.expect("both hosts moved in")?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        routed.plane.balance().map_err(LabError::Unbalanced)?;
+        let (network, setting, routed) = (&network, &setting, &routed);
+        let (sent, received) = (&sent, &received);
+        Ok(Measured { network, setting, scenario, samples, routed, sent, received }.into_run())
+    })
+}
+
+/// Checks that this system can run the scenario, and enters a user namespace.
+fn prepare(scenario: &Scenario, network: &Network, options: Options) -> Result<(Setting, Joint), LabError> {
+    let mut setting = Setting::new(scenario, network, options.seed)?;
+    sandbox::check_kernel()?;
     let (joint, why) = joint::choose(options.joint)?;
     if let Some(why) = why {
         setting
             .notes
             .push(format!("{why}, so the hosts are joined to the router by Ethernet and packet sockets"));
     }
-    let setting = setting;
     sandbox::enter_user_namespace()?;
     if options.die_with_parent {
         set_pdeathsig(Signal::SIGKILL).map_err(LabError::doing("tying this process to its parent"))?;
     }
     check_congestion(&setting)?;
-    let spec = topology::plane(&network, &setting.flows, setting.mtu);
-    let plane = Plane::new(spec, options.seed);
-    let shared = Shared::new(setting.flows.len());
-    let windows = plane.windows();
-    thread::scope(|scope| {
-        let (sending_tells, sending) = channel();
-        let (receiving_tells, receiving) = channel();
-        let (join_sending, sending_joined) = channel();
-        let (join_receiving, receiving_joined) = channel();
-        let (start_sending, go_sending) = channel();
-        let (start_receiving, go_receiving) = channel();
-        let asks = asks(&network);
-        let sender = scope.spawn({
-            let (setting, shared, windows) = (&setting, &shared, Arc::clone(&windows));
-            move || {
-                let begin = Begin { tell: sending_tells, joined: sending_joined, go: go_sending };
-                hosts::send(setting, shared, windows, asks, (joint, begin)).inspect_err(|_| shared.stop())
-            }
-        });
-        let catcher = scope.spawn({
-            let (setting, shared) = (&setting, &shared);
-            move || {
-                let begin = Begin { tell: receiving_tells, joined: receiving_joined, go: go_receiving };
-                hosts::receive(setting, shared, (joint, begin)).inspect_err(|_| shared.stop())
-            }
-        });
-        let devices = joint::join(&setting, [&sending, &receiving], [&join_sending, &join_receiving]);
-        // Whoever still waits for the other's wire waits no more.
-        drop((join_sending, join_receiving));
-        let routed = devices.transpose().map(|devices| {
-            let devices = devices?;
-            let clock = Clock::start();
-            let _ = start_sending.send(clock);
-            let _ = start_receiving.send(clock);
-            let sizes = setting.flows.iter().map(|flow| (flow.payload, flow.packet)).collect();
-            let times = (setting.warmup, setting.duration, network.probe_interval);
-            let (to, glimpses) = sync_channel(GLIMPSES);
-            let groups = setting.flows.iter().map(|flow| flow.group).collect();
-            let watched = Glimpses { interval: options.watch, to, groups };
-            let mut observer = Observer::new(&shared, Arc::clone(&windows), times, sizes, watched);
-            let runner = Runner::new(plane, devices, clock);
-            let (shared, duration) = (&shared, setting.duration);
-            // A thread of its own, which takes its priority and its CPU time with it.
+    Ok((setting, joint))
+}
+
+/// The main thread's ends of the channels to a host.
+struct HostChannels {
+    told: Receiver<Told>,
+    joined: Sender<()>,
+    start: Sender<Clock>,
+}
+
+fn channels() -> (Begin, HostChannels) {
+    let ((tell, told), (joined, when_joined), (start, go)) = (channel(), channel(), channel());
+    (Begin { tell, joined: when_joined, go }, HostChannels { told, joined, start })
+}
+
+/// What the threads of a run share.
+#[derive(Clone, Copy)]
+struct Lab<'a> {
+    network: &'a Network,
+    setting: &'a Setting,
+    shared: &'a Shared,
+    options: Options,
+    stop: &'a AtomicBool,
+}
+
+impl Lab<'_> {
+    /// Forwards packets on a thread of its own, which takes its priority and its CPU time with it. Passes glimpses of the run
+    /// to `watch`.
+    fn forward(
+        &self,
+        runner: Runner<AnyDevice, 2>,
+        watch: &mut dyn FnMut(&Glimpse),
+    ) -> Result<(Routed, Samples), LabError> {
+        let Self { network, setting, shared, options, stop } = *self;
+        let sizes = setting.flows.iter().map(|flow| (flow.payload, flow.packet)).collect();
+        let times = (setting.warmup, setting.duration, network.probe_interval);
+        let (to, glimpses) = sync_channel(GLIMPSES);
+        let groups = setting.flows.iter().map(|flow| flow.group).collect();
+        let watched = Glimpses { interval: options.watch, to, groups };
+        let mut observer = Observer::new(shared, runner.plane().windows(), times, sizes, watched);
+        thread::scope(|scope| {
             let router = scope.spawn(move || {
-                let routed = route(runner, duration, options.real_time, stop, &mut observer);
+                let routed = route(runner, setting.duration, options.real_time, stop, &mut observer);
                 shared.stop();
-                routed.map(|routed| (routed, observer.ended()))
+                routed.map(|routed| (routed, observer.into_samples()))
             });
-            // The observer's end of the channel goes with the router.
+            // The observer's end of the channel is dropped with the router.
             for glimpse in glimpses {
                 watch(&glimpse);
             }
             router.join().expect("the router does not panic")
-        });
-        drop((start_sending, start_receiving));
-        let sent = sender.join().expect("the sending host does not panic")?;
-        let received = catcher.join().expect("the receiving host does not panic")?;
-        let (routed, observed) = routed.expect("both hosts moved in")?;
-        if stop.load(Ordering::Relaxed) {
-            return Err(LabError::Interrupted);
-        }
-        routed.plane.balance().map_err(LabError::Unbalanced)?;
-        Ok(told(&network, &setting, scenario, observed, &routed, &sent, &received))
-    })
+        })
+    }
 }
 
-/// How often the kernel is asked: often enough for every control that looks at the senders' windows, and for the probes.
+/// How often to ask the kernel: often enough for the probes and for every control that samples the senders' windows.
 fn asks(network: &Network) -> Duration {
     let controls = network.paths.iter().filter_map(|path| path.control.as_ref());
     let by_window = controls.filter(|control| control.window == WindowSource::Sender);
@@ -161,7 +193,7 @@ fn asks(network: &Network) -> Duration {
     wanted.fold(ASKS.1, Duration::min).max(ASKS.0)
 }
 
-/// Every congestion control that the flows ask for is one that the kernel has.
+/// Checks that the kernel has every congestion control that the flows need.
 fn check_congestion(setting: &Setting) -> Result<(), LabError> {
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .map_err(LabError::doing("asking for the kernel's congestion controls"))?;
@@ -175,6 +207,7 @@ fn check_congestion(setting: &Setting) -> Result<(), LabError> {
     }
 }
 
+/// Runs the loop until the end and measures the time that it takes.
 fn route(
     mut runner: Runner<AnyDevice, 2>,
     duration: Duration,

@@ -39,13 +39,13 @@ const TUN: &str = "/dev/net/tun";
 /// # Errors
 /// The first thing that is missing, with what would help.
 pub fn probe() -> Result<(), LabError> {
-    look_at_kernel()?;
+    check_kernel()?;
     enter_user_namespace()?;
     thread::scope(|scope| scope.spawn(enter_network_namespace).join().expect("trying does not panic"))
 }
 
 /// Whether the kernel has what a run needs.
-pub(crate) fn look_at_kernel() -> Result<(), LabError> {
+pub(crate) fn check_kernel() -> Result<(), LabError> {
     if !Path::new("/proc/self/ns/net").exists() {
         return Err(missing(
             "this kernel has no network namespaces",

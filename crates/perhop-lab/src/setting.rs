@@ -1,4 +1,4 @@
-//! A scenario as two hosts can run it: what each flow is to the kernel, or why it cannot be.
+//! A scenario as two hosts can run it: the kernel's settings for each flow, or why there are none.
 
 use perhop_core::{Duration, Instant, Rng};
 use perhop_scenario::Scenario;
@@ -17,10 +17,11 @@ pub(crate) const PROTOCOL_UDP: u8 = 17;
 const FIRST_PORT: u16 = 20_000;
 /// Where TCP receivers listen.
 pub(crate) const LISTENER: u16 = 5001;
-/// As many flows have a port.
+/// The most flows that have a port.
 const MOST_FLOWS: usize = (u16::MAX - FIRST_PORT) as usize;
 
-/// The smallest segment that Linux can be told to send (TCP_MIN_MSS), and what options take of a segment (RFC 7323).
+/// The smallest segment that Linux can be configured to send (TCP_MIN_MSS), and the size of the timestamps option in each
+/// segment (RFC 7323).
 const SMALLEST_SEGMENT: u16 = 88;
 pub(crate) const TIMESTAMPS: u16 = 12;
 /// The smallest MTU of an interface with IPv6 (RFC 8200, section 5), and of one with IPv4 (RFC 791).
@@ -33,7 +34,7 @@ pub(crate) struct HostFlow {
     pub(crate) name: String,
     /// The group that it belongs to.
     pub(crate) group: usize,
-    /// Tells its packets from all others: the sender's port, and of datagrams the receiver's, too.
+    /// Identifies its packets: the sender's port, and for datagrams the receiver's, too.
     pub(crate) port: u16,
     pub(crate) start: Instant,
     pub(crate) stop: Option<Instant>,
@@ -45,7 +46,7 @@ pub(crate) struct HostFlow {
     pub(crate) kind: Kind,
 }
 
-/// What sends.
+/// The sender of a flow.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// The kernel's TCP.
@@ -58,8 +59,8 @@ pub(crate) enum Kind {
     Datagrams {
         sender: Box<DatagramSender>,
         receiver: DatagramReceiver,
-        /// Bytes of data in an answer.
-        answer: u16,
+        /// Bytes of data in a feedback packet.
+        feedback: u16,
         rng: Rng,
     },
 }
@@ -79,12 +80,12 @@ pub(crate) struct Setting {
     pub(crate) sysctl: Vec<(String, String)>,
     pub(crate) duration: Duration,
     pub(crate) warmup: Duration,
-    /// What a reader should know of it.
+    /// Notes for the reader of the results.
     pub(crate) notes: Vec<String>,
 }
 
 impl Setting {
-    /// How the hosts run the scenario; starts are those that the simulator draws with this seed.
+    /// How the hosts run the scenario. Start times are those that the simulator draws with this seed.
     pub(crate) fn new(scenario: &Scenario, network: &Network, seed: u64) -> Result<Self, LabError> {
         if network.flows.len() > MOST_FLOWS {
             let text =
@@ -99,6 +100,10 @@ impl Setting {
             sysctl.iter().all(|(name, value)| name != "net.ipv4.tcp_timestamps" || value != "0");
         let groups = scenario.flows.iter().enumerate();
         let groups = groups.flat_map(|(group, flow)| (0..flow.count).map(move |_| group));
+        let network_header = match ip {
+            IpVersion::V4 => 20,
+            IpVersion::V6 => 40,
+        };
         let mut flows = Vec::new();
         for ((number, spec), group) in network.flows.iter().enumerate().zip(groups) {
             let congestion = scenario.flows[group].live.congestion.as_deref();
@@ -107,7 +112,8 @@ impl Setting {
                 let text = "no kernel's TCP reacts to reports of OUT packets: No-OUT needs a modified sender and runs in the simulator only";
                 return Err(unfit("out-feedback", text.into()));
             }
-            flows.push(host_flow(spec, number, group, seed, (ip, has_timestamps, congestion), unfit)?);
+            let conversion = Conversion { spec, congestion, network_header, has_timestamps, seed, unfit };
+            flows.push(conversion.host_flow(number, group)?);
         }
         let smallest = SMALLEST_MTU[usize::from(ip == IpVersion::V6)];
         let mtu = flows.iter().map(|flow| flow.packet).max().unwrap_or(0).max(smallest);
@@ -122,7 +128,7 @@ impl Setting {
         })
     }
 
-    /// Whether any flow is the kernel's TCP.
+    /// The kernel's congestion controls that flows use.
     pub(crate) fn congestions(&self) -> impl Iterator<Item = &str> {
         self.flows.iter().filter_map(|flow| match &flow.kind {
             Kind::Tcp { congestion, .. } => Some(congestion.as_str()),
@@ -131,82 +137,91 @@ impl Setting {
     }
 }
 
-fn host_flow(
-    spec: &FlowSpec,
-    number: usize,
-    group: usize,
+/// A flow of a scenario on its way to becoming a flow of two hosts.
+struct Conversion<'a, F> {
+    spec: &'a FlowSpec,
+    /// The congestion control that the scenario names for the kernel.
+    congestion: Option<&'a str>,
+    network_header: u16,
+    has_timestamps: bool,
     seed: u64,
-    (ip, has_timestamps, congestion): (IpVersion, bool, Option<&str>),
-    unfit: impl Fn(&str, String) -> LabError,
-) -> Result<HostFlow, LabError> {
-    let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
-    let (first, last) = spec.start;
-    let start = first + Duration::from_nanos(stream("start").up_to(last.since(first).as_nanos()));
-    let network_header = match ip {
-        IpVersion::V4 => 20,
-        IpVersion::V6 => 40,
-    };
-    let (packet, answer) = spec.transport.packet_sizes();
-    let (payload, kind) = match &spec.transport {
-        TransportSpec::Tcp(params) => {
-            let headers = network_header + 20;
-            if packet < headers + SMALLEST_SEGMENT {
-                let text = format!(
-                    "Linux sends no packets smaller than {}B; choose a larger size",
-                    headers + SMALLEST_SEGMENT
-                );
-                return Err(unfit("transport.packet", text));
-            }
-            let congestion = congestion.map_or_else(|| kernels(params), |name| Ok(name.into()));
-            let congestion = congestion.map_err(|(key, text)| unfit(key, text))?;
-            let segment = packet - headers;
-            let payload = segment - if has_timestamps { TIMESTAMPS } else { 0 };
-            (payload, Kind::Tcp { congestion, segment })
-        }
-        datagrams => {
-            if congestion.is_some() {
-                return Err(unfit(
-                    "live.congestion",
-                    "only TCP flows use the kernel's congestion control; leave this key out".into(),
-                ));
-            }
-            let headers = network_header + 8;
-            let inside = |size: u16| usize::from(size.saturating_sub(headers));
-            let (sender, receiver) = datagrams.datagram_ends(spec.volume).expect("it is not TCP");
-            if inside(packet) < letter::DATA {
-                let size = usize::from(headers) + letter::DATA;
-                let text =
-                    format!("packets carry a sequence number and timestamps, so they need at least {size}B");
-                return Err(unfit("transport.packet", text));
-            }
-            let needed = match receiver {
-                DatagramReceiver::Sink => 0,
-                DatagramReceiver::Echo => letter::ECHO,
-                DatagramReceiver::Tfrc(_) => letter::REPORT,
-            };
-            let payload = packet - headers;
-            let answer = inside(answer).max(needed) as u16;
-            (
-                payload,
-                Kind::Datagrams { sender: Box::new(sender), receiver, answer, rng: stream("transport") },
-            )
-        }
-    };
-    Ok(HostFlow {
-        number,
-        name: spec.name.clone(),
-        group,
-        port: FIRST_PORT + number as u16,
-        start,
-        stop: spec.stop,
-        packet,
-        payload,
-        volume: spec.volume.map(|volume| spec.transport.packets_of(volume) * u64::from(payload)),
-        kind,
-    })
+    unfit: F,
 }
 
-/// The kernel's congestion control that is that of a simulated sender; else the key that names it, and why there is none.
+impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
+    fn host_flow(&self, number: usize, group: usize) -> Result<HostFlow, LabError> {
+        let spec = self.spec;
+        let (first, last) = spec.start;
+        let start = first + Duration::from_nanos(self.stream("start").up_to(last.since(first).as_nanos()));
+        let (packet, _) = spec.transport.packet_sizes();
+        let (payload, kind) = match &spec.transport {
+            TransportSpec::Tcp(params) => self.tcp(params)?,
+            datagrams => self.datagrams(datagrams)?,
+        };
+        Ok(HostFlow {
+            number,
+            name: spec.name.clone(),
+            group,
+            port: FIRST_PORT + number as u16,
+            start,
+            stop: spec.stop,
+            packet,
+            payload,
+            volume: spec.volume.map(|volume| spec.transport.packets_of(volume) * u64::from(payload)),
+            kind,
+        })
+    }
+
+    fn stream(&self, part: &str) -> Rng {
+        Rng::stream(self.seed, &format!("flows/{}/{part}", self.spec.name))
+    }
+
+    /// The bytes of data in a packet, and the kernel's TCP that sends it.
+    fn tcp(&self, params: &TcpParams) -> Result<(u16, Kind), LabError> {
+        let headers = self.network_header + 20;
+        let (packet, _) = self.spec.transport.packet_sizes();
+        if packet < headers + SMALLEST_SEGMENT {
+            let text = format!(
+                "Linux sends no packets smaller than {}B; choose a larger size",
+                headers + SMALLEST_SEGMENT
+            );
+            return Err((self.unfit)("transport.packet", text));
+        }
+        let congestion = self.congestion.map_or_else(|| kernels(params), |name| Ok(name.into()));
+        let congestion = congestion.map_err(|(key, text)| (self.unfit)(key, text))?;
+        let segment = packet - headers;
+        let payload = segment - if self.has_timestamps { TIMESTAMPS } else { 0 };
+        Ok((payload, Kind::Tcp { congestion, segment }))
+    }
+
+    /// The bytes of data in a packet, and the simulator's sender that sends it over UDP.
+    fn datagrams(&self, transport: &TransportSpec) -> Result<(u16, Kind), LabError> {
+        if self.congestion.is_some() {
+            let text = "only TCP flows use the kernel's congestion control; leave this key out";
+            return Err((self.unfit)("live.congestion", text.into()));
+        }
+        let headers = self.network_header + 8;
+        let inside = |size: u16| usize::from(size.saturating_sub(headers));
+        let (packet, feedback) = transport.packet_sizes();
+        if inside(packet) < letter::DATA {
+            let size = usize::from(headers) + letter::DATA;
+            let text =
+                format!("packets carry a sequence number and timestamps, so they need at least {size}B");
+            return Err((self.unfit)("transport.packet", text));
+        }
+        let (sender, receiver) = transport.datagram_ends(self.spec.volume).expect("it is not TCP");
+        let needed = match receiver {
+            DatagramReceiver::Sink => 0,
+            DatagramReceiver::Echo => letter::ECHO,
+            DatagramReceiver::Tfrc(_) => letter::REPORT,
+        };
+        let feedback = inside(feedback).max(needed) as u16;
+        let (sender, rng) = (Box::new(sender), self.stream("transport"));
+        Ok((packet - headers, Kind::Datagrams { sender, receiver, feedback, rng }))
+    }
+}
+
+/// The kernel's name of a simulated sender's congestion control; otherwise the key that names it, and why there is none.
 fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
     let control = params.control().info();
     let key = if params.tcp == Variant::TwoWindows { "transport.tcp" } else { "transport.congestion" };
@@ -221,7 +236,7 @@ fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
     control.kernel.map(str::to_owned).ok_or_else(missing)
 }
 
-/// What the kernel does otherwise than the scenario says.
+/// Where the kernel differs from the scenario.
 fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
     use perhop_scenario::format::Transport;
     let tcp = || {
@@ -252,10 +267,10 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
     for (group, flow) in scenario.flows.iter().enumerate() {
         let Transport::Tfrc(params) = &flow.transport else { continue };
         let ours = flows.iter().find(|flow| flow.group == group);
-        let Some(HostFlow { kind: Kind::Datagrams { answer, .. }, packet, payload, .. }) = ours else {
+        let Some(HostFlow { kind: Kind::Datagrams { feedback, .. }, packet, payload, .. }) = ours else {
             continue;
         };
-        let on_wire = answer + (packet - payload);
+        let on_wire = feedback + (packet - payload);
         if u64::from(on_wire) > params.ack.get() {
             let (name, ack) = (&flow.name, params.ack);
             notes.push(format!("feedback packets of {name} are {on_wire}B, not {ack}: the size of a report"));

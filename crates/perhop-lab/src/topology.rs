@@ -1,5 +1,6 @@
-//! What lies between the two hosts: a scenario's network as a data plane.
+//! A scenario's network as the data plane between the two hosts.
 
+use perhop_core::meter::MeterParams;
 use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
 use perhop_live::{
     Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Selector, StreamSpec, WireSpec,
@@ -12,7 +13,7 @@ use crate::setting::{HostFlow, PROTOCOL_TCP, PROTOCOL_UDP};
 pub(crate) const SENDERS: usize = 0;
 pub(crate) const RECEIVERS: usize = 1;
 
-/// Packets that the data plane may hold. Memory is used as far as packets come.
+/// Packets that the data plane may hold. Memory is used only as packets need it.
 const BUFFERS: u32 = 1 << 17;
 
 /// Collects the parts of a data plane.
@@ -25,7 +26,7 @@ struct Builder<'a> {
     controls: Vec<Option<usize>>,
 }
 
-/// The data plane of a network; its streams are, for each flow, data, and then what goes back.
+/// The data plane of a network. It has two streams for each flow: data, then what comes back.
 pub(crate) fn plane(network: &Network, flows: &[HostFlow], mtu: u16) -> PlaneSpec {
     let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
     let mut builder = Builder {
@@ -94,7 +95,7 @@ impl Builder<'_> {
     fn add_controls(&mut self) {
         for path in &self.network.paths {
             let control = path.control.as_ref().map(|control| {
-                // A queue hears after the propagation delay from the ingress.
+                // A message reaches a queue after the propagation delay from the ingress.
                 let mut away = Duration::ZERO;
                 let mut links = Vec::new();
                 for &link in &path.forward {
@@ -111,11 +112,61 @@ impl Builder<'_> {
         }
     }
 
+    /// The two streams of a flow: data, and what comes back.
     fn add_flow(&mut self, spec: &FlowSpec, flow: &HostFlow) {
+        let (at_host, at_router) = self.meters_of(spec);
+        let control = self.control_of(spec, flow, at_host.or(at_router));
+        // Numbers of wires follow from this order.
+        let from_sender = self.access(spec.access.as_ref());
+        let to_receiver = self.access(spec.egress.as_ref());
+        let from_receiver = self.access(spec.egress.as_ref());
+        let to_sender = self.access(spec.access.as_ref());
+        let data = control.map(|(control, member)| Hop::Data(control, member));
+        let before = [at_host.map(Hop::Meter), from_sender, data, at_router.map(Hop::Meter)];
+        let forward = before.into_iter().flatten().chain(self.links_of(spec, false)).chain(to_receiver);
+        let acks = control.map(|(control, member)| Hop::Ack(control, member));
+        let after = [acks, to_sender];
+        let backward =
+            from_receiver.into_iter().chain(self.links_of(spec, true)).chain(after.into_iter().flatten());
+        let (forward, backward) = (forward.collect(), backward.collect());
+
+        let protocol = if flow.is_tcp() { PROTOCOL_TCP } else { PROTOCOL_UDP };
+        let any = Selector { protocol: Some(protocol), ..Selector::default() };
+        let ports = Some(flow.port..=flow.port);
         let id = FlowId(flow.number as u32);
-        let marker = format!("flows/{}/marker", spec.name);
-        let own = |params: &_, rate| MeterSpec { name: marker.clone(), params: Clone::clone(params), rate };
-        let (at_host, at_router) = match &spec.marking {
+        let label = spec.path.map_or(0, |path| self.network.paths[path].label);
+        self.plane.streams.push(StreamSpec {
+            name: spec.name.clone(),
+            flow: id,
+            device: SENDERS,
+            selector: Selector { source_ports: ports.clone(), ..any.clone() },
+            coloring: Coloring::Fixed(spec.color, spec.dscp),
+            service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
+            label,
+            route: forward,
+            leaves: RECEIVERS,
+        });
+        self.plane.streams.push(StreamSpec {
+            name: format!("{} (back)", spec.name),
+            flow: id,
+            device: RECEIVERS,
+            selector: Selector { destination_ports: ports, ..any },
+            coloring: Coloring::Fixed(Color::default(), Dscp::DEFAULT),
+            service: ServiceLevel::NONE,
+            label,
+            route: backward,
+            leaves: SENDERS,
+        });
+    }
+
+    /// The meters of a flow: at its host, and at its first router.
+    fn meters_of(&mut self, spec: &FlowSpec) -> (Option<usize>, Option<usize>) {
+        let own = |params: &MeterParams, rate| MeterSpec {
+            name: format!("flows/{}/marker", spec.name),
+            params: params.clone(),
+            rate,
+        };
+        match &spec.marking {
             Marking::None => (None, None),
             Marking::Host(params) => {
                 let rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
@@ -123,61 +174,29 @@ impl Builder<'_> {
             }
             Marking::Ingress(params) => (None, Some(self.meter(own(params, Bitrate::MAX)))),
             Marking::Edge(number) => (None, Some(*number)),
-        };
-        let meter = match spec.marking {
-            Marking::Edge(_) => None,
-            _ => at_host.or(at_router),
-        };
-        let watched = spec.path.and_then(|path| self.controls[path]);
-        let watched = watched.filter(|_| matches!(spec.transport, TransportSpec::Tcp(_))).map(|control| {
-            let members = &mut self.plane.controls[control].members;
-            members.push(Member { flow: id, rate: spec.reserved, meter, segment: flow.payload.into() });
-            (control, members.len() - 1)
-        });
-        let label = spec.path.map_or(0, |path| self.network.paths[path].label);
-        let links = |acknowledges| {
-            let route = self.network.route_of(spec, acknowledges).expect("the scenario was checked");
-            route.into_iter().map(|link| self.links[link]).collect::<Vec<_>>()
-        };
-        let (there, back) = (links(false), links(true));
-        let out = [
-            at_host.map(Hop::Meter),
-            self.access(spec.access.as_ref()),
-            watched.map(|(control, member)| Hop::Data(control, member)),
-            at_router.map(Hop::Meter),
-        ];
-        let arrives = self.access(spec.egress.as_ref());
-        let answers = self.access(spec.egress.as_ref());
-        let returns =
-            [watched.map(|(control, member)| Hop::Ack(control, member)), self.access(spec.access.as_ref())];
-        let protocol = if flow.is_tcp() { PROTOCOL_TCP } else { PROTOCOL_UDP };
-        let ports = Some(flow.port..=flow.port);
-        self.plane.streams.push(StreamSpec {
-            name: spec.name.clone(),
-            flow: id,
-            device: SENDERS,
-            selector: Selector {
-                protocol: Some(protocol),
-                source_ports: ports.clone(),
-                ..Selector::default()
-            },
-            coloring: Coloring::Fixed(spec.color, spec.dscp),
-            service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
-            label,
-            route: out.into_iter().flatten().chain(there).chain(arrives).collect(),
-            leaves: RECEIVERS,
-        });
-        self.plane.streams.push(StreamSpec {
-            name: format!("{} (back)", spec.name),
-            flow: id,
-            device: RECEIVERS,
-            selector: Selector { protocol: Some(protocol), destination_ports: ports, ..Selector::default() },
-            coloring: Coloring::Fixed(Color::default(), Dscp::DEFAULT),
-            service: ServiceLevel::NONE,
-            label,
-            route: answers.into_iter().chain(back).chain(returns.into_iter().flatten()).collect(),
-            leaves: SENDERS,
-        });
+        }
+    }
+
+    /// The window control of a TCP flow's path, and the flow's number there. A meter of its own receives messages.
+    fn control_of(
+        &mut self,
+        spec: &FlowSpec,
+        flow: &HostFlow,
+        meter: Option<usize>,
+    ) -> Option<(usize, usize)> {
+        let control = spec.path.and_then(|path| self.controls[path])?;
+        let TransportSpec::Tcp(_) = spec.transport else { return None };
+        let meter = meter.filter(|_| !matches!(spec.marking, Marking::Edge(_)));
+        let members = &mut self.plane.controls[control].members;
+        let (id, segment) = (FlowId(flow.number as u32), flow.payload.into());
+        members.push(Member { flow: id, rate: spec.reserved, meter, segment });
+        Some((control, members.len() - 1))
+    }
+
+    /// The links that a flow's data, or what comes back, passes.
+    fn links_of(&self, spec: &FlowSpec, backward: bool) -> Vec<Hop> {
+        let route = self.network.route_of(spec, backward).expect("the scenario was checked");
+        route.into_iter().map(|link| self.links[link]).collect()
     }
 }
 

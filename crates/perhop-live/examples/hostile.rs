@@ -159,7 +159,7 @@ impl Watcher for Telling {
     fn next(&self) -> Instant {
         self.next
     }
-    fn look(&mut self, plane: &mut Plane, _: &mut Report, now: Instant) {
+    fn watch(&mut self, plane: &mut Plane, _: &mut Report, now: Instant) {
         plane.balance().expect("every packet is accounted for");
         println!("{:.0} s: {} packets", now.as_secs_f64(), plane.counters().all_read());
         self.next = now + TELLS;

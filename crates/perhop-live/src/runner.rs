@@ -19,18 +19,18 @@ use crate::plane::{Plane, Sink};
 /// Packets read from one device before the others have their turn.
 const BURST: usize = 64;
 
-/// Under load the loop wakes no more often than this: what comes and what is due within it is handled together, for being
-/// woken costs more than a packet does. A packet is late by no more than this for it.
+/// Under load the loop wakes no more often than this and handles all packets and events since then together, because a
+/// wake-up costs more than a packet. It delays a packet by no more than this.
 const GRAIN: Duration = Duration::from_nanos(50_000);
-/// It is under load once it has been woken so many times in a row within less than twice that.
+/// The loop is under load after this many wake-ups in a row with less than twice that time between them.
 const HASTE: u32 = 8;
 
-/// Whoever looks at a plane at work, now and then: for probes, for statistics, for a new configuration.
+/// Monitors a running plane at times of its choice: for probe samples, statistics or a new configuration.
 pub trait Watcher {
-    /// When it wants to look next; [`Instant::NEVER`] if not at all.
+    /// When it is to be called next; [`Instant::NEVER`] if not at all.
     fn next(&self) -> Instant;
-    /// The time has come.
-    fn look(&mut self, plane: &mut Plane, report: &mut Report, now: Instant);
+    /// The time of [`next`](Self::next) has come.
+    fn watch(&mut self, plane: &mut Plane, report: &mut Report, now: Instant);
     /// A packet leaves.
     #[inline]
     fn sent(&mut self, _device: usize, _packet: &[u8], _now: Instant) {}
@@ -39,24 +39,24 @@ pub trait Watcher {
     fn lost(&mut self, _device: usize, _packet: &[u8], _why: Loss, _now: Instant) {}
 }
 
-/// Nobody.
+/// No monitoring.
 impl Watcher for () {
     fn next(&self) -> Instant {
         Instant::NEVER
     }
-    fn look(&mut self, _: &mut Plane, _: &mut Report, _: Instant) {}
+    fn watch(&mut self, _: &mut Plane, _: &mut Report, _: Instant) {}
 }
 
-/// How the loop itself did.
+/// Statistics of the loop itself.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// How late packets left.
     pub lateness: Lateness,
-    /// Packets that a device would not send.
+    /// Packets that a device did not accept.
     pub unsent: u64,
     /// Times that it slept.
     pub slept: u64,
-    /// For each device, what came to it and never to the plane.
+    /// For each device, packets that arrived there and did not reach the plane.
     pub aside: Vec<Aside>,
 }
 
@@ -66,7 +66,7 @@ pub struct Runner<D, const N: usize> {
     devices: [D; N],
     clock: Clock,
     report: Report,
-    /// A packet that finds every place taken is read into this and lost.
+    /// A packet that arrives while no buffer is free is read into this and lost.
     spare: Box<[u8]>,
 }
 
@@ -106,10 +106,10 @@ impl<D: Device, const N: usize> Runner<D, N> {
         Self { plane, devices, clock, report, spare }
     }
 
-    /// Forwards packets until that time, or until it is told to stop.
+    /// Forwards packets until that time, or until `stop` is set.
     ///
     /// # Errors
-    /// A device is gone.
+    /// A device has disappeared.
     pub fn run(&mut self, until: Instant, stop: &AtomicBool, watcher: &mut impl Watcher) -> io::Result<()> {
         let mut woken = self.clock.now();
         let mut last = woken;
@@ -124,10 +124,10 @@ impl<D: Device, const N: usize> Runner<D, N> {
             self.report.lateness.pause(now.since(last));
             last = now;
             self.advance(now, watcher);
-            let looked = now >= watcher.next();
-            if looked {
+            let is_due = now >= watcher.next();
+            if is_due {
                 self.look_aside();
-                watcher.look(&mut self.plane, &mut self.report, now);
+                watcher.watch(&mut self.plane, &mut self.report, now);
             }
             if now >= until || stop.load(Ordering::Relaxed) {
                 self.look_aside();
@@ -145,7 +145,7 @@ impl<D: Device, const N: usize> Runner<D, N> {
                 } else {
                     let some = self.sleep(next)?;
                     // A device that is gone may only say so when it is read.
-                    ready = if looked { [true; N] } else { some };
+                    ready = if is_due { [true; N] } else { some };
                 }
                 last = self.clock.now();
             }

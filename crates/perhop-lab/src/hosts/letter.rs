@@ -7,7 +7,7 @@ use perhop_sim::transport::tfrc::Report;
 
 /// Bytes that a data packet has at least: its number, when it was sent, the sender's round-trip time.
 pub(crate) const DATA: usize = 4 + 8 + 8;
-/// Bytes of an answer that acknowledges a packet.
+/// Bytes of an acknowledgement of a packet.
 pub(crate) const ECHO: usize = 4;
 /// Bytes of a report: echo, held, received, loss, events.
 pub(crate) const REPORT: usize = 5 * 8;
@@ -54,9 +54,9 @@ pub(crate) fn read_data(bytes: &[u8]) -> Option<(u32, Envelope)> {
     Some((number, Envelope { sent: Instant::from_nanos(sent), rtt }))
 }
 
-/// Writes an answer.
-pub(crate) fn write_feedback(room: &mut [u8], answer: &Feedback) {
-    match answer {
+/// Writes a feedback packet.
+pub(crate) fn write_feedback(room: &mut [u8], feedback: &Feedback) {
+    match feedback {
         Feedback::Echo(number) => write(room, &[&number.to_be_bytes()]),
         Feedback::Report(report) => {
             let words = [

@@ -1,4 +1,4 @@
-//! The host that receives: counts what comes, and answers where the kernel does not.
+//! The receiving host: counts arrivals, and sends feedback where the kernel does not.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -47,7 +47,7 @@ enum End {
     Datagrams {
         socket: Socket,
         receiver: DatagramReceiver,
-        answer: u16,
+        feedback: u16,
         transit: TransitMeter,
         scheduled: Instant,
     },
@@ -96,14 +96,14 @@ fn open(setting: &Setting) -> io::Result<(Socket, Vec<End>)> {
     let window = (Instant::ZERO + setting.warmup, Instant::ZERO + setting.duration);
     let end = |flow: &HostFlow| match &flow.kind {
         Kind::Tcp { .. } => Ok(End::None),
-        Kind::Datagrams { receiver, answer, .. } => {
+        Kind::Datagrams { receiver, feedback, .. } => {
             let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
             socket.bind(&here(flow.port).into())?;
             socket.connect(&there(flow.port).into())?;
             Ok(End::Datagrams {
                 socket,
                 receiver: receiver.clone(),
-                answer: *answer,
+                feedback: *feedback,
                 transit: TransitMeter::new(window),
                 scheduled: Instant::NEVER,
             })
@@ -200,11 +200,11 @@ impl Host<'_> {
         }
     }
 
-    /// Takes the datagrams that have come, and answers them.
+    /// Receives the datagrams that have arrived and sends feedback on them.
     fn take(&mut self, number: usize) {
         loop {
             let Self { ends, room, clock, .. } = self;
-            let End::Datagrams { socket, receiver, answer: size, transit, .. } = &mut ends[number] else {
+            let End::Datagrams { socket, receiver, feedback: size, transit, .. } = &mut ends[number] else {
                 return;
             };
             let Ok(length) = io::Read::read(&mut &*socket, room) else { break };
@@ -221,7 +221,7 @@ impl Host<'_> {
 
     fn wake(&mut self, number: usize, due: Instant) {
         let Self { ends, room, clock, .. } = self;
-        let End::Datagrams { socket, receiver, answer: size, scheduled, .. } = &mut ends[number] else {
+        let End::Datagrams { socket, receiver, feedback: size, scheduled, .. } = &mut ends[number] else {
             return;
         };
         if *scheduled != due {
@@ -247,8 +247,8 @@ impl Host<'_> {
     }
 }
 
-/// Sends an answer; one that the kernel does not take is lost, as a packet on the wire may be.
-fn reply(socket: &Socket, room: &mut [u8], answer: &Feedback, size: u16) {
-    letter::write_feedback(room, answer);
+/// Sends feedback. A packet that the kernel does not accept is lost, as on a link.
+fn reply(socket: &Socket, room: &mut [u8], feedback: &Feedback, size: u16) {
+    letter::write_feedback(room, feedback);
     let _ = socket.send(&room[..usize::from(size)]);
 }

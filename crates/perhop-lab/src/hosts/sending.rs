@@ -302,7 +302,7 @@ impl Host<'_> {
         }
     }
 
-    /// Takes the answers that have come.
+    /// Receives feedback that has arrived.
     fn hear(&mut self, number: usize) {
         let Self { flows, clock, room, .. } = self;
         let State::Datagrams(datagrams) = &mut flows[number].state else { return };

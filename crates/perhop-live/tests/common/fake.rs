@@ -71,7 +71,7 @@ impl Watcher for Counting {
     fn next(&self) -> Instant {
         self.due
     }
-    fn look(&mut self, plane: &mut Plane, report: &mut Report, _now: Instant) {
+    fn watch(&mut self, plane: &mut Plane, report: &mut Report, _now: Instant) {
         plane.balance().expect("balanced");
         assert_eq!(report.lateness.packets(), self.sent);
         self.due = Instant::NEVER;

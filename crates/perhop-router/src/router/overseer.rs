@@ -60,7 +60,7 @@ impl Watcher for Overseer {
         self.next
     }
 
-    fn look(&mut self, plane: &mut Plane, report: &mut Report, now: Instant) {
+    fn watch(&mut self, plane: &mut Plane, report: &mut Report, now: Instant) {
         self.next = now + TICK;
         self.warn_of_offload(report);
         if let Ok(spec) = self.reload.requests.try_recv() {
