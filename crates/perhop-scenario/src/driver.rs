@@ -4,9 +4,9 @@ use perhop_core::aqm::AqmParams;
 use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{FlowSpec, TransportSpec};
 
-use crate::error::{Problem, Step};
+use crate::check::QueuePlace;
+use crate::error::{KeyPart, Problem};
 use crate::format::{Scenario, Setting, Transport};
-use crate::network::Port;
 use crate::notices::Outline;
 
 /// What runs a scenario.
@@ -28,7 +28,7 @@ impl Scenario {
             return Ok(());
         }
         self.check_kernels_ecn()?;
-        for port in self.ports() {
+        for port in self.queues() {
             for key in marking_rules(&port) {
                 let (outline, link) = (self.outline(), port.name());
                 let tcp =
@@ -58,7 +58,7 @@ impl Scenario {
              same, or leave the key out",
             other.name, first.name
         );
-        let path = [Step::Key("flows".into()), Step::Index(place), Step::Key("ecn".into())];
+        let path = [KeyPart::Key("flows".into()), KeyPart::Index(place), KeyPart::Key("ecn".into())];
         Err(Problem::at(path, text))
     }
 
@@ -81,7 +81,7 @@ impl Scenario {
     }
 
     /// Rules that mark packets although no flow that passes their link is capable; each with what to write instead.
-    pub(crate) fn idle_marks(&self, port: &Port<'_>, outline: &Outline) -> Vec<(String, String)> {
+    pub(crate) fn idle_marks(&self, port: &QueuePlace<'_>, outline: &Outline) -> Vec<(String, String)> {
         let is_capable = |flow: &FlowSpec| match flow.transport {
             TransportSpec::Tcp(_) => !flow.tcp_ecn.is_off() || self.kernel_asks_for_ecn(),
             TransportSpec::Udp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => false,
@@ -96,7 +96,7 @@ impl Scenario {
 }
 
 /// The rules of a port that mark packets, by key. All that can have the key `ecn`, which only few rules lack.
-fn marking_rules(port: &Port<'_>) -> Vec<String> {
+fn marking_rules(port: &QueuePlace<'_>) -> Vec<String> {
     let marks = |rule: &AqmParams| serde_json::to_value(rule).is_ok_and(|table| table["ecn"] == true);
     let rules = port.scheduler().aqms(None).into_iter();
     rules.filter(|(_, rule)| marks(rule)).map(|(key, _)| key).collect()

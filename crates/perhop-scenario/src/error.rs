@@ -54,45 +54,45 @@ impl fmt::Display for Notice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key's path.
-    pub path: Vec<Step>,
+    pub path: Vec<KeyPart>,
     /// What is wrong and what would be right.
     pub text: String,
 }
 
-/// One step of a key's path.
+/// One part of a key's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum KeyPart {
     /// A key of a table.
     Key(String),
     /// The place in a list, from 0.
     Index(usize),
 }
 
-/// The steps of a path as blocks write it: `queues[1].match.path`.
-pub fn steps(path: &str) -> impl Iterator<Item = Step> {
+/// The parts of a path as blocks write it: `queues[1].match.path`.
+pub fn steps(path: &str) -> impl Iterator<Item = KeyPart> {
     let parts = path.split(['.', '[']).filter(|part| !part.is_empty());
     parts.map(|part| match part.strip_suffix(']').and_then(|index| index.parse().ok()) {
-        Some(index) => Step::Index(index),
-        None => Step::Key(part.into()),
+        Some(index) => KeyPart::Index(index),
+        None => KeyPart::Key(part.into()),
     })
 }
 
 impl Problem {
     /// A problem at the key of this path.
-    pub fn at(path: impl IntoIterator<Item = Step>, text: impl Into<String>) -> Self {
+    pub fn at(path: impl IntoIterator<Item = KeyPart>, text: impl Into<String>) -> Self {
         Self { path: path.into_iter().collect(), text: text.into() }
     }
 
     pub(crate) fn key(&self) -> String {
         let mut key = String::new();
-        for step in &self.path {
-            match step {
-                Step::Key(name) if key.is_empty() => key.push_str(name),
-                Step::Key(name) => {
+        for part in &self.path {
+            match part {
+                KeyPart::Key(name) if key.is_empty() => key.push_str(name),
+                KeyPart::Key(name) => {
                     key.push('.');
                     key.push_str(name);
                 }
-                Step::Index(index) => {
+                KeyPart::Index(index) => {
                     key.push('[');
                     key.push_str(&index.to_string());
                     key.push(']');

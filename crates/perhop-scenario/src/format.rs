@@ -364,7 +364,7 @@ const fn one() -> u32 {
 fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let count = i64::deserialize(deserializer)?;
     u32::try_from(count).map_err(|_| {
-        let most = crate::network::MOST_FLOWS;
+        let most = crate::check::MOST_FLOWS;
         de::Error::custom(format!("a scenario has 1 to {most} flows, each group at least 1, not {count}"))
     })
 }

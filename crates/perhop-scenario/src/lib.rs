@@ -3,6 +3,7 @@
 //! The types of [`format`](mod@format) are the one source of truth. The published JSON Schema ([`schema`]), the typed
 //! Python builder and the documentation are generated from them, and so is the reading of TOML and JSON.
 
+mod check;
 mod driver;
 mod error;
 pub mod format;
@@ -14,7 +15,7 @@ mod paths;
 mod read;
 
 pub use driver::Driver;
-pub use error::{Notice, Problem, ScenarioError, Step, did_you_mean, steps};
+pub use error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
 pub use format::Scenario;
 pub use measures::measures;
 pub use memory::Memory;

@@ -18,16 +18,16 @@ impl Scenario {
         let outline = self.outline();
         let sizes = sizes(&outline.network);
         let mut notices = Vec::new();
-        for port in self.ports() {
-            let link = port.name();
-            let idle = idle_keys(port.scheduler(), port.rate, &sizes);
-            let marks = self.idle_marks(&port, &outline);
+        for place in self.queues() {
+            let link = place.name();
+            let idle = idle_keys(place.scheduler(), place.rate, &sizes);
+            let marks = self.idle_marks(&place, &outline);
             let unused = outline.unused_queues(&link);
             let idle = idle.into_iter().chain(marks).chain(unused);
-            notices.extend(idle.map(|(key, text)| port.at(&key, text)));
+            notices.extend(idle.map(|(key, text)| place.at(&key, text)));
             let divided =
                 divisions(outline.passing(&link).map(|(group, flow)| (group, outline.division(flow, &link))));
-            notices.extend(divided.into_iter().map(|(key, text)| port.at(&key, text)));
+            notices.extend(divided.into_iter().map(|(key, text)| place.at(&key, text)));
         }
         notices
     }

@@ -7,7 +7,7 @@ use perhop_core::control::{LookInterval, WindowControl};
 use perhop_core::table::bad_name;
 use perhop_sim::{Network, NodeId, PathSpec};
 
-use crate::error::{Problem, Step, did_you_mean};
+use crate::error::{KeyPart, Problem, did_you_mean};
 use crate::format::{Flow, LabelSwitchedPath, Link, Scenario, Transport};
 
 /// Windows that are looked at more often would only cost time.
@@ -17,25 +17,25 @@ impl Scenario {
     /// Every path leads over links, from a router to another, and passes none twice.
     pub(crate) fn check_paths(&self) -> Result<(), Problem> {
         for (name, path) in &self.paths {
-            let under = |rest: &[Step]| {
-                [Step::Key("paths".into()), Step::Key(name.clone())].into_iter().chain(rest.to_vec())
+            let under = |rest: &[KeyPart]| {
+                [KeyPart::Key("paths".into()), KeyPart::Key(name.clone())].into_iter().chain(rest.to_vec())
             };
             if let Some(problem) = bad_name(name) {
                 return Err(Problem::at(under(&[]), problem));
             }
             if let Some((key, text)) = path.control.as_ref().and_then(|control| self.bad_control(control)) {
-                return Err(Problem::at(under(&["control", key].map(|key| Step::Key(key.into()))), text));
+                return Err(Problem::at(under(&["control", key].map(|key| KeyPart::Key(key.into()))), text));
             }
             for (key, routers) in [("via", Some(&path.via)), ("back", path.back.as_ref())] {
                 let Some(routers) = routers else { continue };
-                let key = Step::Key(key.into());
+                let key = KeyPart::Key(key.into());
                 if routers.len() < 2 {
                     let text = "a path needs at least two routers, its ingress first";
                     return Err(Problem::at(under(&[key]), text));
                 }
                 for (index, router) in routers.iter().enumerate() {
                     self.check_hop(&routers[..index], router)
-                        .map_err(|text| Problem::at(under(&[key.clone(), Step::Index(index)]), text))?;
+                        .map_err(|text| Problem::at(under(&[key.clone(), KeyPart::Index(index)]), text))?;
                 }
             }
             if let Some(back) = &path.back
@@ -47,7 +47,7 @@ impl Scenario {
                     path.egress(),
                     path.ingress()
                 );
-                return Err(Problem::at(under(&[Step::Key("back".into())]), text));
+                return Err(Problem::at(under(&[KeyPart::Key("back".into())]), text));
             }
         }
         Ok(())
@@ -109,19 +109,19 @@ impl Scenario {
         })
     }
 
-    /// Why a queue on the link `name`, here from one router to another, hears of no path's windows, and what to do about it;
-    /// nothing if it hears of some. `hears` says of which paths its rule would. Of several reasons it is that of the path for
-    /// which the least is missing.
-    pub(crate) fn deafness(
+    /// Why a queue on the link `name`, here from one router to another, receives no windows of a path, and the remedy;
+    /// nothing if it receives some. `receives` tells whether its AQM gets those of a path. Of several reasons, that of the
+    /// path for which the least is missing.
+    pub(crate) fn missing_control(
         &self,
         (name, from, to): (&str, &str, &str),
-        hears: impl Fn(&str) -> bool,
+        receives: impl Fn(&str) -> bool,
     ) -> Option<String> {
         let passing = self.paths.iter().filter(|(_, route)| self.passes(route, (name, from, to)));
         let missing = passing.map(|(path, route)| {
             let tcp =
                 |flow: &Flow| flow.path.as_ref() == Some(path) && matches!(flow.transport, Transport::Tcp(_));
-            if !hears(path) {
+            if !receives(path) {
                 Some((1, format!("packets of the path `{path}` go to another queue; put the rule there")))
             } else if route.control.is_none() {
                 let example = "{ interval = \"40ms\" }";

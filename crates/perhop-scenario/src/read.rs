@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::driver::Driver;
-use crate::error::{Notice, Problem, ScenarioError, Step, did_you_mean, steps};
+use crate::error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
 use crate::format::Scenario;
 
 impl Scenario {
@@ -114,7 +114,7 @@ fn checked<T: DeserializeOwned>(
 }
 
 /// TOML as JSON's values. What only TOML has is refused where it stands.
-fn plain(value: toml::Value, path: &mut Vec<Step>) -> Result<Value, Problem> {
+fn plain(value: toml::Value, path: &mut Vec<KeyPart>) -> Result<Value, Problem> {
     let mut inner = |step, value| {
         path.push(step);
         let plain = plain(value, path);
@@ -134,12 +134,12 @@ fn plain(value: toml::Value, path: &mut Vec<Step>) -> Result<Value, Problem> {
             format!("`{date}` is a date, which no key accepts; write text in quotes"),
         )),
         toml::Value::Array(values) => {
-            values.into_iter().enumerate().map(|(index, value)| inner(Step::Index(index), value)).collect()
+            values.into_iter().enumerate().map(|(index, value)| inner(KeyPart::Index(index), value)).collect()
         }
         toml::Value::Table(table) => {
             let plain: Result<serde_json::Map<_, _>, _> = table
                 .into_iter()
-                .map(|(key, value)| inner(Step::Key(key.clone()), value).map(|value| (key, value)))
+                .map(|(key, value)| inner(KeyPart::Key(key.clone()), value).map(|value| (key, value)))
                 .collect();
             plain.map(Value::Object)
         }
@@ -160,8 +160,8 @@ fn name_the_choices<T: DeserializeOwned>(value: &Value, problem: &Problem) -> Op
     let found = problem.text.strip_prefix("expected string or table, not ")?;
     let mut changed = value.clone();
     *problem.path.iter().try_fold(&mut changed, |inside, step| match step {
-        Step::Key(key) => inside.get_mut(key),
-        Step::Index(index) => inside.get_mut(index),
+        KeyPart::Key(key) => inside.get_mut(key),
+        KeyPart::Index(index) => inside.get_mut(index),
     })? = NO_NAME.into();
     let again: Result<T, _> = serde_path_to_error::deserialize(&changed);
     let asked = problem_of(&again.err()?);
@@ -171,12 +171,12 @@ fn name_the_choices<T: DeserializeOwned>(value: &Value, problem: &Problem) -> Op
 }
 
 fn problem_of(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
-    let mut path: Vec<Step> = error
+    let mut path: Vec<KeyPart> = error
         .path()
         .iter()
         .filter_map(|segment| match segment {
-            serde_path_to_error::Segment::Seq { index } => Some(Step::Index(*index)),
-            serde_path_to_error::Segment::Map { key } => Some(Step::Key(key.clone())),
+            serde_path_to_error::Segment::Seq { index } => Some(KeyPart::Index(*index)),
+            serde_path_to_error::Segment::Map { key } => Some(KeyPart::Key(key.clone())),
             _ => None,
         })
         .collect();
@@ -185,8 +185,8 @@ fn problem_of(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem 
     path.extend(steps(inner));
     if let Some((key, text)) = unknown_key(text) {
         // serde's path already ends with an unknown key where it tracks it itself.
-        if path.last() != Some(&Step::Key(key.clone())) {
-            path.push(Step::Key(key));
+        if path.last() != Some(&KeyPart::Key(key.clone())) {
+            path.push(KeyPart::Key(key));
         }
         return Problem { path, text };
     }
@@ -300,16 +300,16 @@ fn found_in_words(found: &str) -> String {
 }
 
 /// Where in a TOML text the key of this path, or the nearest table around it, begins.
-fn span_of(text: &str, path: &[Step]) -> Option<usize> {
+fn span_of(text: &str, path: &[KeyPart]) -> Option<usize> {
     let document = toml::de::DeTable::parse(text).ok()?;
     let mut place = None;
     let mut value: &toml::de::DeValue<'_> = &toml::de::DeValue::Table(document.into_inner());
     for step in path {
         let next = match (step, value) {
-            (Step::Key(key), toml::de::DeValue::Table(table)) => {
+            (KeyPart::Key(key), toml::de::DeValue::Table(table)) => {
                 table.iter().find(|(name, _)| name.get_ref() == key).map(|(name, value)| (name.span(), value))
             }
-            (Step::Index(index), toml::de::DeValue::Array(array)) => {
+            (KeyPart::Index(index), toml::de::DeValue::Array(array)) => {
                 array.get(*index).map(|value| (value.span(), value))
             }
             _ => None,

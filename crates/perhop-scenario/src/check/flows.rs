@@ -1,0 +1,164 @@
+//! Checks of flows: names, counts, routes, marking and ECN.
+
+use std::collections::BTreeSet;
+
+use perhop_core::Color;
+use perhop_core::abe::Service;
+use perhop_core::meter::MeterParams;
+use perhop_core::table::bad_name;
+use perhop_sim::transport::tcp::TcpEcn;
+
+use super::{Checked, refuse};
+use crate::error::{KeyPart, Problem, did_you_mean};
+use crate::format::{Flow, FlowProfile, Profile, Scenario, Transport};
+
+/// The most flows of a scenario: more are a typing error, or exceed the memory of a machine.
+pub(crate) const MOST_FLOWS: u64 = 1_000_000;
+
+impl Scenario {
+    pub(super) fn check_flows(&self) -> Checked {
+        if self.flows.is_empty() {
+            return refuse(&["flows"], "the scenario has no flows; add a [[flows]] table");
+        }
+        let mut names = BTreeSet::new();
+        let mut total = 0;
+        for (index, flow) in self.flows.iter().enumerate() {
+            let under = |name: &str| {
+                vec![KeyPart::Key("flows".into()), KeyPart::Index(index), KeyPart::Key(name.into())]
+            };
+            let at = |key: &str, text: String| Err(Problem::at(under(key), text));
+            if let Some(problem) = bad_name(&flow.name) {
+                return at("name", problem);
+            }
+            if !names.insert(flow.name.as_str()) {
+                let text = format!("an earlier group has the name `{}`; give each its own", flow.name);
+                return at("name", text);
+            }
+            total += u64::from(flow.count);
+            if flow.count == 0 || total > MOST_FLOWS {
+                let found = if flow.count == 0 { 0 } else { total };
+                let text =
+                    format!("a scenario has 1 to {MOST_FLOWS} flows, each group at least 1, not {found}");
+                return at("count", text);
+            }
+            self.check_route(flow, under)?;
+            self.check_marking(flow, under)?;
+            check_ecn(flow, under)?;
+            if flow.volume.is_some_and(|volume| volume.get() == 0) {
+                let text = "a volume of 0 sends nothing; leave the key out for an endless flow";
+                return at("volume", text.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn check_route(&self, flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
+        let at = |key: &str, text: String| Err(Problem::at(under(key), text));
+        if let Some(name) = &flow.path {
+            let path = self.check_path(name).map_err(|text| Problem::at(under("path"), text))?;
+            for (key, node, end) in [("from", &flow.from, path.ingress()), ("to", &flow.to, path.egress())] {
+                if let Some(node) = node.as_deref().filter(|node| *node != end) {
+                    let which = if key == "from" { "begins" } else { "ends" };
+                    return at(
+                        key,
+                        format!("the path `{name}` {which} at `{end}`, not at `{node}`; leave this key out"),
+                    );
+                }
+            }
+            return Ok(());
+        }
+        for (key, node) in [("from", &flow.from), ("to", &flow.to)] {
+            let Some(node) = node else {
+                let mut place = under(key);
+                place.pop();
+                return Err(Problem::at(place, format!("key `{key}` is missing; or name a `path`")));
+            };
+            self.check_node(node).map_err(|text| Problem::at(under(key), text))?;
+        }
+        let (from, to) = self.ends(flow);
+        if from == to {
+            return at("to", format!("the flow goes from `{to}` to itself; name two nodes"));
+        }
+        if !self.reachable(from).contains(to) {
+            return at("to", format!("`{to}` cannot be reached from `{from}`; add a link between them"));
+        }
+        Ok(())
+    }
+
+    fn check_marking(&self, flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
+        if flow.out_feedback.is_some() && flow.profile.is_none() {
+            let text =
+                "without a profile no marker reports OUT packets; add a `profile` or leave this key out";
+            return Err(Problem::at(under("out-feedback"), text));
+        }
+        if flow.out_feedback.is_some() && matches!(flow.transport, Transport::Udp(_)) {
+            let text = "a UDP source has no window to reduce when packets are OUT; leave this key out";
+            return Err(Problem::at(under("out-feedback"), text));
+        }
+        let marks_out = |profile: &MeterParams| profile.colors_marked().any(|color| color != Color::Green);
+        if flow.out_feedback.is_some() && self.profile_of(flow).is_some_and(|profile| !marks_out(profile)) {
+            let text = "the profile drops all packets out of profile, so no marker reports OUT packets; leave this key out, or \
+                        the profile's `out`";
+            return Err(Problem::at(under("out-feedback"), text));
+        }
+        if let Some(FlowProfile::Own(Profile(MeterParams::Twam(_)))) = &flow.profile {
+            let controlled = flow.path.as_ref().and_then(|name| self.paths.get(name)?.control.as_ref());
+            if controlled.is_none() {
+                let text = "a window-aware marker requires the control of a label-switched path; name a `path` that has \
+                            a `control`";
+                return Err(Problem::at(under("profile"), text));
+            }
+            if !matches!(flow.transport, Transport::Tcp(_)) {
+                let text = "this marker requires the window of TCP; choose another marker";
+                return Err(Problem::at(under("profile"), text));
+            }
+        }
+        if flow.service == Service::Green && flow.profile.is_some() {
+            let text = "the profile's marker would overwrite the codepoint of green packets; leave out this key or `profile`";
+            return Err(Problem::at(under("service"), text));
+        }
+        if flow.dscp.is_some() && flow.profile.is_some() {
+            let text = "the profile's marker would overwrite this codepoint with one of Assured Forwarding; leave out this key or `profile`";
+            return Err(Problem::at(under("dscp"), text));
+        }
+        if flow.dscp.is_some_and(|dscp| dscp != flow.service.dscp()) && flow.service == Service::Green {
+            let text = "green packets have a codepoint of their own; leave out this key or `service`";
+            return Err(Problem::at(under("dscp"), text));
+        }
+        let Some(FlowProfile::Shared(name)) = &flow.profile else { return Ok(()) };
+        if !self.profiles.contains_key(name) {
+            let hint = did_you_mean(name, self.profiles.keys().map(String::as_str));
+            let text =
+                format!("unknown profile `{name}`{hint}; shared ones are tables such as [profiles.{name}]");
+            return Err(Problem::at(under("profile"), text));
+        }
+        // A meter is at one router.
+        let first = self.flows.iter().find(|other| other.profile == flow.profile).unwrap_or(flow);
+        let (theirs, ours) = (self.ends(first).0, self.ends(flow).0);
+        if theirs != ours {
+            let text =
+                format!("flows that share `{name}` must start at the same router: `{theirs}`, not `{ours}`");
+            return Err(Problem::at(under(if flow.from.is_some() { "from" } else { "path" }), text));
+        }
+        Ok(())
+    }
+}
+
+/// Checks that only TCP flows use ECN, and that no key of ECN is without effect.
+fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
+    let Transport::Tcp(params) = &flow.transport else {
+        let text = "only TCP feeds marks back to its sender; leave this key out";
+        return if flow.ecn.is_off() { Ok(()) } else { Err(Problem::at(under("ecn"), text)) };
+    };
+    if flow.ecn == TcpEcn::Accurate && !params.sack {
+        let text = "counts of marks travel in selective acknowledgements; give the transport `sack = true`, or take \
+                    `ecn = \"classic\"`";
+        return Err(Problem::at(under("ecn"), text));
+    }
+    if params.ecn_backoff && flow.ecn.is_off() {
+        let path = under("transport").into_iter().chain([KeyPart::Key("ecn-backoff".into())]);
+        let text = "without `ecn` no packet of the flow is marked; leave this key out, or give the flow `ecn = \"classic\"`";
+        return Err(Problem::at(path, text));
+    }
+    Ok(())
+}
