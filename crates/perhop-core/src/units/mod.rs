@@ -1,0 +1,161 @@
+//! Quantities as types, and the one place where their text is read.
+//!
+//! Text is parsed exactly, without floating point, in the form that users of the field write: `20Mbps`, `48ms`,
+//! `868p`, `40kB` (k, M and G are powers of 1000), or `20 Mbps` with one space. Text that could mean two things (`20mbps`,
+//! `40KB`) is refused. The patterns of the JSON Schema stand beside the parsers and accept the same forms.
+
+mod number;
+#[cfg(test)]
+mod tests;
+mod text;
+mod thresholds;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Duration;
+
+pub use self::number::{AboveZero, Positive, Probability, Weight};
+use self::text::{COUNT, SIZE};
+pub use self::text::{TIME, UnitError, parts};
+pub(crate) use self::text::{deserialize_text, format_scaled, parse_scaled, text_serde, text_unit};
+pub use self::thresholds::Thresholds;
+
+/// A data rate in bits per second; never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bitrate(u64);
+
+/// A size in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(u64);
+
+/// A number of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Packets(u64);
+
+/// How a queue is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// By the number of packets waiting.
+    Packets,
+    /// By the bytes waiting.
+    Bytes,
+}
+
+/// The room in a queue, in packets (`868p`) or in bytes (`500kB`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Depth {
+    /// At most this many packets wait.
+    Packets(u64),
+    /// At most this many bytes wait.
+    Bytes(u64),
+}
+
+impl Bitrate {
+    /// The highest rate there is: no limit.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A rate of `bps` bits per second.
+    ///
+    /// # Errors
+    /// A rate of zero is refused.
+    pub fn from_bps(bps: u64) -> Result<Self, UnitError> {
+        if bps == 0 { Err(UnitError::new("a rate must be above zero")) } else { Ok(Self(bps)) }
+    }
+
+    /// Bits per second.
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+
+    /// How long `size` takes at this rate, rounded down to the nanosecond.
+    #[inline]
+    pub fn time_of(self, size: Bytes) -> Duration {
+        let nanos = u128::from(size.bits()) * 1_000_000_000 / u128::from(self.0);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+impl Bytes {
+    /// A size of `bytes` bytes.
+    pub const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// The number of bytes.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The number of bits.
+    pub const fn bits(self) -> u64 {
+        self.0 * 8
+    }
+}
+
+impl Packets {
+    /// `count` packets.
+    pub const fn new(count: u64) -> Self {
+        Self(count)
+    }
+
+    /// The number of packets.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl FromStr for Depth {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        if let Ok(packets) = text.parse::<Packets>() {
+            return Ok(Self::Packets(packets.get()));
+        }
+        text.parse::<Bytes>().map(|bytes| Self::Bytes(bytes.get())).map_err(|problem| {
+            if text.ends_with('B') {
+                return problem;
+            }
+            UnitError::new(format!(
+                "`{text}` is not a queue size; write whole packets such as 868p or bytes such as 500kB"
+            ))
+        })
+    }
+}
+
+impl fmt::Display for Depth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(packets) => Packets(*packets).fmt(f),
+            Self::Bytes(bytes) => Bytes(*bytes).fmt(f),
+        }
+    }
+}
+
+text_unit!(
+    Bytes,
+    "size",
+    format!("^{SIZE}$"),
+    "40kB",
+    [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)]
+);
+text_unit!(Packets, "number of packets", format!("^{COUNT}$"), "868p", [("p", 1)]);
+text_serde!(Depth, "text with its unit", format!("^({COUNT}|{SIZE})$"), "868p");
+text_serde!(Bitrate, "text with its unit", r"^[0-9]+(\.[0-9]+)? ?(bps|kbps|Mbps|Gbps)$", "20Mbps");
+
+const RATES: [(&str, u64); 4] = [("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)];
+
+impl FromStr for Bitrate {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let bps = parse_scaled(text, "rate", "20Mbps", &RATES)?;
+        Self::from_bps(bps).map_err(|problem| UnitError::new(format!("`{text}`: {problem}, such as 20Mbps")))
+    }
+}
+
+impl fmt::Display for Bitrate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        format_scaled(f, self.0, &RATES)
+    }
+}

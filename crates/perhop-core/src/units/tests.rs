@@ -1,0 +1,50 @@
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn reads_what_users_of_the_field_write() {
+    assert_eq!("20Mbps".parse::<Bitrate>().unwrap().as_bps(), 20_000_000);
+    assert_eq!("0.5Mbps".parse::<Bitrate>().unwrap().as_bps(), 500_000);
+    assert_eq!("48ms".parse::<Duration>().unwrap(), Duration::from_millis(48));
+    assert_eq!("868p".parse::<Depth>().unwrap(), Depth::Packets(868));
+    assert_eq!("40kB".parse::<Depth>().unwrap(), Depth::Bytes(40_000));
+    let set = "390/694/0.02".parse::<Thresholds>().unwrap();
+    assert_eq!((set.min(), set.max(), set.max_p(), set.unit()), (390.0, 694.0, 0.02, Unit::Packets));
+    assert_eq!("40kB/80kB/0.1".parse::<Thresholds>().unwrap().unit(), Unit::Bytes);
+}
+
+#[test]
+fn refuses_with_the_reason_and_the_remedy() {
+    let rate = |text: &str| text.parse::<Bitrate>().unwrap_err().to_string();
+    assert!(rate("20mbps").contains("ambiguous") && rate("20mbps").contains("20Mbps"));
+    assert!(rate("20").contains("no unit"));
+    assert!(rate("-20Mbps").contains("negative"));
+    assert!(rate("0Mbps").contains("above zero"));
+    assert!(rate("1.5bps").contains("whole number"));
+    assert!(rate("99999999999Gbps").contains("too large"));
+    assert!(rate("Mbps").contains("no number"));
+    assert!("1..5s".parse::<Duration>().is_err());
+    assert!("1.s".parse::<Duration>().is_err());
+    let set = |text: &str| text.parse::<Thresholds>().unwrap_err().to_string();
+    assert!(set("60/30/0.1").contains("min 60 is above max 30"));
+    assert!(set("30/60/1.5").contains("between 0 and 1"));
+    assert!(set("30/60").contains("min/max/max_p"));
+    assert!(set("30p/60kB/0.1").contains("both"));
+}
+
+proptest! {
+    #[test]
+    fn text_round_trips(value in prop_oneof![Just(1), 1..u64::MAX / 2]) {
+        prop_assert_eq!(Bitrate(value).to_string().parse::<Bitrate>().unwrap(), Bitrate(value));
+        prop_assert_eq!(Bytes(value).to_string().parse::<Bytes>().unwrap(), Bytes(value));
+        let span = Duration::from_nanos(value);
+        prop_assert_eq!(span.to_string().parse::<Duration>().unwrap(), span);
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC{0,12}") {
+        let _ = text.parse::<Bitrate>();
+        let _ = text.parse::<Thresholds>();
+        let _ = text.parse::<Depth>();
+    }
+}

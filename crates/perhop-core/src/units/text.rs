@@ -1,0 +1,176 @@
+//! The text of quantities: reading, writing, and what serde and the JSON Schema need.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserializer, de};
+
+/// Why a quantity's text was refused: what is wrong, then what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitError(String);
+
+impl UnitError {
+    /// An error that says `text`.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UnitError {}
+
+/// Serde and JSON Schema for a type whose text form is its `Display` and `FromStr`.
+macro_rules! text_serde {
+    ($type:ident, $form:literal, $pattern:expr, $example:literal) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::units::deserialize_text(deserializer, concat!($form, ", such as \"", $example, "\""))
+            }
+        }
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "pattern": $pattern, "examples": [$example] })
+            }
+        }
+    };
+}
+pub(crate) use text_serde;
+
+/// A newtype over whole base units whose text is a decimal number and one of the suffixes, largest first.
+macro_rules! text_unit {
+    ($type:ident, $what:literal, $pattern:expr, $example:literal, $suffixes:expr) => {
+        impl std::str::FromStr for $type {
+            type Err = $crate::units::UnitError;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                $crate::units::parse_scaled(text, $what, $example, &$suffixes).map(Self)
+            }
+        }
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                $crate::units::format_scaled(f, self.0, &$suffixes)
+            }
+        }
+        $crate::units::text_serde!($type, "text with its unit", $pattern, $example);
+    };
+}
+pub(crate) use text_unit;
+
+/// The forms of a time, a size and a number of packets, as regular expressions.
+pub const TIME: &str = r"[0-9]+(\.[0-9]+)? ?(ns|us|ms|s)";
+pub(super) const SIZE: &str = r"[0-9]+(\.[0-9]+)? ?(B|kB|MB|GB)";
+pub(super) const COUNT: &str = r"[0-9]+(\.0+)? ?p";
+
+/// The parts of a text such as `30/90/0.05`; spaces may stand beside the separator.
+pub fn parts<'a>(text: &'a str, separator: &'static str) -> impl Iterator<Item = &'a str> {
+    let last = text.split(separator).count() - 1;
+    text.split(separator).enumerate().map(move |(n, part)| {
+        let part = if n == 0 { part } else { part.trim_start_matches(' ') };
+        if n == last { part } else { part.trim_end_matches(' ') }
+    })
+}
+
+/// Reads a text; `expected` says what stands there otherwise.
+pub(crate) fn deserialize_text<'de, D, T>(deserializer: D, expected: &'static str) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err = UnitError>,
+{
+    struct Text<T>(&'static str, std::marker::PhantomData<T>);
+
+    impl<T: FromStr<Err = UnitError>> de::Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+
+    deserializer.deserialize_str(Text(expected, std::marker::PhantomData))
+}
+
+/// Reads `<decimal><suffix>`, or the same with one space between them, into whole base units.
+pub(crate) fn parse_scaled(
+    text: &str,
+    what: &str,
+    example: &str,
+    suffixes: &[(&str, u64)],
+) -> Result<u64, UnitError> {
+    let refuse = |why: String| Err(UnitError(format!("`{text}` {why}; write a {what} such as {example}")));
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, suffix) = (&text[..split], &text[split..]);
+    let suffix = suffix.strip_prefix(' ').unwrap_or(suffix);
+    if number.is_empty() {
+        let negative = suffix.starts_with('-');
+        return refuse(if negative { "is negative".into() } else { "has no number".into() });
+    }
+    let Some(&(_, scale)) = suffixes.iter().find(|(known, _)| *known == suffix) else {
+        let known = suffixes.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
+        if suffix.is_empty() {
+            return refuse(format!("has no unit (one of {known})"));
+        }
+        let ambiguous = suffixes.iter().any(|(known, _)| known.eq_ignore_ascii_case(suffix));
+        let why = if ambiguous { "is ambiguous" } else { "is not one" };
+        return refuse(
+            format!("has the unit `{suffix}`, which {why} of {known}")
+                .replace("is ambiguous of", "is ambiguous beside"),
+        );
+    };
+    match exact(number, scale) {
+        Some(value) => Ok(value),
+        None => refuse(format!("is not a whole number of {}, or too large", suffixes[suffixes.len() - 1].0)),
+    }
+}
+
+/// `number` times `scale`, if that is a whole number that fits.
+fn exact(number: &str, scale: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || fraction.contains('.') || (number.contains('.') && fraction.is_empty()) {
+        return None;
+    }
+    let mut value = whole.parse::<u64>().ok()?.checked_mul(scale)?;
+    let mut place = scale;
+    for digit in fraction.bytes() {
+        let digit = u64::from(digit - b'0');
+        if !place.is_multiple_of(10) && digit != 0 {
+            return None;
+        }
+        place /= 10;
+        value = value.checked_add(digit * place)?;
+    }
+    Some(value)
+}
+
+/// Writes base units in the largest suffix that is not above them, exactly.
+pub(crate) fn format_scaled(f: &mut fmt::Formatter<'_>, value: u64, suffixes: &[(&str, u64)]) -> fmt::Result {
+    if value == 0 {
+        // `0s`, `0B`: the plain unit has the shortest name.
+        let plain = suffixes.iter().map(|(suffix, _)| *suffix).min_by_key(|suffix| suffix.len());
+        return write!(f, "0{}", plain.unwrap_or_default());
+    }
+    let smallest = suffixes[suffixes.len() - 1];
+    let &(suffix, scale) = suffixes.iter().find(|(_, scale)| value >= *scale).unwrap_or(&smallest);
+    let (whole, rest) = (value / scale, value % scale);
+    if rest == 0 {
+        return write!(f, "{whole}{suffix}");
+    }
+    let digits = scale.ilog10() as usize;
+    let fraction = format!("{rest:0digits$}");
+    write!(f, "{whole}.{}{suffix}", fraction.trim_end_matches('0'))
+}
