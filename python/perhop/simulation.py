@@ -7,7 +7,7 @@ import json
 import math
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,13 +17,12 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from perhop import _engine, catalog, kinds, memory
+from perhop import _engine, catalog, frames, kinds, memory
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.inputs import read_text
-from perhop.output.readable import Estimates, end_names, html_table, readable
+from perhop.output.readable import Estimates, html_table, readable
 from perhop.parallel import available_cores, parallel_map
-from perhop.runs import COLORS, Group, Run
-from perhop.statistics import estimate
+from perhop.runs import COLORS, Run
 from perhop.tables import plain
 from perhop.wording import counted
 
@@ -327,7 +326,7 @@ class Result:
         The columns are those of `perhop list measures`, and all are measured after the warm-up. Packets under
         way when it ended count where they arrive or are dropped, not where they were sent.
         """
-        return pl.concat([_flow_frame(run) for run in self.runs])
+        return pl.concat([frames.flow_frame(run) for run in self.runs])
 
     @cached_property
     def links(self) -> pl.DataFrame:
@@ -337,7 +336,9 @@ class Result:
         Over the whole run, `arrived_whole_run` = `sent_whole_run` + `dropped_whole_run` + `waiting_packets`.
         """
         return pl.DataFrame(
-            [row for run in self.runs for row in _link_rows(run)], schema=_LINK_SCHEMA, orient="row"
+            [row for run in self.runs for row in frames.link_rows(run)],
+            schema=frames.LINK_SCHEMA,
+            orient="row",
         )
 
     @cached_property
@@ -346,8 +347,8 @@ class Result:
 
         The columns are those of `links` that concern a queue. (Jitter, of RFC 3550, is of flows.)
         """
-        rows = [row for run in self.runs for row in _link_class_rows(run)]
-        return pl.DataFrame(rows, schema=_LINK_CLASS_SCHEMA, orient="row")
+        rows = [row for run in self.runs for row in frames.link_class_rows(run)]
+        return pl.DataFrame(rows, schema=frames.LINK_CLASS_SCHEMA, orient="row")
 
     @cached_property
     def delays(self) -> pl.DataFrame:
@@ -358,7 +359,9 @@ class Result:
         packets that waited no longer; of packets that came after the warm-up.
         """
         return pl.DataFrame(
-            [row for run in self.runs for row in _delay_rows(run)], schema=_DELAY_SCHEMA, orient="row"
+            [row for run in self.runs for row in frames.delay_rows(run)],
+            schema=frames.DELAY_SCHEMA,
+            orient="row",
         )
 
     @cached_property
@@ -398,7 +401,7 @@ class Result:
         `received_bytes` counts up from the start of the run; `seen_packets` is the window as the control of
         the flow's path last saw it, null without one. Empty unless the scenario sets `[probes] interval`.
         """
-        return pl.concat([_series_frame(run) for run in self.runs])
+        return pl.concat([frames.series_frame(run) for run in self.runs])
 
     @cached_property
     def queues(self) -> pl.DataFrame:
@@ -408,8 +411,8 @@ class Result:
         where the queue tells classes of packets apart, `CLASS packets` that wait, and `CLASS arrived` and
         `CLASS dropped` since the run began.
         """
-        frames = [frame for run in self.runs for frame in _queue_frames(run)]
-        return pl.concat(frames) if frames else pl.DataFrame(schema=_QUEUE_SCHEMA)
+        samples = [frame for run in self.runs for frame in frames.queue_frames(run)]
+        return pl.concat(samples) if samples else pl.DataFrame(schema=frames.QUEUE_SCHEMA)
 
     def classes(self) -> pl.DataFrame:
         """One row for each `[[flows]]` entry, over the runs, measured after the warm-up.
@@ -421,7 +424,7 @@ class Result:
         """
         groups = self.runs[0].groups
         by_run = [[flows for _, flows in catalog.members(run.raw)] for run in self.runs]
-        rows = [_class_row(*pair) for pair in zip(groups, zip(*by_run, strict=True), strict=True)]
+        rows = [frames.class_row(*pair) for pair in zip(groups, zip(*by_run, strict=True), strict=True)]
         return Estimates(rows, infer_schema_length=None)
 
     def link_class_summary(self) -> pl.DataFrame:
@@ -437,7 +440,7 @@ class Result:
                     "link": link,
                     "class": name,
                     "arrived_packets": frame["arrived_packets"].mean(),
-                    **_estimates(frame, measured),
+                    **frames.estimates(frame, measured),
                 }
                 for (link, name), frame in self.link_classes.group_by(["link", "class"], maintain_order=True)
             ],
@@ -459,7 +462,7 @@ class Result:
             row: dict[str, Any] = {
                 "link": name,
                 "rate_bps": frame["rate_bps"][0],
-                **_estimates(frame, measured),
+                **frames.estimates(frame, measured),
                 "arrived_packets": frame["arrived_packets"].mean(),
             }
             for count, packets in counts.items():
@@ -478,160 +481,3 @@ def describe_runs(runs: Sequence[Run], how: str = "simulated") -> str:
         span += f", the first {raw['warmup_s']:g} s excluded"
     which = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
     return f"{span}; {counted(len(seeds), 'run')}, {which}"
-
-
-_TYPES: Mapping[catalog.Kind, pl.DataType] = {
-    "count": pl.Int64(),
-    "number": pl.Float64(),
-    "optional": pl.Float64(),
-}
-
-
-def _schema(*entries: catalog.Measure) -> dict[str, pl.DataType]:
-    return {entry.name: _TYPES[entry.kind] for entry in entries}
-
-
-_LINK_SCHEMA = {"seed": pl.UInt64(), "link": pl.String(), **_schema(*catalog.LINK, *catalog.QUEUE)}
-
-_LINK_CLASS_SCHEMA = {
-    "seed": pl.UInt64(),
-    "link": pl.String(),
-    "class": pl.String(),
-    **_schema(*catalog.QUEUE),
-}
-
-_DELAY_SCHEMA = {
-    "seed": pl.UInt64,
-    "link": pl.String,
-    "class": pl.String,
-    "delay_s": pl.Float64,
-    "packets": pl.Int64,
-    "share": pl.Float64,
-}
-
-_QUEUE_SCHEMA = {
-    "seed": pl.UInt64,
-    "time_s": pl.Float64,
-    "link": pl.String,
-    "quantity": pl.String,
-    "packets": pl.Float64,
-}
-
-
-def _identity(run: Run) -> dict[str, pl.Series]:
-    """The columns that name a flow: seed, class, member, profile."""
-    groups = run.groups
-    which = [int(g) for g in run.flows("group")]
-    return {
-        "seed": pl.Series([run.seed] * len(which), dtype=pl.UInt64),
-        "class": pl.Series([groups[g].name for g in which], dtype=pl.String),
-        "member": pl.Series(run.flows("member")),
-        "profile_bps": pl.Series([groups[g].profile_bps for g in which], dtype=pl.Float64),
-    }
-
-
-def _flow_frame(run: Run) -> pl.DataFrame:
-    columns = _identity(run)
-    for entry in catalog.FLOW:
-        values = run.raw["flows"][entry.name]
-        if entry.kind == "by-color":
-            for index, color in enumerate(COLORS):
-                columns[f"{entry.name}_{color}"] = pl.Series(np.ascontiguousarray(values[:, index]))
-        else:
-            columns[entry.name] = pl.Series(values)
-            if entry.kind == "optional":
-                columns[entry.name] = columns[entry.name].fill_nan(None)
-    return pl.DataFrame(columns)
-
-
-def _link_rows(run: Run) -> Iterator[tuple[object, ...]]:
-    entries = (*catalog.LINK, *catalog.QUEUE)
-    for link in run.raw["links"]:
-        yield (run.seed, str(link["name"]), *(link[entry.name] for entry in entries))
-
-
-def _delay_rows(run: Run) -> Iterator[tuple[object, ...]]:
-    for link in run.raw["links"]:
-        for books in ({**link, "name": "all"}, *link["classes"]):
-            counts = books["delay_s"]["counts"].sum(axis=1)
-            below = np.cumsum(counts)
-            for edge, packets, sum_ in zip(books["delay_s"]["edges"][1:], counts, below, strict=True):
-                if packets:
-                    share = float(sum_) / float(below[-1])
-                    yield (run.seed, str(link["name"]), str(books["name"]), float(edge), int(packets), share)
-
-
-def _link_class_rows(run: Run) -> Iterator[tuple[object, ...]]:
-    for link in run.raw["links"]:
-        for books in link["classes"]:
-            names = (run.seed, str(link["name"]), str(books["name"]))
-            yield (*names, *(books[entry.name] for entry in catalog.QUEUE))
-
-
-def _series_frame(run: Run) -> pl.DataFrame:
-    series = run.raw["series"]
-    times = series["time_s"]
-    identity = _identity(run)
-    flows = len(identity["member"])
-    columns = {
-        name: pl.Series(np.tile(values.to_numpy(), len(times)), dtype=values.dtype)
-        for name, values in identity.items()
-    }
-    columns["time_s"] = pl.Series(np.repeat(times, flows), dtype=pl.Float64)
-    for name in ("throughput_bps", "cwnd_packets", "rtt_s", "seen_packets"):
-        columns[name] = pl.Series(np.asarray(series[name]).reshape(-1), dtype=pl.Float64).fill_nan(None)
-    interval = times[0] if len(times) else 0.0
-    received = np.cumsum(np.asarray(series["throughput_bps"]), axis=0) * interval / 8.0
-    columns["received_bytes"] = pl.Series(np.rint(received).reshape(-1), dtype=pl.Int64)
-    return pl.DataFrame(columns)
-
-
-def _queue_frames(run: Run) -> list[pl.DataFrame]:
-    series = run.raw["series"]
-    frames = []
-    for link, probes in series["links"].items():
-        quantities = {"queue": probes["queue_packets"]}
-        quantities |= probes["gauges"]
-        for name, samples in probes["classes"].items():
-            quantities |= {f"{name} {what}": values for what, values in samples.items()}
-        for quantity, values in quantities.items():
-            size = len(values)
-            frames.append(
-                pl.DataFrame(
-                    {
-                        "seed": [run.seed] * size,
-                        "time_s": series["time_s"],
-                        "link": [link] * size,
-                        "quantity": [quantity] * size,
-                        "packets": values,
-                    },
-                    schema=_QUEUE_SCHEMA,
-                )
-            )
-    return frames
-
-
-def _class_row(group: Group, members: Sequence[catalog.Members]) -> dict[str, object]:
-    """One class over the runs; its flows in each of them."""
-    row: dict[str, object] = {"class": group.name, "flows": group.count, "profile_bps": group.profile_bps}
-    for entry in catalog.CLASS:
-        if entry.name:
-            values = (entry.value(flows) for flows in members)
-            row |= _estimated(entry.name, [value for value in values if not math.isnan(value)])
-    return row
-
-
-def _estimates(frame: pl.DataFrame, names: Iterable[str]) -> dict[str, float | None]:
-    """Columns of a frame with a row for each run, as `_estimated`."""
-    out: dict[str, float | None] = {}
-    for name in names:
-        out |= _estimated(name, frame[name].drop_nulls().to_list())
-    return out
-
-
-def _estimated(name: str, values: Sequence[float]) -> dict[str, float | None]:
-    """The mean over the runs that have a value, and the ends of its interval, as columns."""
-    found = estimate(values) if values else None
-    ends = found.ci95 if found is not None and found.ci95 is not None else (None, None)
-    low, high = end_names(name)
-    return {name: None if found is None else found.mean, low: ends[0], high: ends[1]}

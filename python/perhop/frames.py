@@ -1,0 +1,183 @@
+"""The tables of a result: the outcome of each run as columns and rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from perhop import catalog
+from perhop.output.readable import end_names
+from perhop.runs import COLORS, Group, Run
+from perhop.statistics import estimate
+
+_TYPES: Mapping[catalog.Kind, pl.DataType] = {
+    "count": pl.Int64(),
+    "number": pl.Float64(),
+    "optional": pl.Float64(),
+}
+
+
+def _schema(*entries: catalog.Measure) -> dict[str, pl.DataType]:
+    return {entry.name: _TYPES[entry.kind] for entry in entries}
+
+
+LINK_SCHEMA = {"seed": pl.UInt64(), "link": pl.String(), **_schema(*catalog.LINK, *catalog.QUEUE)}
+
+LINK_CLASS_SCHEMA = {
+    "seed": pl.UInt64(),
+    "link": pl.String(),
+    "class": pl.String(),
+    **_schema(*catalog.QUEUE),
+}
+
+DELAY_SCHEMA = {
+    "seed": pl.UInt64,
+    "link": pl.String,
+    "class": pl.String,
+    "delay_s": pl.Float64,
+    "packets": pl.Int64,
+    "share": pl.Float64,
+}
+
+QUEUE_SCHEMA = {
+    "seed": pl.UInt64,
+    "time_s": pl.Float64,
+    "link": pl.String,
+    "quantity": pl.String,
+    "packets": pl.Float64,
+}
+
+
+def _identity(run: Run) -> dict[str, pl.Series]:
+    """The columns that name a flow: seed, class, member, profile."""
+    groups = run.groups
+    which = [int(g) for g in run.flows("group")]
+    return {
+        "seed": pl.Series([run.seed] * len(which), dtype=pl.UInt64),
+        "class": pl.Series([groups[g].name for g in which], dtype=pl.String),
+        "member": pl.Series(run.flows("member")),
+        "profile_bps": pl.Series([groups[g].profile_bps for g in which], dtype=pl.Float64),
+    }
+
+
+def flow_frame(run: Run) -> pl.DataFrame:
+    """One row for each flow of a run."""
+    columns = _identity(run)
+    for entry in catalog.FLOW:
+        values = run.raw["flows"][entry.name]
+        if entry.kind == "by-color":
+            for index, color in enumerate(COLORS):
+                columns[f"{entry.name}_{color}"] = pl.Series(np.ascontiguousarray(values[:, index]))
+        else:
+            columns[entry.name] = pl.Series(values)
+            if entry.kind == "optional":
+                columns[entry.name] = columns[entry.name].fill_nan(None)
+    return pl.DataFrame(columns)
+
+
+def link_rows(run: Run) -> Iterator[tuple[object, ...]]:
+    """One row for each link of a run."""
+    entries = (*catalog.LINK, *catalog.QUEUE)
+    for link in run.raw["links"]:
+        yield (run.seed, str(link["name"]), *(link[entry.name] for entry in entries))
+
+
+def delay_rows(run: Run) -> Iterator[tuple[object, ...]]:
+    """One row for each bin of the histograms of queueing delay that is not empty."""
+    for link in run.raw["links"]:
+        for counters in ({**link, "name": "all"}, *link["classes"]):
+            counts = counters["delay_s"]["counts"].sum(axis=1)
+            below = np.cumsum(counts)
+            for edge, packets, sum_ in zip(counters["delay_s"]["edges"][1:], counts, below, strict=True):
+                if packets:
+                    share = float(sum_) / float(below[-1])
+                    yield (
+                        run.seed,
+                        str(link["name"]),
+                        str(counters["name"]),
+                        float(edge),
+                        int(packets),
+                        share,
+                    )
+
+
+def link_class_rows(run: Run) -> Iterator[tuple[object, ...]]:
+    """One row for each class of packets at each link."""
+    for link in run.raw["links"]:
+        for counters in link["classes"]:
+            names = (run.seed, str(link["name"]), str(counters["name"]))
+            yield (*names, *(counters[entry.name] for entry in catalog.QUEUE))
+
+
+def series_frame(run: Run) -> pl.DataFrame:
+    """One row for each flow and probe sample."""
+    series = run.raw["series"]
+    times = series["time_s"]
+    identity = _identity(run)
+    flows = len(identity["member"])
+    columns = {
+        name: pl.Series(np.tile(values.to_numpy(), len(times)), dtype=values.dtype)
+        for name, values in identity.items()
+    }
+    columns["time_s"] = pl.Series(np.repeat(times, flows), dtype=pl.Float64)
+    for name in ("throughput_bps", "cwnd_packets", "rtt_s", "seen_packets"):
+        columns[name] = pl.Series(np.asarray(series[name]).reshape(-1), dtype=pl.Float64).fill_nan(None)
+    interval = times[0] if len(times) else 0.0
+    received = np.cumsum(np.asarray(series["throughput_bps"]), axis=0) * interval / 8.0
+    columns["received_bytes"] = pl.Series(np.rint(received).reshape(-1), dtype=pl.Int64)
+    return pl.DataFrame(columns)
+
+
+def queue_frames(run: Run) -> list[pl.DataFrame]:
+    """For each link and quantity of its queue, a frame with one row for each probe sample."""
+    series = run.raw["series"]
+    frames = []
+    for link, probes in series["links"].items():
+        quantities = {"queue": probes["queue_packets"]}
+        quantities |= probes["gauges"]
+        for name, samples in probes["classes"].items():
+            quantities |= {f"{name} {what}": values for what, values in samples.items()}
+        for quantity, values in quantities.items():
+            size = len(values)
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "seed": [run.seed] * size,
+                        "time_s": series["time_s"],
+                        "link": [link] * size,
+                        "quantity": [quantity] * size,
+                        "packets": values,
+                    },
+                    schema=QUEUE_SCHEMA,
+                )
+            )
+    return frames
+
+
+def class_row(group: Group, members: Sequence[catalog.Members]) -> dict[str, object]:
+    """One class over the runs; its flows in each of them."""
+    row: dict[str, object] = {"class": group.name, "flows": group.count, "profile_bps": group.profile_bps}
+    for entry in catalog.CLASS:
+        if entry.name:
+            values = (entry.value(flows) for flows in members)
+            row |= _estimated(entry.name, [value for value in values if not math.isnan(value)])
+    return row
+
+
+def estimates(frame: pl.DataFrame, names: Iterable[str]) -> dict[str, float | None]:
+    """Columns of a frame with a row for each run, as `_estimated`."""
+    out: dict[str, float | None] = {}
+    for name in names:
+        out |= _estimated(name, frame[name].drop_nulls().to_list())
+    return out
+
+
+def _estimated(name: str, values: Sequence[float]) -> dict[str, float | None]:
+    """The mean over the runs that have a value, and the ends of its interval, as columns."""
+    found = estimate(values) if values else None
+    ends = found.ci95 if found is not None and found.ci95 is not None else (None, None)
+    low, high = end_names(name)
+    return {name: None if found is None else found.mean, low: ends[0], high: ends[1]}
