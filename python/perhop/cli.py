@@ -12,13 +12,14 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from perhop import _engine, interrupts, terminal
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.lazy import Lazy
+from perhop.list_command import app as listing
 from perhop.live import command as living
 from perhop.live.comparing import compare
 from perhop.store_command import app as stores
@@ -28,13 +29,12 @@ from perhop.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop import catalog, judging, reproduction, simulation, store, studies
+    from perhop import judging, reproduction, simulation, store, studies
     from perhop.output import files, summary, table, writer
     from perhop.reproduction import Counts, Outcome
     from perhop.store import DirectoryStore
     from perhop.study import Factors, Study, Verdict
 else:
-    catalog = Lazy("perhop.catalog")
     judging = Lazy("perhop.judging")
     reproduction = Lazy("perhop.reproduction")
     simulation = Lazy("perhop.simulation")
@@ -67,18 +67,12 @@ app = typer.Typer(
         "  perhop tune my-tune.toml      the best setting"
     ),
 )
-listing = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="List what perhop knows: studies, blocks, measures."
-)
 app.add_typer(listing, name="list")
 app.add_typer(stores, name="store")
 
 
 DEFAULT_RUNS = 5
 """Runs of `perhop run`: enough for an interval."""
-MOST_INDENT = 30
-"""What hangs below a parameter is indented by no more than this, so that it has room."""
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -303,89 +297,6 @@ def schema() -> None:
     terminal.say(json.dumps(json.loads(_engine.scenario_schema()), indent=2, ensure_ascii=False))
 
 
-@listing.command("studies", short_help="Papers' tables and figures.")
-def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
-    """List the papers' tables and figures that `perhop reproduce` reruns."""
-    if as_json:
-        entries = [
-            {
-                "id": study.id,
-                "title": study.title,
-                "source": study.source,
-                "summary": study.summary,
-                "cells": len(study.cells),
-                "runs": study.default_runs,
-                "extra": study.extra,
-                "claims": sum(not claim.finding for claim in study.claims),
-                "findings": sum(claim.finding for claim in study.claims),
-            }
-            for study in studies.STUDIES.values()
-        ]
-        terminal.say(json.dumps({"studies": entries}, indent=1, ensure_ascii=False))
-        return
-    width = terminal.width(wide=wide)
-    for study in studies.STUDIES.values():
-        terminal.say(table.prose(f"{study.id}  {study.title}", width, "", "    "))
-        for text in (study.source, study.summary):
-            terminal.say(table.prose(text, width, "    "))
-        claims = sum(not claim.finding for claim in study.claims)
-        runs = f"{counted(study.default_runs, 'run')} of each"
-        parts = [counted(len(study.cells), "cell"), runs, f"claims: {claims}"]
-        if claims < len(study.claims):
-            parts.append(f"findings of ours: {len(study.claims) - claims}")
-        extra = "; only with --all or by name" if study.extra else ""
-        terminal.say(table.prose(", ".join(parts) + extra, width, "    ") + "\n")
-    terminal.say(
-        table.prose("perhop reproduce reruns the papers' printed items, with --all every study.", width)
-    )
-
-
-@listing.command("blocks", short_help="Queue rules, meters, schedulers, congestion controls.")
-def list_blocks(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
-    """List queue rules, meters, schedulers and congestion controls, with their parameters."""
-    blocks: list[dict[str, Any]] = json.loads(_engine.blocks())
-    if as_json:
-        terminal.say(json.dumps({"blocks": blocks}, indent=1, ensure_ascii=False))
-        return
-    width = terminal.width(wide=wide)
-    for block in blocks:
-        terminal.say(f"{block['name']}  ({block['role']})")
-        for text in (block["summary"], block["source"]):
-            terminal.say(table.prose(text, width, "    "))
-        for line, entry in zip(_defaults(block), block["parameters"].values(), strict=True):
-            text = f"{entry['description']} [{entry['type']}]"
-            terminal.say(table.prose(text, width, line, " " * min(len(line), MOST_INDENT)))
-        terminal.say("")
-
-
-@listing.command("measures", short_help="What is measured of runs, flows and links.")
-def list_measures(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
-    """List what perhop measures: columns of data frames, metrics of sweeps, units and meanings."""
-    if as_json:
-        entries = [
-            {
-                "of": of,
-                "column": line.name,
-                "metric": line.metric,
-                "unit": line.unit,
-                "description": line.description,
-            }
-            for of, lines in catalog.lines().items()
-            for line in lines
-        ]
-        terminal.say(json.dumps({"measures": entries}, indent=1, ensure_ascii=False))
-        return
-    width = terminal.width(wide=wide)
-    for of, lines in catalog.lines().items():
-        terminal.say(f"of a {of}")
-        for line in lines:
-            names = ", ".join(filter(None, (line.name, line.metric)))
-            unit = f" [{line.unit}]" if line.unit else ""
-            terminal.say(table.prose(f"{names}{unit}", width, "    "))
-            terminal.say(table.prose(line.description, width, "        "))
-        terminal.say("")
-
-
 def main() -> None:
     """Run the command line and exit with its status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -596,17 +507,3 @@ def _counted(counts: Counts, out: Path) -> str:
     text = f"{counted(counts.simulated, 'run')} simulated"
     text += f", {counts.shared} shared between studies" if counts.shared else ""
     return text + (f", {counts.found} reused from {out / 'runs'}" if counts.found else "")
-
-
-def _default(parameter: dict[str, Any]) -> str:
-    """A parameter's default, or what stands for none."""
-    if parameter["default"] is None:
-        return "required" if parameter["required"] else "none"
-    return json.dumps(parameter["default"]).strip('"')
-
-
-def _defaults(block: dict[str, Any]) -> list[str]:
-    """A block's parameters with their defaults, padded to columns."""
-    pairs = {name: _default(parameter) for name, parameter in block["parameters"].items()}
-    wide, deep = (max(map(len, texts), default=0) for texts in (pairs, pairs.values()))
-    return [f"      {name:{wide}}  {default:{deep}}  " for name, default in pairs.items()]
