@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,10 @@ import polars as pl
 
 from perhop.live.equivalence import MEASURES, directions
 from perhop.live.explain import otherwise
+from perhop.live.report_json import to_json
 from perhop.output.numbers import fixed
 from perhop.output.table import MISSING, continued, prose, records
-from perhop.study import Axis, Plot, Reference, Row, rounded
+from perhop.study import Axis, Plot, Reference, Row
 from perhop.wording import counted
 
 if TYPE_CHECKING:
@@ -22,6 +22,28 @@ if TYPE_CHECKING:
     from perhop.live.equivalence import Comparison, Direction, Key, Line, Samples
     from perhop.live.explain import Change
     from perhop.statistics import Difference
+
+__all__ = [
+    "EXPLAINED",
+    "LEFT_OUT_FIRST",
+    "READING",
+    "READING_CHANGES",
+    "READING_DIRECTIONS",
+    "SOURCES",
+    "VERDICTS",
+    "Compared",
+    "Part",
+    "column",
+    "invalid",
+    "lead",
+    "parts",
+    "plots",
+    "sample_frame",
+    "text",
+    "to_json",
+    "verdict",
+    "write",
+]
 
 SOURCES = Axis("source", "", {"simulated": "simulated", "live": "on real packets"})
 LEFT_OUT_FIRST = ("p", "90 % interval", "margin", "difference")
@@ -292,101 +314,6 @@ def column(key: Key) -> str:
 
 def _changed(key: Key, found: Difference) -> str:
     return _Number(key.of.scale, key.of.digits).difference(found)
-
-
-def to_json(compared: Compared) -> str:
-    """Everything, in the measures' own units."""
-    content = {
-        "scenarios": [
-            {
-                "name": name,
-                "title": comparison.title,
-                "seeds": {
-                    "simulated": [run.seed for run in comparison.simulated.runs],
-                    "live": [run.seed for run in comparison.valid],
-                    "left_out": [r.seed for r in comparison.live.reports if not r.valid],
-                },
-                "lines": [_json_line(line) for line in comparison.lines],
-                "otherwise": otherwise(comparison.live.scenario),
-                "explained": [_json_change(change) for change in changes],
-                "live": [{"seed": report.seed, **report.told} for report in comparison.live.reports],
-            }
-            for name, comparison, changes in zip(
-                compared.names,
-                compared.comparisons,
-                compared.changes or [()] * len(compared.names),
-                strict=True,
-            )
-        ],
-        "directions": [
-            {
-                **_name(one.key),
-                "simulated": {"mean": rounded(one.simulated.mean), "ci95": _pair(one.simulated.ci95)},
-                "live": None if one.live is None else _json_difference(one.live),
-                "agree": one.agree,
-            }
-            for one in compared.directions
-        ],
-    }
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _name(key: Key) -> dict[str, str]:
-    return {key.kind: key.name, "measure": key.measure, "unit": key.of.unit}
-
-
-def _json_line(line: Line) -> dict[str, Any]:
-    test = line.test
-    estimates = {
-        name: None
-        if found is None
-        else {"mean": rounded(found.mean), "ci95": _pair(found.ci95), "runs": found.runs}
-        for name, found in (("simulated", line.simulated), ("live", line.live))
-    }
-    tested: dict[str, Any] = {"verdict": line.verdict}
-    if test is not None:
-        tested = {
-            "difference": _json_difference(test.difference),
-            "margin": rounded(test.margin),
-            "p": None if test.p is None else rounded(test.p),
-            "verdict": test.verdict,
-            "runs_needed": test.runs_needed,
-        }
-    return {**_name(line.key), **estimates, **tested}
-
-
-def _json_difference(found: Difference) -> dict[str, Any]:
-    return {
-        "mean": rounded(found.value),
-        "ci90": _pair(found.interval(0.9)),
-        "ci95": _pair(found.interval()),
-        "degrees_of_freedom": None if found.freedom is None else rounded(found.freedom),
-    }
-
-
-def _json_change(change: Change) -> dict[str, Any]:
-    variation = change.variation
-    return {
-        "id": variation.id,
-        "text": variation.text,
-        "where": variation.where,
-        "sysctl": dict(variation.sysctl),
-        "transport": dict(variation.transport),
-        "runs": change.runs,
-        "left_out": change.left_out,
-        "changes": [
-            {
-                **_name(key),
-                "change": _json_difference(found),
-                "left": _json_difference(change.left[key]) if key in change.left else None,
-            }
-            for key, found in change.by.items()
-        ],
-    }
-
-
-def _pair(ends: tuple[float, float] | None) -> list[float] | None:
-    return None if ends is None else [rounded(end) for end in ends]
 
 
 def plots(compared: Compared) -> list[tuple[Plot, list[Row], str]]:

@@ -5,19 +5,17 @@ The same rows give the same bytes: element ids are salted with a constant and no
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import ScaledTranslation
 
+from perhop.output import marks
 from perhop.output.sheet import (
     GRID,
     INK,
     LINE,
-    MARKS,
     MUTED,
     SERIES,
     TEXT,
@@ -33,19 +31,16 @@ from perhop.output.text import label
 from perhop.study import chosen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
-    from perhop.study import Axis, Factor, Plot, Reference, Row
+    from perhop.study import Axis, Factor, Plot, Row
 
 __all__ = ["GRID", "INK", "MUTED", "SERIES", "Drawing", "Picture", "caption", "drawing"]
 
-NAMED = {"blue": SERIES[1], "green": SERIES[2]}
 DOTS_BASE, DOTS_LINE = 62.0, 17.0
 """Height of a plot of dots without its categories, and of each, which stand below each other."""
-DENSE = 30
-"""Lines of more points than this are drawn without marks."""
 BESIDE = 0.32
 """The share of a panel that labels beside it may take; wider ones stand in a legend above it."""
 SHARED_FROM = 0.25
@@ -69,15 +64,6 @@ class Drawing:
     panels: Sequence[str]
     narrow: Sequence[str]
     columns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A direct label at the right edge of a panel."""
-
-    y: float
-    text: str
-    color: str
 
 
 def caption(plot: Plot, rows: Sequence[Row]) -> str:
@@ -205,10 +191,6 @@ def _of_panel(plot: Plot, rows: Sequence[Row], panel: Factor | None) -> list[Row
     return [row for row in found if row.factors[plot.facet.factor] == panel]
 
 
-Curves = dict["Factor", list["Row"]]
-Places = dict["Factor", float]
-
-
 class _Panel:
     """One panel: what it draws, and the room that its texts need."""
 
@@ -219,10 +201,10 @@ class _Panel:
         found = _of_panel(plot, rows, panel)
         categories = plot.x.order(row.factors[plot.x.factor] for row in found)
         self.spaced = plot.kind != "lines" or plot.ordinal
-        self.place: Places = {
+        self.place: marks.Places = {
             value: float(i) if self.spaced else float(value) for i, value in enumerate(categories)
         }
-        self.curves: Curves = {
+        self.curves: marks.Curves = {
             value: sorted(
                 (row for row in found if row.factors[plot.series.factor] == value),
                 key=lambda row: self.place[row.factors[plot.x.factor]],
@@ -235,17 +217,17 @@ class _Panel:
         plot = self.plot
         axes = self.sheet.axes(self.index, Margins())
         if plot.kind == "dots":
-            _dots(axes, plot, self.curves, self.place)
+            marks.dots(axes, plot, self.curves, self.place)
             self._settle_dots(axes)
             return
         if self.spaced:
             axes.set_xticks(list(self.place.values()), [plot.x.text(value) for value in self.place])
-        labels = {"lines": _lines, "points": _points, "bars": _bars}[plot.kind](
+        labels = {"lines": marks.lines, "points": marks.points, "bars": marks.bars}[plot.kind](
             axes, plot, self.curves, self.place
         )
-        labels += _references(axes, plot, self.panel, self.place)
+        labels += marks.references(axes, plot, self.panel, self.place)
         if plot.limits is not None:
-            _limits(axes, plot, self.rows, self.panel, self.place)
+            marks.limits(axes, plot, self.rows, self.panel, self.place)
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
         if not self.spaced:
             wide = self.sheet.columns < 3 and self.sheet.cell_width > 300.0
@@ -256,7 +238,7 @@ class _Panel:
             axes.set_ylim(bottom=0)
         self._settle(axes, labels)
 
-    def _settle(self, axes: Axes, labels: Sequence[Label]) -> None:
+    def _settle(self, axes: Axes, labels: Sequence[marks.Label]) -> None:
         plot, sheet = self.plot, self.sheet
         left = 20.0 + max(map(text_width, tick_texts(axes, "y")), default=0.0) + LINE * bool(plot.y_label)
         beside = max((text_width(one.text) for one in labels), default=0.0)
@@ -346,213 +328,7 @@ def _fitted(text: str, wide: float, *, bold: bool = False) -> str:
     return text[:size].rstrip() + "…"
 
 
-def _color(value: Factor, index: int) -> str:
-    """The color of a series: its own where its first word is one, else the next of the palette."""
-    return NAMED.get(str(value).partition(" ")[0], SERIES[index % len(SERIES)])
-
-
-def _xy(plot: Plot, rows: Sequence[Row], place: Mapping[Factor, float]) -> tuple[list[float], list[float]]:
-    drawn = [row for row in rows if row.mean is not None]
-    return [place[row.factors[plot.x.factor]] for row in drawn], [row.mean or 0.0 for row in drawn]
-
-
-def _ends(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
-    """Lower and upper ends of the intervals; the mean itself where there is none."""
-    drawn = [row for row in rows if row.mean is not None]
-    lows = [row.ci95[0] if row.ci95 else row.mean or 0.0 for row in drawn]
-    highs = [row.ci95[1] if row.ci95 else row.mean or 0.0 for row in drawn]
-    return lows, highs
-
-
-def _lines(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
-    labels = []
-    for index, (value, rows) in enumerate(curves.items()):
-        color, name = _color(value, index), plot.series.text(value)
-        x, y = _xy(plot, rows, place)
-        if any(row.ci95 for row in rows):
-            axes.fill_between(x, *_ends(rows), color=color, alpha=0.22, linewidth=0)
-        dense = len(x) > DENSE
-        axes.plot(
-            x,
-            y,
-            color=color,
-            linewidth=1.2 if dense else 1.8,
-            linestyle="-" if index < len(SERIES) else "--",
-            marker="" if dense else MARKS[index % len(MARKS)],
-            markersize=4,
-            label=name,
-        )
-        _published(axes, [(place[r.factors[plot.x.factor]], r) for r in rows], color)
-        if y and name:
-            labels.append(Label(y[-1], name, color))
-    return labels
-
-
-def _points(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
-    for index, (value, rows) in enumerate(curves.items()):
-        color, mark = _color(value, index), MARKS[index % len(MARKS)]
-        x, y = _xy(plot, rows, place)
-        _error_bars(axes, x, y, rows, color)
-        name = plot.series.text(value) if len(curves) > 1 else "_"
-        axes.plot(x, y, color=color, linestyle="none", marker=mark, markersize=5, label=name)
-        _published(axes, [(place[r.factors[plot.x.factor]] + 0.22, r) for r in rows], color)
-    axes.set_xlim(-0.5, len(place) - 0.4)
-    axes.margins(y=0.12)
-    return []
-
-
-def _dots(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
-    """Categories below each other, for long names; the marks of all series in one line."""
-    for index, (value, rows) in enumerate(curves.items()):
-        color = _color(value, index)
-        y, x = _xy(plot, rows, place)
-        _error_bars(axes, x, y, rows, color, sideways=True)
-        mark = MARKS[index % len(MARKS)]
-        axes.plot(
-            x, y, color=color, linestyle="none", marker=mark, markersize=5, label=plot.series.text(value)
-        )
-        _published(axes, [(place[r.factors[plot.x.factor]], r) for r in rows], color, sideways=True)
-    axes.set_ylim(len(place) - 0.5, -0.5)
-    if plot.from_zero:
-        axes.set_xlim(left=0)
-    if plot.band is not None:
-        name, low, high = plot.band
-        axes.axvspan(low, high, color=MUTED, alpha=0.15, linewidth=0, label=name)
-    axes.xaxis.grid(visible=True)
-    axes.tick_params(axis="y", length=0)
-    for index, reference in enumerate(plot.references):
-        style = _reference_style(index)
-        for value, height in reference.heights.items():
-            if value in place:
-                axes.plot([height, height], [place[value] - 0.5, place[value] + 0.5], **style)
-        axes.plot([], [], **style, label=reference.label)
-
-
-def _reference_style(index: int) -> dict[str, Any]:
-    return {"color": MUTED, "linewidth": 1.1, "linestyle": ":" if index else "--"}
-
-
-def _bars(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
-    width = 0.76 / max(len(curves), 1)
-    # A single category must not fill the panel.
-    axes.set_xlim(-0.6 - max(0, 2 - len(place)), len(place) - 0.4 + max(0, 2 - len(place)))
-    for index, (value, rows) in enumerate(curves.items()):
-        color = _color(value, index)
-        shift = (index - (len(curves) - 1) / 2) * width
-        x, y = _xy(plot, rows, place)
-        x = [at + shift for at in x]
-        axes.bar(x, y, width * 0.92, color=color, alpha=0.85, label=plot.series.text(value))
-        _error_bars(axes, x, y, rows, INK)
-        _published(axes, [(place[r.factors[plot.x.factor]] + shift, r) for r in rows], INK)
-    return []
-
-
-def _error_bars(
-    axes: Axes,
-    x: Sequence[float],
-    y: Sequence[float],
-    rows: Sequence[Row],
-    color: str,
-    *,
-    sideways: bool = False,
-) -> None:
-    if not any(row.ci95 for row in rows):
-        return
-    lows, highs = _ends(rows)
-    means = x if sideways else y
-    below = [max(0.0, a - b) for a, b in zip(means, lows, strict=True)]
-    above = [max(0.0, b - a) for a, b in zip(means, highs, strict=True)]
-    ends: dict[str, Any] = {"xerr" if sideways else "yerr": [below, above]}
-    axes.errorbar(x, y, **ends, fmt="none", ecolor=color, elinewidth=1.2, capsize=2.5)
-
-
-def _published(
-    axes: Axes, places: Sequence[tuple[float, Row]], color: str, *, sideways: bool = False
-) -> None:
-    known = [(at, row.published) for at, row in places if row.published is not None]
-    if known:
-        categories, values = [at for at, _ in known], [value for _, value in known]
-        axes.plot(
-            values if sideways else categories,
-            categories if sideways else values,
-            linestyle="none",
-            marker="o",
-            markersize=5,
-            markerfacecolor="none",
-            markeredgecolor=color,
-            markeredgewidth=1.2,
-        )
-
-
-def _references(axes: Axes, plot: Plot, panel: Factor | None, place: Places) -> list[Label]:
-    labels = []
-    for index, reference in enumerate(plot.references):
-        style = _reference_style(index)
-        if plot.facet is not None and reference.by == plot.facet.factor:
-            height = None if panel is None else reference.heights.get(panel)
-            if height is not None:
-                axes.axhline(height, **style)
-                labels.append(Label(height, reference.label, MUTED))
-        elif reference.by == plot.x.factor:
-            _ticks(axes, reference, place, style)
-    return labels
-
-
-def _ticks(axes: Axes, reference: Reference, place: Places, style: Mapping[str, Any]) -> None:
-    """A short line across each category, named in the legend."""
-    known = [(place[value], height) for value, height in reference.heights.items() if value in place]
-    for index, (x, height) in enumerate(known):
-        axes.plot([x - 0.45, x + 0.45], [height, height], **style, label="_" if index else reference.label)
-
-
-def _limits(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None, place: Places) -> None:
-    """A hollow diamond where the paper says that a curve meets the first reference line.
-
-    A level below all simulated ones stands left of them; diamonds at one place are set side by side.
-    """
-    heights = plot.references[0].heights
-    found = chosen(rows, plot.limits or "", plot.limits_where)
-    drawn = plot.series.order(
-        row.factors[plot.series.factor] for row in chosen(rows, plot.metric, plot.where)
-    )
-    if panel is None:
-        return
-    first = min(place.values())
-    step = min((b - a for a, b in itertools.pairwise(sorted(place.values()))), default=1.0)
-    marks: dict[float, list[Row]] = {}
-    for row in found:
-        if plot.facet is not None and row.factors[plot.facet.factor] != panel:
-            continue
-        if row.published is None:
-            continue
-        at = place.get(row.published, first - step if row.published < min(_numbers(place)) else None)
-        if at is not None:
-            marks.setdefault(at, []).append(row)
-    for at, rank, count, row in (
-        (at, rank, len(same), row) for at, same in marks.items() for rank, row in enumerate(same)
-    ):
-        axes.update_datalim([(at, heights[panel])])  # a shifted mark does not count by itself
-        axes.autoscale_view()
-        aside = 10.0 * (rank - (count - 1) / 2) / 72
-        axes.plot(
-            [at],
-            [heights[panel]],
-            transform=axes.transData + ScaledTranslation(aside, 0, axes.figure.dpi_scale_trans),
-            linestyle="none",
-            marker="D",
-            markersize=7,
-            markerfacecolor="none",
-            markeredgecolor=SERIES[drawn.index(row.factors[plot.series.factor]) % len(SERIES)],
-            markeredgewidth=1.6,
-            zorder=5,
-        )
-
-
-def _numbers(place: Iterable[Factor]) -> list[float]:
-    return [float(value) for value in place if not isinstance(value, str)] or [-math.inf]
-
-
-def _direct_labels(axes: Axes, labels: Sequence[Label], height: float) -> None:
+def _direct_labels(axes: Axes, labels: Sequence[marks.Label], height: float) -> None:
     """Write labels beside the right edge, pushed apart where they would overlap.
 
     Args:
