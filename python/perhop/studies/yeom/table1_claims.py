@@ -39,7 +39,6 @@ from perhop.studies.yeom.common import (
 )
 from perhop.studies.yeom.ten_flows import (
     CAPACITY,
-    COUNT,
     NEARLY,
     RESERVED,
     TARGETS,
@@ -47,9 +46,7 @@ from perhop.studies.yeom.ten_flows import (
     entry,
     gap_estimate,
 )
-from perhop.study import (
-    Evidence,
-)
+from perhop.study import Evidence
 from perhop.wording import counted
 
 if TYPE_CHECKING:
@@ -186,129 +183,6 @@ def close(scheme: str) -> Callable[[Evidence], Judgement]:
 def mean_target(percent: int) -> float:
     """The mean of the targets at a level, Mbit/s."""
     return sum(TARGETS[percent].values()) / len(PROFILES)
-
-
-def no_out_better(classes: Sequence[float], levels: Sequence[int]) -> Callable[[Evidence], Judgement]:
-    """A claim that classes get more under No-OUT than under RIO."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            f"{p} %, {NAMES[r]}": evidence.difference("throughput", entry(NO_OUT, p, r), entry(RIO, p, r))
-            for p in levels
-            for r in classes
-        }
-        text = "; ".join(f"{name} {e.text(sign=True)}" for name, e in found.items())
-        return each_above(found, f"No-OUT − RIO, Mbit/s: {text}.")
-
-    return judged
-
-
-def no_out_captures(evidence: Evidence) -> Judgement:
-    """The part of the excess bandwidth at 60 % that best-effort flows get."""
-    excess = CAPACITY[60] - COUNT * sum(PROFILES)
-    found = combined(evidence, lambda rate: COUNT * rate / excess, ("throughput", entry(NO_OUT, 60, 0.0)))
-    return judge(
-        at_least(found, NEARLY), f"60 %, share of the excess that best-effort flows get: {found.text()}."
-    )
-
-
-def no_out_prevents(evidence: Evidence) -> Judgement:
-    """Every reserved class against its reservation."""
-    found = {
-        (p, rate): evidence.estimate("throughput", entry(NO_OUT, p, rate))
-        for p in CAPACITY
-        for rate in RESERVED
-    }
-    checks = {f"{p} %, {NAMES[r]}": at_most(e, (1 + TOLERANCE) * r) for (p, r), e in found.items()}
-    text = "; ".join(
-        f"{p} % " + ", ".join(f"{NAMES[r]} {found[p, r].text()}" for r in RESERVED) for p in CAPACITY
-    )
-    return judge(all_of(*checks.values()), f"Mbit/s: {text} ({failing(checks)}).")
-
-
-def no_out_unfair(evidence: Evidence) -> Judgement:
-    """Best effort's excess against every reserved class's, and a reserved class below best effort."""
-    checks, texts = [], []
-    for p in (60, 90):
-        excess = {
-            r: combined(
-                evidence,
-                lambda best, rate, reserved=r: best - (rate - reserved),
-                ("throughput", entry(NO_OUT, p, 0.0)),
-                ("throughput", entry(NO_OUT, p, r)),
-            )
-            for r in RESERVED
-        }
-        lower = evidence.difference("throughput", entry(NO_OUT, p, 0.0), entry(NO_OUT, p, 0.1))
-        checks += [*(above(e) for e in excess.values()), above(lower)]
-        texts.append(
-            f"{p} %, excess of best effort − that of "
-            + ", ".join(f"{NAMES[r]} {e.text(sign=True)}" for r, e in excess.items())
-            + f"; its rate − that of the 0.1 Mbit/s class {lower.text(sign=True)}"
-        )
-    return judge(all_of(*checks), f"Mbit/s: {'; '.join(texts)}.")
-
-
-def no_out_fewer_drops(evidence: Evidence) -> Judgement:
-    """OUT packets and drops of reserved flows, No-OUT − RIO, and the share of the target that they get."""
-    found = {}
-    for metric, p in itertools.product(("sent_out", "drops"), CAPACITY):
-        pairs = [(metric, entry(s, p, r)) for s in (NO_OUT, RIO) for r in RESERVED]
-        found[metric, p] = combined(
-            evidence, lambda *n: (sum(n[: len(RESERVED)]) - sum(n[len(RESERVED) :])) / len(RESERVED), *pairs
-        )
-    words = {"sent_out": "OUT packets", "drops": "drops"}
-    text = "; ".join(f"{words[m]} at {p} % {e.text(1, sign=True)}" for (m, p), e in found.items())
-    return each_below(found, f"A reserved flow in the run, No-OUT − RIO: {text}.")
-
-
-def no_out_nearly_reserved(evidence: Evidence) -> Judgement:
-    """Every reserved class at 60 % and 90 %."""
-    found = {
-        (percent, rate): evidence.estimate("throughput", entry(NO_OUT, percent, rate))
-        for percent in (60, 90)
-        for rate in RESERVED
-    }
-    text = ", ".join(f"{p} %, {NAMES[rate]}: {e.mean / rate:.3f}" for (p, rate), e in found.items())
-    checks = [at_least(e, NEARLY * rate) for (_, rate), e in found.items()]
-    return judge(all_of(*checks), f"Achieved over reserved rate, {text}.")
-
-
-def no_out_far_from_targets(evidence: Evidence) -> Judgement:
-    """The 1 and the 2 Mbit/s class at 60 %."""
-    found = {rate: evidence.estimate("throughput", entry(NO_OUT, 60, rate)) for rate in (2.0, 1.0)}
-    text = ", ".join(f"{NAMES[r]} {e.text()} of {TARGETS[60][r]:.2f}" for r, e in found.items())
-    checks = [below(e, NEARLY * TARGETS[60][rate]) for rate, e in found.items()]
-    return judge(all_of(*checks), f"60 %, Mbit/s: {text}.")
-
-
-def no_out_beats_reserved(evidence: Evidence) -> Judgement:
-    """Best effort − each reserved class."""
-    found = {
-        rate: evidence.difference("throughput", entry(NO_OUT, 60, 0.0), entry(NO_OUT, 60, rate))
-        for rate in RESERVED
-    }
-    text = ", ".join(f"{NAMES[rate]} {e.text(sign=True)}" for rate, e in found.items())
-    return each_above(found, f"60 %, best effort − class, Mbit/s: {text}.")
-
-
-def no_out_at_120(evidence: Evidence) -> Judgement:
-    """Near the targets."""
-    wanted = TARGETS[120]
-    found = {rate: evidence.estimate("throughput", entry(NO_OUT, 120, rate)) for rate in PROFILES}
-    text = ", ".join(f"{NAMES[rate]} {e.text()} of {wanted[rate]:.3f}" for rate, e in found.items())
-    checks = [near(e, wanted[rate], max(0.05 * wanted[rate], 0.02)) for rate, e in found.items()]
-    return judge(all_of(*checks), f"120 %, Mbit/s: {text}.")
-
-
-def no_out_levels(evidence: Evidence) -> Judgement:
-    """The error: small at 90 % and 120 %, large at 60 %, and larger there than at the two others."""
-    found = {p: evidence.estimate("rmse", cell(NO_OUT, p)) for p in CAPACITY}
-    limits = {p: FAIRLY_CLOSE * mean_target(p) for p in CAPACITY}
-    checks = [at_most(found[p], limits[p]) for p in (90, 120)] + [above(found[60], limits[60])]
-    checks += [above(evidence.difference("rmse", cell(NO_OUT, 60), cell(NO_OUT, p))) for p in (90, 120)]
-    text = ", ".join(f"{p} % {e.text()} ({limits[p]:.2f})" for p, e in found.items())
-    return judge(all_of(*checks), f"Error and limit, Mbit/s: {text}.")
 
 
 def rises(evidence: Evidence) -> Judgement:
