@@ -5,7 +5,7 @@ I. Yeom, A. L. N. Reddy: "Realizing throughput guarantees in a differentiated se
 
 from perhop.studies.yeom.aggregates import FIG11, FIG12
 from perhop.studies.yeom.other_rates import OTHER_RATES
-from perhop.studies.yeom.rtt import TABLE2, TABLE3
+from perhop.studies.yeom.rtt_studies import TABLE2, TABLE3
 from perhop.studies.yeom.sensitivity import SENSITIVITY
 from perhop.studies.yeom.setting import SETTINGS
 from perhop.studies.yeom.table1 import FIG3, TABLE1
