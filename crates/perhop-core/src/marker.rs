@@ -14,7 +14,7 @@ use crate::{Color, Dscp, Header};
 pub struct AfClass(u8);
 
 impl AfClass {
-    /// Class AF1x: what perhop writes unless told otherwise.
+    /// Class AF1x, the default.
     pub const ONE: Self = Self(1);
 
     /// The class AFnx, for n in 1..=4.

@@ -64,7 +64,7 @@ impl Occupancy {
         self.packets() - u64::from(self.overtaken)
     }
 
-    /// Told by the discipline, for the packet that comes now: how many of those that wait it will overtake.
+    /// Set by the discipline for the arriving packet: how many of the waiting packets it will overtake.
     #[inline]
     pub fn set_overtaken(&mut self, packets: u32) {
         self.overtaken = packets;

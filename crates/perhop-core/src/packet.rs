@@ -294,14 +294,14 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// Whether the packet's ends can be told of congestion by a mark in it (RFC 3168, section 5).
+    /// Whether the packet is ECN-capable: a mark in it notifies its ends of congestion (RFC 3168, section 5).
     #[inline]
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotCapable)
     }
 }
 
-/// The service that a packet's flow was sold, as the packet itself carries it: its profile rate in steps of 10 kbit/s, so
+/// The contracted rate of a packet's flow, as the packet itself carries it: its profile rate in steps of 10 kbit/s, so
 /// that a router can favour it without state for flows (Yeom & Reddy 1999, section 3.2). Rates above 655.35 Mbit/s share
 /// the highest level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -344,7 +344,7 @@ pub struct Header {
     pub flow: FlowId,
     /// Size on the wire, IP header included.
     pub size: u16,
-    /// The service its flow was sold.
+    /// The contracted rate of its flow.
     pub service: ServiceLevel,
     /// The label-switched path it follows.
     pub label: u32,

@@ -9,7 +9,7 @@ use perhop_core::meter::{self, Conditioner, MeterParams};
 use perhop_core::scheduler::{
     Admitted, AnyScheduler, Dequeued, Discipline, PrecomputedFifo, SchedulerParams,
 };
-use perhop_core::testing::{self, Bench, Observed, Operation, environment, fifo, meter_colors, streams};
+use perhop_core::testing::{self, Bench, Effect, Operation, environment, fifo, meter_colors, streams};
 use perhop_core::{
     ClassCounters, Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Occupancy, Offered, Port,
     Reason, Rng, Role, Serializer, Served, registry,
@@ -53,9 +53,9 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 const NEVER: perhop_core::Instant = perhop_core::Instant::NEVER;
 
 /// The packets that were sent, in order.
-fn sent(seen: &[Observed]) -> Vec<u64> {
-    let packet = |step: &Observed| match step {
-        Observed::Sent(packet) => Some(*packet),
+fn sent(seen: &[Effect]) -> Vec<u64> {
+    let packet = |step: &Effect| match step {
+        Effect::Sent(packet) => Some(*packet),
         _ => None,
     };
     seen.iter().filter_map(packet).collect()
@@ -222,7 +222,7 @@ proptest! {
         for (name, table) in SCHEDULERS {
             let mut bench = Bench::new(scheduler(name, table, seed));
             for &operation in &operations {
-                if let Observed::Waits { until, packets } = bench.step(operation).unwrap() {
+                if let Effect::Waits { until, packets } = bench.step(operation).unwrap() {
                     let idles = table.contains("idle");
                     prop_assert!(until.is_none_or(|until| idles && until > bench.now() || bench.now() == NEVER));
                     prop_assert!(packets == 0 || until.is_some(), "{name}: {packets} packets are never sent");

@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn the_published_law_by_hand() {
-        // The plant answers alpha with alpha_m = c alpha. Interval by interval, alpha_m is 9 c, then 9, and so on for ever.
+        // The plant responds to alpha with alpha_m = c alpha. Interval by interval, alpha_m is 9 c, then 9, and so on for ever.
         let c = 0.5;
         let plant = |alpha: f64| (20.0 * c * alpha) as u64;
         let mut control = abe(r#", "gain": 1"#).control;

@@ -91,7 +91,7 @@ impl IdleClock {
         self.since = None;
     }
 
-    /// Told how an arrival was judged: an accepted packet ends the idle period, a dropped one starts it anew.
+    /// Records the verdict on an arrival: an accepted packet ends the idle period, a dropped one restarts it.
     #[inline]
     pub fn settle(&mut self, accepted: bool, now: Instant) {
         if accepted {
@@ -161,7 +161,7 @@ pub(super) fn out_of_reach(
 pub enum Severity {
     /// Drops it by chance, between min and max.
     Early,
-    /// Tells its ends of congestion, by the same chance.
+    /// Notifies its ends of congestion, with the same probability.
     Notify,
     /// Drops it, at or above max.
     Forced,
@@ -290,7 +290,7 @@ impl EarlyTest {
         self.count = -1;
     }
 
-    /// Told that the packet was lost before this test could judge it: the spacing starts anew.
+    /// Records that the packet was lost before this test: the spacing starts again.
     #[inline]
     pub fn lost(&mut self) {
         self.count = 0;

@@ -32,7 +32,7 @@ use crate::{Context, Depth, Ecn, Header, Instant, Occupancy, Reason};
 pub enum Verdict {
     /// Let it in.
     Pass,
-    /// Tell its ends of congestion: mark it and let it in if it is ECN-capable, else drop it (RFC 3168, section 5; RFC 7567,
+    /// Notify its ends of congestion: mark and admit it if it is ECN-capable, otherwise drop it (RFC 3168, section 5; RFC 7567,
     /// section 2).
     Notify(Reason),
     /// Drop it.
@@ -67,7 +67,7 @@ impl Verdict {
         }
     }
 
-    /// Does to a packet what it says: marks it, and returns why, where it was to be told of congestion.
+    /// Applies the verdict to a packet. Returns the reason if the packet was marked.
     ///
     /// # Errors
     /// Why the packet is to be dropped.

@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn capable_packets_are_told_below_max_and_dropped_above() {
-        let told = |waiting: u32, ecn: Ecn| {
+        let verdicts = |waiting: u32, ecn: Ecn| {
             let mut red = red("1/3/1", 1.0, false);
             red.test = EarlyTest::new(red.params.thresholds, RedKnobs { ecn: true, ..red.params.knobs() });
             let mut rng = Rng::stream(1, "red");
@@ -227,12 +227,16 @@ mod tests {
             seen
         };
         // Half-way between 1 and 3 with max_p 1, a first packet meets p = 0.5.
-        let [passed, marked, dropped] = told(2, Ecn::Capable0);
+        let [passed, marked, dropped] = verdicts(2, Ecn::Capable0);
         assert!(passed > 100 && marked > 100 && dropped == 0, "{passed} {marked}");
-        assert_eq!(told(2, Ecn::NotCapable), [passed, 0, marked], "the same by chance, but dropped");
-        assert_eq!(told(3, Ecn::Capable1), [0, 0, 300], "above max");
-        assert_eq!(told(100, Ecn::Capable1), [0, 0, 300], "no room");
-        assert_eq!(told(0, Ecn::Capable1), [300, 0, 0]);
+        assert_eq!(
+            verdicts(2, Ecn::NotCapable),
+            [passed, 0, marked],
+            "the same random decisions, but dropped"
+        );
+        assert_eq!(verdicts(3, Ecn::Capable1), [0, 0, 300], "above max");
+        assert_eq!(verdicts(100, Ecn::Capable1), [0, 0, 300], "no room");
+        assert_eq!(verdicts(0, Ecn::Capable1), [300, 0, 0]);
     }
 
     #[test]

@@ -366,7 +366,7 @@ mod tests {
         assert!((share(&mut aqm, Color::Yellow, 100) - of(0.1 * 70.0 / 170.0)).abs() < 0.003);
         assert_eq!(share(&mut aqm, Color::Yellow, 29), 0.0);
         assert_eq!(share(&mut aqm, Color::Yellow, 200), 1.0);
-        // What is late, or no news for a queue, changes nothing.
+        // A message that is late, or that is not for the queue, changes nothing.
         aqm.on_message(&Message::Windows { path: 1, number: 4, packets: 20.0 });
         aqm.on_message(&Message::Share(0.5));
         assert_eq!(aqm.max, 200.0);

@@ -1,4 +1,4 @@
-//! Control messages: what blocks on different nodes tell each other.
+//! Control messages between blocks on different nodes.
 //!
 //! A driver carries them: the simulator after a delay, such as that of propagation between the two nodes, a router in a
 //! packet. A message that is lost or late changes nothing: its receiver goes on with what it heard last.
@@ -7,7 +7,7 @@ mod windows;
 
 pub use windows::{Decision, LookInterval, Steering, WindowControl, WindowSource};
 
-/// What a block is told.
+/// A message to a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Message {
     /// To a marker: mark packets IN with this probability (Bouras & Sevasti, equation 3).

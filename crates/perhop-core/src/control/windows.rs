@@ -1,17 +1,17 @@
 //! Window control of a label-switched path: each interval, the windows of its flows decide how their markers at the
-//! ingress mark, and the queues along the path hear of their sum (Bouras & Sevasti, sections 3 and 4).
+//! ingress mark, and the queues along the path receive their sum (Bouras & Sevasti, sections 3 and 4).
 //!
 //! The interval is `alpha RTT` with alpha in {1, 2, 3, ...} (section 3), either given or "according to the RTT measured at
 //! the specific LSP" (section 5.2). The paper does not say how the ingress measures it. Here the ingress times one segment
 //! of each flow at a time, from when the segment passes until an acknowledgement that covers it passes, and never one that
 //! was sent twice (Karn's algorithm, RFC 6298 section 3). The round trip of an interval is the mean of the samples of all
-//! flows since the last look, or the previous one where there is no sample. It begins and ends at the ingress: it contains
+//! flows since the last sampling, or the previous mean where there is no new one. It begins and ends at the ingress: it contains
 //! the queues along the path, and not what lies between the senders and the ingress.
 //!
 //! ## Deviations
 //! The paper has contracted flows only. Best-effort TCP on the path has no part in the marking rule: with its window in the
 //! sum of equation 3, but no rate in the other sum, every contracted flow would be marked IN beyond its contract. Its
-//! packets fill the same queues, so the sum that these hear of (equation 4) counts its window, too.
+//! packets fill the same queues, so the sum that the queues receive (equation 4) counts its window, too.
 //! `best_effort_has_no_part_in_marks_but_in_queues` shows both.
 
 use std::fmt;
@@ -26,11 +26,11 @@ use crate::meter::twam::{Reading, shares};
 use crate::units::{TIME, UnitError, text_serde};
 use crate::{Bitrate, Duration, Instant, Probability, Rng};
 
-/// Before a round trip was measured, and at most so often afterwards, the windows are looked at.
+/// The sampling interval before the first measured round-trip time, and the shortest interval afterwards.
 const UNMEASURED: Duration = Duration::from_millis(100);
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// How often the windows of a path are looked at.
+/// How often the windows of a path are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookInterval {
     /// A fixed time.
@@ -40,7 +40,7 @@ pub enum LookInterval {
 }
 
 impl LookInterval {
-    /// When the windows are first looked at.
+    /// When the windows are first sampled.
     pub fn first(self) -> Duration {
         match self {
             Self::Fixed(interval) => interval,
@@ -126,14 +126,14 @@ pub struct Steering {
     spec: WindowControl,
     /// The label of the path.
     label: u32,
-    /// When it next looks.
+    /// When it samples next.
     next: Instant,
     members: Vec<Member>,
-    /// Looks so far.
-    looks: u64,
+    /// Samples so far.
+    sampled: u64,
     /// The round trip as last measured.
     round_trip: Option<Duration>,
-    /// Sum and number of the round trips measured since the last look.
+    /// Sum and number of the round trips measured since the last sample.
     samples: (Duration, u64),
     rng: Rng,
 }
@@ -149,18 +149,18 @@ struct Member {
     acked: u32,
     /// The segment whose round trip is being measured, and when it passed.
     timed: Option<(u32, Instant)>,
-    /// Packets seen since the last look.
+    /// Packets seen since the last sample.
     passed: u32,
-    /// The window by the last look, in packets.
+    /// The window at the last sample, in packets.
     window: f64,
 }
 
-/// What one look decides.
+/// What follows from one sample of the windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// For each flow, what its marker is told.
+    /// For each flow, the message to its marker.
     pub shares: Vec<(usize, Message)>,
-    /// What the queues along the path are told.
+    /// The message to the queues along the path.
     pub windows: Message,
 }
 
@@ -183,10 +183,10 @@ impl Steering {
             window: 0.0,
         };
         let members = members.into_iter().map(member).collect();
-        Self { spec, label, next, members, looks: 0, round_trip: None, samples: (Duration::ZERO, 0), rng }
+        Self { spec, label, next, members, sampled: 0, round_trip: None, samples: (Duration::ZERO, 0), rng }
     }
 
-    /// When it next looks.
+    /// When it samples next.
     pub fn next(&self) -> Instant {
         self.next
     }
@@ -225,7 +225,7 @@ impl Steering {
         self.round_trip
     }
 
-    /// The time from this look to the next, after the round trips measured since the last one.
+    /// The time from this sample to the next, from the round trips measured since the last one.
     fn interval(&mut self) -> Duration {
         let LookInterval::Measured = self.spec.interval else { return self.spec.interval.first() };
         let (sum, count) = std::mem::take(&mut self.samples);
@@ -242,17 +242,17 @@ impl Steering {
         self.members.iter().position(|member| member.flow == flow)
     }
 
-    /// Each flow and its window by the last look, in packets.
+    /// Each flow and its window at the last sample, in packets.
     pub fn all_seen(&self) -> impl Iterator<Item = (usize, f64)> {
         self.members.iter().map(|member| (member.flow, member.window))
     }
 
-    /// The window of a flow by the last look, in packets.
+    /// The window of a flow at the last sample, in packets.
     pub fn seen(&self, member: usize) -> f64 {
         self.members[member].window
     }
 
-    /// Looks at the windows; `senders` knows the congestion windows of those flows that send.
+    /// Samples the windows; `senders` returns the congestion window of a flow that sends.
     pub fn look(&mut self, now: Instant, senders: impl Fn(usize) -> Option<f64>) -> Decision {
         for member in &mut self.members {
             let passed = std::mem::take(&mut member.passed);
@@ -266,12 +266,12 @@ impl Steering {
         let contracted = || self.members.iter().filter(|member| member.rate > 0.0);
         let rates: Vec<f64> = contracted().map(|member| member.rate).collect();
         let windows: Vec<f64> = contracted().map(|member| member.window).collect();
-        let told = shares(&rates, &windows, self.spec.reading).into_iter().map(Message::Share);
-        let shares = contracted().map(|member| member.flow).zip(told).collect();
+        let messages = shares(&rates, &windows, self.spec.reading).into_iter().map(Message::Share);
+        let shares = contracted().map(|member| member.flow).zip(messages).collect();
         let packets = self.members.iter().map(|member| member.window).sum();
-        self.looks += 1;
+        self.sampled += 1;
         self.next = now + self.interval();
-        Decision { shares, windows: Message::Windows { path: self.label, number: self.looks, packets } }
+        Decision { shares, windows: Message::Windows { path: self.label, number: self.sampled, packets } }
     }
 
     /// Whether the next message to a queue is lost.
@@ -301,7 +301,7 @@ mod tests {
         Steering::new(serde_json::from_str(&spec).unwrap(), 7, members, Rng::stream(1, "control"))
     }
 
-    fn told(decision: &Decision) -> Vec<f64> {
+    fn shares_in(decision: &Decision) -> Vec<f64> {
         let share = |message: &Message| match message {
             Message::Share(share) => (share * 1000.0).round() / 1000.0,
             _ => f64::NAN,
@@ -315,11 +315,11 @@ mod tests {
         let at = control.next();
         assert_eq!(at, Instant::from_nanos(40_000_000));
         let decision = control.look(at, |flow| Some([5.0, 10.0, 20.0][flow - 10]));
-        assert_eq!(told(&decision), [0.778, 1.0, 0.972]);
+        assert_eq!(shares_in(&decision), [0.778, 1.0, 0.972]);
         assert_eq!(decision.windows, Message::Windows { path: 7, number: 1, packets: 35.0 });
         assert_eq!(control.next(), Instant::from_nanos(80_000_000));
         let decision = control.look(control.next(), |flow| (flow != 12).then_some(6.0));
-        assert_eq!(told(&decision), [0.5, 1.0, 1.0], "who does not send has no part");
+        assert_eq!(shares_in(&decision), [0.5, 1.0, 1.0], "who does not send has no part");
         assert_eq!(decision.windows, Message::Windows { path: 7, number: 2, packets: 12.0 });
     }
 
@@ -329,7 +329,7 @@ mod tests {
         control.members[1].rate = 0.0;
         let decision = control.look(Instant::ZERO, |flow| Some([30.0, 50.0, 20.0][flow - 10]));
         // Contracts of 1 and 5 share 50 packets: 8.3 of the first one's 30.
-        assert_eq!(told(&decision), [0.278, 1.0]);
+        assert_eq!(shares_in(&decision), [0.278, 1.0]);
         assert_eq!(decision.shares.iter().map(|(flow, _)| *flow).collect::<Vec<_>>(), [10, 12]);
         assert_eq!(decision.windows, Message::Windows { path: 7, number: 1, packets: 100.0 });
     }
@@ -342,7 +342,7 @@ mod tests {
         control.on_data(0, 5, Instant::ZERO); // sent again
         control.on_ack(0, 4, Instant::ZERO); // overtaken
         control.on_data(2, 0, Instant::ZERO);
-        control.on_ack(1, 7, Instant::ZERO); // of segments that passed before anybody looked
+        control.on_ack(1, 7, Instant::ZERO); // of segments that passed before monitoring began
         control.look(Instant::ZERO, |_| None);
         assert_eq!([0, 1, 2].map(|member| control.seen(member)), [3.0, 0.0, 1.0]);
     }

@@ -1,4 +1,4 @@
-//! What is measured of a port. Both drivers measure alike, so that what they tell can be compared.
+//! Statistics of a port, the same in both drivers, so that their results can be compared.
 
 mod histogram;
 mod outcome;

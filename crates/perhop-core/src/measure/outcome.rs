@@ -1,4 +1,4 @@
-//! What is told of a port at the end of a run.
+//! The results of a port at the end of a run.
 
 use super::{DelayHistogram, PortView};
 use crate::{Bitrate, ClassCounters, Color, Counters, Duration};
@@ -18,7 +18,7 @@ pub struct LinkOutcome {
     pub waiting: [u64; 3],
     /// Waiting times of all packets.
     pub delays: DelayOutcome,
-    /// For a queue that tells classes of packets apart, each of them, in order; else empty.
+    /// For a queue that distinguishes classes of packets: each of them, in order. Otherwise empty.
     pub classes: Vec<ClassOutcome>,
     /// Share of the measured time in which it transmitted.
     pub utilization: f64,

@@ -1,4 +1,4 @@
-//! What is measured of a port, and a look at it.
+//! The statistics of a port, and a read-only view of it.
 
 #![expect(clippy::inline_always, reason = "they are part of the simulator's event loop")]
 
@@ -76,10 +76,10 @@ impl PortStatistics {
     }
 }
 
-/// A look at a port.
+/// A read-only view of a port.
 #[derive(Clone, Debug)]
 pub struct PortView<'a> {
-    /// The name and the books of each class of packets that the queue tells apart; at least one.
+    /// The name and the counters of each class of packets that the queue distinguishes; at least one.
     pub classes: Vec<(&'a str, &'a ClassCounters)>,
     /// Waiting times and bytes.
     pub statistics: &'a PortStatistics,

@@ -1,9 +1,9 @@
-//! Earliest deadline first over the two services of Asymmetric Best-Effort: Hurley & Le Boudec 1999, section 2.
+//! Earliest deadline first (EDF) over the two services of Asymmetric Best-Effort: Hurley & Le Boudec 1999, section 2.
 //!
 //! A packet's deadline is its arrival time plus its service's offset: none for green, D for blue. The earliest goes first,
 //! and of equal ones the first to come; unlike strict priority this starves nobody: a blue packet that has waited for D
-//! goes before every green packet that comes later. Deadlines rise within a service, so two FIFOs and a look at their
-//! heads are enough, whatever the number of packets.
+//! goes before every green packet that comes later. Deadlines rise within a service, so two FIFOs are enough,
+//! and the scheduler compares only their heads, whatever the number of packets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Schedulers: which packet is sent next. A discipline owns its packets; [`Port`](crate::Port) drives it in every driver.
+//! Schedulers decide which packet is sent next. A discipline owns its packets; a [`Port`](crate::Port) drives it in every driver.
 
 mod drr;
 mod dsd;
@@ -60,7 +60,7 @@ pub trait Discipline<P> {
     /// Everything that waits.
     fn occupancy(&self) -> &Occupancy;
 
-    /// How many classes of packets it tells apart. A packet's class is fixed when it arrives.
+    /// How many classes of packets it distinguishes. A packet's class is fixed when it arrives.
     fn classes(&self) -> usize {
         1
     }

@@ -1,4 +1,4 @@
-//! What schedulers over several queues share: which packets a queue takes, what each is entitled to, and the queues themselves.
+//! Common parts of schedulers over several queues: classification, guaranteed rates, and the queues themselves.
 
 use std::num::NonZeroU32;
 
@@ -440,7 +440,7 @@ pub(super) mod tests {
     use crate::scheduler::{Dequeued, Discipline};
     use crate::{Dscp, FlowId};
 
-    /// A packet of the queue that takes this codepoint; its flow tells it from others.
+    /// A packet of the queue that takes this codepoint; its flow identifies it.
     pub(crate) fn packet(dscp: u8, number: u32, size: u16) -> Header {
         Header { dscp: Dscp::new(dscp).unwrap(), ..Header::new(FlowId(number), size) }
     }

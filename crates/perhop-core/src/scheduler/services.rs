@@ -1,4 +1,4 @@
-//! What the schedulers of Asymmetric Best-Effort share: their classes are its services.
+//! Common parts of the schedulers of Asymmetric Best-Effort: their classes are its services.
 
 /// The methods of a discipline whose classes are the services.
 macro_rules! classes_are_services {

@@ -1,4 +1,4 @@
-//! Weighted fair queueing by start times: Goyal, Vin & Cheng, "Start-Time Fair Queueing: A Scheduling Algorithm for Integrated
+//! Start-time fair queueing (SFQ): Goyal, Vin & Cheng, "Start-Time Fair Queueing: A Scheduling Algorithm for Integrated
 //! Services Packet Switching Networks", IEEE/ACM Transactions on Networking 5(5), 1997, section 2.
 //!
 //! A packet that comes to queue f has the start tag S = max(v, F), where F is the finish tag of the one before it, and the

@@ -29,7 +29,7 @@ pub enum Operation {
 
 /// What a driver sees of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Observed {
+pub enum Effect {
     /// The packet was taken, or dropped for this verdict's reason.
     Judged(Verdict),
     /// The packet with this sequence was sent.
@@ -85,26 +85,26 @@ impl<D: Discipline<Header>> Bench<D> {
     ///
     /// # Errors
     /// The identity arrived = sent + dropped + waiting does not hold for a color.
-    pub fn step(&mut self, operation: Operation) -> Result<Observed, Imbalance> {
+    pub fn step(&mut self, operation: Operation) -> Result<Effect, Imbalance> {
         let observed = match operation {
             Operation::Enqueue { size, color, dscp, label } => {
                 let packet = Header { label, dscp, color, ..Header::new(FlowId(self.sequence), size) };
                 self.sequence += 1;
-                Observed::Judged(match self.discipline.enqueue(packet, self.now) {
+                Effect::Judged(match self.discipline.enqueue(packet, self.now) {
                     Ok(()) => Verdict::Pass,
                     Err((_, reason)) => Verdict::Drop(reason),
                 })
             }
             Operation::Dequeue => match self.discipline.dequeue(self.now) {
-                Dequeued::Sent(packet, _) => Observed::Sent(u64::from(packet.flow.0)),
-                Dequeued::Dropped(..) => Observed::Dropped,
+                Dequeued::Sent(packet, _) => Effect::Sent(u64::from(packet.flow.0)),
+                Dequeued::Dropped(..) => Effect::Dropped,
                 Dequeued::Wait(until) => {
-                    Observed::Waits { until, packets: self.discipline.occupancy().packets() }
+                    Effect::Waits { until, packets: self.discipline.occupancy().packets() }
                 }
             },
             Operation::Advance(nanos) => {
                 self.now += crate::Duration::from_nanos(nanos);
-                Observed::Advanced
+                Effect::Advanced
             }
         };
         for class in 0..self.discipline.classes() {
@@ -118,7 +118,7 @@ impl<D: Discipline<Header>> Bench<D> {
     ///
     /// # Errors
     /// As [`step`](Self::step).
-    pub fn run(&mut self, operations: &[Operation]) -> Result<Vec<Observed>, Imbalance> {
+    pub fn run(&mut self, operations: &[Operation]) -> Result<Vec<Effect>, Imbalance> {
         operations.iter().map(|&operation| self.step(operation)).collect()
     }
 }

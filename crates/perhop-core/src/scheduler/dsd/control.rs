@@ -1,4 +1,4 @@
-//! The control loop that moves the bias: a TCP-friendly green source shall get no more than a blue one.
+//! The control loop that moves the bias: a TCP-friendly green source gets no more than a blue one.
 
 use super::DsdParams;
 use crate::abe::Service;

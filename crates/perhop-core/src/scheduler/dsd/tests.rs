@@ -271,7 +271,7 @@ fn the_bias_stays_within_0_and_1_and_where_nothing_tells() {
     assert_eq!(moved([9; 2], [2, 1], [9; 2], 0.5, 3), 0.0);
     // As often for both: green is given more.
     assert_eq!(moved([9; 2], [1, 1], [9; 2], 0.5, 1), 0.9);
-    // A single loss, of either, tells; nothing sent, or nothing come, does not.
+    // A single loss of either service is an observation; no packet sent, or none arrived, is not.
     assert_eq!(moved([9; 2], [0, 1], [9; 2], 0.5, 1), 0.9);
     assert_eq!(moved([9; 2], [1, 0], [9; 2], 0.5, 2), 0.0);
     assert_eq!(moved([9; 2], [1, 2], [9, 0], 0.5, 1), 0.5);
