@@ -21,6 +21,9 @@ DEV := $(VENV)/.installed-dev
 
 # Directories are listed too: their time changes when a file in them comes or goes.
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -type d -o -type f 2>/dev/null)
+# Tests and commands start Python hundreds of times: it keeps what it has compiled, which the installation leaves to it.
+unexport PYTHONDONTWRITEBYTECODE
+
 # A PyO3 crate links against no Python by itself, so plain cargo builds of it cannot run; pytest tests it.
 RUST_PACKAGES := --workspace --exclude perhop-python
 PYTHON_SOURCES := python tests tools benches
@@ -66,11 +69,15 @@ test-long: $(ENGINE) $(DEV)
 	cargo test --locked $(RUST_PACKAGES) --doc
 	$(BIN)/python -m pytest -m long $(PYTEST_JOBS) $(PYTEST_ARGS)
 
-# Several processes; tests/python/conftest.py says which tests stay together.
-PYTEST_JOBS ?= --numprocesses auto --maxprocesses 8 --dist loadgroup
+# Several processes; tests/python/conftest.py says which tests stay together. Some wait for a clock or a disk, so there is
+# one more process than processors.
+PYTEST_JOBS ?= --numprocesses $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 8 ? n + 1 : 8))) --dist loadgroup
 
+# The server of commands loads what all of them need, and ends where nobody asks it for one: so one process compiles the
+# packages, and not all at once.
 .PHONY: test-python
 test-python: $(ENGINE) $(DEV)
+	@$(BIN)/python -m tests.python.processes </dev/null
 	$(BIN)/python -m pytest $(PYTEST_JOBS) $(PYTEST_ARGS)
 
 # Seeds follow one another from PERHOP_FAULTS_SEED (1); another range tries others.

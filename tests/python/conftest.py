@@ -22,6 +22,7 @@ TOGETHER = {
     "test_interruption": "interruption",
     "test_rap": "rap",
     "test_sweep_ray": "ray",
+    "test_validity": "theory",
 }
 """Files of tests that share runs, or disturb one another; of parallel processes, one has each group."""
 

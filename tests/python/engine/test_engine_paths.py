@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COST = {"events": 0, "engine": None, "engine_reason": None}
 """What may differ: how the numbers were computed."""
-ALWAYS = 120
+ALWAYS = 50
 """Cells of a study that are always tried; searches and sensitivity studies have hundreds more."""
 LARGE = [study for study in STUDIES.values() if len(study.cells) > ALWAYS]
 SECONDS = 6

@@ -301,7 +301,22 @@ def fill(directory: Path, files: dict[str, str]) -> None:
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
-class Failing(FileSystem):
+class Quick(FileSystem):
+    """Waits for no disk: no machine fails here."""
+
+    def sync(self, file: int) -> None:
+        """What is written is there for whoever reads it next."""
+
+
+def mended(out: Path, files: dict[str, str] | None = None) -> None:
+    """What the next command does first, and the report that it writes, if any."""
+    with filesystem.replaced(Quick()):
+        swap.replace_report(out, {})
+        if files is not None:
+            swap.replace_report(out, files, remove=earlier_plots(out))
+
+
+class Failing(Quick):
     """Counts what changes the disk, and fails at one of these calls; unless once, from there on."""
 
     def __init__(self, at: int, error: BaseException, *, once: bool) -> None:
@@ -385,7 +400,7 @@ def test_a_disk_that_does_not_even_move_back_is_said_to_leave_a_mixture(tmp_path
             mixed.append(tree(out) not in ({**OLD, **OLD_PLOTS}, AFTER))
         elif said is not None:
             assert tree(out) == {**OLD, **OLD_PLOTS}, said
-        swap.replace_report(out, {})  # what the next command does first
+        mended(out)
         assert tree(out) in ({**OLD, **OLD_PLOTS}, AFTER), at
         if not struck:
             break
@@ -397,9 +412,9 @@ def test_a_killed_command_leaves_what_the_next_one_completes(tmp_path: Path) -> 
     for at, out in counted(tmp_path):
         # Nothing works after a kill: no move back either, and nothing is cleaned up.
         _, struck = failing(out, at, KeyboardInterrupt(), once=False)
-        swap.replace_report(out, {})
+        mended(out)
         assert tree(out) in ({**OLD, **OLD_PLOTS}, AFTER), at
-        swap.replace_report(out, latest, remove=earlier_plots(out))
+        mended(out, latest)
         assert tree(out) == {**latest, "plots/mine.svg": "mine"}
         if not struck:
             break
@@ -416,7 +431,7 @@ def test_a_machine_that_fails_leaves_what_the_next_command_completes(tmp_path: P
                 swap.replace_report(place / "out", NEW, remove=earlier_plots(out))
             system.end()
             struck |= system.failed
-            swap.replace_report(place / "out", {})
+            mended(place / "out")
             assert tree(place / "out") in ({**OLD, **OLD_PLOTS}, AFTER), (at, luck)
         if not struck:
             break

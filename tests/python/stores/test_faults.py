@@ -41,9 +41,11 @@ if TYPE_CHECKING:
 
     from perhop.sweep.journal import Record
 
-ALL = int(os.environ.get("PERHOP_FAULTS", "150"))
+ALL = int(os.environ.get("PERHOP_FAULTS", "60"))
 """How many commands run on a file system that fails, all kinds of them together."""
 FIRST = int(os.environ.get("PERHOP_FAULTS_SEED", "1"))
+MORE = 150
+"""How many more run among the long tests, on other seeds."""
 
 SWEEP = """\
 scenario = "small.toml"
@@ -321,9 +323,20 @@ def some_faults(name: str, place: Path, chance: random.Random) -> list[tuple[Fau
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_nothing_is_lost_whatever_fails(name: str, patched: Path) -> None:
+    lose_nothing(name, patched, ALL, FIRST)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nothing_is_lost_on_more_seeds(name: str, patched: Path) -> None:
+    lose_nothing(name, patched, MORE, FIRST + ALL)
+
+
+def lose_nothing(name: str, patched: Path, commands: int, first: int) -> None:
+    """Run this command's share of all commands with faults from this seed on."""
     ends: Counter[int | None] = Counter()
-    for seed in itertools.count(FIRST):
-        if ends.total() >= ALL // len(COMMANDS):
+    for seed in itertools.count(first):
+        if ends.total() >= commands // len(COMMANDS):
             break
         faults = some_faults(name, patched, random.Random(seed))  # noqa: S311 - a test's own luck
         try:

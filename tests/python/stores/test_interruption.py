@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tests.python.conftest import Finished
     from tests.python.processes import Server
 
-REPRODUCE = ("reproduce", "kim-table1", "--runs", "8", "--jobs", "2")
-ALL = 56
+REPRODUCE = ("reproduce", "kim-table1", "--runs", "4", "--jobs", "2")
+ALL = 28
 
 
 def start(directory: Path, *arguments: str) -> subprocess.Popen[bytes]:
