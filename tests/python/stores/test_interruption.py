@@ -83,7 +83,11 @@ def test_an_interrupted_reproduce_resumes(
 def test_ctrl_c_ends_a_long_run_at_once(tmp_path: Path, small: Path) -> None:
     small.write_text(small.read_text().replace('duration = "5s"', 'duration = "1000000s"'))
     process = start(tmp_path, "run", str(small), "--out", "out")
-    time.sleep(3)
+    end = time.monotonic() + 120
+    while not (tmp_path / "out").exists():  # claimed before the first run
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    time.sleep(0.5)
     assert process.poll() is None
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
