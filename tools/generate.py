@@ -125,7 +125,9 @@ def choice_list(part: Schema, named: dict[str, Schema]) -> str:
         elif "title" in option:
             lines.append(f"- [`{option['title']}`](blocks.md#{option['title']}): {option['description']}")
         else:
-            lines.append(f"- {kind(option, named)}: {option.get('description', '')}")
+            name = option.get("$ref", "").rpartition("/")[2]
+            text = option.get("description") or named.get(name, {}).get("description")
+            lines.append(f"- {kind(option, named)}" + (f": {text}" if text else ""))
     return "\n".join(lines)
 
 

@@ -102,7 +102,7 @@ def reproduce(
     everything: Annotated[
         bool, typer.Option("--all", help="Run sensitivity studies, variants and sweeps, too.")
     ] = False,
-    runs: terminal.Runs = None,
+    runs: Annotated[int | None, terminal.runs("Simulated runs of each cell of a study")] = None,
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
     wide: terminal.Wide = False,
@@ -190,7 +190,7 @@ def run(
     runs: Annotated[
         int,
         typer.Option(
-            "--runs", metavar="N", help="Independent runs, each with its own seed; 1 has no interval."
+            "--runs", metavar="N", help="Simulated runs, each with its own seed; 1 has no interval."
         ),
     ] = DEFAULT_RUNS,
     seed: terminal.Seed = 1,
@@ -409,7 +409,11 @@ def _hint(name: str) -> str:
     for paper in studies.PAPERS:
         if paper.id == name.lower():
             return f"`{paper.id}` is a paper; its studies are {', '.join(one.id for one in paper.studies)}"
-    near = difflib.get_close_matches(name, studies.STUDIES, n=1, cutoff=0.6)
+    papers = {paper.id: paper for paper in studies.PAPERS}
+    near = difflib.get_close_matches(name.lower(), [*studies.STUDIES, *papers], n=1, cutoff=0.6)
+    if near and near[0] in papers:
+        listed = ", ".join(study.id for study in papers[near[0]].studies)
+        return f"did you mean `{near[0]}`? The studies of that paper are {listed}"
     listed = f"there are {', '.join(studies.STUDIES)} (`perhop list studies` says what each shows)"
     return f"did you mean `{near[0]}`? (`perhop list studies`)" if near else listed
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import PurePath
 from typing import Any, ClassVar
 
+from perhop.errors import PerhopError
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -18,8 +20,11 @@ class Table:
 
     def to_dict(self) -> dict[str, Any]:
         """The table as a scenario's plain data: what is left open is left out."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        table = {_key(name): plain(value) for name, value in values.items() if value is not None}
+        return self._plain("")
+
+    def _plain(self, place: str) -> dict[str, Any]:
+        values = {_key(field.name): getattr(self, field.name) for field in fields(self)}
+        table = {key: plain(value, _join(place, key)) for key, value in values.items() if value is not None}
         return dict([self.TAG], **table) if self.TAG else table
 
     def to_json(self) -> str:
@@ -31,14 +36,30 @@ def _key(name: str) -> str:
     return name.rstrip("_").replace("_", "-")
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 - whatever JSON has a word for, and more
-    """Tables as dicts; numbers and arrays of numpy, and paths, as what JSON has for them."""
+def _join(place: str, key: object) -> str:
+    return f"{place}.{key}" if place else str(key)
+
+
+def plain(value: Any, place: str = "") -> Any:  # noqa: ANN401 - whatever JSON has a word for, and more
+    """Tables as dicts; numbers and arrays of numpy, and paths, as what JSON has for them.
+
+    Args:
+        value: A scenario, or what stands at `place` in one.
+        place: The key's path, for messages.
+
+    Raises:
+        PerhopError: A table's class stands where a table belongs.
+    """
     if isinstance(value, Table):
-        return value.to_dict()
+        return value._plain(place)  # noqa: SLF001 - the other half of this function
     if isinstance(value, Mapping):
-        return {key: plain(inner) for key, inner in value.items()}
+        return {key: plain(inner, _join(place, key)) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [plain(inner) for inner in value]
+        return [plain(inner, f"{place}[{index}]") for index, inner in enumerate(value)]
+    if isinstance(value, type) and issubclass(value, Table):
+        raise PerhopError(
+            f"scenario: {place}: {value.__name__} is a class; write {value.__name__}(…) with its parameters"
+        )
     if isinstance(value, PurePath):
         return str(value)
     # Numpy need not be loaded to know its numbers.

@@ -502,8 +502,11 @@ impl JsonSchema for Queue {
         "Queue".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let alternatives =
-            [generator.subschema_for::<AqmParams>(), generator.subschema_for::<SchedulerParams>()];
+        let mut aqm = generator.subschema_for::<AqmParams>();
+        aqm.insert("description".into(), "A FIFO queue under this AQM.".into());
+        let mut scheduler = generator.subschema_for::<SchedulerParams>();
+        scheduler.insert("description".into(), "A scheduler with its queues, each under an AQM.".into());
+        let alternatives = [aqm, scheduler];
         json_schema!({ "anyOf": alternatives })
     }
 }

@@ -63,7 +63,7 @@ On = Annotated[
 def live(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
     *,
-    runs: terminal.Runs = None,
+    runs: Annotated[int | None, terminal.runs("Runs on real packets, one after the other")] = None,
     seed: terminal.Seed = 1,
     stats: Annotated[
         bool, typer.Option("--stats", help="Print running statistics each second, on standard error.")

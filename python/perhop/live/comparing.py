@@ -41,10 +41,21 @@ def compare(
     ],
     *,
     runs: Annotated[
-        int, typer.Option("--runs", metavar="N", help="Runs on real packets, each with its own seed.")
+        int,
+        typer.Option(
+            "--runs",
+            metavar="N",
+            help="Runs of each scenario on real packets, each with its own seed; --sim-runs counts simulated "
+            "ones.",
+        ),
     ] = LIVE_RUNS,
     sim_runs: Annotated[
-        int, typer.Option("--sim-runs", metavar="M", help="Simulated runs.")
+        int,
+        typer.Option(
+            "--sim-runs",
+            metavar="M",
+            help="Simulated runs of each scenario: what `perhop run` calls --runs.",
+        ),
     ] = SIMULATED_RUNS,
     margin: Annotated[
         list[str] | None,

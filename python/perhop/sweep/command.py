@@ -53,7 +53,7 @@ def sweep(
     store: Store = DEFAULT_STORE,
     backend: Backend = "local",
     address: Address = None,
-    runs: terminal.Runs = None,
+    runs: Annotated[int | None, terminal.runs("Simulated runs of each point")] = None,
     seed: Seed = None,
     until_ci: Annotated[
         str | None,
@@ -103,7 +103,7 @@ def tune(
     trials: Annotated[
         int | None, typer.Option("--trials", metavar="N", help="How many settings to try.")
     ] = None,
-    runs: terminal.Runs = None,
+    runs: Annotated[int | None, terminal.runs("Simulated runs of each trial")] = None,
     seed: Seed = None,
     jobs: terminal.Jobs = None,
     wide: terminal.Wide = False,

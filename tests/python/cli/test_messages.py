@@ -70,10 +70,13 @@ def test_toml_text_is_still_taken_for_text() -> None:
 
 
 def test_names_that_are_no_study_get_a_hint_that_helps(perhop: Perhop, small: Path) -> None:
-    done = perhop("scenario", "bogus")
+    done = perhop("scenario", "something-else")
     assert done.code == 2
-    assert done.err.startswith("error: no study `bogus`; there are kim-table1, ")
+    assert done.err.startswith("error: no study `something-else`; there are kim-table1, ")
     assert "did you mean" not in done.err
+    for command, name, near in (("reproduce", "kimm", "kim"), ("scenario", "bogus", "bouras")):
+        hint = f"no study `{name}`; did you mean `{near}`? The studies of that paper are {near}-"
+        assert hint in perhop(command, name).err
     assert "did you mean `kim-table1`?" in perhop("scenario", "kim-tabel1").err
     assert f"use `perhop run {small.name}`" in perhop("scenario", small.name).err
     paper = perhop("scenario", "kim")
@@ -162,3 +165,25 @@ def test_a_place_that_takes_no_files_is_called_so(perhop: Perhop, small: Path) -
 def test_the_help_of_seed_says_what_else_a_result_depends_on(perhop: Perhop) -> None:
     text = " ".join(perhop("run", "--help").out.split())
     assert "renaming one changes the results of a seed" in text
+
+
+@pytest.mark.parametrize(
+    ("command", "counted"),
+    [
+        ("run", ["--runs N Simulated runs, each with its own seed"]),
+        ("reproduce", ["--runs N Simulated runs of each cell of a study, each with"]),
+        ("sweep", ["--runs N Simulated runs of each point, each with"]),
+        ("tune", ["--runs N Simulated runs of each trial, each with"]),
+        ("live", ["--runs N Runs on real packets, one after the other, each with"]),
+        (
+            "compare",
+            [
+                "--runs N Runs of each scenario on real packets, each with its own seed; --sim-runs counts",
+                "--sim-runs M Simulated runs of each scenario: what `perhop run` calls --runs.",
+            ],
+        ),
+    ],
+)
+def test_help_says_which_runs_are_counted(perhop: Perhop, command: str, counted: list[str]) -> None:
+    text = " ".join(perhop(command, "--help").out.split())
+    assert all(words in text for words in counted), text

@@ -2,13 +2,14 @@
 
 import doctest
 import json
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import perhop
-from perhop import _engine, scenario
+from perhop import PerhopError, _engine, scenario
 from perhop.scenario import Access, Flow, Link, Probes, RioPlusOut, Scenario, Tcp, TokenBucket
 
 FILE = """
@@ -185,3 +186,14 @@ def test_the_schema_accepts_what_the_engine_accepts() -> None:
         QUEUES.replace("path =", "pth ="),
     ):
         assert not validator.is_valid(tomllib.loads(broken))
+
+
+def test_a_class_in_place_of_a_table_is_named() -> None:
+    link = Link(from_="edge", to="core", rate="20Mbps", delay="48ms", queue=scenario.Red)  # type: ignore[arg-type]
+    flow = Flow(name="gold", from_="edge", to="core", transport=Tcp(tcp="newreno"))
+    red = "scenario: links.bottleneck.queue: Red is a class; write Red(…) with its parameters"
+    with pytest.raises(PerhopError, match=re.escape(red)):
+        perhop.run(Scenario(duration="1s", links={"bottleneck": link}, flows=[flow]))
+    tcp = "scenario: flows[1].transport: Tcp is a class; write Tcp(…) with its parameters"
+    with pytest.raises(PerhopError, match=re.escape(tcp)):
+        perhop.run({"duration": "1s", "links": {}, "flows": [flow, {"name": "f", "transport": Tcp}]})

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tools import generate
 
 from perhop import _engine
 
@@ -245,3 +246,9 @@ def test_parser_and_schema_accept_the_same_numbers_and_names(name: str, value: o
     valid = jsonschema.Draft202012Validator(part).is_valid(value)
     why = NUMERIC[name](value)
     assert (why is None) == valid, why
+
+
+def test_every_alternative_of_the_documentation_has_a_description() -> None:
+    alternatives = [line for line in generate.scenario_format().splitlines() if line.startswith("- ")]
+    assert "- [Aqm](#aqm): A FIFO queue under this AQM." in alternatives
+    assert not [line for line in alternatives if ": " not in line or not line.partition(": ")[2].strip()]
