@@ -257,9 +257,10 @@ impl Flow {
         self.rare.metadata.lose(packet.sequence(), is_data);
     }
 
-    /// A data packet will not arrive within the run: frees what is stored of it.
-    pub(crate) fn forget(&mut self, packet: Content) {
-        self.rare.metadata.lose(packet.sequence(), true);
+    /// A data packet would reach the receiver after the end of the run: nothing happens, and its metadata is not needed.
+    #[inline(never)]
+    pub(crate) fn discard(&mut self, content: Content) {
+        self.rare.metadata.lose(content.sequence(), true);
     }
 
     /// Samples the receiver at `sample`, before it takes any later packet.

@@ -35,18 +35,11 @@ const FEW: usize = 16;
 const NO_LINK: u32 = u32::MAX;
 
 /// One flow, and how far its hosts are ahead of the clock.
+///
+/// The fields are in this order so that what each packet reads of them is in one cache line.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(super) struct BatchedFlow {
-    pub(super) flow: Flow,
-    /// The wake-up that is in the event queue.
-    pub(super) scheduled: Instant,
-    /// No later than the next thing that happens to this flow besides its sender's timers.
-    due: Instant,
-    /// The next time at which the sender is sampled.
-    sender_sample: Instant,
-    /// The next time at which the receiver is sampled, or the end of the run.
-    receiver_sample: Instant,
     /// ACKs that come before this may take the [fast path](Self::acknowledge_fast): nothing else happens to the sender, and it is
     /// not sampled, as far as it knows. Never too late, but at times too early; zero if there is no fast path now.
     sender_fast_until: Instant,
@@ -61,6 +54,16 @@ pub(super) struct BatchedFlow {
     pub(super) sender_keeps_to_clock: bool,
     /// The receiver may take packets ahead of time: its ACKs depend on this flow alone.
     pub(super) receiver_runs_ahead: bool,
+    /// The next time at which the sender is sampled.
+    sender_sample: Instant,
+    /// The next time at which the receiver is sampled, or the end of the run.
+    receiver_sample: Instant,
+    /// No later than the next thing that happens to this flow besides its sender's timers.
+    due: Instant,
+    /// The flow, as both engines know it.
+    pub(super) base: Flow,
+    /// The wake-up that is in the event queue.
+    pub(super) scheduled: Instant,
     rare: Box<Rare>,
 }
 
@@ -121,18 +124,18 @@ impl BatchedFlow {
                 last_steps: (routes.data.last_step, routes.acks.last_step | ACK),
                 held: VecDeque::new(),
             }),
-            flow,
+            base: flow,
         }
     }
 
     /// Its connection is open, and nothing that it was opened with is still in transit if links keep packets in order.
     pub(super) fn is_open(&self) -> bool {
-        self.flow.sender.acknowledged() > 0
+        self.base.sender.acknowledged() > 0
     }
 
     /// When the wires to the receiver, from it, and to the sender are free.
     pub(super) fn wires_busy_until(&self) -> [Instant; 3] {
-        let Flow { sending, receiving, .. } = &self.flow;
+        let Flow { sending, receiving, .. } = &self.base;
         [&receiving.inward, &receiving.outward, &sending.inward].map(Wire::busy_until)
     }
 
@@ -151,7 +154,7 @@ impl BatchedFlow {
     /// When something next happens to it by itself.
     #[inline(always)]
     pub(super) fn wake(&self) -> Instant {
-        self.flow.sender.wake().min(self.due)
+        self.base.sender.wake().min(self.due)
     }
 
     /// Whether the sender may take an ACK now, although it comes only at `arrival`: nothing else happens to the sender until
@@ -160,7 +163,7 @@ impl BatchedFlow {
     pub(super) fn may_act_ahead(&self, arrival: Instant, channels: &Channels) -> bool {
         !self.sender_keeps_to_clock
             && arrival < self.wake()
-            && self.flow.sending.feedback().is_none_or(|channel| arrival < channels.next(channel as usize))
+            && self.base.sending.feedback().is_none_or(|channel| arrival < channels.next(channel as usize))
     }
 
     /// The fast path: the sender takes an ACK that reaches it at `at`, and sends what it then may: what
@@ -176,9 +179,9 @@ impl BatchedFlow {
         if at >= self.sender_fast_until {
             return false;
         }
-        let Sender::Tcp(tcp) = &mut self.flow.sender else { return false };
+        let Sender::Tcp(tcp) = &mut self.base.sender else { return false };
         let Some(segments) = tcp.ack_fast(expected, at) else { return false };
-        self.flow.sending.send_all(segments, at, first);
+        self.base.sending.send_all(segments, at, first);
         true
     }
 
@@ -195,7 +198,7 @@ impl BatchedFlow {
             self.sample_sender_before(at, times, series);
         }
         let post = Post { channels, events: &mut *events };
-        let wake = self.flow.acknowledge(ack, at, post, first);
+        let wake = self.base.acknowledge(ack, at, post, first);
         self.schedule_by(wake, events);
         self.find_senders_fast_path(times.end());
     }
@@ -224,8 +227,8 @@ impl BatchedFlow {
     /// Finds out until when ACKs may take the fast path. The sender's deadlines only move away meanwhile.
     fn find_senders_fast_path(&mut self, end: Instant) {
         let just_after = |at| at + Duration::from_nanos(1);
-        let free = !self.sender_keeps_to_clock && self.flow.sending.feedback().is_none();
-        self.sender_fast_until = match &self.flow.sender {
+        let free = !self.sender_keeps_to_clock && self.base.sending.feedback().is_none();
+        self.sender_fast_until = match &self.base.sender {
             Sender::Tcp(tcp) if free && tcp.is_on_fast_path() => {
                 self.wake().min(just_after(self.sender_sample)).min(just_after(end))
             }
@@ -235,7 +238,7 @@ impl BatchedFlow {
 
     /// Finds out until when the receiver's packets may take the fast path.
     fn find_receivers_fast_path(&mut self) {
-        self.receiver_fast_until = match &self.flow.receiving.receiver {
+        self.receiver_fast_until = match &self.base.receiving.receiver {
             Receiver::Tcp(tcp) if self.receiver_runs_ahead && tcp.is_on_fast_path() => {
                 self.receiver_sample + Duration::from_nanos(1)
             }
@@ -245,7 +248,7 @@ impl BatchedFlow {
 
     /// A control message reaches the sender.
     pub(super) fn on_message(&mut self, message: &Message) {
-        self.flow.on_message(message);
+        self.base.on_message(message);
         self.sender_fast_until = Instant::ZERO;
     }
 
@@ -255,15 +258,15 @@ impl BatchedFlow {
         now: Instant,
         Outlet { first, channels, events }: Outlet<'_>,
     ) -> Option<SimPacket> {
-        let late_ack = self.flow.wake_up(now);
+        let late_ack = self.base.wake_up(now);
         self.sender_fast_until = Instant::ZERO;
-        self.flow.transmit(now, Post { channels, events }, first);
+        self.base.transmit(now, Post { channels, events }, first);
         late_ack
     }
 
     /// Makes sure that the flow is woken in time.
     pub(super) fn schedule(&mut self, events: &mut EventQueue) {
-        self.schedule_by(self.flow.sender.wake(), events);
+        self.schedule_by(self.base.sender.wake(), events);
     }
 
     /// The same, with the time of the sender's next timer. Deadlines mostly move away, so a wake-up that is too early is
@@ -273,7 +276,7 @@ impl BatchedFlow {
         let at = senders.min(self.due);
         if at < self.scheduled {
             self.scheduled = at;
-            events.push(Event { at, source: SourceId(self.flow.sending.number()) });
+            events.push(Event { at, source: SourceId(self.base.sending.number()) });
         }
     }
 
@@ -281,7 +284,7 @@ impl BatchedFlow {
     /// comes.
     pub(super) fn find_due(&mut self) {
         let held = self.rare.held.front().map_or(Instant::NEVER, |&(at, _)| at);
-        self.due = self.flow.wake_besides_sender().min(held);
+        self.due = self.base.wake_besides_sender().min(held);
         self.sender_fast_until = self.sender_fast_until.min(self.due);
     }
 
@@ -294,11 +297,11 @@ impl BatchedFlow {
         (times, series): (&SampleTimes, &mut Series),
     ) -> Option<Ack> {
         if arrival < self.receiver_fast_until
-            && let Receiver::Tcp(tcp) = &mut self.flow.receiving.receiver
+            && let Receiver::Tcp(tcp) = &mut self.base.receiving.receiver
             && let Some(number) = tcp.receive_fast(content.sequence())
         {
-            debug_assert_eq!(content.size(), self.flow.data_size());
-            self.flow.deliver(arrival);
+            debug_assert_eq!(content.size(), self.base.data_size());
+            self.base.deliver(arrival);
             return Some(Ack::plain(number));
         }
         self.receive_otherwise(content, arrival, (times, series))
@@ -315,23 +318,23 @@ impl BatchedFlow {
         if arrival > self.receiver_sample {
             self.sample_receiver_before(arrival, times, series);
             if arrival > times.end() {
-                self.flow.forget(content);
-                return None; // After the end of the run nothing happens.
+                self.base.discard(content);
+                return None;
             }
         }
-        let ack = self.flow.receive(content, arrival);
+        let ack = self.base.receive(content, arrival);
         self.find_receivers_fast_path();
         ack
     }
 
     /// A data packet, as it waits before the receiver.
     pub(super) fn waiting_data(&self, content: Content) -> SimPacket {
-        self.flow.sending.template().carrying(content).before(self.rare.last_steps.0)
+        self.base.sending.template().carrying(content).before(self.rare.last_steps.0)
     }
 
     /// An ACK, as it waits before the sender.
     pub(super) fn waiting_ack(&self, content: Content) -> SimPacket {
-        self.flow.receiving.template().carrying(content).before(self.rare.last_steps.1)
+        self.base.receiving.template().carrying(content).before(self.rare.last_steps.1)
     }
 
     /// Records the receiver's samples before `before`.
@@ -339,7 +342,7 @@ impl BatchedFlow {
     fn sample_receiver_before(&mut self, before: Instant, times: &SampleTimes, series: &mut Series) {
         while self.receiver_sample < before && self.receiver_sample != PAST_THE_END {
             let sample = self.receiver_sample;
-            self.flow.sample_receiver(sample, times, series);
+            self.base.sample_receiver(sample, times, series);
             self.receiver_sample =
                 if sample == times.end() { PAST_THE_END } else { times.after(sample).min(times.end()) };
         }
@@ -349,7 +352,7 @@ impl BatchedFlow {
     #[cold]
     fn sample_sender_before(&mut self, before: Instant, times: &SampleTimes, series: &mut Series) {
         while self.sender_sample < before {
-            self.flow.sample_sender(self.sender_sample, times, series);
+            self.base.sample_sender(self.sender_sample, times, series);
             self.sender_sample = times.after(self.sender_sample);
         }
     }
@@ -360,7 +363,7 @@ impl BatchedFlow {
         self.sample_receiver_before(just_after, times, series);
         self.sample_sender_before(just_after, times, series);
         if times.ends_warmup(now) {
-            self.flow.end_warmup_at_routers(); // Routers keep to the clock.
+            self.base.end_warmup_at_routers(); // Routers keep to the clock.
         }
     }
 }

@@ -214,9 +214,9 @@ impl Batched {
     /// The control of a path samples its flows' windows, and sends messages to their markers and to the path's queues.
     fn sample_windows(&mut self, control: usize) {
         let Traffic { flows, controls, .. } = &mut self.traffic;
-        let decision = controls.sample(control, self.now, |flow| flows[flow].flow.sender.sending_window());
+        let decision = controls.sample(control, self.now, |flow| flows[flow].base.sender.sending_window());
         for (flow, message) in &decision.shares {
-            flows[*flow].flow.sending.on_meter_message(message);
+            flows[*flow].base.sending.on_meter_message(message);
         }
         for (channel, message) in decision.messages {
             let Traffic { channels, events, .. } = &mut self.traffic;
@@ -234,7 +234,7 @@ impl Batched {
         for flow in &mut *flows {
             flow.sample(self.now, &recorder.times, &mut recorder.series);
         }
-        let seen = flows.iter().map(|flow| controls.seen(&flow.flow));
+        let seen = flows.iter().map(|flow| controls.seen(&flow.base));
         recorder.sample(self.now, seen, &mut self.links);
         let next = recorder.times.after(self.now);
         schedule_probe(next, &recorder.times, *sources, events);
@@ -260,7 +260,7 @@ impl Batched {
         let Traffic { flows, recorder, returned, .. } = self.traffic;
         let times = recorder.times.clone();
         let (links, series) = recorder.finish(self.now, &mut self.links)?;
-        let flows = flows.into_iter().map(|flow| flow.flow.finish(&times)).collect();
+        let flows = flows.into_iter().map(|flow| flow.base.finish(&times)).collect();
         let (events, hops) = (self.handled + returned, self.hops + returned);
         Ok(Outcome { engine: None, events, hops, flows, links, series })
     }

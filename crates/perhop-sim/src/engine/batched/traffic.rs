@@ -157,7 +157,7 @@ impl Traffic {
             }
             return;
         }
-        let at = flow.flow.receiving.inward.pass(content.size(), at);
+        let at = flow.base.receiving.inward.pass(content.size(), at);
         if flow.receiver_runs_ahead {
             receive(flow, content, at, (links, waiting), (times, series));
         } else {
@@ -169,7 +169,7 @@ impl Traffic {
     /// fast path.
     #[inline(never)]
     fn return_ack(&mut self, number: usize, ack: Ack, begin: Instant, at: Instant) {
-        let packet = self.flows[number].flow.receiving.acknowledge(ack, begin);
+        let packet = self.flows[number].base.receiving.acknowledge(ack, begin);
         if packet.at() <= self.recorder.times.end() {
             self.returned += 1;
             self.reach_sender(number, packet.content(), at);
@@ -180,7 +180,7 @@ impl Traffic {
     fn approach_sender(&mut self, number: usize, content: Content, at: Instant) {
         let Self { flows, links, waiting, .. } = self;
         let flow = &mut flows[number];
-        let at = flow.flow.sending.inward.pass(content.size(), at);
+        let at = flow.base.sending.inward.pass(content.size(), at);
         let first = first(links, waiting, flow.first_data_link());
         if !flow.acknowledge_fast(content.sequence(), at, first) {
             self.reach_sender(number, content, at);
@@ -220,19 +220,19 @@ impl Traffic {
         match self.steps[packet.step()] {
             Step::Link(_) | Step::Metered(_) => unreachable!("links have queues of their own"),
             Step::Ingress => {
-                if let Some((control, member)) = flow.flow.control() {
-                    let expected = flow.flow.expected_by(packet.sequence());
+                if let Some((control, member)) = flow.base.control() {
+                    let expected = flow.base.expected_by(packet.sequence());
                     self.controls.steering(control).on_ack(member, expected, now);
                 }
                 self.forward(packet.onward(), now);
             }
             Step::ReceiverWire => {
-                let at = flow.flow.receiving.inward.pass(packet.size(), now);
+                let at = flow.base.receiving.inward.pass(packet.size(), now);
                 let packet = flow.waiting_data(packet.content());
                 self.wait(packet, at);
             }
             Step::SenderWire => {
-                let at = flow.flow.sending.inward.pass(packet.size(), now);
+                let at = flow.base.sending.inward.pass(packet.size(), now);
                 let packet = flow.waiting_ack(packet.content());
                 self.wait(packet, at);
             }
@@ -253,7 +253,7 @@ impl Traffic {
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
         let acknowledged = receive(flow, content, now, (links, waiting), (times, series));
-        let keeps_time = flow.flow.receiving.receiver.keeps_time();
+        let keeps_time = flow.base.receiving.receiver.keeps_time();
         if !flow.receiver_runs_ahead && (!acknowledged || keeps_time) {
             // The next ACK has its own time.
             flow.find_due();
@@ -315,7 +315,7 @@ impl Traffic {
     pub(super) fn pass_first_router(&mut self, packet: SimPacket) -> Option<SimPacket> {
         let Step::Metered(_) = self.steps[packet.step()] else { return Some(packet) };
         let Self { flows, controls, shared_meters, channels, events, .. } = self;
-        let flow = &mut flows[packet.flow()].flow;
+        let flow = &mut flows[packet.flow()].base;
         if let Some((control, member)) = flow.control() {
             controls.steering(control).on_data(member, packet.sequence(), packet.at());
         }
@@ -337,7 +337,7 @@ impl Traffic {
     /// A queue dropped a packet.
     #[inline(never)]
     pub(super) fn lose(&mut self, packet: SimPacket) {
-        self.flows[packet.flow()].flow.lose(packet);
+        self.flows[packet.flow()].base.lose(packet);
     }
 }
 
@@ -352,7 +352,7 @@ fn receive(
 ) -> bool {
     let ack = flow.receive(content, at, samples);
     if let Some(ack) = ack {
-        let packet = flow.flow.receiving.acknowledge(ack, at);
+        let packet = flow.base.receiving.acknowledge(ack, at);
         first(links, waiting, flow.first_ack_link()).push(packet);
     }
     ack.is_some()
