@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from benches.peers import ns3 as ns3_program
-from tests.oracle import ns2, process, rap
+from tests.oracle import ecn, ns2, process, rap
 from tests.oracle.agreement import Agreement, State, compared, simulate
 from tests.oracle.scenario import perhop_scenario
 from tests.oracle.settings import SETTINGS
@@ -64,6 +64,30 @@ def all_of_ns2(seeds: Sequence[int]) -> Iterator[Agreement]:
                         theirs=[rates[kind] for rates in theirs_by],
                         margin=MARGIN,
                     )
+
+
+def all_of_ecn(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """TCP with ECN over RED that marks: rates, utilization, marks, drops and reductions, as ns-2 has them.
+
+    Raises:
+        process.RunError: ns-2 is not installed, or failed.
+    """
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for name, setting in ecn.SETTINGS.items():
+            theirs = list(pool.map(functools.partial(ecn.ns2_run, setting), seeds))
+            runs = simulate(functools.partial(ecn.perhop_scenario, setting), seeds)
+            ours = [ecn.perhop_run(setting, run) for run in runs]
+            for quantity, margin in ecn.MARGINS.items():
+                if sum(run[quantity] for run in theirs) < ecn.NEGLIGIBLE * len(theirs):
+                    continue
+                yield compared(
+                    "ns-2",
+                    name,
+                    quantity,
+                    ours=[run[quantity] for run in ours],
+                    theirs=[run[quantity] for run in theirs],
+                    margin=margin,
+                )
 
 
 NS3_BASE = replace(

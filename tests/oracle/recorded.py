@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.oracle import ns2, rap
+from tests.oracle import ecn, ns2, rap
 from tests.oracle.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ FILE = Path(__file__).parent / "ns2" / "recorded.json"
 SEEDS = range(1, 7)
 RAP_SEEDS = range(1, 5)
 RAP = "RAP: "
-NAMES = (*SETTINGS, *(RAP + name for name in rap.SETTINGS))
+ECN = "ECN: "
+NAMES = (*SETTINGS, *(RAP + name for name in rap.SETTINGS), *(ECN + name for name in ecn.SETTINGS))
 
 
 def rates(name: str) -> list[dict[str, float]]:
-    """Mean rate in Mbit/s of a flow of each class, or kind, for each seed.
+    """Mean rate in Mbit/s of a flow of each class, or kind, for each seed; of ECN all that is compared.
 
     Raises:
         LookupError: The setting is not kept, or not as it is now.
@@ -38,7 +39,7 @@ def rates(name: str) -> list[dict[str, float]]:
     entry = json.loads(FILE.read_text(encoding="utf-8")).get(name, {})
     if entry.get("commands") != commands(name):
         raise LookupError(f"{name}: not measured as it is now; run `python -m tests.oracle.recorded`")
-    found: list[dict[str, float]] = entry["mbps"]
+    found: list[dict[str, float]] = entry["runs"]
     return found
 
 
@@ -50,7 +51,7 @@ def measured(name: str) -> list[dict[str, float]]:
 
 def commands(name: str) -> str:
     """A digest of what ns-2 is told: the script, and the arguments for each seed."""
-    script = rap.SCRIPT if name.startswith(RAP) else ns2.SCRIPT
+    script = rap.SCRIPT if name.startswith(RAP) else ecn.SCRIPT if name.startswith(ECN) else ns2.SCRIPT
     told = [script.read_text(encoding="utf-8"), *(_arguments(name, seed) for seed in _seeds(name))]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
@@ -58,6 +59,8 @@ def commands(name: str) -> str:
 def _run(name: str, seed: int) -> dict[str, float]:
     if name.startswith(RAP):
         return rap.ns2_rates(rap.SETTINGS[name.removeprefix(RAP)], seed)
+    if name.startswith(ECN):
+        return ecn.ns2_run(ecn.SETTINGS[name.removeprefix(ECN)], seed)
     return {str(index): rate for index, rate in enumerate(ns2.run(SETTINGS[name], seed).class_mbps)}
 
 
@@ -68,6 +71,8 @@ def _seeds(name: str) -> Sequence[int]:
 def _arguments(name: str, seed: int) -> list[str]:
     if name.startswith(RAP):
         return rap.arguments(rap.SETTINGS[name.removeprefix(RAP)], seed)
+    if name.startswith(ECN):
+        return ecn.arguments(ecn.SETTINGS[name.removeprefix(ECN)], seed)
     return [f"seed={seed}", *SETTINGS[name].arguments()]
 
 
@@ -81,7 +86,7 @@ def main() -> None:
     kept: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     for name in NAMES:
         if everything or kept.get(name, {}).get("commands") != commands(name):
-            kept[name] = {"commands": commands(name), "mbps": measured(name)}
+            kept[name] = {"commands": commands(name), "runs": measured(name)}
             ordered = {name: kept[name] for name in NAMES if name in kept}
             FILE.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
 
