@@ -1,7 +1,7 @@
 """TCP with ECN over RED that marks, against ns-2's own: throughput, utilization, marks, drops, reductions.
 
-Each mean over the seeds must lie within the quantity's margin, or the two 95 % intervals must overlap. `ecn.py` lists what
-ns-2's senders do differently; what follows from that is expected by name.
+Each mean over the seeds must lie within the quantity's margin, or the two 95 % intervals must overlap.
+`ecn.py` lists what ns-2's senders do differently; what follows from that is expected by name.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _estimates(runs: list[dict[str, float]]) -> dict[str, Estimate]:
 
 
 def apart(quantity: str, ours: Estimate, theirs: Estimate) -> bool:
-    """By more than the margin, and with intervals that do not overlap; a negligible share of packets is as good as none."""
+    """By more than the margin, with intervals that do not overlap; a negligible share of packets is none."""
     if quantity.endswith("%") and max(ours.mean, theirs.mean) < ecn.NEGLIGIBLE:
         return False
     overlap = ours.low <= theirs.high and theirs.low <= ours.high

@@ -55,14 +55,16 @@ fn a_token_bucket_drops_every_second_packet_of_twice_its_rate() {
     let bucket =
         |out| meter("token-bucket", &format!(r#"{{"rate": "1Mbps", "burst": "2kB", "out": "{out}"}}"#));
     for place in PLACES {
-        let outcome = run_alike(&metered(&[cbr.clone()], &bucket("drop"), place, ("10Mbps", "9p")));
+        let outcome =
+            run_alike(&metered(std::slice::from_ref(&cbr), &bucket("drop"), place, ("10Mbps", "9p")));
         let (flow, link) = (&outcome.flows[0], &outcome.links[0]);
         assert_eq!((flow.sender.sent, flow.marked), (2000, [1001, 999, 0]));
         assert_eq!((flow.policed, flow.dropped), (Some([0, 999, 0]), [0; 3]));
         assert_eq!((flow.delivered_packets, link.counters.arrived), (1001, [1001, 0, 0]));
         assert_eq!(link.counters.drops().count(), 0, "no queue dropped them");
 
-        let marking = run_alike(&metered(&[cbr.clone()], &bucket("mark"), place, ("10Mbps", "9p")));
+        let marking =
+            run_alike(&metered(std::slice::from_ref(&cbr), &bucket("mark"), place, ("10Mbps", "9p")));
         let (flow, link) = (&marking.flows[0], &marking.links[0]);
         assert_eq!((flow.marked, flow.policed, flow.delivered_packets), ([1001, 999, 0], None, 2000));
         assert_eq!(link.counters.arrived, [1001, 999, 0]);
@@ -151,7 +153,7 @@ fn policed_packets_are_counted_after_the_warm_up() {
     let cbr = udp(r#"{"udp": "cbr", "rate": "2Mbps", "packet": "1000B", "jitter": 0.0}"#);
     let bucket = meter("token-bucket", r#"{"rate": "1Mbps", "burst": "2kB", "out": "drop"}"#);
     for place in PLACES {
-        let mut network = metered(&[cbr.clone()], &bucket, place, ("10Mbps", "9p"));
+        let mut network = metered(std::slice::from_ref(&cbr), &bucket, place, ("10Mbps", "9p"));
         network.warmup = Duration::from_millis(4001);
         // Odd packets from 3 on are dropped, the last before the end of the warm-up 3996 ms after the start, at the router 1.8 ms later.
         let policed = run_alike(&network).flows[0].policed.unwrap()[1];

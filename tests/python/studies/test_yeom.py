@@ -18,6 +18,8 @@ from perhop.studies.yeom import (
     aggregates,
     other_rates,
     rtt,
+    rtt_claims,
+    rtt_studies,
     sensitivity,
     setting,
     table1,
@@ -69,12 +71,12 @@ def test_table1_is_printed_in_full_and_its_error_is_a_root() -> None:
 
 
 def test_tables_2_and_3_are_printed_in_full() -> None:
-    evidence = printed(rtt.TABLE3)
+    evidence = printed(rtt_studies.TABLE3)
     for percent, scheme in itertools.product(rtt.CAPACITY, COMPARED):
-        assert all(rtt.means(evidence, scheme, percent, profile) for profile in rtt.PROFILES)
+        assert all(rtt_claims.means(evidence, scheme, percent, profile) for profile in rtt.PROFILES)
         for metric in ("rmse", "utilization", "reservation_success"):
             assert evidence.mean(metric, {"scheme": scheme, "subscription_percent": percent}) > 0
-    assert {p.metric for p in rtt.TABLE2.published} == {"throughput"}
+    assert {p.metric for p in rtt_studies.TABLE2.published} == {"throughput"}
 
 
 RATIOS = [("fairness", p) for p in rtt.PROFILES] + [("differentiation", p) for p in rtt.PROFILES[1:]]
@@ -84,7 +86,7 @@ def quotients(
     evidence: Evidence, metric: str, scheme: str, percent: int, profile: float
 ) -> list[tuple[float, float]]:
     """What a measure of Table 3 divides, by either reading, as Table 2 prints it: numerator, denominator."""
-    classes = {p: rtt.means(evidence, scheme, percent, p) for p in rtt.PROFILES}
+    classes = {p: rtt_claims.means(evidence, scheme, percent, p) for p in rtt.PROFILES}
     own = classes[profile]
     if metric == "fairness":
         return [(max(own), min(own)), (own[0], own[-1])]
@@ -93,8 +95,8 @@ def quotients(
 
 
 def test_the_notes_name_every_ratio_of_table_3_that_table_2_does_not_give() -> None:
-    evidence, half = printed(rtt.TABLE3), 0.005
-    notes = " ".join(note.text for note in rtt.TABLE3.notes)
+    evidence, half = printed(rtt_studies.TABLE3), 0.005
+    notes = " ".join(note.text for note in rtt_studies.TABLE3.notes)
     named = set()
     for percent, scheme, (metric, profile) in itertools.product(rtt.CAPACITY, COMPARED, RATIOS):
         value = evidence.mean(metric, {**cell(scheme, percent), "profile_mbps": profile})
@@ -281,7 +283,7 @@ UNPRINTED = "two-windows-small-send-more-out"
 """Its OUT packets are not printed, and its excess refutes it in print."""
 
 
-@pytest.mark.parametrize("study", [table1.TABLE1, table1.FIG3, rtt.TABLE2, rtt.TABLE3])
+@pytest.mark.parametrize("study", [table1.TABLE1, table1.FIG3, rtt_studies.TABLE2, rtt_studies.TABLE3])
 def test_the_wording_says_where_the_papers_own_rows_refute_a_sentence(study: Study) -> None:
     evidence, refuted, said = in_print(study), set(), set()
     for claim in study.claims:

@@ -217,8 +217,8 @@ impl SendingHost {
                 MarkingPoint::Nowhere => self.marked[packet.color().index()] += 1,
                 MarkingPoint::Host(marker) => {
                     let verdict = marker.judge(packet.header(), now);
-                    let Some(marked) = self.mark(source, packet, verdict, now, post) else { continue };
-                    packet = marked;
+                    let Some(passed) = self.mark(source, packet, verdict, now, post) else { continue };
+                    packet = passed;
                 }
                 MarkingPoint::FirstRouter(_) | MarkingPoint::Edge(_) => {}
             }
