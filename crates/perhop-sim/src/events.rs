@@ -34,7 +34,7 @@ pub(crate) trait Schedule {
 
 /// What causes an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum EventSource {
     /// A timer of the flow of this number.
     Timer(usize),
     /// A message on the channel of this number.
@@ -56,17 +56,17 @@ pub(crate) struct Sources {
 impl Sources {
     /// What has this number.
     #[inline]
-    pub(crate) fn source(self, SourceId(id): SourceId) -> Source {
+    pub(crate) fn source(self, SourceId(id): SourceId) -> EventSource {
         let number = id as usize;
         let (channels, controls) = (self.flows, self.flows + self.channels);
         if number < channels {
-            Source::Timer(number)
+            EventSource::Timer(number)
         } else if number < controls {
-            Source::Message(number - channels)
+            EventSource::Message(number - channels)
         } else if number < controls + self.controls {
-            Source::Control(number - controls)
+            EventSource::Control(number - controls)
         } else {
-            Source::Probe
+            EventSource::Probe
         }
     }
 
@@ -88,9 +88,14 @@ mod tests {
     #[test]
     fn sources_are_numbered_in_the_order_of_simultaneous_events() {
         let sources = Sources { flows: 2, channels: 1, controls: 1 };
-        let all: Vec<Source> = (0..5).map(|number| sources.source(SourceId(number))).collect();
-        let expected =
-            [Source::Timer(0), Source::Timer(1), Source::Message(0), Source::Control(0), Source::Probe];
+        let all: Vec<EventSource> = (0..5).map(|number| sources.source(SourceId(number))).collect();
+        let expected = [
+            EventSource::Timer(0),
+            EventSource::Timer(1),
+            EventSource::Message(0),
+            EventSource::Control(0),
+            EventSource::Probe,
+        ];
         assert_eq!(all, expected);
         assert_eq!((sources.control(0), sources.probe()), (SourceId(3), SourceId(4)));
     }

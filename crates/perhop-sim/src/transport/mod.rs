@@ -99,8 +99,8 @@ impl SenderStatistics {
     }
 }
 
-/// What is asked of a sender for each acknowledgement. Work that does it is compiled for each kind of sender, so that which
-/// one it is is asked once.
+/// The calls to a sender in the path of packets and ACKs. Generic code over them is compiled for each kind of sender, so that the
+/// kind is checked once.
 pub(crate) trait Source {
     /// An acknowledgement came.
     fn on_ack(&mut self, ack: Ack, now: Instant);

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use perhop_core::meter::MeterParams;
 use perhop_core::{Bytes, Duration};
 
 use crate::engine::setup::{Routes, Setup};
@@ -68,34 +67,54 @@ impl Accepted {
     }
 }
 
-/// The blocks of a network: the role, name and place of each, and whether it can be batched.
+/// A block of a network.
+#[derive(Debug, PartialEq, Eq)]
+struct UsedBlock<'a> {
+    role: &'static str,
+    name: &'static str,
+    batched: bool,
+    /// What it belongs to: a kind and a name.
+    place: (&'static str, &'a str),
+}
+
 fn check_blocks(network: &Network) -> Result<(), Refusal> {
-    let on_links = network.links.iter().filter_map(|link| Some((link, link.queue.as_ref()?)));
-    for (link, queue) in on_links {
-        let place = || format!("link `{}`", link.name);
-        require(queue.batched(), "scheduler", queue.name(), place)?;
-        for (_, aqm) in queue.aqms(None) {
-            require(aqm.batched(), "AQM", aqm.name(), place)?;
-        }
-    }
-    let own = network.flows.iter().filter_map(|flow| match &flow.marking {
-        Marking::Host(meter) | Marking::Ingress(meter) => Some((meter, "flow", &flow.name)),
-        Marking::None | Marking::Edge(_) => None,
-    });
-    let shared = network.shared_meters.iter().map(|meter| (&meter.params, "profile", &meter.name));
-    let mut meters = own.chain(shared);
-    meters.try_for_each(|(meter, kind, name): (&MeterParams, _, _)| {
-        require(meter.batched(), "meter", meter.name(), || format!("{kind} `{name}`"))
+    queue_blocks(network).chain(meters(network)).try_for_each(UsedBlock::check)
+}
+
+/// The schedulers and AQMs of all links.
+fn queue_blocks(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
+    network.links.iter().flat_map(|link| {
+        let place = ("link", &*link.name);
+        let scheduler = link.queue.iter().map(move |queue| {
+            let (name, batched) = (queue.name(), queue.batched());
+            UsedBlock { role: "scheduler", name, batched, place }
+        });
+        let aqms = link.queue.iter().flat_map(|queue| queue.aqms(None)).map(move |(_, aqm)| {
+            let (name, batched) = (aqm.name(), aqm.batched());
+            UsedBlock { role: "AQM", name, batched, place }
+        });
+        scheduler.chain(aqms)
     })
 }
 
-fn require(
-    batched: bool,
-    role: &'static str,
-    name: &'static str,
-    place: impl Fn() -> String,
-) -> Result<(), Refusal> {
-    if batched { Ok(()) } else { Err(Refusal::Block { role, name, place: place() }) }
+/// The meters of flows and of shared profiles.
+fn meters(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
+    let own = network.flows.iter().filter_map(|flow| match &flow.marking {
+        Marking::Host(meter) | Marking::Ingress(meter) => Some((meter, ("flow", &*flow.name))),
+        Marking::None | Marking::Edge(_) => None,
+    });
+    let shared = network.shared_meters.iter().map(|meter| (&meter.params, ("profile", &*meter.name)));
+    own.chain(shared).map(|(meter, place)| {
+        let (name, batched) = (meter.name(), meter.batched());
+        UsedBlock { role: "meter", name, batched, place }
+    })
+}
+
+impl UsedBlock<'_> {
+    fn check(self) -> Result<(), Refusal> {
+        let Self { role, name, batched, place: (kind, owner) } = self;
+        if batched { Ok(()) } else { Err(Refusal::Block { role, name, place: format!("{kind} `{owner}`") }) }
+    }
 }
 
 fn check_transports(network: &Network) -> Result<(), Refusal> {
@@ -227,11 +246,34 @@ mod tests {
     }
 
     #[test]
+    fn every_block_of_a_network_is_checked() {
+        let mut network = network([("8Mbps", "3ms"), ("1Mbps", "1ms")]);
+        let codel = r#"{"scheduler": "fifo", "rule": {"aqm": "codel", "limit": "9p"}}"#;
+        network.links[1].queue = Some(serde_json::from_str(codel).unwrap());
+        let bucket = r#"{"marker": "token-bucket", "rate": "1Mbps", "burst": "9kB"}"#;
+        network.flows[0].marking = Marking::Host(serde_json::from_str(bucket).unwrap());
+        network.flows[1].marking = Marking::Edge(0);
+        let tsw = serde_json::from_str(r#"{"marker": "tsw", "rate": "1Mbps"}"#).unwrap();
+        network.shared_meters = vec![SharedMeter { name: "shared".into(), params: tsw }];
+        let found: Vec<_> = queue_blocks(&network)
+            .chain(meters(&network))
+            .map(|block| (block.role, block.name, block.place, block.batched))
+            .collect();
+        let expected = [
+            ("scheduler", "fifo", ("link", "from 1"), true),
+            ("AQM", "codel", ("link", "from 1"), true),
+            ("meter", "token-bucket", ("flow", "from 0"), true),
+            ("meter", "tsw", ("profile", "shared"), true),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(check_blocks(&network), Ok(()));
+    }
+
+    #[test]
     fn a_block_that_does_not_declare_it_is_refused_by_name_and_place() {
-        assert_eq!(require(true, "AQM", "blue", || unreachable!("it is accepted")), Ok(()));
-        let refused = require(false, "AQM", "blue", || "link `uplink`".into()).unwrap_err();
+        let blue = UsedBlock { role: "AQM", name: "blue", batched: false, place: ("link", "uplink") };
         assert_eq!(
-            refused.to_string(),
+            blue.check().unwrap_err().to_string(),
             "AQM `blue` of link `uplink` does not declare that it can be batched"
         );
         let refused = Refusal::Transport { name: "quic", flow: "web".into() };

@@ -28,7 +28,7 @@ pub use acceptance::Refusal;
 use super::setup::{Setup, schedule_probe};
 use super::{Failure, WATCH_INTERVAL};
 use crate::control::{Destination, Post};
-use crate::events::{Event, Source};
+use crate::events::{Event, EventSource};
 use crate::network::Network;
 use crate::outcome::Outcome;
 use crate::sampling::Ports;
@@ -141,7 +141,7 @@ impl Batched {
     /// Arrivals at links before this time come before the event.
     #[inline]
     fn links_before(&self, event: Event) -> Instant {
-        let is_timer = matches!(self.traffic.sources.source(event.source), Source::Timer(_));
+        let is_timer = matches!(self.traffic.sources.source(event.source), EventSource::Timer(_));
         event.at + Duration::from_nanos(u64::from(!is_timer))
     }
 
@@ -193,13 +193,13 @@ impl Batched {
 
     fn handle(&mut self, event: Event) {
         match self.traffic.sources.source(event.source) {
-            Source::Timer(flow) => self.traffic.wake(flow, self.now),
-            Source::Message(channel) => {
+            EventSource::Timer(flow) => self.traffic.wake(flow, self.now),
+            EventSource::Message(channel) => {
                 let message = self.traffic.channels.receive(channel);
                 self.deliver(channel, &message);
             }
-            Source::Control(control) => self.sample_windows(control),
-            Source::Probe => self.sample(),
+            EventSource::Control(control) => self.sample_windows(control),
+            EventSource::Probe => self.sample(),
         }
     }
 

@@ -11,7 +11,7 @@ use super::prefetch::prefetch;
 use crate::control::{Channels, Post};
 use crate::engine::Failure;
 use crate::engine::setup::{Setup, Step, schedule_samples, stop_if_asked};
-use crate::events::{Event, Source, Sources};
+use crate::events::{Event, EventSource, Sources};
 use crate::flow::{Flow, Marker};
 use crate::network::Network;
 use crate::packet::{Content, SimPacket};
@@ -265,7 +265,7 @@ impl Traffic {
     pub(super) fn next_event(&mut self, limit: Instant) -> Option<Event> {
         loop {
             let event = *self.events.peek(limit)?;
-            let Source::Timer(flow) = self.sources.source(event.source) else { return Some(event) };
+            let EventSource::Timer(flow) = self.sources.source(event.source) else { return Some(event) };
             let flow = &mut self.flows[flow];
             if flow.scheduled != event.at {
                 self.events.pop(limit); // An earlier wake-up took its place.

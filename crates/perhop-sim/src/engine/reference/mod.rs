@@ -20,7 +20,7 @@ use perhop_core::{Imbalance, Instant};
 use super::WATCH_INTERVAL;
 use super::setup::{Setup, Step, schedule_probe, schedule_samples};
 use crate::control::{Channels, Destination, Post};
-use crate::events::{Event, Source, SourceId, Sources};
+use crate::events::{Event, EventSource, SourceId, Sources};
 use crate::flow::{Flow, Marker};
 use crate::network::Network;
 use crate::outcome::Outcome;
@@ -140,13 +140,13 @@ impl Reference {
 
     fn handle_event(&mut self, source: SourceId) {
         match self.sources.source(source) {
-            Source::Message(channel) => {
+            EventSource::Message(channel) => {
                 let message = self.channels.receive(channel);
                 self.deliver(channel, &message);
             }
-            Source::Control(control) => self.sample_windows(control),
-            Source::Probe => self.sample(),
-            Source::Timer(_) => unreachable!("timers have a queue of their own"),
+            EventSource::Control(control) => self.sample_windows(control),
+            EventSource::Probe => self.sample(),
+            EventSource::Timer(_) => unreachable!("timers have a queue of their own"),
         }
     }
 
