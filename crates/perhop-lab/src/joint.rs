@@ -7,11 +7,11 @@ use std::thread;
 use perhop_live::device::{AnyDevice, Ethernet, veth};
 
 use crate::error::LabError;
-use crate::hosts::{self, Joint, Side, Told};
+use crate::hosts::{self, Joint, Progress, Side};
 use crate::sandbox;
 use crate::setting::Setting;
 
-/// Which joint to take: TUN devices if they can be made, unless told otherwise; and why not, if they cannot.
+/// Which joint to take: the wanted one, or TUN devices if they can be opened; otherwise also why they cannot.
 pub(crate) fn choose(wanted: Option<Joint>) -> Result<(Joint, Option<String>), LabError> {
     match (wanted, sandbox::probe_tun()) {
         (Some(Joint::Packet), _) => Ok((Joint::Packet, None)),
@@ -24,13 +24,13 @@ pub(crate) fn choose(wanted: Option<Joint>) -> Result<(Joint, Option<String>), L
 /// Gets the router's ends of both hosts' wires; `None` if a host could not move in, whose own error says why.
 pub(crate) fn join(
     setting: &Setting,
-    hosts: [&Receiver<Told>; 2],
+    hosts: [&Receiver<Progress>; 2],
     joined: [&Sender<()>; 2],
 ) -> Result<Option<[AnyDevice; 2]>, LabError> {
     let [Ok(left), Ok(right)] = hosts.map(Receiver::recv) else { return Ok(None) };
     let devices = match (left, right) {
-        (Told::Tun(left), Told::Tun(right)) => [left, right].map(AnyDevice::Tun),
-        (Told::Namespace(left), Told::Namespace(right)) => {
+        (Progress::Tun(left), Progress::Tun(right)) => [left, right].map(AnyDevice::Tun),
+        (Progress::Namespace(left), Progress::Namespace(right)) => {
             let ends = between(setting, &[left, right])?;
             for joined in joined {
                 let _ = joined.send(());

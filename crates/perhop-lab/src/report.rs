@@ -1,4 +1,4 @@
-//! What is told of a run besides its outcome: how well the machine kept up.
+//! The report on a run besides its outcome: how well the machine kept up.
 
 use perhop_core::{Duration, Instant};
 use perhop_live::PlaneCounters;
@@ -41,7 +41,7 @@ pub struct Late {
     pub p999: Duration,
     /// The latest.
     pub largest: Duration,
-    /// The longest time in which the router did not look at its devices.
+    /// The longest time in which the router did not read its devices.
     pub pause: Duration,
     /// What is allowed of `p99`.
     pub allowed: Duration,
@@ -50,9 +50,9 @@ pub struct Late {
 /// Packets lost outside the router, where no queue of the scenario is: there must be none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// In the kernel's queues on their way to the router.
+    /// In the kernel's queues to the router.
     pub to_router: u64,
-    /// In the kernel's queues on their way to a host.
+    /// In the kernel's queues to a host.
     pub to_hosts: u64,
     /// Found no buffer in the router.
     pub no_buffer: u64,

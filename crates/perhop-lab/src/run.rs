@@ -15,7 +15,7 @@ use perhop_scenario::Scenario;
 use perhop_sim::{Network, Outcome};
 
 use crate::error::LabError;
-use crate::hosts::{self, Begin, Joint, Shared, Told};
+use crate::hosts::{self, Begin, Joint, Progress, Shared};
 use crate::joint;
 use crate::observer::{Glimpses, Observer, Samples};
 use crate::outcome::{Measured, Routed};
@@ -87,8 +87,8 @@ pub fn run(
         let catcher = scope.spawn(move || {
             hosts::receive(lab.setting, lab.shared, (joint, begin)).inspect_err(|_| lab.shared.stop())
         });
-        let told = [&sending.told, &receiving.told];
-        let devices = joint::join(&setting, told, [&sending.joined, &receiving.joined]);
+        let progress = [&sending.progress, &receiving.progress];
+        let devices = joint::join(&setting, progress, [&sending.joined, &receiving.joined]);
         // A host that still waits for its interface stops waiting.
         drop((sending.joined, receiving.joined));
         let routed = devices.transpose().map(|devices| {
@@ -132,14 +132,14 @@ fn prepare(scenario: &Scenario, network: &Network, options: Options) -> Result<(
 
 /// The main thread's ends of the channels to a host.
 struct HostChannels {
-    told: Receiver<Told>,
+    progress: Receiver<Progress>,
     joined: Sender<()>,
     start: Sender<Clock>,
 }
 
 fn channels() -> (Begin, HostChannels) {
-    let ((tell, told), (joined, when_joined), (start, go)) = (channel(), channel(), channel());
-    (Begin { tell, joined: when_joined, go }, HostChannels { told, joined, start })
+    let ((to_main, progress), (joined, when_joined), (start, go)) = (channel(), channel(), channel());
+    (Begin { progress: to_main, joined: when_joined, go }, HostChannels { progress, joined, start })
 }
 
 /// What the threads of a run share.

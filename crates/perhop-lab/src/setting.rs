@@ -137,7 +137,7 @@ impl Setting {
     }
 }
 
-/// A flow of a scenario on its way to becoming a flow of two hosts.
+/// Converts a flow of a scenario into a flow of two hosts.
 struct Conversion<'a, F> {
     spec: &'a FlowSpec,
     /// The congestion control that the scenario names for the kernel.

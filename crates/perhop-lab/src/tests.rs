@@ -110,7 +110,7 @@ fn the_laboratorys_network_is_the_simulators() {
         assert_eq!(delivered.0.len() as u64, all);
         assert!(delivered.0.iter().all(|(device, _)| *device == topology::RECEIVERS));
         for ((name, counts), flow) in plane.streams().step_by(2).zip(&simulated.flows) {
-            // The simulator tells of what came after the warm-up.
+            // The simulator reports what arrived after the warm-up.
             assert!(counts.delivered.packets >= flow.delivered_packets, "{name}");
             assert!(flow.delivered_packets > 0, "{name}");
         }

@@ -7,11 +7,11 @@ use perhop_core::Duration;
 #[derive(Clone, Debug)]
 pub struct Lateness {
     nanos: Histogram<u64>,
-    /// The longest time in which nobody looked at the devices although there was something to do.
+    /// The longest time between two reads of the devices while there was work.
     pause: Duration,
 }
 
-/// The longest that is told apart: later than that is worse than useless.
+/// The longest lateness that is resolved; a packet that is later is useless anyway.
 const LONGEST: u64 = 60_000_000_000;
 
 impl Default for Lateness {
@@ -28,7 +28,7 @@ impl Lateness {
         self.nanos.saturating_record(late.as_nanos());
     }
 
-    /// So long passed between two looks at the devices.
+    /// Records the time between two reads of the devices.
     #[inline]
     pub fn pause(&mut self, pause: Duration) {
         self.pause = self.pause.max(pause);
@@ -53,7 +53,7 @@ impl Lateness {
         if self.nanos.is_empty() { Duration::ZERO } else { Duration::from_nanos(self.nanos.max()) }
     }
 
-    /// The longest time between two looks at the devices.
+    /// The longest time between two reads of the devices.
     pub fn longest_pause(&self) -> Duration {
         self.pause
     }

@@ -1,4 +1,4 @@
-//! What a data plane is made of: links with queues, meters, and the ways that streams take through them.
+//! The description of a data plane: links with queues, meters, and the routes of streams through them.
 
 use perhop_core::control::WindowControl;
 use perhop_core::meter::MeterParams;
@@ -20,13 +20,13 @@ pub struct PlaneSpec {
     pub window: (Instant, Instant),
     /// Links with a queue.
     pub links: Vec<LinkSpec>,
-    /// What takes packets from one place to another without dropping any.
+    /// Wires, which delay packets and drop none.
     pub wires: Vec<WireSpec>,
     /// Meters, each with the marker behind it.
     pub meters: Vec<MeterSpec>,
     /// Window controls of label-switched paths.
     pub controls: Vec<ControlSpec>,
-    /// Streams of packets, in the order in which they are asked whether a packet is theirs.
+    /// Streams of packets. The first whose selector matches a packet takes it.
     pub streams: Vec<StreamSpec>,
 }
 
@@ -43,7 +43,7 @@ pub struct LinkSpec {
     pub queue: SchedulerParams,
 }
 
-/// Takes packets one after the other to its far end; holds as many as come.
+/// Serialization and propagation, without a limit on what waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireSpec {
     /// Its rate.
@@ -57,7 +57,7 @@ pub struct WireSpec {
 pub struct MeterSpec {
     /// Names its random stream.
     pub name: String,
-    /// What was sold.
+    /// The traffic profile.
     pub params: MeterParams,
     /// The rate at which packets can come to it.
     pub rate: Bitrate,
@@ -70,9 +70,9 @@ pub struct ControlSpec {
     pub name: String,
     /// The label of the path.
     pub label: u32,
-    /// How it steers.
+    /// Its parameters.
     pub control: WindowControl,
-    /// Its flows, with what each was sold and the bytes of data in a full segment of each.
+    /// Its flows, with the contracted rate and the bytes of data in a full segment of each.
     pub members: Vec<Member>,
     /// The links along the path, and the propagation delay from the ingress to each.
     pub links: Vec<(usize, Duration)>,
@@ -83,15 +83,15 @@ pub struct ControlSpec {
 pub struct Member {
     /// The flow.
     pub flow: FlowId,
-    /// What it was sold; best effort has nothing.
+    /// Its contracted rate; `None` for best effort.
     pub rate: Option<Bitrate>,
-    /// The meter that is told of its share, if it has one.
+    /// The meter that receives its share, if it has one.
     pub meter: Option<usize>,
     /// Bytes of data in a full segment.
     pub segment: u32,
 }
 
-/// A stream: packets that are told apart by their fields, and the way they take.
+/// A stream: the packets that a selector matches, and their route.
 #[derive(Clone, Debug)]
 pub struct StreamSpec {
     /// Its name in tables and metrics.
@@ -100,21 +100,21 @@ pub struct StreamSpec {
     pub flow: FlowId,
     /// The device that its packets come from.
     pub device: usize,
-    /// Which packets it takes; those of an earlier stream it does not see.
+    /// Which packets it takes, unless an earlier stream takes them.
     pub selector: Selector,
-    /// What its packets are before a meter has seen them.
+    /// Color and codepoint of its packets before they pass a meter.
     pub coloring: Coloring,
-    /// The service that its flow was sold.
+    /// The contracted rate of its flow.
     pub service: ServiceLevel,
     /// The label of its path; 0 is none.
     pub label: u32,
-    /// Where its packets go, one place after the other, and out of which device in the end.
+    /// The hops of its packets, in order.
     pub route: Vec<Hop>,
     /// The device that they leave by.
     pub leaves: usize,
 }
 
-/// What color and codepoint packets have before a meter has seen them.
+/// Color and codepoint of packets before they pass a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coloring {
     /// The color that their codepoint stands for: AFn1 green, AFn2 yellow, AFn3 red (RFC 2597); any other is yellow, which
@@ -124,7 +124,7 @@ pub enum Coloring {
     Fixed(Color, Dscp),
 }
 
-/// A place on a way.
+/// One hop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hop {
     /// A link with a queue.
@@ -135,6 +135,6 @@ pub enum Hop {
     Meter(usize),
     /// The ingress of a path, whose control sees this member's data.
     Data(usize, usize),
-    /// The same, for acknowledgements on their way back.
+    /// The same, for the ACKs that come back.
     Ack(usize, usize),
 }

@@ -1,5 +1,5 @@
-//! What window control sees of TCP: segments counted from sequence numbers, and the senders' own windows where the hosts
-//! tell them.
+//! Input of window control: TCP segments counted from sequence numbers, and the senders' own windows where the hosts
+//! report them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -30,7 +30,7 @@ impl Segments {
         if tcp.occupies == 0 {
             return None;
         }
-        self.origin.get_or_insert(tcp.sequence); // It began before anybody looked.
+        self.origin.get_or_insert(tcp.sequence); // The connection began before the first packet that was seen.
         let end = self.place_of(tcp.sequence.wrapping_add(tcp.occupies));
         self.seen = self.seen.max(end);
         Some((end.saturating_sub(1) / u64::from(self.size)) as u32)
@@ -54,7 +54,7 @@ impl Segments {
     }
 }
 
-/// The congestion windows of the senders, as their hosts tell them; shared between the thread that asks the hosts and the
+/// The congestion windows of the senders, as their hosts report them; shared between the thread that asks the hosts and the
 /// one that forwards.
 #[derive(Debug)]
 pub struct Windows(Vec<AtomicU32>);
@@ -66,17 +66,17 @@ impl Windows {
         Self((0..flows).map(|_| AtomicU32::new(Self::NOT_SENDING)).collect())
     }
 
-    /// Tells the congestion window of a flow in packets; `None` if it has nothing to send.
+    /// Reports the congestion window of a flow in packets; `None` if it has nothing to send.
     pub fn set(&self, flow: usize, packets: Option<u32>) {
         if let Some(window) = self.0.get(flow) {
             window.store(packets.unwrap_or(Self::NOT_SENDING), Ordering::Relaxed);
         }
     }
 
-    /// What was told last.
+    /// The last report.
     pub fn get(&self, flow: usize) -> Option<f64> {
-        let told = self.0.get(flow)?.load(Ordering::Relaxed);
-        (told != Self::NOT_SENDING).then_some(f64::from(told))
+        let reported = self.0.get(flow)?.load(Ordering::Relaxed);
+        (reported != Self::NOT_SENDING).then_some(f64::from(reported))
     }
 }
 

@@ -1,5 +1,5 @@
-//! A place where metrics are read: one request, one answer, and the connection is closed. One thread answers all readers at
-//! once, so that those who say nothing keep nobody waiting.
+//! Serves metrics over HTTP: one request, one response, and the connection is closed. One thread serves all connections at
+//! once, so that a silent connection delays no other.
 
 #![expect(
     clippy::disallowed_types,
@@ -19,7 +19,7 @@ use crate::request::{Hosts, Request};
 /// The longest that a reader may take, all in all.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// As many readers are answered at once. For one more, the one who has been there longest has to go.
+/// How many connections are served at once. A further one replaces the oldest.
 const READERS: usize = 64;
 
 /// A place where metrics can be read.
@@ -29,7 +29,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the address; nobody is answered yet.
+    /// Binds the address.
     ///
     /// # Errors
     /// The system's.
@@ -39,12 +39,12 @@ impl Server {
         Ok(Self { listener, hosts })
     }
 
-    /// Answers, forever.
+    /// Serves requests, forever.
     pub fn serve(self, published: &Published) {
         let mut readers = Vec::new();
         loop {
             self.wait(&readers);
-            // A reader that goes away, or is too slow, misses its answer.
+            // A reader that disconnects, or is too slow, gets no response.
             readers.retain_mut(|reader: &mut Reader| {
                 let is_late = reader.deadline <= Instant::now();
                 reader.go_on(&self.hosts, published).is_ok_and(|goes_on| goes_on && !is_late)
@@ -53,7 +53,7 @@ impl Server {
         }
     }
 
-    /// Waits until somebody comes, or goes on, or has taken too long.
+    /// Waits until a connection arrives, makes progress or times out.
     fn wait(&self, readers: &[Reader]) {
         let mut events = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
         events.extend(readers.iter().map(Reader::event));
@@ -84,36 +84,36 @@ impl Server {
     }
 }
 
-/// Somebody who reads.
+/// A connection.
 struct Reader {
     stream: TcpStream,
     deadline: Instant,
     request: Vec<u8>,
     /// What is left to be said, once it is known.
-    answer: Option<(Vec<u8>, usize)>,
+    response: Option<(Vec<u8>, usize)>,
 }
 
 impl Reader {
     fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, deadline: Instant::now() + PATIENCE, request: Vec::new(), answer: None })
+        Ok(Self { stream, deadline: Instant::now() + PATIENCE, request: Vec::new(), response: None })
     }
 
     fn event(&self) -> PollFd<'_> {
-        let flag = if self.answer.is_some() { PollFlags::POLLOUT } else { PollFlags::POLLIN };
+        let flag = if self.response.is_some() { PollFlags::POLLOUT } else { PollFlags::POLLIN };
         PollFd::new(self.stream.as_fd(), flag)
     }
 
     /// Goes as far as it can without waiting; says whether there is more to do.
     fn go_on(&mut self, hosts: &Hosts, published: &Published) -> io::Result<bool> {
-        if self.answer.is_none() {
+        if self.response.is_none() {
             let reached = self.stream.local_addr()?.ip();
             let Some(request) = self.read(|name| hosts.contains(name, reached))? else { return Ok(true) };
-            self.answer = Some((answer(request, published)?.into_bytes(), 0));
+            self.response = Some((response(request, published)?.into_bytes(), 0));
         }
-        let Some((answer, said)) = &mut self.answer else { return Ok(true) };
-        while *said < answer.len() {
-            match self.stream.write(&answer[*said..]) {
+        let Some((response, said)) = &mut self.response else { return Ok(true) };
+        while *said < response.len() {
+            match self.stream.write(&response[*said..]) {
                 Ok(more) => *said += more,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
                 Err(error) => return Err(error),
@@ -139,8 +139,8 @@ impl Reader {
     }
 }
 
-/// The answer to a request.
-fn answer(request: Request, published: &Published) -> io::Result<String> {
+/// The response to a request.
+fn response(request: Request, published: &Published) -> io::Result<String> {
     let plain = |status: &str, text: &str| whole(status, "text/plain", text);
     Ok(match request {
         Request::Metrics => {
@@ -185,9 +185,9 @@ mod tests {
         let mut connection = TcpStream::connect(address).unwrap();
         connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         connection.write_all(text.as_bytes()).unwrap();
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).unwrap();
-        answer
+        let mut response = String::new();
+        connection.read_to_string(&mut response).unwrap();
+        response
     }
 
     const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -203,8 +203,8 @@ mod tests {
                 connection
             })
             .collect();
-        let answer = ask(address, SCRAPE);
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("# EOF\n"), "{answer}");
+        let response = ask(address, SCRAPE);
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("# EOF\n"), "{response}");
         // One after the other they would take as many times two seconds.
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         drop(half);
@@ -223,9 +223,9 @@ mod tests {
     fn another_name_is_refused() {
         let address = server();
         for (host, status) in [("evil.example", "421 "), ("localhost\r\nHost: localhost", "400 ")] {
-            let answer = ask(address, &SCRAPE.replace("localhost", host));
-            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
-            assert!(!answer.contains("# EOF"), "{answer}");
+            let response = ask(address, &SCRAPE.replace("localhost", host));
+            assert!(response.starts_with(&format!("HTTP/1.1 {status}")), "{response}");
+            assert!(!response.contains("# EOF"), "{response}");
         }
         assert!(ask(address, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
     }

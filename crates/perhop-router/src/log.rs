@@ -18,7 +18,7 @@ pub enum Line {
     Warned(String),
 }
 
-/// Lines that nobody writes yet.
+/// Lines that are not written yet.
 pub type Backlog = outlet::Backlog<Line>;
 
 /// Where lines go.
@@ -26,7 +26,7 @@ pub type Backlog = outlet::Backlog<Line>;
 pub struct Log(Outlet<Line>);
 
 impl Log {
-    /// A log; lines wait until somebody writes them.
+    /// A log; lines wait until they are written.
     pub fn new() -> (Self, Backlog) {
         let (outlet, backlog) = Outlet::new(WAITING);
         (Self(outlet), backlog)
@@ -42,7 +42,7 @@ impl Log {
         self.0.put(Line::Warned(Plain(line).to_string()));
     }
 
-    /// Lines that nobody could be told, the log being full.
+    /// Lines that were dropped because the log was full.
     pub fn dropped(&self) -> u64 {
         self.0.dropped()
     }
@@ -55,13 +55,13 @@ impl Log {
 
 /// Writes lines as they come, where there is somewhere to, and says how many were dropped before.
 pub fn write(output: Option<impl Write>, error: Option<impl Write>) -> impl FnMut(Line, u64) {
-    let mut told = 0;
+    let mut reported = 0;
     // Each line is one write, so that none is torn by another's. One who does not listen is no reason to stop.
     let (mut output, mut error) = (writer(output), writer(error));
     move |line, dropped| {
-        if dropped > told {
-            let lost = dropped - told;
-            told = dropped;
+        if dropped > reported {
+            let lost = dropped - reported;
+            reported = dropped;
             error(&format!("warning: log: {lost} lines dropped: they were not read in time"));
         }
         match line {

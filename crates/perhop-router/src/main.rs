@@ -1,4 +1,4 @@
-//! `perhop-router CONFIG.toml`: keeps what was sold between two interfaces of a Linux host.
+//! `perhop-router CONFIG.toml`: meters, marks and queues packets between two interfaces of a Linux host.
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {

@@ -1,4 +1,4 @@
-//! What the service manager is told (`sd_notify(3)`), by a thread of its own: one that does not listen delays nobody.
+//! Notifications to the service manager (`sd_notify(3)`), by a thread of its own, so that a slow manager delays nothing.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::outlet::{Backlog, Outlet};
 /// How many notes may wait.
 const WAITING: usize = 64;
 
-/// What it is told.
+/// A notification.
 #[derive(Debug)]
 pub enum Note {
     /// It forwards; with its status.
@@ -47,7 +47,7 @@ impl Manager {
         self.0.put(Note::Stopping);
     }
 
-    /// Waits until it is told everything, at most so long.
+    /// Waits until all notifications are delivered, at most this long.
     pub fn finish(&self, patience: Duration) {
         self.0.finish(patience);
     }

@@ -1,4 +1,4 @@
-//! What is told to Prometheus: copied from the run loop at intervals, encoded by whoever asks.
+//! Metrics for Prometheus: copied from the run loop at intervals, encoded on request.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +51,7 @@ pub struct Reloads {
     pub refused: AtomicU64,
 }
 
-/// What is told beside the plane.
+/// Values from outside the plane.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside<'a> {
     /// Configurations that were loaded.
@@ -62,12 +62,12 @@ pub struct Beside<'a> {
     pub capture: Option<CaptureStatus>,
 }
 
-/// The newest snapshot, between the run loop and whoever asks.
+/// The newest snapshot, shared by the run loop and the metrics server.
 #[derive(Debug, Default)]
 pub struct Published(Mutex<Arc<Snapshot>>);
 
 impl Published {
-    /// Puts a newer one there. Does not wait: where somebody is just taking the last one, the next will do.
+    /// Replaces it by a newer one. Does not wait: while the last one is being read, the newer one is discarded.
     pub fn publish(&self, snapshot: Snapshot) {
         if let Ok(mut newest) = self.0.try_lock() {
             *newest = Arc::new(snapshot);
@@ -89,7 +89,7 @@ impl Published {
 }
 
 impl Snapshot {
-    /// Copies what is told of a plane at work.
+    /// Copies the metrics of a running plane.
     pub fn of(plane: &Plane, report: &Report, devices: &[String; 2], beside: &Beside<'_>) -> Self {
         let mut snapshot = Self::default();
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];

@@ -1,7 +1,7 @@
 //! Queues between the router and those to whom it speaks, each with a thread of its own: a listener that does not read
 //! delays neither the data plane nor the end.
 
-#![expect(clippy::disallowed_types, reason = "whoever does not listen is given up by the clock")]
+#![expect(clippy::disallowed_types, reason = "a reader that does not listen is given up after a time")]
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Outlet<T> {
     dropped: Arc<AtomicU64>,
 }
 
-/// The other end, until somebody delivers what is in it.
+/// The other end, until its entries are delivered.
 #[derive(Debug)]
 pub struct Backlog<T> {
     queue: Receiver<Entry<T>>,
@@ -27,7 +27,7 @@ pub struct Backlog<T> {
 #[derive(Debug)]
 enum Entry<T> {
     Item(T),
-    /// Everything before this is delivered once it is answered.
+    /// Acknowledged once everything before it is delivered.
     Mark(SyncSender<()>),
 }
 
@@ -61,8 +61,8 @@ impl<T> Outlet<T> {
     pub fn finish(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let left = || deadline.saturating_duration_since(Instant::now());
-        let (answer, done) = mpsc::sync_channel(1);
-        let mut mark = Entry::Mark(answer);
+        let (acknowledge, done) = mpsc::sync_channel(1);
+        let mut mark = Entry::Mark(acknowledge);
         while let Err(refused) = self.queue.try_send(mark) {
             match refused {
                 TrySendError::Full(again) if !left().is_zero() => mark = again,
@@ -85,7 +85,7 @@ impl<T: Send + 'static> Backlog<T> {
             for entry in self.queue {
                 match entry {
                     Entry::Item(item) => deliver(item, self.dropped.load(Ordering::Relaxed)),
-                    Entry::Mark(answer) => drop(answer.try_send(())),
+                    Entry::Mark(acknowledge) => drop(acknowledge.try_send(())),
                 }
             }
         });

@@ -9,7 +9,7 @@ use caps::{CapSet, Capability};
 use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgroups, setgroups, setresgid, setresuid, setuid};
 
-/// Whom it becomes if it is started as root and is not told: the first of these that there is.
+/// The users that it becomes if it is started as root without `user`: the first one that exists.
 const USERS: [&str; 2] = ["perhop", "nobody"];
 
 /// What an error of opening something means: names the capability that is missing, where one is.
@@ -33,7 +33,7 @@ fn holds(capability: Capability) -> bool {
 /// Whom a router runs as once everything is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// Whoever started it, who is not root.
+    /// The user that started it, who is not root.
     Kept,
     /// Another user.
     Other(User),
@@ -102,7 +102,7 @@ pub fn drop_all(to: &Identity) -> Result<Dropped, String> {
         caps::clear(None, set).map_err(|error| format!("cannot drop the {set:?} capabilities: {error}"))?;
     }
     prctl::set_no_new_privs().map_err(|error| format!("cannot set no_new_privs: {error}"))?;
-    // Other processes of the same user are not to look into its memory, where packets are.
+    // Other processes of the same user must not read its memory, where packets are.
     prctl::set_dumpable(false).map_err(|error| format!("cannot forbid core dumps: {error}"))?;
     if dropped.uid != 0 && setuid(Uid::from_raw(0)).is_ok() {
         return Err("privileges remain: root can be regained".into());
@@ -115,7 +115,7 @@ fn become_user(to: &Identity) -> Result<Dropped, String> {
         Identity::Other(user) => (user.name.as_str(), user.uid, user.gid),
         Identity::Root => ("root", Uid::from_raw(0), Gid::from_raw(0)),
         Identity::Kept => {
-            // Those of whoever started it stay where they cannot be given away.
+            // The groups of the user that started it stay if they cannot be dropped.
             if holds(Capability::CAP_SETGID) {
                 setgroups(&[]).map_err(|error| format!("cannot drop the groups: {error}"))?;
             }

@@ -1,8 +1,8 @@
 //! Requests for metrics: what of HTTP/1.1 (RFC 9112) is read, without a socket.
 //!
 //! A page of another site may have a browser on this host ask for `http://name.of.that.site:9477/metrics`, whose address it
-//! says is 127.0.0.1 (DNS rebinding), and read the answer as its own. Such a request carries that name as its `Host`: so only
-//! names of this host are answered.
+//! says is 127.0.0.1 (DNS rebinding), and read the response as its own. Such a request carries that name as its `Host`: so only
+//! names of this host are accepted.
 
 use std::net::IpAddr;
 

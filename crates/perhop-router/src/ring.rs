@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// What a file can do.
 pub trait Storage {
-    /// Writes some of the bytes at that place, and tells how many.
+    /// Writes some of the bytes at that place, and returns how many.
     ///
     /// # Errors
     /// The file system's.
@@ -131,7 +131,7 @@ impl<S: Storage> Ring<S> {
     }
 }
 
-/// Tells how many bytes were written, and why no more.
+/// How many bytes were written, and why no more.
 fn write_all(file: &mut impl Storage, bytes: &[u8], at: u64) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < bytes.len() {

@@ -102,7 +102,7 @@ const DEADLY: &[c_long] = &[
     libc::SYS_keyctl,
 ];
 
-/// Confines every thread there is, and all that they might start, and looks whether it acts.
+/// Confines all threads, and those that they may start, and checks that the filter acts.
 ///
 /// # Errors
 /// The kernel has no such filter. The router must not go on then.

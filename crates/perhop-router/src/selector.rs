@@ -1,4 +1,4 @@
-//! Which packets a class takes, as a user writes it.
+//! Which packets a class takes, in the form of the configuration.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,9 +19,9 @@ pub struct Match {
     /// The protocol above IP.
     pub protocol: Option<Protocol>,
     /// The ports that they come from.
-    pub source_ports: Option<Ports>,
+    pub source_ports: Option<PortRange>,
     /// The ports that they go to.
-    pub destination_ports: Option<Ports>,
+    pub destination_ports: Option<PortRange>,
     /// Their codepoint when they come, or a list of codepoints.
     pub dscp: Option<Codepoints>,
 }
@@ -39,7 +39,7 @@ pub struct Protocol(u8);
 
 /// A port, or a range of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ports(RangeInclusive<u16>);
+pub struct PortRange(RangeInclusive<u16>);
 
 /// Protocols that have names here.
 const PROTOCOLS: [(&str, u8); 8] = [
@@ -82,7 +82,7 @@ impl Match {
 
     /// The same as the data plane asks it.
     pub fn selector(&self) -> Selector {
-        let ports = |ports: &Option<Ports>| ports.as_ref().map(|ports| ports.0.clone());
+        let ports = |ports: &Option<PortRange>| ports.as_ref().map(|ports| ports.0.clone());
         Selector {
             source: self.source.map(|network| network.prefix),
             destination: self.destination.map(|network| network.prefix),
@@ -141,21 +141,21 @@ impl<'de> Deserialize<'de> for Protocol {
     }
 }
 
-impl<'de> Deserialize<'de> for Ports {
+impl<'de> Deserialize<'de> for PortRange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
         const RANGE: &str = "a port lies between 1 and 65535";
         impl de::Visitor<'_> for Visitor {
-            type Value = Ports;
+            type Value = PortRange;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a port such as 80, or a range such as \"5000..5009\"")
             }
-            fn visit_u64<E: de::Error>(self, port: u64) -> Result<Ports, E> {
+            fn visit_u64<E: de::Error>(self, port: u64) -> Result<PortRange, E> {
                 let port = u16::try_from(port).ok().filter(|&port| port > 0);
                 let port = port.ok_or_else(|| E::custom(RANGE))?;
-                Ok(Ports(port..=port))
+                Ok(PortRange(port..=port))
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Ports, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<PortRange, E> {
                 let (first, last) = text.split_once("..").unwrap_or((text, text));
                 let read = |part: &str| part.trim().parse::<u16>().ok().filter(|&port| port > 0);
                 let (Some(first), Some(last)) = (read(first), read(last)) else {
@@ -164,7 +164,7 @@ impl<'de> Deserialize<'de> for Ports {
                 if first > last {
                     return Err(E::custom(format!("`{text}`: the range ends before it begins")));
                 }
-                Ok(Ports(first..=last))
+                Ok(PortRange(first..=last))
             }
         }
         deserializer.deserialize_any(Visitor)

@@ -22,7 +22,7 @@ pub enum Driver {
 const TCP_ECN: &str = "net.ipv4.tcp_ecn";
 
 impl Scenario {
-    /// Checks that on real packets `ecn` has somebody to tell of congestion, wherever a rule has it.
+    /// Checks that on real packets a flow can react to the marks of each AQM with `ecn`.
     pub(crate) fn check_for(&self, driver: Driver) -> Result<(), Problem> {
         if driver == Driver::Simulator {
             return Ok(());

@@ -103,8 +103,8 @@ impl Problem {
     }
 }
 
-/// ` Did you mean `x`?` for the candidate nearest to `word`, or nothing if none is near. Capitals and lower lines are no
-/// difference: `RIO` and `token_bucket` are near.
+/// ` Did you mean `x`?` for the candidate nearest to `word`, or nothing if none is near. Case and underscores are
+/// ignored: `RIO` and `token_bucket` are near.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let plain = |text: &str| text.to_lowercase().replace('_', "-");
     candidates

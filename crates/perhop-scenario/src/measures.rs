@@ -5,7 +5,7 @@ use perhop_sim::measures::{Compared, FLOW, LINK, Measure, QueueMeasures, Statist
 use serde_json::{Value, json};
 
 /// Every measure of flows (`flow`), of links besides their queues (`link`), and of queues as a whole and of each class of packets
-/// that they tell apart (`queue`), in the order of their columns.
+/// that they distinguish (`queue`), in the order of their columns.
 pub fn measures() -> Value {
     json!({
         "flow": entries(FLOW),

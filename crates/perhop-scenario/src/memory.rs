@@ -1,5 +1,5 @@
-//! How much memory a run takes, as far as its scenario tells: flows, and samples of the probes. Packets that wait or are on
-//! their way come on top.
+//! The memory that a run takes, as far as its scenario determines it: flows and probe samples. Packets in queues and in
+//! transit need more.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub struct Memory {
     pub flows: u64,
     /// See `flows`.
     pub flow_bytes: u64,
-    /// How often the probes look, and what their samples take.
+    /// How many samples the probes take, and their bytes.
     pub samples: u64,
     /// See `samples`.
     pub sample_bytes: u64,

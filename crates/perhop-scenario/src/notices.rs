@@ -155,8 +155,8 @@ fn classifier(queue: &SchedulerParams, rate: Bitrate) -> AnyScheduler<Header> {
 /// The sizes of packets on the wire, in bytes.
 fn sizes(network: &Network) -> RangeInclusive<u64> {
     let sizes = network.flows.iter().flat_map(|flow| {
-        let (data, answer) = flow.transport.packet_sizes();
-        [data, answer].into_iter().filter(|size| *size > 0).map(u64::from)
+        let (data, feedback) = flow.transport.packet_sizes();
+        [data, feedback].into_iter().filter(|size| *size > 0).map(u64::from)
     });
     let (smallest, largest) = sizes.fold((u64::MAX, 1), |(min, max), size| (size.min(min), size.max(max)));
     smallest.min(largest)..=largest
@@ -248,7 +248,7 @@ pub fn division(queue: &SchedulerParams, rate: Bitrate, label: u32, meter: &Mete
     })
 }
 
-/// What to tell of streams, by name, whose packets a queue divides: where, and in words.
+/// Notices of streams whose packets a queue divides: key and text.
 pub fn divisions<'a>(
     streams: impl IntoIterator<Item = (&'a str, Option<Division>)>,
 ) -> Vec<(String, String)> {
@@ -261,7 +261,7 @@ pub fn divisions<'a>(
             None => alike.push((division, vec![name])),
         }
     }
-    let told = alike.into_iter().map(|(Division { key, meets, remedy }, names)| {
+    let notices = alike.into_iter().map(|(Division { key, meets, remedy }, names)| {
         let text = format!(
             "packets of {} go to different queues: {meets}; they can overtake each other, which TCP takes for loss; to \
              keep them together, match all codepoints that the marker writes, {remedy}",
@@ -269,5 +269,5 @@ pub fn divisions<'a>(
         );
         (key, text)
     });
-    told.collect()
+    notices.collect()
 }

@@ -10,7 +10,7 @@ use perhop_sim::{Network, NodeId, PathSpec};
 use crate::error::{KeyPart, Problem, did_you_mean};
 use crate::format::{Flow, LabelSwitchedPath, Link, Scenario, Transport};
 
-/// Windows that are looked at more often would only cost time.
+/// Sampling windows more often would only cost time.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Scenario {

@@ -59,7 +59,7 @@ impl Scenario {
     }
 }
 
-/// Reads tables in TOML, a scenario's or another file's, and has `check` look at how they fit together; `origin` names the
+/// Reads tables in TOML, a scenario's or another file's, and has `check` test how they fit together; `origin` names the
 /// file in messages.
 ///
 /// # Errors
@@ -88,10 +88,10 @@ pub fn read_toml<T: DeserializeOwned>(
     })
 }
 
-/// What is told of a file of tables, with its name, and the lines if its text is TOML.
-pub fn notices_in(toml: Option<&str>, origin: &str, told: Vec<Problem>) -> Vec<Notice> {
+/// Notices of a file of tables, with its name, and the lines if its text is TOML.
+pub fn notices_in(toml: Option<&str>, origin: &str, notices: Vec<Problem>) -> Vec<Notice> {
     let line = |notice: &Problem| toml.and_then(|text| Some(line_of(text, span_of(text, &notice.path)?)));
-    let placed = told.into_iter().map(|notice| Notice {
+    let placed = notices.into_iter().map(|notice| Notice {
         origin: origin.into(),
         line: line(&notice),
         key: notice.key(),

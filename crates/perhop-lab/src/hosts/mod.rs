@@ -38,14 +38,14 @@ pub(crate) enum Side {
     Receiving = 1,
 }
 
-/// What hosts and router know of each other while a run is on.
+/// State that hosts and router share during a run.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) stop: AtomicBool,
     pub(crate) flows: Vec<Gauges>,
 }
 
-/// What one flow's hosts tell while the run is on.
+/// Live values of one flow, written by its hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     /// Bytes of data that the receiving application has.
@@ -77,8 +77,8 @@ pub enum Joint {
     Packet,
 }
 
-/// What a host's thread tells while a run begins.
-pub(crate) enum Told {
+/// Progress of a host's thread at the start of a run.
+pub(crate) enum Progress {
     /// It has made its end of the wire; here is the router's.
     Tun(Tun),
     /// This is its namespace, to make an interface in.
@@ -87,15 +87,15 @@ pub(crate) enum Told {
     Ready,
 }
 
-/// What a host's thread is given to begin with: whom it tells how far it is, word that its interface is there where others make
-/// it, and the clock when all is ready.
+/// The channels of a host's thread: for its progress, for the signal that others have created its interface, and for the
+/// clock when all is ready.
 pub(crate) struct Begin {
-    pub(crate) tell: Sender<Told>,
+    pub(crate) progress: Sender<Progress>,
     pub(crate) joined: Receiver<()>,
     pub(crate) go: Receiver<Clock>,
 }
 
-/// What the kernel lost on its way to and from the device of a host.
+/// Packets that the kernel dropped between a host and its device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KernelDrops {
     pub(crate) to_router: u64,
@@ -138,11 +138,11 @@ fn move_in(setting: &Setting, side: Side, joint: Joint, begin: &Begin) -> Result
     match joint {
         Joint::Tun => {
             let tun = Tun::open(&spec).map_err(LabError::doing("making a TUN device"))?;
-            Ok(begin.tell.send(Told::Tun(tun)).is_ok())
+            Ok(begin.progress.send(Progress::Tun(tun)).is_ok())
         }
         Joint::Packet => {
             let namespace = sandbox::namespace()?;
-            if begin.tell.send(Told::Namespace(namespace)).is_err() || begin.joined.recv().is_err() {
+            if begin.progress.send(Progress::Namespace(namespace)).is_err() || begin.joined.recv().is_err() {
                 return Ok(false);
             }
             veth::bring_up(&spec).map_err(LabError::doing("bringing up an interface"))?;

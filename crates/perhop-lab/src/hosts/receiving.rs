@@ -12,17 +12,17 @@ use perhop_sim::transport::transit::TransitMeter;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::waiter::{GLANCE, Waiter};
-use super::{Begin, Joint, KernelDrops, Shared, Side, Told, address, kernel_drops, letter, move_in};
+use super::{Begin, Joint, KernelDrops, Progress, Shared, Side, address, kernel_drops, letter, move_in};
 use crate::error::LabError;
 use crate::setting::{HostFlow, Kind, LISTENER, Setting};
 
 /// Read from a socket at once; and how often before others have their turn.
 const CHUNK: usize = 1 << 18;
 const TURNS: usize = 4;
-/// The word under which the listener is known.
+/// The key of the listener.
 const LISTENING: u64 = u64::MAX - 1;
 
-/// What the receiving host has to tell at the end.
+/// The results of the receiving host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Received {
     /// For each flow of datagrams, how long its packets took.
@@ -73,9 +73,9 @@ pub(crate) fn receive(
     if !move_in(setting, Side::Receiving, joint, &begin)? {
         return Ok(Received::default());
     }
-    let Begin { tell, go, .. } = begin;
+    let Begin { progress, go, .. } = begin;
     let (listener, ends) = open(setting).map_err(LabError::doing("opening the receivers' sockets"))?;
-    let _ = tell.send(Told::Ready);
+    let _ = progress.send(Progress::Ready);
     let Ok(clock) = go.recv() else { return Ok(Received::default()) };
     let waiter = Waiter::new(clock).map_err(LabError::doing("waiting for sockets"))?;
     let room = vec![0; CHUNK].into_boxed_slice();
@@ -131,16 +131,16 @@ impl Host<'_> {
                 match task {
                     Task::Wake(number) => self.wake(number, due),
                     Task::Glance => {
-                        for (word, _) in self.waiter.glance()? {
-                            self.read(word as usize);
+                        for (key, _) in self.waiter.glance()? {
+                            self.read(key as usize);
                         }
                         self.waiter.at(now + GLANCE, Task::Glance);
                     }
                     Task::End => break 'run,
                 }
             }
-            for (word, _) in self.waiter.wait()? {
-                match word {
+            for (key, _) in self.waiter.wait()? {
+                match key {
                     LISTENING => self.accept()?,
                     number => self.read(number as usize),
                 }
@@ -158,7 +158,7 @@ impl Host<'_> {
             let (socket, peer) = match self.listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // It is gone again; the sender's side tells of it.
+                // It is closed again; the sending host reports it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error),
             };
@@ -191,7 +191,7 @@ impl Host<'_> {
         }
     }
 
-    /// Data has come: tells those who look at the run, and notes when all of a volume has.
+    /// Data has arrived: updates the gauges, and records when a volume is complete.
     fn count(&mut self, number: usize, length: usize, now: Instant) {
         let length = length as u64;
         let received = self.shared.flows[number].received.fetch_add(length, Ordering::Relaxed) + length;

@@ -12,7 +12,7 @@ use perhop_sim::transport::{SenderStatistics, Transmit};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::waiter::{GLANCE, Waiter};
-use super::{Begin, Joint, KernelDrops, Shared, Side, Told, address, kernel_drops, letter, move_in};
+use super::{Begin, Joint, KernelDrops, Progress, Shared, Side, address, kernel_drops, letter, move_in};
 use crate::error::LabError;
 use crate::setting::{HostFlow, Kind, LISTENER, Setting};
 use crate::system::{TcpInfo, tcp_info};
@@ -24,7 +24,7 @@ const TURNS: usize = 4;
 /// A sender that is so far behind its own time could not keep its rate.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What the sending host has to tell at the end, for each flow since the warm-up.
+/// The results of the sending host, for each flow since the warm-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) statistics: Vec<SenderStatistics>,
@@ -102,8 +102,8 @@ pub(crate) fn send(
     if !move_in(setting, Side::Sending, joint, &begin)? {
         return Ok(Sent::default());
     }
-    let Begin { tell, go, .. } = begin;
-    let _ = tell.send(Told::Ready);
+    let Begin { progress, go, .. } = begin;
+    let _ = progress.send(Progress::Ready);
     let Ok(clock) = go.recv() else { return Ok(Sent::default()) };
     let flow = |spec| Flow {
         spec,
@@ -147,8 +147,8 @@ impl Host<'_> {
                     Task::Wake(number) => self.wake(number, due),
                     Task::Stop(number) => self.stop(number),
                     Task::Glance => {
-                        for (word, flags) in self.waiter.glance()? {
-                            self.on_socket(word as usize, flags);
+                        for (key, flags) in self.waiter.glance()? {
+                            self.on_socket(key as usize, flags);
                         }
                         self.waiter.at(now + GLANCE, Task::Glance);
                     }
@@ -168,12 +168,12 @@ impl Host<'_> {
                     Task::End => break 'run,
                 }
             }
-            for (word, flags) in self.waiter.wait()? {
-                self.on_socket(word as usize, flags);
+            for (key, flags) in self.waiter.wait()? {
+                self.on_socket(key as usize, flags);
             }
         }
         self.ask();
-        Ok(self.tell())
+        Ok(self.results())
     }
 
     fn start(&mut self, number: usize) -> io::Result<()> {
@@ -239,7 +239,7 @@ impl Host<'_> {
         };
         match &mut flow.state {
             State::Sending { .. } => self.fill(number),
-            State::Datagrams(_) => self.hear(number),
+            State::Datagrams(_) => self.receive_feedback(number),
             State::Waiting | State::Connecting(_) | State::Done => {}
         }
     }
@@ -303,7 +303,7 @@ impl Host<'_> {
     }
 
     /// Receives feedback that has arrived.
-    fn hear(&mut self, number: usize) {
+    fn receive_feedback(&mut self, number: usize) {
         let Self { flows, clock, room, .. } = self;
         let State::Datagrams(datagrams) = &mut flows[number].state else { return };
         while let Some(length) = receive(&datagrams.socket, room) {
@@ -374,25 +374,25 @@ impl Host<'_> {
         }
     }
 
-    fn tell(self) -> Sent {
-        let mut told = Sent { drops: kernel_drops(), ..Sent::default() };
+    fn results(self) -> Sent {
+        let mut results = Sent { drops: kernel_drops(), ..Sent::default() };
         let now = self.clock.now();
         for flow in self.flows {
             let (before, acked_before) = &flow.at_warmup;
-            told.statistics.push(flow.latest.since(before));
-            told.acked.push(flow.acked - acked_before);
+            results.statistics.push(flow.latest.since(before));
+            results.acked.push(flow.acked - acked_before);
             if let Some(why) = flow.failed {
-                told.failed.push(format!("{}: {why}", flow.spec.name));
+                results.failed.push(format!("{}: {why}", flow.spec.name));
             } else if let State::Datagrams(datagrams) = &flow.state {
                 let behind = now.since(datagrams.scheduled);
                 if behind > PATIENCE {
-                    told.behind.push((flow.spec.name.clone(), behind));
+                    results.behind.push((flow.spec.name.clone(), behind));
                 }
             } else if matches!(flow.state, State::Connecting(_)) {
-                told.unconnected.push(flow.spec.name.clone());
+                results.unconnected.push(flow.spec.name.clone());
             }
         }
-        told
+        results
     }
 }
 

@@ -12,19 +12,19 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use perhop_core::{Duration, Instant};
 use perhop_live::Clock;
 
-/// The word under which the timer is known.
+/// The key of the timer.
 const TIMER: u64 = u64::MAX;
-/// Nobody sleeps longer, so that whoever is to stop hears of it.
+/// The longest sleep, so that a host notices that it is to stop.
 const LONGEST: Duration = Duration::from_millis(50);
 const EVENTS: usize = 512;
 
-/// How often sockets are looked at that nobody waits for.
+/// How often sockets are polled that nothing waits for.
 pub(super) const GLANCE: Duration = Duration::from_millis(1);
 
-/// Waits for sockets, each known by a word, and for tasks that are due.
+/// Waits for sockets, each with a key, and for tasks that are due.
 ///
 /// Being woken for each packet would cost the kernel, and with it the router, more than the packet itself. So bulk
-/// transfers, which have no need of haste, are not waited for but looked at now and then ([`glance`](Self::glance)).
+/// transfers, which have no need of haste, are not waited for but polled at intervals ([`glance`](Self::glance)).
 pub(super) struct Waiter<T> {
     epoll: Epoll,
     patient: Epoll,
@@ -52,22 +52,22 @@ impl<T: Ord + Copy> Waiter<T> {
     }
 
     /// Waits for a socket, too.
-    pub(super) fn add(&self, socket: &impl AsFd, flags: EpollFlags, word: u64) -> io::Result<()> {
-        Ok(self.epoll.add(socket, EpollEvent::new(flags, word))?)
+    pub(super) fn add(&self, socket: &impl AsFd, flags: EpollFlags, key: u64) -> io::Result<()> {
+        Ok(self.epoll.add(socket, EpollEvent::new(flags, key))?)
     }
 
-    /// Looks at a socket now and then.
-    pub(super) fn add_patient(&self, socket: &impl AsFd, flags: EpollFlags, word: u64) -> io::Result<()> {
-        Ok(self.patient.add(socket, EpollEvent::new(flags, word))?)
+    /// Polls a socket at intervals.
+    pub(super) fn add_patient(&self, socket: &impl AsFd, flags: EpollFlags, key: u64) -> io::Result<()> {
+        Ok(self.patient.add(socket, EpollEvent::new(flags, key))?)
     }
 
-    /// Looks at it no more.
+    /// Stops polling it.
     pub(super) fn forget_patient(&self, socket: &impl AsFd) {
         // A socket that is not there need not be forgotten.
         let _ = self.patient.delete(socket);
     }
 
-    /// What became of the sockets that nobody waits for.
+    /// Events of the sockets that nothing waits for.
     pub(super) fn glance(&mut self) -> io::Result<impl Iterator<Item = (u64, EpollFlags)> + use<T>> {
         let came = self.patient.wait(&mut self.events, EpollTimeout::ZERO)?;
         let events = self.events;
@@ -100,6 +100,6 @@ impl<T: Ord + Copy> Waiter<T> {
             Err(errno) => return Err(errno.into()),
         };
         let events = self.events;
-        Ok((0..came).map(move |n| (events[n].data(), events[n].events())).filter(|&(word, _)| word != TIMER))
+        Ok((0..came).map(move |n| (events[n].data(), events[n].events())).filter(|&(key, _)| key != TIMER))
     }
 }

@@ -17,9 +17,9 @@ pub(super) fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<()
     let socket = Socket::new(NETLINK_ROUTE)?;
     socket.connect(&SocketAddr::new(0, 0))?;
     socket.send(&bytes, 0)?;
-    let (answer, _) = socket.recv_from_full()?;
-    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
-    match answer.payload {
+    let (response, _) = socket.recv_from_full()?;
+    let response = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&response).map_err(io::Error::other)?;
+    match response.payload {
         NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
         _ => Ok(()),
     }

@@ -38,7 +38,7 @@ const TAG: usize = ADDRESSES + 4;
 /// What stands before the packet in what is read: the same without a tag, which the kernel takes out.
 const BEFORE: usize = PREAMBLE + 14;
 
-/// Frames looked at in a row that are nothing for the data plane.
+/// The most frames that are read in a row when none is for the data plane.
 const IN_A_ROW: usize = 64;
 
 /// Bytes that may wait in the kernel before they are read, and before they leave.

@@ -16,7 +16,7 @@ use nix::net::if_::if_nametoindex;
 use super::netlink::request;
 use super::tun::TunSpec;
 
-/// Both hosts' interfaces have this address, locally administered: a frame is for whoever is at the other end, and nobody needs
+/// Both hosts' interfaces have this locally administered address: a frame is for the other end of the pair, and nobody needs
 /// to ask who that is.
 const MAC: [u8; 6] = [0x02, 0x70, 0x65, 0x72, 0x68, 0x70];
 

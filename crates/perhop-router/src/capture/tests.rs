@@ -35,7 +35,7 @@ fn packets_reach_the_file_or_are_counted() {
     assert_eq!((in_file, statistics), (written, vec![(0, 0), (many, missed)]));
     assert!(
         reported[0] == 0 && reported[1] <= missed,
-        "what is missed behind the last packet has none to tell it"
+        "no later packet reports those missed behind the last one"
     );
 }
 
@@ -88,7 +88,7 @@ fn record(interface: u32, length: usize, missed: u64) -> Record {
 }
 
 #[test]
-fn a_full_disk_is_told_once_and_the_capture_goes_on_when_there_is_room() {
+fn a_full_disk_is_reported_once_and_the_capture_goes_on_when_there_is_room() {
     let file = Faulty::default();
     let (mut writer, lines) = writer(std::slice::from_ref(&file), 1 << 20);
     writer.add(&record(0, 100, 0));

@@ -214,13 +214,13 @@ fn each_problem_is_named_where_it_stands() {
 
 #[test]
 fn what_cannot_act_and_what_a_queue_divides_are_told() {
-    let told = |text: &str| {
+    let notices = |text: &str| {
         let config = Config::read(text, "r.toml").unwrap();
-        let notices = perhop_scenario::notices_in(Some(text), "r.toml", config.notices());
-        notices.iter().map(ToString::to_string).collect::<Vec<_>>()
+        let found = perhop_scenario::notices_in(Some(text), "r.toml", config.notices());
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    assert_eq!(told(GOOD), [""; 0]);
-    let beyond = told(&GOOD.replacen("5/15/0.1", "50/60/0.1", 1));
+    assert_eq!(notices(GOOD), [""; 0]);
+    let beyond = notices(&GOOD.replacen("5/15/0.1", "50/60/0.1", 1));
     let start = "r.toml:17: upstream.queue.total: `50/60/0.1`: the queue holds at most 50p";
     assert!(beyond[0].starts_with(start), "{beyond:?}");
     let fifo = |rule: &str| {
@@ -245,16 +245,16 @@ fn what_cannot_act_and_what_a_queue_divides_are_told() {
         let end = start + GOOD[start..].find('\n').unwrap();
         format!("{}{queue}{}", &GOOD[..start], &GOOD[end..])
     };
-    let divided = told(&queues("\"AF11\""));
+    let divided = notices(&queues("\"AF11\""));
     assert!(
         divided[0].starts_with(
             "r.toml:17: upstream.queue.queues[0].match: packets of `gold` go to different queues"
         ),
         "{divided:?}"
     );
-    assert_eq!(told(&queues("[\"AF11\", \"AF12\"]")), [""; 0]);
+    assert_eq!(notices(&queues("[\"AF11\", \"AF12\"]")), [""; 0]);
     let second = queues("\"AF11\"").replacen("burst = \"40kB\"", "burst = \"40kB\", af = 2", 1);
-    assert_eq!(told(&second), [""; 0]);
+    assert_eq!(notices(&second), [""; 0]);
 }
 
 #[test]
