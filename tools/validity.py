@@ -72,8 +72,8 @@ PEERS: Mapping[str, Peer] = {
         "ns-2 with ECN",
         "ns-2.35: NewReno and SACK with ECN over its RED that marks ([what differs, and why]"
         "(../tests/oracle/ecn.py)), 12 runs of each program. Margins of ns-2's mean: 5 % of throughput, 2 % "
-        "of utilization, 10 % of marks, drops and reductions. Where ns-2 marks or drops less than 0.01 % of the "
-        "packets, that is not compared. With forty flows ns-2's senders reduce more often; its "
+        "of utilization, 10 % of marks, drops and reductions. Where ns-2 marks or drops less than 0.01 % of "
+        "the packets, that is not compared. With forty flows ns-2's senders reduce more often; its "
         "retransmissions can be marked, perhop's cannot (RFC 3168, section 6.1.5).",
         lambda: peers.all_of_ecn(range(1, 13)),
     ),

@@ -226,7 +226,7 @@ fn what_cannot_act_and_what_a_queue_divides_are_told() {
     let fifo = |rule: &str| {
         let start = GOOD.find("queue = ").unwrap();
         let end = start + GOOD[start..].find('\n').unwrap();
-        told(&format!(
+        notices(&format!(
             "{}queue = {{ scheduler = \"fifo\", rule = {{ {rule} }} }}{}",
             &GOOD[..start],
             &GOOD[end..]
