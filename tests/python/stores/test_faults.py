@@ -127,10 +127,10 @@ _world = World()
 def _recalled(simulate: Callable[..., Any]) -> Callable[..., Any]:
     known: dict[tuple[str, int], Any] = {}
 
-    def recall(scenario: str, seed: int, cancel: Any = None) -> Any:  # noqa: ANN401
+    def recall(scenario: str, seed: int, cancel: Any = None, **choice: Any) -> Any:  # noqa: ANN401
         _world.computed.add(run_key(scenario, seed))
         if (scenario, seed) not in known:
-            known[scenario, seed] = simulate(scenario, seed, cancel)
+            known[scenario, seed] = simulate(scenario, seed, cancel, **choice)
         return known[scenario, seed]
 
     return recall

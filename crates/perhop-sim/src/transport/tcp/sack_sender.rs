@@ -15,6 +15,7 @@ use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Context, Instant};
 
 use super::acks::{AckRecord, Acks};
+use super::congestion::CongestionControl;
 use super::prr::{Progress, Prr};
 use super::scoreboard::{Arrived, DUP_THRESH, Scoreboard};
 use super::sender::UNTIMED;

@@ -12,7 +12,7 @@
 
 use perhop_core::Instant;
 
-use super::{AckSample, CongestionControl, CongestionEvent, Setup, Window};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
 
 /// The constant C: how steep the function is, in segments per cubic second.
 const C: f64 = 0.4;
@@ -30,7 +30,7 @@ pub struct Cubic {
     curve: Curve,
 }
 
-impl CongestionControl for Cubic {
+impl Algorithm for Cubic {
     const NAME: &'static str = "cubic";
     const SUMMARY: &'static str =
         "A cubic function of the time since the last loss, which leaves 70 % of the window";
@@ -41,7 +41,9 @@ impl CongestionControl for Cubic {
     fn new(setup: &Setup) -> Self {
         Self { window: Window::by_segments(setup), curve: Curve::default() }
     }
+}
 
+impl CongestionControl for Cubic {
     fn on_ack(&mut self, ack: &AckSample) {
         let left = self.window.slow_start(ack.delivered);
         if left > 0.0 {

@@ -3,8 +3,8 @@
 //! A congestion control decides about the window, and nothing else. The [sender](super::TcpSender) finds losses and recovers
 //! from them, keeps the timers, measures round trips and delivery rates, and paces.
 //!
-//! To add one: a file here with its state, an `impl CongestionControl` and its tests, and one line in
-//! `register_congestion_controls!`. The line makes it a value of the scenario's key `congestion`, and puts it into the
+//! To add one: a file here with its state, an `impl Algorithm` (what it is), an `impl CongestionControl` (what it does) and its
+//! tests, and one line in `register_congestion_controls!`. The line makes it a value of the scenario's key `congestion`, and puts it into the
 //! documentation, the typed builder, the random-network tests and, if the kernel has it, into `perhop live`.
 
 mod cubic;
@@ -14,8 +14,9 @@ mod two_windows;
 mod window;
 
 use std::borrow::Cow;
-use std::fmt::Debug;
+use std::ops::{Deref, DerefMut};
 
+use ambassador::{Delegate, delegatable_trait, delegate_to_remote_methods};
 use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -26,8 +27,8 @@ pub use scalable::Scalable;
 pub use two_windows::TwoWindows;
 pub use window::Window;
 
-/// A congestion control. All windows are in segments.
-pub trait CongestionControl: Clone + Debug {
+/// The declaration of a congestion control: its name in scenarios, and what others may know of it before a connection begins.
+pub trait Algorithm: CongestionControl + Sized {
     /// The name in scenarios.
     const NAME: &'static str;
     /// One line for the documentation.
@@ -43,7 +44,11 @@ pub trait CongestionControl: Clone + Debug {
 
     /// The control of a new connection.
     fn new(setup: &Setup) -> Self;
+}
 
+/// A congestion control. All windows are in segments.
+#[delegatable_trait]
+pub trait CongestionControl {
     /// New data was acknowledged. Not called during a recovery from losses.
     fn on_ack(&mut self, ack: &AckSample);
 
@@ -183,7 +188,7 @@ pub struct CongestionInfo {
 }
 
 impl CongestionInfo {
-    const fn of<C: CongestionControl>() -> Self {
+    const fn of<C: Algorithm>() -> Self {
         Self {
             name: C::NAME,
             summary: C::SUMMARY,
@@ -195,104 +200,67 @@ impl CongestionInfo {
     }
 }
 
-/// Reno, the default, is stored beside the fields that each ACK uses. Every other control is boxed, so that it does not make the
-/// sender larger.
-impl<C: CongestionControl> CongestionControl for Box<C> {
-    const NAME: &'static str = C::NAME;
-    const SUMMARY: &'static str = C::SUMMARY;
-    const SOURCE: &'static str = C::SOURCE;
-    const KERNEL: Option<&'static str> = C::KERNEL;
-    const ECN_BACKOFF: Option<f64> = C::ECN_BACKOFF;
-    const NEEDS: Needs = C::NEEDS;
-
-    fn new(setup: &Setup) -> Self {
-        Self::new(C::new(setup))
-    }
-    #[inline(never)]
-    fn on_ack(&mut self, ack: &AckSample) {
-        (**self).on_ack(ack);
-    }
-    fn on_loss(&mut self, event: &CongestionEvent) {
-        (**self).on_loss(event);
-    }
-    fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
-        (**self).on_congestion_experienced(event);
-    }
-    fn on_timeout(&mut self, event: &CongestionEvent) {
-        (**self).on_timeout(event);
-    }
-    fn window(&self) -> f64 {
-        (**self).window()
-    }
-    fn set_window(&mut self, window: f64) {
-        (**self).set_window(window);
-    }
-    fn pacing_rate(&self) -> Option<Bitrate> {
-        (**self).pacing_rate()
-    }
+// A control in a box acts as that control.
+#[delegate_to_remote_methods]
+#[delegate(CongestionControl, target_ref = "deref", target_mut = "deref_mut")]
+impl<C: CongestionControl> Box<C> {
+    fn deref(&self) -> &C;
+    fn deref_mut(&mut self) -> &mut C;
 }
 
-/// Makes the enums over the names and the states of all congestion controls. Dispatch is by `match`: no vtable in the packet's
-/// path.
+/// Makes the enums over the names and the states of all congestion controls. Dispatch is by `match`, which `ambassador` derives
+/// from the trait's definition: no vtable in the packet's path.
+///
+/// The first control, the default, is stored beside the fields that each ACK uses. Every other one is boxed, so that it does not
+/// make the sender larger.
 macro_rules! register_congestion_controls {
-    ($($(#[$when:meta])? $variant:ident($control:ty),)+) => {
+    ($first:ident($first_control:ty), $($(#[$when:meta])? $variant:ident($control:ty),)+) => {
         /// Which congestion control moves the window.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum Congestion {
+            #[doc = concat!("See [`", stringify!($first), "`].")] #[default] $first,
             $($(#[$when])? #[doc = concat!("See [`", stringify!($variant), "`].")] $variant,)+
         }
 
         impl Congestion {
             /// Every congestion control.
-            pub const ALL: &'static [Self] = &[$($(#[$when])? Self::$variant),+];
+            pub const ALL: &'static [Self] = &[Self::$first, $($(#[$when])? Self::$variant),+];
             /// Their names.
-            pub const NAMES: &'static [&'static str] = &[$($(#[$when])? <$control as CongestionControl>::NAME),+];
+            pub const NAMES: &'static [&'static str] =
+                &[<$first_control as Algorithm>::NAME, $($(#[$when])? <$control as Algorithm>::NAME),+];
 
             /// What it is.
             pub const fn info(self) -> CongestionInfo {
-                match self { $($(#[$when])? Self::$variant => CongestionInfo::of::<$control>(),)+ }
+                match self {
+                    Self::$first => CongestionInfo::of::<$first_control>(),
+                    $($(#[$when])? Self::$variant => CongestionInfo::of::<$control>(),)+
+                }
             }
 
             pub(super) fn build(self, setup: &Setup) -> AnyCongestion {
-                match self { $($(#[$when])? Self::$variant => AnyCongestion::$variant(CongestionControl::new(setup)),)+ }
+                match self {
+                    Self::$first => AnyCongestion::$first(Algorithm::new(setup)),
+                    $($(#[$when])? Self::$variant => AnyCongestion::$variant(Box::new(Algorithm::new(setup))),)+
+                }
             }
         }
 
         /// The state of any congestion control.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, Delegate)]
+        #[delegate(CongestionControl)]
         pub(super) enum AnyCongestion {
-            $($(#[$when])? $variant($control),)+
+            $first($first_control),
+            $($(#[$when])? $variant(Box<$control>),)+
         }
 
         impl AnyCongestion {
             /// Takes an ACK of new data; returns the window. `sample` makes what the control needs to know of it.
             #[inline(always)] // It is a part of the sender's fast path.
-            pub(super) fn on_ack(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
+            pub(super) fn take(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
                 match self {
-                    $($(#[$when])? Self::$variant(control) => {
-                        control.on_ack(&sample(<$control as CongestionControl>::NEEDS));
-                        control.window()
-                    })+
+                    Self::$first(control) => take(control, sample),
+                    $($(#[$when])? Self::$variant(control) => take(&mut **control, sample),)+
                 }
-            }
-            pub(super) fn on_loss(&mut self, event: &CongestionEvent) {
-                match self { $($(#[$when])? Self::$variant(control) => control.on_loss(event),)+ }
-            }
-            pub(super) fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
-                match self { $($(#[$when])? Self::$variant(control) => control.on_congestion_experienced(event),)+ }
-            }
-            pub(super) fn on_timeout(&mut self, event: &CongestionEvent) {
-                match self { $($(#[$when])? Self::$variant(control) => control.on_timeout(event),)+ }
-            }
-            #[inline]
-            pub(super) fn window(&self) -> f64 {
-                match self { $($(#[$when])? Self::$variant(control) => control.window(),)+ }
-            }
-            pub(super) fn set_window(&mut self, window: f64) {
-                match self { $($(#[$when])? Self::$variant(control) => control.set_window(window),)+ }
-            }
-            pub(super) fn pacing_rate(&self) -> Option<Bitrate> {
-                match self { $($(#[$when])? Self::$variant(control) => control.pacing_rate(),)+ }
             }
         }
     };
@@ -300,18 +268,17 @@ macro_rules! register_congestion_controls {
 
 register_congestion_controls! {
     Reno(Reno),
-    Cubic(Box<Cubic>),
-    TwoWindows(Box<TwoWindows>),
-    Scalable(Box<Scalable>),
+    Cubic(Cubic),
+    TwoWindows(TwoWindows),
+    Scalable(Scalable),
     #[cfg(test)] // It needs all that a control may ask of the sender.
-    Paced(Box<tests::Paced>),
+    Paced(tests::Paced),
 }
 
-#[expect(clippy::derivable_impls, reason = "the variants come from their registration")]
-impl Default for Congestion {
-    fn default() -> Self {
-        Self::Reno
-    }
+#[inline(always)]
+fn take<C: Algorithm>(control: &mut C, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
+    control.on_ack(&sample(C::NEEDS));
+    control.window()
 }
 
 impl Serialize for Congestion {

@@ -4,7 +4,7 @@
 
 #![expect(clippy::inline_always, reason = "it is a part of the sender's fast path")]
 
-use super::{AckSample, CongestionControl, CongestionEvent, Setup, Window};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
 
 /// What a loss leaves of the window, and a mark where RFC 8511 is asked for.
 const BY_LOSS: f64 = 0.5;
@@ -21,7 +21,7 @@ pub struct Reno {
     window: Window,
 }
 
-impl CongestionControl for Reno {
+impl Algorithm for Reno {
     const NAME: &'static str = "reno";
     const SUMMARY: &'static str = "One segment more each round trip, half the window after a loss";
     const SOURCE: &'static str = "RFC 5681, section 3.1";
@@ -31,7 +31,9 @@ impl CongestionControl for Reno {
     fn new(setup: &Setup) -> Self {
         Self { window: Window::new(setup) }
     }
+}
 
+impl CongestionControl for Reno {
     #[inline(always)]
     fn on_ack(&mut self, ack: &AckSample) {
         self.window.grow(ack.delivered);

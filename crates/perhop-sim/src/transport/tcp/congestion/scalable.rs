@@ -1,6 +1,6 @@
 //! Scalable TCP: Kelly 2003, "Scalable TCP: improving performance in highspeed wide area networks", section 3.
 
-use super::{AckSample, CongestionControl, CongestionEvent, Setup, Window};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
 
 /// a: what each ACK adds to the window.
 const INCREASE: f64 = 0.01;
@@ -19,7 +19,7 @@ pub struct Scalable {
     window: Window,
 }
 
-impl CongestionControl for Scalable {
+impl Algorithm for Scalable {
     const NAME: &'static str = "scalable";
     const SUMMARY: &'static str =
         "0.01 segments more for each ACK, 7/8 of the window after a loss; up to 16 segments, as Reno";
@@ -29,7 +29,9 @@ impl CongestionControl for Scalable {
     fn new(setup: &Setup) -> Self {
         Self { window: Window::new(setup) }
     }
+}
 
+impl CongestionControl for Scalable {
     fn on_ack(&mut self, ack: &AckSample) {
         let left = self.window.slow_start(ack.delivered);
         if left > 0.0 {

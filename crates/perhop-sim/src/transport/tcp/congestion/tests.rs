@@ -36,7 +36,7 @@ pub(in crate::transport::tcp) struct Paced {
     rounds: u64,
 }
 
-impl CongestionControl for Paced {
+impl Algorithm for Paced {
     const NAME: &'static str = "paced";
     const SUMMARY: &'static str = "Reno's window, paced by delivery rates";
     const SOURCE: &'static str = "a stand-in of the tests";
@@ -46,6 +46,9 @@ impl CongestionControl for Paced {
         let rate = "100kbps".parse().unwrap();
         Self { reno: Reno::new(setup), packet: setup.packet, rate, rounds: 0 }
     }
+}
+
+impl CongestionControl for Paced {
     fn on_ack(&mut self, ack: &AckSample) {
         self.reno.on_ack(ack);
         let Some(sample) = ack.delivery else { return };
@@ -128,7 +131,7 @@ proptest! {
                 1 => control.on_timeout(&event),
                 2 => control.on_congestion_experienced(&event),
                 _ => {
-                    control.on_ack(|_| AckSample { now, ..ack(delivered) });
+                    control.take(|_| AckSample { now, ..ack(delivered) });
                 }
             }
             let after = control.window();

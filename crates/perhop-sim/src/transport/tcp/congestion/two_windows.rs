@@ -2,7 +2,7 @@
 
 use perhop_core::Color;
 
-use super::{AckSample, CongestionControl, CongestionEvent, Needs, Setup, Window};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, Setup, Window};
 
 /// Reno that keeps its reserved window: the loss of an OUT packet halves only what is beyond it, the loss of an IN packet the
 /// whole window.
@@ -21,7 +21,7 @@ pub struct TwoWindows {
     segment: f64,
 }
 
-impl CongestionControl for TwoWindows {
+impl Algorithm for TwoWindows {
     const NAME: &'static str = "two-windows";
     const SUMMARY: &'static str =
         "Reno that keeps its reserved window where an OUT packet is lost, and halves the rest";
@@ -35,7 +35,9 @@ impl CongestionControl for TwoWindows {
             segment: setup.packet.bits() as f64,
         }
     }
+}
 
+impl CongestionControl for TwoWindows {
     fn on_ack(&mut self, ack: &AckSample) {
         self.window.grow(ack.delivered);
     }

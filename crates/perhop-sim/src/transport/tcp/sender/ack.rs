@@ -4,7 +4,7 @@ use perhop_core::Instant;
 
 use super::TcpSender;
 use crate::transport::Ack;
-use crate::transport::tcp::congestion::AckSample;
+use crate::transport::tcp::congestion::{AckSample, CongestionControl};
 
 impl TcpSender {
     /// An ACK came: every segment below its number has arrived.
@@ -57,7 +57,7 @@ impl TcpSender {
     #[inline(always)]
     pub(super) fn tell_control(&mut self, delivered: u32, now: Instant) -> f64 {
         let Self { control, rare, next, acked, .. } = self;
-        control.on_ack(|needs| AckSample {
+        control.take(|needs| AckSample {
             now,
             delivered,
             marked: if needs.marks { rare.ecn.marks } else { 0 },

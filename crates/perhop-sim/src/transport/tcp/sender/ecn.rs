@@ -8,6 +8,7 @@ use perhop_core::Instant;
 
 use super::TcpSender;
 use crate::transport::tcp::TcpEcn;
+use crate::transport::tcp::congestion::CongestionControl;
 
 /// What a sender remembers of marks.
 #[derive(Clone, Copy, Debug, Default)]

@@ -28,7 +28,7 @@ mod transmit;
 use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 
-use super::congestion::{AnyCongestion, Setup};
+use super::congestion::{AnyCongestion, CongestionControl, Setup};
 use super::{RtoEstimator, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
 use delivery::DeliveryRate;

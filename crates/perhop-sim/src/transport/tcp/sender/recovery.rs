@@ -3,7 +3,7 @@
 use perhop_core::Instant;
 
 use super::{TcpSender, UNTIMED};
-use crate::transport::tcp::congestion::CongestionEvent;
+use crate::transport::tcp::congestion::{CongestionControl, CongestionEvent};
 use crate::transport::tcp::{NewRenoTimer, PartialWindowDeflation};
 
 /// A recovery from losses.

@@ -4,6 +4,7 @@ use perhop_core::Instant;
 
 use super::transmit::Release;
 use super::{Rare, TcpSender, UNTIMED};
+use crate::transport::tcp::congestion::CongestionControl;
 
 impl TcpSender {
     pub(in crate::transport) fn on_wake(&mut self, now: Instant) {

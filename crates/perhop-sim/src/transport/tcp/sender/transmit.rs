@@ -4,6 +4,7 @@ use perhop_core::{Bytes, Context, Duration, Instant};
 
 use super::{TcpSender, UNTIMED};
 use crate::transport::Transmit;
+use crate::transport::tcp::congestion::CongestionControl;
 
 /// What new data waits for besides the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
