@@ -32,8 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group(name): stays in one process with others of this name")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together what belongs together."""
+    """Keep together what belongs together: told before pytest-xdist asks."""
     for item in items:
         if item.path.stem in TOGETHER:
             item.add_marker(pytest.mark.xdist_group(TOGETHER[item.path.stem]))
