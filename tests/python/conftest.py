@@ -14,6 +14,9 @@ from tests.python.processes import Server
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from xdist.remote import Producer  # type: ignore[import-untyped]
+    from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
+
 TOGETHER = {
     "test_compare": "on real packets",  # in real time
     "test_live": "on real packets",
@@ -27,17 +30,19 @@ TOGETHER = {
 """Files of tests that share runs, or disturb one another; of parallel processes, one has each group."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """What pytest-xdist knows, whether it is there or not."""
-    config.addinivalue_line("markers", "xdist_group(name): stays in one process with others of this name")
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
+    """Give all tests of a group to one process (`--dist loadgroup`).
 
+    pytest-xdist 3.8 marks groups in the names of tests, and pytest 9 does not take them from there.
+    """
+    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - it is not needed without parallel processes
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together what belongs together: told before pytest-xdist asks."""
-    for item in items:
-        if item.path.stem in TOGETHER:
-            item.add_marker(pytest.mark.xdist_group(TOGETHER[item.path.stem]))
+    class Together(LoadGroupScheduling):  # type: ignore[misc] # it has no types
+        def _split_scope(self, nodeid: str) -> str:
+            return TOGETHER.get(Path(nodeid.partition("::")[0]).stem, nodeid)
+
+    return Together(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 SMALL = """\
