@@ -58,6 +58,7 @@ struct Story {
     looks: Vec<(Vec<f64>, Vec<f64>)>,
 }
 
+#[expect(clippy::too_many_lines, reason = "a network, written out")]
 fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
     let rate: Bitrate = RATE.parse().unwrap();
     let link = |name: &str, (from, to), queue| perhop_sim::LinkSpec {

@@ -93,6 +93,7 @@ fn end_of(script: &[Scripted]) -> Instant {
     script.last().map_or(Instant::ZERO, |packet| packet.at) + Duration::from_millis(40)
 }
 
+#[expect(clippy::too_many_lines, reason = "a network, written out, and what is read of its run")]
 fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
     let end = end_of(script);
     let link = |name: &str, (from, to), queue| perhop_sim::LinkSpec {
@@ -217,6 +218,7 @@ impl Sink for Log<'_> {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "a data plane, written out, and what is read of its run")]
 fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
     let end = end_of(script);
     let stream = |(number, packet): (usize, &Scripted)| {

@@ -411,6 +411,7 @@ fn the_aqm_of_a_fifo_with_a_name_has_its_key() {
 
 /// A word that is nearly right, or of another key, and a value of another kind: each message says what would be right.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn messages_name_the_choices_and_the_nearest_one() {
     let cases = [
         (

@@ -25,6 +25,7 @@ fn dscp(choices: &mut Choices<'_>) -> Dscp {
 }
 
 /// A valid plane.
+#[expect(clippy::too_many_lines, reason = "one field of the plane after the other")]
 pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
     let controlled = choices.one_in(4);
     let rate = |text: &str| text.parse::<Bitrate>().expect("a rate");
