@@ -22,10 +22,22 @@ declare -A tests=(
     [stores]='stores/test_store stores/test_filesystem stores/test_verify sweeps/test_sweep_store'
 )
 
+# Files that are examined unless a command names others: the core's blocks, queues and counters, the accounting of the engine, the
+# privileges of the router.
+examined=(
+    'crates/perhop-core/src/{aqm,meter,scheduler,control}/**/*.rs'
+    'crates/perhop-core/src/{counters,occupancy,port,queue}.rs'
+    'crates/perhop-sim/src/{outcome,probe,sampling}.rs'
+    'crates/perhop-sim/src/engine/*/link.rs'
+    'crates/perhop-router/src/{privileges,seccomp,descriptors}.rs'
+)
+
 rust() {
     found cargo-mutants 'cargo install --locked cargo-mutants' || exit 2
     mkdir -p "$out"
-    cargo mutants --output "$out" "$@" || judge $?
+    local files=()
+    [[ " $* " == *' -f '* || " $* " == *' --file '* ]] || files=("${examined[@]/#/--file=}")
+    cargo mutants --output "$out" "${files[@]}" "$@" || judge $?
 }
 
 changed() {
@@ -37,7 +49,7 @@ changed() {
     [[ -s $out/changed.diff ]] || leave_out "no crate differs from $base"
     # Interrupted, cargo-mutants still says what it has found.
     timeout --signal=INT --kill-after=30 "$seconds" \
-        cargo mutants --output "$out" --in-diff "$out/changed.diff" --baseline=skip --timeout 60 || judge $?
+        cargo mutants --output "$out" "${examined[@]/#/--file=}" --in-diff "$out/changed.diff" --baseline=skip --timeout 60 || judge $?
 }
 
 # The last state of main that this one goes back to; where this is main itself, the commit before.

@@ -2,6 +2,8 @@
 
 Exit status: 0 fine, 1 faults that `store verify` found, 2 a request that cannot be met (one line on standard
 error says why), 3 runs on real packets that are invalid, 130 interrupted.
+
+Its length is that of the options and the help that users read.
 """
 
 from __future__ import annotations

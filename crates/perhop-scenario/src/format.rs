@@ -1,4 +1,5 @@
-//! The types of the scenario format. Field docs are the documentation that users read.
+//! The types of the scenario format. Field docs are the documentation that users read. It is one file, somewhat long, because
+//! docs/scenario.md follows its order.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
