@@ -226,11 +226,11 @@ def test_a_report_of_samples_takes_little_beside_them(tmp_path: Path) -> None:
 
 def test_as_many_runs_at_a_time_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = many_flows(500_000, '{ tcp = "newreno" }', "1s")  # 1.275 GB during the run, 0.1 GB after it
-    monkeypatch.setattr(memory, "free", lambda: Free(3_200_000_000, "a test"))
+    monkeypatch.setattr(memory, "free", lambda: Free(3_500_000_000, "a test"))
     assert memory.fitting(scenario, 4, None, 8) == (2, 2_950_000_000)
     assert memory.fitting(scenario, 4, 2, 8) == (2, 2_950_000_000)
     with pytest.raises(
-        PerhopError, match=r"for 4 runs, 3 at a time that is about 4.[23] GB, and 3.2 GB are free"
+        PerhopError, match=r"for 4 runs, 3 at a time that is about 4.[23] GB, and 3.5 GB are free"
     ):
         memory.fitting(scenario, 4, 3, 8)
     with pytest.raises(PerhopError, match=r"for 30 runs that is about 4.[23] GB"):
