@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-READ, EXCLUSIVE, SHARED, AT_ONCE = os.O_RDONLY, fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_NB
+READ = os.O_RDONLY
+EXCLUSIVE, SHARED, UNLOCKED, AT_ONCE = fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_UN, fcntl.LOCK_NB
 APPEND = os.O_WRONLY | os.O_APPEND
 APPEND_OR_NEW = APPEND | os.O_CREAT
 APPEND_NEW = APPEND_OR_NEW | os.O_EXCL
@@ -51,7 +52,7 @@ class FileSystem:
         os.fsync(file)
 
     def lock(self, file: int, kind: int) -> None:
-        """`EXCLUSIVE` or `SHARED`, perhaps with `AT_ONCE`; gone when the descriptor is closed."""
+        """`EXCLUSIVE`, `SHARED` (perhaps with `AT_ONCE`) or `UNLOCKED`, as when the descriptor is closed."""
         fcntl.flock(file, kind)
 
     def close(self, file: int) -> None:
@@ -124,7 +125,7 @@ def sync(file: int) -> None:
 
 
 def lock(file: int, kind: int) -> None:
-    """Lock a file until it is closed.
+    """Lock a file until it is closed, in place of an earlier lock by the same descriptor; or unlock it.
 
     Raises:
         BlockingIOError: With `AT_ONCE`, somebody else has it.

@@ -79,9 +79,14 @@ class SweepStore:
             for place in (self._journals, self._segments):
                 filesystem.make_directory(place)
             self._writer = JournalWriter(self._journals)
-            with self._lock(EXCLUSIVE):
-                self._compact()
-                self._check()
+            self._lock_file = _LockFile(directory / "lock")
+            try:
+                with self._lock(EXCLUSIVE):
+                    self._compact()
+                    self._check()
+            except BaseException:
+                self._lock_file.close()
+                raise
 
     def __enter__(self) -> Self:
         return self
@@ -130,6 +135,7 @@ class SweepStore:
             self.seal()
         finally:
             self._writer.close()
+            self._lock_file.close()
 
     def finished(self, engine: str) -> dict[str, set[int]]:
         """The seeds that are finished, by scenario (SHA-256 in hex), of one engine.
@@ -284,14 +290,8 @@ class SweepStore:
         self._make(name, records, missing)
         self._say(f"warning: segment {name} was restored from its other copy; {len(records)} runs are kept")
 
-    @contextmanager
-    def _lock(self, kind: int) -> Iterator[None]:
-        file = filesystem.open_file(self.directory / "lock", filesystem.APPEND_OR_NEW)
-        try:
-            filesystem.lock(file, kind)
-            yield
-        finally:
-            filesystem.close_file(file)
+    def _lock(self, kind: int) -> _Held:
+        return _Held(self._lock_file, kind)
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:
@@ -300,6 +300,48 @@ class SweepStore:
         except (OSError, duckdb.Error, pl.exceptions.PolarsError) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
             raise StoreError(f"--store {self.directory}: {what}: {reason}") from None
+
+
+class _LockFile:
+    """The file that a store locks, always by the same descriptor while the store is open.
+
+    Ctrl-C may come between any two steps, so that a lock is not released. Closing the store then takes the
+    lock again: by another descriptor it would wait for itself.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def lock(self, kind: int) -> None:
+        """Lock the file."""
+        if self._file is None:
+            self._file = filesystem.open_file(self._path, filesystem.APPEND_OR_NEW)
+        filesystem.lock(self._file, kind)
+
+    def unlock(self) -> None:
+        """Unlock the file, if it is open."""
+        if self._file is not None:
+            filesystem.lock(self._file, filesystem.UNLOCKED)
+
+    def close(self) -> None:
+        """Close the file, which unlocks it."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            filesystem.close_file(file)
+
+
+class _Held:
+    """A lock of a file, held for a while."""
+
+    def __init__(self, file: _LockFile, kind: int) -> None:
+        self._file, self._kind = file, kind
+
+    def __enter__(self) -> None:
+        self._file.lock(self._kind)
+
+    def __exit__(self, *_error: object) -> None:
+        self._file.unlock()
 
 
 def _views(database: duckdb.DuckDBPyConnection, files: Mapping[str, Sequence[Path]]) -> None:

@@ -9,14 +9,16 @@ import hashlib
 import math
 import multiprocessing
 import os
+import sys
 from array import array
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perhop.filesystem import FileSystem, replaced
+from perhop.filesystem import AT_ONCE, FileSystem, replaced
 from perhop.journal import ENDING, MAGIC, framed, joined, pieces
 from perhop.sweep.journal import Contents, Layout, Record, decode, encode
 from perhop.sweep.store import ARCHIVE, RUNS, SCENARIOS, StoreError, SweepStore, is_whole
@@ -24,6 +26,7 @@ from perhop.sweep.store import ARCHIVE, RUNS, SCENARIOS, StoreError, SweepStore,
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from types import FrameType
 
 ONE = Layout('{"a":1}', "engine", ("throughput_bps", "loss"))
 TWO = Layout('{"b":"ü"}', "engine", ("throughput_bps",))
@@ -457,3 +460,64 @@ def test_an_error_on_its_way_is_not_replaced_by_that_of_closing(
         use()
     monkeypatch.undo()
     assert opened(tmp_path) == (EXPECTED, [])
+
+
+# ---------------------------------------------------------------- Ctrl-C
+
+
+class NeverWaits(FileSystem):
+    """Nobody else is there: whoever waits for a lock waits for himself."""
+
+    def lock(self, file: int, kind: int) -> None:
+        try:
+            super().lock(file, kind | AT_ONCE)
+        except BlockingIOError:
+            if kind & AT_ONCE:
+                raise
+            pytest.fail("it waits for a lock of its own")
+
+
+class Struck:
+    """Raises a KeyboardInterrupt before the line of this number, of those that take and release locks."""
+
+    FILES = ("store.py", "filesystem.py", "contextlib.py")
+    FUNCTIONS = (
+        "_lock",
+        "lock",
+        "_patiently",
+        "<lambda>",
+        "__enter__",
+        "__exit__",
+        "helper",
+        "close_file",
+        "close",
+    )
+
+    def __init__(self, line: int) -> None:
+        self.left = line
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> Struck | None:
+        code = frame.f_code
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self if code.co_filename.endswith(self.FILES) and code.co_name in self.FUNCTIONS else None
+
+
+def test_ctrl_c_at_any_line_leaves_no_lock_that_the_store_waits_for(tmp_path: Path) -> None:
+    line, struck = 0, True
+    while struck:
+        line += 1
+        directory = tmp_path / str(line)
+        tracer = Struck(line)
+        with replaced(NeverWaits()), suppress(KeyboardInterrupt), SweepStore(directory, pytest.fail) as store:
+            sys.settrace(tracer)
+            try:
+                store.append(FEW[:1])
+                store.seal()
+                store.finished("engine")
+            finally:
+                sys.settrace(None)
+        struck = tracer.left <= 0
+    assert line > 20, "locks are taken and released in so many lines"
