@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from perhop import interrupts
+try:
+    from perhop import interrupts
+except KeyboardInterrupt:  # before there is a handler
+    os.write(2, b"interrupted; nothing was written\n")
+    os._exit(130)
 
 
 def main() -> None:

@@ -3,14 +3,16 @@
 Modules of other projects take a KeyboardInterrupt for a failure of their own while they load, and databases
 make other exceptions of it. So while a program starts, Ctrl-C ends it at once; where a command loads a module
 in the middle of its work, the KeyboardInterrupt comes when that is loaded. Where other code fails with an
-exception of its own after Ctrl-C, `translated` makes a KeyboardInterrupt of that. At the end the command line
-says what Ctrl-C leaves: what `leaves` was told last.
+exception of its own after Ctrl-C, `translated` makes a KeyboardInterrupt of that. Where Python discards the
+KeyboardInterrupt, as in a finalizer, it is raised again soon. At the end the command line says what Ctrl-C
+leaves, from the last call of `leaves`.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -18,13 +20,16 @@ TYPE_CHECKING = False  # as `typing` has it, which takes long to load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from sys import UnraisableHookArgs
 
 EXIT = 130
 """Exit status of a command that Ctrl-C ended."""
 
+_AGAIN_S = 0.01
+"""How long after a discarded KeyboardInterrupt it is raised again."""
+
 
 class _State:
-    installed = False
     loading = 0
     leaving = False
     deferring = 0
@@ -38,7 +43,8 @@ def install() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return
     signal.signal(signal.SIGINT, _interrupted)
-    _State.installed = True
+    signal.signal(signal.SIGALRM, _again)
+    sys.unraisablehook = _discarded
 
 
 @contextmanager
@@ -102,7 +108,28 @@ def _interrupted(_number: int, _frame: object) -> None:
         os.write(2, b"interrupted; nothing was written\n")
     if _State.loading or _State.leaving or _State.pending:
         os._exit(EXIT)
+    _raise()
+
+
+def _raise() -> None:
     if _State.deferring:
         _State.pending = True
         return
     raise KeyboardInterrupt
+
+
+def _discarded(discarded: UnraisableHookArgs) -> None:
+    """Python calls this with an exception that it cannot pass on, as of a finalizer or a callback of C code.
+
+    A timer of the operating system raises the KeyboardInterrupt again. A thread could not: to start it takes
+    locks, and the code that was interrupted may hold them.
+    """
+    if discarded.exc_type is KeyboardInterrupt and _State.seen:
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+    else:
+        sys.__unraisablehook__(discarded)
+
+
+def _again(_number: int, _frame: object) -> None:
+    if not _State.leaving:
+        _raise()

@@ -230,6 +230,82 @@ def test_ctrl_c_in_the_first_second_never_ends_in_a_traceback(tmp_path: Path, sm
     assert ends.count(130) > 10
 
 
+DISCARDED = """
+import gc, os, signal, sys, threading, time, weakref
+from perhop import interrupts
+interrupts.install()
+DISCARDED = []
+
+class Strange:
+    def __del__(self):
+        DISCARDED.append("finalizer")
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.001)
+
+class Referred:
+    pass
+
+def callback(_reference):
+    DISCARDED.append("callback")
+    Strange()
+    time.sleep(0.05)  # the interrupt comes again, and Python discards it again
+
+referred = Referred()
+reference = weakref.ref(referred, callback)
+try:
+    {strike}
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        time.sleep(0.001)
+except KeyboardInterrupt:
+    sys.stdout.write(f"ended by {{' and '.join(DISCARDED)}}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("strike", "discarded"), [("Strange()", "finalizer"), ("del referred", "callback and finalizer")]
+)
+def test_ctrl_c_ends_a_command_although_python_discards_the_exception(strike: str, discarded: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DISCARDED.format(strike=strike)],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=True,
+    )
+    assert done.stdout == f"ended by {discarded}"
+    assert done.stderr == ""
+
+
+def test_other_exceptions_that_python_discards_are_reported() -> None:
+    code = "from perhop import interrupts; interrupts.install()\nclass A:\n def __del__(self): 1/0\nA()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Exception ignored in" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+
+
+EARLY = """
+import sys
+
+class Struck:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Struck())
+sys.modules.pop("{module}", None)
+{start}
+"""
+
+
+@pytest.mark.parametrize("module", ["perhop.interrupts", "threading"])
+def test_ctrl_c_before_the_program_has_a_handler_ends_it_without_a_traceback(module: str) -> None:
+    code = EARLY.format(module=module, start="from perhop.entry import main; main()")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == "interrupted; nothing was written\n"
+    assert done.returncode == 130
+
+
 def shell(directory: Path, command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["/bin/sh", "-c", f"exec {sys.executable} -m perhop {command}"],
