@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from perhop import judging, reproduction, simulation, store, studies
     from perhop.output import files, summary, table, writer
-    from perhop.reproduction import Counts, Outcome
+    from perhop.reproduction import Counts, StudyOutcome
     from perhop.store import DirectoryStore
     from perhop.study import Factors, Study, Verdict
 else:
@@ -157,7 +157,7 @@ def reproduce(
     try:
         with terminal.progress("runs", len(planned.tasks)) as step:
 
-            def judged(outcome: Outcome) -> None:
+            def judged(outcome: StudyOutcome) -> None:
                 with step.paused():
                     _show(outcome, say, width)
                     pictures = report.add(outcome)
@@ -429,7 +429,7 @@ def _store(out: Path) -> DirectoryStore:
         ) from None
 
 
-def _show(outcome: Outcome, say: Callable[[str], None], width: int | None) -> None:
+def _show(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) -> None:
     """A study's tables, notes and claims as text."""
     study = outcome.study
     say("\n" + table.prose(f"{study.id}: {study.title}", width) + "\n" + table.prose(study.source, width))
@@ -463,7 +463,7 @@ def _show_verdict(verdict: Verdict, say: Callable[[str], None], width: int | Non
 
 
 def _conclude(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[StudyOutcome],
     counts: Counts,
     written: tuple[Path, Path | None],
     say: Callable[[str], None],
@@ -504,7 +504,7 @@ def _conclude(
     say(f"report: {out / 'report.html'}")
 
 
-def _ids(outcomes: Sequence[Outcome]) -> set[str]:
+def _ids(outcomes: Sequence[StudyOutcome]) -> set[str]:
     return {outcome.study.id for outcome in outcomes}
 
 

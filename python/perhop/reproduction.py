@@ -53,7 +53,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StudyOutcome:
     """What a study measured.
 
     Attributes:
@@ -83,7 +83,7 @@ class PaperOutcome:
     """The outcomes of one paper's studies; `paper` is None for studies that belong to none."""
 
     paper: PaperStudies | None
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[StudyOutcome]
 
     @property
     def title(self) -> str:
@@ -104,7 +104,7 @@ class PaperOutcome:
         return sum(verdict.holds is holds for outcome in self.outcomes for verdict in outcome.claims)
 
 
-def by_paper(outcomes: Sequence[Outcome]) -> list[PaperOutcome]:
+def by_paper(outcomes: Sequence[StudyOutcome]) -> list[PaperOutcome]:
     """The outcomes paper by paper, in the papers' order and each paper's order of studies."""
     groups = []
     for paper in (*PAPERS, None):
@@ -161,9 +161,9 @@ def execute(
     store: RunStore | None,
     counts: Counts,
     finished: Callable[[], None] | None = None,
-    judged: Callable[[Outcome], None] | None = None,
+    judged: Callable[[StudyOutcome], None] | None = None,
     waiting: Callable[[float], None] | None = None,
-) -> list[Outcome]:
+) -> list[StudyOutcome]:
     """Do every run that the store does not hold yet, and judge each study as soon as its runs are done.
 
     The outcome is the same for any number of threads, and whether runs were computed or found.
@@ -247,11 +247,11 @@ class _Gathering:
         self,
         planned: Plan,
         finished: Callable[[], None] | None,
-        judged: Callable[[Outcome], None] | None,
+        judged: Callable[[StudyOutcome], None] | None,
     ) -> None:
         self._planned, self._finished, self._judged = planned, finished, judged
         self._samples: list[dict[int, list[Sample]]] = [{} for _ in planned.studies]
-        self.outcomes: dict[int, Outcome] = {}
+        self.outcomes: dict[int, StudyOutcome] = {}
 
     def __call__(self, place: int, samples: list[Sample]) -> None:
         planned = self._planned
@@ -271,17 +271,17 @@ class _Gathering:
 
 def judge(
     study: Study, cells: Sequence[Cell], seeds: Sequence[int], samples: Sequence[tuple[int, Sample]]
-) -> Outcome:
+) -> StudyOutcome:
     """Rows and verdicts of one study from the samples of its runs."""
     evidence = Evidence(samples, study.published)
     rows = evidence.rows(spread=study.single_run)
     if study.summaries is not None:
         rows.extend(study.summaries(evidence))
     verdicts = [Verdict(claim, claim.judge(evidence)) for claim in study.claims]
-    return Outcome(study, cells, seeds, samples, rows, verdicts)
+    return StudyOutcome(study, cells, seeds, samples, rows, verdicts)
 
 
-def to_json(outcomes: Sequence[Outcome]) -> str:
+def to_json(outcomes: Sequence[StudyOutcome]) -> str:
     """The results as JSON text, byte for byte the same for the same studies, seeds and engine."""
     studies = [
         {
@@ -294,7 +294,7 @@ def to_json(outcomes: Sequence[Outcome]) -> str:
     return json.dumps({"studies": studies}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def sample_frame(outcomes: Sequence[Outcome]) -> pl.DataFrame:
+def sample_frame(outcomes: Sequence[StudyOutcome]) -> pl.DataFrame:
     """All samples in long form.
 
     Columns: `study`, `seed`, every factor of any of the studies (null where a study has no such factor),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perhop.output.table import Pivot
-    from perhop.reproduction import Outcome
+    from perhop.reproduction import StudyOutcome
     from perhop.study import Row
 
 
@@ -42,7 +42,7 @@ class Grid:
 class Part:
     """One study on a page."""
 
-    outcome: Outcome
+    outcome: StudyOutcome
     figures: Sequence[Figure]
     grids: Sequence[Grid]
 
@@ -55,7 +55,7 @@ class Pages:
     pictures: Mapping[str, bytes]
 
 
-def paper_pages(outcomes: Sequence[Outcome], command: str) -> Pages:
+def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
     """One page for each paper that these outcomes belong to, and an index of them (`README.md`).
 
     Args:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from perhop.output.sheet import Picture
     from perhop.output.table import Pivot
-    from perhop.reproduction import Outcome, PaperOutcome
+    from perhop.reproduction import PaperOutcome, StudyOutcome
     from perhop.study import Plot, Row
 
 
@@ -109,12 +109,12 @@ class HtmlNetwork:
 class StudyPart:
     """A study's outcome and its part of the page, which is drawn and filled in once."""
 
-    outcome: Outcome
+    outcome: StudyOutcome
     section: Section
     html: Markup
 
     @staticmethod
-    def of(outcome: Outcome) -> StudyPart:
+    def of(outcome: StudyOutcome) -> StudyPart:
         """Draw the part of one study."""
         section = _section(outcome)
         page = render("study.html.j2", outcome=outcome, section=section)
@@ -183,7 +183,7 @@ def html_table(grid: Pivot) -> HtmlTable:
     )
 
 
-def _section(outcome: Outcome) -> Section:
+def _section(outcome: StudyOutcome) -> Section:
     study = outcome.study
     grids = [pivot(table, outcome.rows) for table in study.tables]
     return Section(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from perhop.output.sheet import Picture
     from perhop.output.summary import Summary
-    from perhop.reproduction import Outcome
+    from perhop.reproduction import StudyOutcome
     from perhop.simulation import Result
     from perhop.study import Study
 
@@ -37,7 +37,7 @@ class ReproductionReport:
         self._drawn: list[str] = []
         self._scenarios: list[str] = []
 
-    def add(self, outcome: Outcome) -> list[Path]:
+    def add(self, outcome: StudyOutcome) -> list[Path]:
         """Draw a study's plots and networks, and write the page anew with it.
 
         Returns:
@@ -59,7 +59,7 @@ class ReproductionReport:
         replace_report(self._out, {**files, **self._page()}, remove=stale)
         return [self._out / "plots" / f"{plot.picture.name}.png" for plot in section.plots]
 
-    def finish(self, outcomes: Sequence[Outcome]) -> None:
+    def finish(self, outcomes: Sequence[StudyOutcome]) -> None:
         """Write the samples of all runs; the page then says that it is complete.
 
         Raises:
@@ -75,7 +75,7 @@ class ReproductionReport:
         }
 
 
-def _entries(outcome: Outcome) -> Iterator[str]:
+def _entries(outcome: StudyOutcome) -> Iterator[str]:
     """The scenarios of a study, for the manifest."""
     for cell in outcome.cells:
         yield manifest_entry(

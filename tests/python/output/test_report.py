@@ -18,7 +18,7 @@ from perhop.output.plot import _sheet, caption, drawing
 from perhop.output.report import StudyPart, reproduction_page
 from perhop.output.sheet import styled
 from perhop.output.writer import ReproductionReport
-from perhop.reproduction import Cell, Outcome, by_paper
+from perhop.reproduction import Cell, StudyOutcome, by_paper
 from perhop.studies import PAPERS, STUDIES
 from perhop.study import Axis, Claim, Note, Plot, Reference, Row, Sentence, Study, Table, Verdict
 
@@ -86,7 +86,7 @@ def verdict(
     return Verdict(claim, judgement)
 
 
-def outcome() -> Outcome:
+def outcome() -> StudyOutcome:
     study = Study(
         id="made-up",
         title="Made up <by hand>",
@@ -108,7 +108,7 @@ def outcome() -> Outcome:
         verdict("second", "It falls.", Judgement(holds=False, evidence="1 < 2"), tried="another seed"),
         verdict("third", "It pays.", Judgement(holds=False, evidence="2 < 1"), source=None),
     ]
-    return Outcome(study, [Cell({}, NETWORK)], [1, 2], [], rows(), verdicts)
+    return StudyOutcome(study, [Cell({}, NETWORK)], [1, 2], [], rows(), verdicts)
 
 
 class Reader(HTMLParser):

@@ -8,14 +8,14 @@ import pytest
 
 from perhop.judging import Judgement
 from perhop.output.paper_page import paper_pages
-from perhop.reproduction import Cell, Outcome
+from perhop.reproduction import Cell, StudyOutcome
 from perhop.studies import PAPERS, STUDIES, PaperStudies
 from perhop.study import Row, Verdict
 
 PAGES = Path(__file__).parents[3] / "docs" / "papers"
 
 
-def outcome(study_id: str) -> Outcome:
+def outcome(study_id: str) -> StudyOutcome:
     """All claims hold, by a text with a sign that Markdown tables use; the first table has one number."""
     study = STUDIES[study_id]
     verdicts = [Verdict(claim, Judgement(holds=True, evidence="1 | 2")) for claim in study.claims]
@@ -23,7 +23,7 @@ def outcome(study_id: str) -> Outcome:
         Row({**p.factors}, p.metric, "Mbit/s", p.value, p.value + 1, (p.value, p.value + 2), 6)
         for p in study.published
     ]
-    return Outcome(study, [Cell({}, "{}")], [1, 2], [], rows, verdicts)
+    return StudyOutcome(study, [Cell({}, "{}")], [1, 2], [], rows, verdicts)
 
 
 def test_a_page_shows_published_beside_measured_and_each_claim_in_one_line() -> None:
