@@ -31,9 +31,11 @@ macro_rules! meter_params {
             /// The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green packets, AFn2 into
             /// yellow ones, AFn3 into red ones.
             #[serde(default, skip_serializing_if = "crate::meter::is_default")]
+            #[schemars(extend("default" = crate::marker::AfClass::default()))]
             pub af: crate::marker::AfClass,
             /// What happens to packets out of profile.
             #[serde(default, skip_serializing_if = "crate::meter::is_default")]
+            #[schemars(extend("default" = crate::meter::$out::default()))]
             pub out: crate::meter::$out,
         }
     };
