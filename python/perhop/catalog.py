@@ -189,6 +189,11 @@ class Members:
         chosen = by_color if color is None else [by_color[color]]
         return sum(sum(counts[self.place]) for counts in chosen)
 
+    def loss(self, color: int | None = None) -> float:
+        """The fraction of the packets that passed the meter which queues dropped; NaN where none passed."""
+        passed = self.count("marked", color) - self.count("policed", color)
+        return _ratio(self.count("dropped", color), passed)
+
 
 def members(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Members]]:
     """Each class of a run with its flows, which stand together in the flow table."""
@@ -259,8 +264,8 @@ def _dropped(color: int) -> ClassMeasure:
     return ClassMeasure(
         f"dropped_{name}",
         "fraction",
-        f"Fraction of the class's {name} data packets that queues dropped.",
-        lambda flows: _ratio(flows.count("dropped", color), flows.count("marked", color)),
+        f"Fraction of the class's {name} data packets that queues dropped; policed packets are excluded.",
+        lambda flows: flows.loss(color),
         summary,
     )
 
@@ -293,8 +298,8 @@ CLASS: tuple[ClassMeasure, ...] = (
     _of_sweeps(
         "loss",
         "fraction",
-        "Fraction of the class's data packets that queues dropped.",
-        lambda flows: _ratio(flows.count("dropped"), flows.count("marked")),
+        "Fraction of the class's data packets that queues dropped; policed packets are excluded.",
+        Members.loss,
     ),
     *(_dropped(color) for color in range(len(COLORS))),
     *(entry for entry in _OF_FLOWS if entry not in _FIRST),

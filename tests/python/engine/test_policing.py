@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import perhop
+from perhop.sweep import metrics
 
 SCENARIO: dict[str, Any] = {
     "duration": "10s",
@@ -42,6 +43,25 @@ def test_policed_packets_are_in_the_results() -> None:
     assert policed["policing_ratio"] == pytest.approx(999 / 2000)
     assert (marked["delivered_packets"], marked["policed_yellow"]) == (2000, 0)
     assert marked["policing_ratio"] is None
+
+
+def test_a_color_that_the_meter_drops_whole_has_no_loss_at_queues() -> None:
+    policed, marked = perhop.run(SCENARIO).classes().iter_rows(named=True)
+    assert (policed["dropped_green"], policed["dropped_yellow"]) == (0.0, None)
+    assert marked["dropped_yellow"] == 0.0
+
+
+def test_the_loss_of_a_class_excludes_policed_packets() -> None:
+    """A flow of 30 Mbit/s, policed to 15 Mbit/s, at a link of 10 Mbit/s."""
+    flow = SCENARIO["flows"][0]
+    transport, profile = {**flow["transport"], "rate": "30Mbps"}, {**flow["profile"], "rate": "15Mbps"}
+    result = perhop.run({**SCENARIO, "flows": [{**flow, "transport": transport, "profile": profile}]})
+    policed = result.flows.row(0, named=True)
+    assert policed["dropped_green"] > 0
+    assert policed["marked_green"] + policed["policed_yellow"] == policed["sent_packets"]
+    expected = policed["dropped_green"] / policed["marked_green"]
+    assert result.classes()["dropped_green"][0] == pytest.approx(expected)
+    assert metrics.measure(result.runs[0].raw)["flows.policed.loss"] == pytest.approx(expected)
 
 
 def test_drop_red_needs_a_meter_of_three_colors() -> None:
