@@ -112,6 +112,8 @@ def _counted(result: Result) -> str:
     names = result.classes()
     if names["jitter_s"].is_not_null().any():
         sentences.append("Jitter: RFC 3550, from host to host.")
+    if names["policing_ratio"].is_not_null().any():
+        sentences.append("Policed: packets that the meter dropped, of those sent.")
     if names["unfinished"].is_not_null().any():
         sentences.append("FCT: flow completion time, over the flows that completed.")
     if not result.link_classes.is_empty():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 import perhop
+from perhop.output.summary import summarize
 from perhop.sweep import metrics
 
 SCENARIO: dict[str, Any] = {
@@ -62,6 +64,26 @@ def test_the_loss_of_a_class_excludes_policed_packets() -> None:
     expected = policed["dropped_green"] / policed["marked_green"]
     assert result.classes()["dropped_green"][0] == pytest.approx(expected)
     assert metrics.measure(result.runs[0].raw)["flows.policed.loss"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("colors", [2, 3])
+def test_a_narrow_table_keeps_the_share_of_policed_packets_and_defines_it(colors: int) -> None:
+    """Of UDP flows, which have more columns than 80 characters hold."""
+    policed, marked = SCENARIO["flows"]
+    if colors == 3:
+        rates = {"rate": "1Mbps", "marker": "three-precedence"}
+        policed = {**policed, "profile": {**rates, "out": "drop-red"}}
+        marked = {**marked, "profile": rates}
+    text = summarize(perhop.run({**SCENARIO, "flows": [policed, marked]}, runs=3)).text(80)
+    heads = text.split("─")[0]
+    assert re.search(r"\bpoliced,", heads), text
+    assert "columns left out" in text
+    assert "Policed: packets that the meter dropped, of those sent." in " ".join(text.split())
+
+
+def test_a_scenario_without_a_policer_does_not_mention_policing() -> None:
+    text = summarize(perhop.run({**SCENARIO, "flows": SCENARIO["flows"][1:]})).text()
+    assert "oliced" not in text
 
 
 def test_drop_red_needs_a_meter_of_three_colors() -> None:

@@ -168,7 +168,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             let policed = flow.policed.filter(|_| flow.marked != [0; 3])?;
             Some(sum(policed) as f64 / sum(flow.marked) as f64)
         }),
-        summary: Some(Summary { importance: 125, ..Summary::of("policed") }),
+        summary: Some(Summary { importance: 145, ..Summary::of("policed") }),
     },
     Measure {
         name: "completion_s",
