@@ -126,6 +126,21 @@ def simulate(
         MemoryError: The run takes more than `cancel` allows.
     """
 
+def engine_for(scenario: str) -> tuple[Literal["batched", "reference"], str | None]:
+    """The engine that runs a scenario if none is requested.
+
+    It takes the memory of the scenario's flows (`memory`), and none once it has returned.
+
+    Args:
+        scenario: In JSON, as `scenario_from_toml` returns it.
+
+    Returns:
+        The engine, and why it is the reference engine; None for the batched engine.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+    """
+
 def live_probe() -> None:
     """Try everything that a run on real packets begins with. The process is changed for good, as by `live`.
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop import _engine, interrupts, terminal
+from perhop import _engine, interrupts, memory, terminal
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.lazy import Lazy
 from perhop.list_command import app as listing
@@ -220,6 +220,9 @@ def run(
     if out is not None:
         files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
+    memory.fitting(checked.text, wanted, threads, threads)
+    if engine is None:
+        _note_reference_engine(checked.text)
     with terminal.progress("runs", wanted) as step:
         result = simulation.run(
             json.loads(checked.text),
@@ -247,6 +250,13 @@ def run(
     say(shown.text(terminal.width(wide=wide)))
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
+
+
+def _note_reference_engine(text: str) -> None:
+    """Say before the runs why they take longer, where the batched engine refuses the network."""
+    _, reason = _engine.engine_for(text)
+    if reason is not None:
+        terminal.note(f"Computed by the reference engine, which is slower: {reason}.")
 
 
 @app.command(short_help="Print a study's scenario, to change it or to run it on real packets.")

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polars.testing import assert_frame_equal
+from tests.python.conftest import SMALL
+from typer.testing import CliRunner
 
 import perhop
+from perhop import _engine, simulation
+from perhop.cli import app
 from perhop.errors import PerhopError, ScenarioError
 
 if TYPE_CHECKING:
@@ -59,11 +63,35 @@ def test_the_terminal_names_the_reference_engine_where_nobody_requested_it(
     perhop: Perhop, without_lookahead: Path
 ) -> None:
     done = perhop("run", without_lookahead)
-    assert f"Computed by the reference engine, which is slower: {REFUSED}." in " ".join(done.out.split())
-    assert "reference engine" not in perhop("run", without_lookahead, "--engine", "reference").out
+    assert done.err.splitlines()[0] == f"Computed by the reference engine, which is slower: {REFUSED}."
+    assert (done.out + done.err).count("reference engine") == 1
+    assert "reference engine" not in perhop("run", without_lookahead, "--engine", "reference").err
     refused = perhop("run", without_lookahead, "--engine", "batched")
     assert (refused.code, refused.out) == (2, "")
     assert "the batched engine cannot run this network: link `fast` leaves no look-ahead" in refused.err
+
+
+def test_the_reason_for_the_reference_engine_comes_before_the_runs(
+    without_lookahead: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stop(Exception):  # noqa: N818 - it is no error
+        pass
+
+    def run(*_arguments: object, **_options: object) -> None:
+        raise Stop
+
+    monkeypatch.setattr("perhop.simulation.run", run)
+    done = CliRunner().invoke(app, ["run", str(without_lookahead)])
+    assert isinstance(done.exception, Stop)
+    assert REFUSED in done.stderr
+
+
+def test_the_engine_of_a_scenario_is_known_without_a_run(small: Path, without_lookahead: Path) -> None:
+    assert _engine.engine_for(simulation.canonical(without_lookahead)) == ("reference", REFUSED)
+    small.write_text(SMALL, encoding="utf-8")
+    assert _engine.engine_for(simulation.canonical(small)) == ("batched", None)
+    with pytest.raises(ScenarioError):
+        _engine.engine_for("{}")
 
 
 def test_json_and_the_report_name_the_engine(perhop: Perhop, small: Path, tmp_path: Path) -> None:

@@ -151,6 +151,16 @@ fn simulate<'py>(
     outcome::to_dict(py, &scenario, outcome.map_err(|failure| raised(&failure))?)
 }
 
+/// The engine that runs a scenario if none is requested: its name, and why it is the reference engine.
+#[pyfunction]
+fn engine_for(py: Python<'_>, scenario: &str) -> PyResult<(&'static str, Option<String>)> {
+    let scenario = Scenario::from_json_for(scenario, "scenario", Driver::Simulator)
+        .map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let used = py.detach(|| Simulation::engine_for(&scenario.network(), &Watch::default()));
+    let used = used.map_err(|failure| raised(&failure))?;
+    Ok((used.engine().name(), used.reason()))
+}
+
 fn engine_of(name: &str) -> PyResult<Engine> {
     let found = Engine::ALL.into_iter().find(|engine| engine.name() == name);
     found.ok_or_else(|| {
@@ -189,8 +199,8 @@ fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> 
 mod _engine {
     #[pymodule_export]
     use super::{
-        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, measures, memory, read_json, read_toml,
-        scenario_from_json, scenario_from_toml, scenario_schema, scenario_to_toml, simulate,
+        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, engine_for, measures, memory, read_json,
+        read_toml, scenario_from_json, scenario_from_toml, scenario_schema, scenario_to_toml, simulate,
     };
     #[pymodule_export]
     use crate::live::{live, live_probe};

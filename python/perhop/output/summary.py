@@ -38,7 +38,6 @@ class Summary:
         machine: On real packets, one record for each run: how well the machine kept up.
         remarks: What a reader should know of it.
         counted: What the numbers are: what is counted when, and what ± means.
-        engine: Which engine ran and why, if it was the reference engine without a request; else empty.
     """
 
     title: str
@@ -49,7 +48,6 @@ class Summary:
     scenario: Mapping[str, Any]
     link_classes: Sequence[Mapping[str, str]] = ()
     counted: str = ""
-    engine: str = ""
     machine: Sequence[Mapping[str, str]] = ()
     remarks: Sequence[str] = ()
 
@@ -60,14 +58,14 @@ class Summary:
             for table in (self.classes, self.links, self.link_classes)
             if table
         ]
-        notes = [text for text in (self.counted, self.engine) if text]
+        notes = [prose(self.counted, width)] if self.counted else []
         parts = [prose(self.title, width), prose(self.lead, width)]
         return "\n".join(
             [
                 *parts,
                 *("\n".join(["", *table]) for table in tables),
                 "",
-                *(prose(text, width) for text in notes),
+                *notes,
             ]
         )
 
@@ -85,15 +83,7 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
         scenario=scenario,
         link_classes=readable(link_classes) if link_classes.height else (),
         counted=_counted(result),
-        engine=_engine_note(result),
     )
-
-
-def _engine_note(result: Result) -> str:
-    """A sentence where the reference engine ran without having been requested."""
-    if result.engine != "reference" or result.engine_reason == "requested":
-        return ""
-    return f"Computed by the reference engine, which is slower: {result.engine_reason}."
 
 
 def _counted(result: Result) -> str:

@@ -183,6 +183,18 @@ impl Simulation {
         Ok(Self { run, used, watch, progress: Progress::default() })
     }
 
+    /// The engine that runs a network if none is requested, and why. It does not depend on the seed.
+    ///
+    /// # Errors
+    /// A flow's endpoints are not connected, or not by its path; the watch stopped the setup of the flows.
+    pub fn engine_for(network: &Network, watch: &Watch) -> Result<EngineUsed, Failure> {
+        let setup = Setup::new(network, 0, watch)?;
+        Ok(match Accepted::of(network, &setup) {
+            Ok(_) => EngineUsed::Batched,
+            Err(refusal) => EngineUsed::Refused(refusal),
+        })
+    }
+
     /// The engine that runs, and why.
     pub fn engine(&self) -> &EngineUsed {
         &self.used
