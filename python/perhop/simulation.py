@@ -106,10 +106,10 @@ def _source(scenario: ScenarioSource) -> tuple[Callable[..., tuple[str, list[str
         return _engine.read_toml, scenario, "scenario"
     if isinstance(scenario, Mapping):
         return _engine.read_json, _as_json(plain(scenario)), "scenario"
-    if not hasattr(scenario, "to_json"):
+    if isinstance(scenario, type) or not hasattr(scenario, "to_json"):
+        found = f"the class {scenario.__name__}" if isinstance(scenario, type) else type(scenario).__name__
         raise PerhopError(
-            "a scenario is a perhop.Scenario, a dict, the path of a TOML file, or TOML text, not "
-            f"{type(scenario).__name__}"
+            f"a scenario is a perhop.Scenario, a dict, the path of a TOML file, or TOML text, not {found}"
         )
     try:
         text = scenario.to_json()

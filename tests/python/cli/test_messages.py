@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import perhop as package
-from perhop import simulation
+from perhop import live, simulation
 from perhop.studies import PAPERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from tests.python.conftest import Finished
 
@@ -62,6 +63,12 @@ def test_a_name_that_is_no_file_is_called_so_and_not_bad_syntax(name: str) -> No
         package.run(name)
     assert "no such file" in str(caught.value) or "file name" in str(caught.value).lower()
     assert "key" not in str(caught.value)
+
+
+@pytest.mark.parametrize("take", [package.run, live.run, live.compare])
+def test_a_class_is_no_scenario(take: Callable[[Any], object]) -> None:
+    with pytest.raises(package.PerhopError, match=r"^a scenario is .*, not the class Scenario$"):
+        take(package.Scenario)
 
 
 def test_toml_text_is_still_taken_for_text() -> None:
