@@ -21,7 +21,7 @@ from perhop.lazy import Lazy
 from perhop.wording import lasting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.progress import Progress
 
@@ -53,6 +53,17 @@ def runs(counted: str) -> Any:  # noqa: ANN401 - as typer.Option
     return typer.Option("--runs", metavar="N", help=f"{counted}, each with its own seed.")
 
 
+def choice(option: str, values: Sequence[str], help_text: str) -> Any:  # noqa: ANN401 - as typer.Option
+    """An option that takes one of a few values."""
+
+    def parse(text: object) -> str:
+        if text not in values:
+            raise PerhopError(f"{option} must be {', '.join(values[:-1])} or {values[-1]}, not `{text}`")
+        return str(text)
+
+    return typer.Option(option, metavar=f"[{'|'.join(values)}]", parser=parse, help=help_text)
+
+
 Seed = Annotated[
     int,
     typer.Option(
@@ -82,9 +93,10 @@ Json = Annotated[
 
 Engine = Annotated[
     Literal["batched", "reference"] | None,
-    typer.Option(
+    choice(
         "--engine",
-        help="Default: batched if it accepts the network, else reference, which is slower. Same results.",
+        ("batched", "reference"),
+        "Default: batched if it accepts the network, else reference, which is slower. Same results.",
     ),
 ]
 Wide = Annotated[

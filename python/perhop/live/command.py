@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -36,25 +35,18 @@ INVALID = 3
 """Exit status of a command whose runs are invalid."""
 
 
-class Joint(Enum):
-    """How hosts are joined to the router."""
-
-    AUTO = "auto"
-    TUN = "tun"
-    PACKET = "packet"
-
-
 RealTime = Annotated[
     bool,
     typer.Option(
         "--real-time/--no-real-time", help="Give the router real-time priority where that is allowed."
     ),
 ]
-On = Annotated[
-    Joint,
-    typer.Option(
+Device = Annotated[
+    Literal["auto", "tun", "packet"],
+    terminal.choice(
         "--device",
-        help="How hosts are joined to the router: by TUN devices, or by packet sockets over Ethernet; "
+        ("auto", "tun", "packet"),
+        "How hosts are joined to the router: by TUN devices, or by packet sockets over Ethernet; "
         "auto takes TUN where it can be opened.",
     ),
 ]
@@ -69,7 +61,7 @@ def live(
         bool, typer.Option("--stats", help="Print running statistics each second, on standard error.")
     ] = False,
     real_time: RealTime = True,
-    device: On = Joint.AUTO,
+    device: Device = "auto",
     metrics_at: Annotated[
         str | None,
         typer.Option(
@@ -146,7 +138,7 @@ def run(
     seed: int,
     *,
     stats: bool,
-    manner: tuple[bool, Joint],
+    manner: tuple[bool, laboratory.Device],
     told: metrics.RunningStatistics | None = None,
 ) -> LiveResult:
     """Run on real packets, with a bar of seconds on a terminal, or with `stats` a line each second."""
@@ -169,7 +161,7 @@ def run(
             runs=runs,
             seed=seed,
             real_time=real_time,
-            device=device.value,
+            device=device,
             watch_s=1.0,
             watch=watch,
         )

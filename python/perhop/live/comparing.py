@@ -77,7 +77,7 @@ def compare(
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
     real_time: living.RealTime = True,
-    device: living.On = living.Joint.AUTO,
+    device: living.Device = "auto",
     wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
@@ -154,7 +154,7 @@ class _Work:
     def __init__(
         self,
         counts: tuple[int, int, int, int],
-        manner: tuple[bool, living.Joint],
+        manner: tuple[bool, laboratory.Device],
         places: Mapping[str, Path],
     ) -> None:
         self.seed, self.runs, self.sim_runs, self.jobs = counts
@@ -211,7 +211,7 @@ class _Work:
                 json.loads(text),
                 seed=seed,
                 real_time=real_time,
-                device=device.value,
+                device=device,
                 watch_s=1.0,
                 watch=self._watch,
             )

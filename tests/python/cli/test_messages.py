@@ -71,6 +71,23 @@ def test_a_class_is_no_scenario(take: Callable[[Any], object]) -> None:
         take(package.Scenario)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "small.toml", "--engine", "foo"), "--engine must be batched or reference, not `foo`"),
+        (("run", "small.toml", "--engine", ""), "--engine must be batched or reference, not ``"),
+        (("live", "small.toml", "--device", "foo"), "--device must be auto, tun or packet, not `foo`"),
+        (("compare", "small.toml", "--device", "foo"), "--device must be auto, tun or packet, not `foo`"),
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_an_unknown_value_of_an_option_is_met_with_those_it_takes(
+    arguments: tuple[str, ...], message: str, perhop: Perhop
+) -> None:
+    done = perhop(*arguments)
+    assert (done.code, done.out, done.err) == (2, "", f"error: {message}\n")
+
+
 def test_toml_text_is_still_taken_for_text() -> None:
     with pytest.raises(package.ScenarioError, match="duration"):
         package.run('title = "no more than this"')
