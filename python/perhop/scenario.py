@@ -774,8 +774,8 @@ class TokenBucket(Table):
         rate: The profile rate r: the rate at which tokens arrive.
         burst: The bucket's depth: how much can be IN at once. The bucket starts full.
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones.
-        out: What happens to packets out of profile.
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
+        out: What happens to packets out of profile. Default: "mark".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "token-bucket")
@@ -798,8 +798,8 @@ class Tsw(Table):
         rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
         initial: The initial rate of the estimator, before the first packet. Default: "profile".
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones.
-        out: What happens to packets out of profile.
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
+        out: What happens to packets out of profile. Default: "mark".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "tsw")
@@ -827,8 +827,8 @@ class ThreePrecedence(Table):
             "10s".
         split: How OUT packets are split by the long-term rate. Default: "threshold".
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones.
-        out: What happens to packets out of profile.
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
+        out: What happens to packets out of profile. Default: "mark".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "three-precedence")
@@ -852,8 +852,8 @@ class Twam(Table):
     Attributes:
         rate: The contracted rate (`r_i`).
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones.
-        out: What happens to packets out of profile.
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
+        out: What happens to packets out of profile. Default: "mark".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "twam")
