@@ -4,10 +4,14 @@
 
 #[path = "common/allocations.rs"]
 mod allocations;
+#[path = "common/blocks.rs"]
+mod blocks;
 #[path = "common/ordinary.rs"]
 mod ordinary;
 #[path = "common/parameters.rs"]
 mod parameters;
 
 mod conformance;
+mod probes;
+mod reading;
 mod shares;

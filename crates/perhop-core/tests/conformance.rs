@@ -3,8 +3,7 @@
 //! Parameters come from `common/parameters.rs`: a line or more for each block, and a test that no registered block is without
 //! one.
 
-use perhop_core::aqm::{AnyAqm, Aqm, AqmParams, Verdict};
-use perhop_core::control::Message;
+use perhop_core::aqm::{Aqm, AqmParams, Verdict};
 use perhop_core::meter::{self, Conditioner, MeterParams};
 use perhop_core::scheduler::{
     Admitted, AnyScheduler, Dequeued, Discipline, PrecomputedFifo, SchedulerParams,
@@ -17,24 +16,9 @@ use perhop_core::{
 use proptest::prelude::*;
 
 use crate::allocations::allocations;
+use crate::blocks::{aqm, meter, scheduler, under_one_aqm};
 use crate::ordinary;
 use crate::parameters::{AQMS, METERS, SCHEDULERS};
-
-fn aqm(name: &str, table: &str) -> AqmParams {
-    let mut table = serde_json::Deserializer::from_str(table);
-    AqmParams::deserialize_named(name, &mut table).expect("registered").expect("valid parameters")
-}
-
-fn meter(name: &str, table: &str) -> MeterParams {
-    let mut table = serde_json::Deserializer::from_str(table);
-    MeterParams::deserialize_named(name, &mut table).expect("registered").expect("valid parameters")
-}
-
-fn scheduler(name: &str, table: &str, seed: u64) -> AnyScheduler<Header> {
-    let mut table = serde_json::Deserializer::from_str(table);
-    let read = SchedulerParams::deserialize_named(name, &mut table);
-    testing::scheduler(read.expect("registered").expect("valid parameters"), seed)
-}
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let color = prop_oneof![Just(Color::Green), Just(Color::Yellow), Just(Color::Red)];
@@ -105,42 +89,6 @@ fn every_registered_block_is_measured() {
     }
 }
 
-#[test]
-fn parameters_round_trip() {
-    for (name, table) in AQMS {
-        let params = aqm(name, table);
-        let mut written = serde_json::to_value(&params).unwrap();
-        assert_eq!(written.as_object_mut().unwrap().remove("aqm").unwrap(), *name);
-        assert_eq!(aqm(name, &written.to_string()), params);
-    }
-    for (name, table) in SCHEDULERS {
-        let mut read = serde_json::Deserializer::from_str(table);
-        let params = SchedulerParams::deserialize_named(name, &mut read).unwrap().unwrap();
-        let written = serde_json::to_string(&params).unwrap();
-        assert!(written.contains(&format!(r#""scheduler":"{name}""#)));
-        assert_eq!(serde_json::from_str::<SchedulerParams>(&written).unwrap(), params);
-    }
-    for (name, table) in METERS {
-        let params = meter(name, table);
-        let mut written = serde_json::to_value(&params).unwrap();
-        assert_eq!(written.as_object_mut().unwrap().remove("marker").unwrap(), *name);
-        assert_eq!(meter(name, &written.to_string()), params);
-    }
-}
-
-#[test]
-fn unknown_names_and_keys_are_refused() {
-    let refused = |name: &str, table: &str| {
-        let mut table = serde_json::Deserializer::from_str(table);
-        AqmParams::deserialize_named(name, &mut table).map(|read| read.unwrap_err().to_string())
-    };
-    assert_eq!(refused("codle", "{}"), None);
-    assert!(refused("red", r#"{"limit": "9p"}"#).unwrap().contains("thresholds"));
-    assert!(refused("drop-tail", r#"{"limit": "9p", "min": 3}"#).unwrap().contains("min"));
-    let mixed = refused("rio", r#"{"in": "4kB/7kB/0.02", "total": "1/3/0.5", "limit": "9p"}"#).unwrap();
-    assert!(mixed.contains("packets"), "{mixed}");
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -190,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn who_is_not_capable_of_ecn_notices_nothing_of_it(seed: u64, operations in operations()) {
+    fn ecn_changes_nothing_for_packets_that_are_not_capable(seed: u64, operations in operations()) {
         for (name, table) in AQMS {
             let Some(rule) = notifying(name, table) else { continue };
             let plain = Bench::new(fifo(aqm(name, table), seed)).run(&operations).unwrap();
@@ -199,11 +147,11 @@ proptest! {
     }
 
     #[test]
-    fn who_is_capable_is_marked_and_never_dropped_by_chance(seed: u64, operations in operations()) {
+    fn capable_packets_are_marked_and_never_dropped_early(seed: u64, operations in operations()) {
         for (name, table) in AQMS {
             let Some(rule) = notifying(name, table) else { continue };
             let rule_text = serde_json::to_string(&rule).unwrap();
-            tell(fifo(rule, seed), &operations).map_err(|text| TestCaseError::fail(format!("{name}: {text}")))?;
+            check_notifications(fifo(rule, seed), &operations).map_err(|text| TestCaseError::fail(format!("{name}: {text}")))?;
             for (several, table) in [
                 ("edf", format!(r#"{{"rule": {rule_text}}}"#)),
                 ("dsd", format!(r#"{{"bound": "5ms", "green-drop": "late", "rule": {rule_text}}}"#)),
@@ -211,7 +159,7 @@ proptest! {
                 ("drr", format!(r#"{{"queues": [{{"name": "all", "rule": {rule_text}}}]}}"#)),
                 ("wfq", format!(r#"{{"queues": [{{"name": "all", "rule": {rule_text}}}]}}"#)),
             ] {
-                tell(scheduler(several, &table, seed), &operations)
+                check_notifications(scheduler(several, &table, seed), &operations)
                     .map_err(|text| TestCaseError::fail(format!("{name} under {several}: {text}")))?;
             }
         }
@@ -284,7 +232,7 @@ fn with_out(name: &str, table: &str, out: &str) -> MeterParams {
     meter(name, &table.to_string())
 }
 
-/// The rule, told to notify, if it can be.
+/// The rule with `ecn`, if it has that parameter.
 fn notifying(name: &str, table: &str) -> Option<AqmParams> {
     let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
     table["ecn"] = true.into();
@@ -293,9 +241,12 @@ fn notifying(name: &str, table: &str) -> Option<AqmParams> {
     AqmParams::deserialize_named(name, &mut table).expect("registered").ok()
 }
 
-/// Drives a discipline with packets that are capable of ECN: those that carry word of congestion when they leave are those
-/// that the books say were told, and none is dropped by chance.
-fn tell(mut discipline: impl Discipline<Header>, operations: &[Operation]) -> Result<(), String> {
+/// Drives a discipline with ECN-capable packets: as many leave with CE as the counters of notifications say, and none is
+/// dropped early at random.
+fn check_notifications(
+    mut discipline: impl Discipline<Header>,
+    operations: &[Operation],
+) -> Result<(), String> {
     let (mut now, mut marked) = (Instant::ZERO, 0);
     let is_marked = |packet: &Header| u64::from(packet.ecn == Ecn::Congested);
     for operation in operations {
@@ -369,269 +320,10 @@ fn no_block_allocates_per_packet() {
     }
 }
 
-/// Why parameters are refused when they are read, by any role's reader.
-fn refused(role: Role, name: &str, table: &str) -> String {
-    let mut read = serde_json::Deserializer::from_str(table);
-    let problem = match role {
-        Role::Aqm => AqmParams::deserialize_named(name, &mut read).map(Result::err),
-        Role::Meter => MeterParams::deserialize_named(name, &mut read).map(Result::err),
-        Role::Scheduler => SchedulerParams::deserialize_named(name, &mut read).map(Result::err),
-    };
-    let problem = problem.expect("registered").unwrap_or_else(|| panic!("{name} {table} is accepted"));
-    problem.to_string()
-}
-
-#[test]
-fn parameters_that_do_not_fit_together_are_refused() {
-    let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
-    let queues = |first: &str| {
-        format!(
-            r#""queues": [{{"name": "a", "match": {{"dscp": 1}} {first}, {rule}}}, {{"name": "b", {rule}}}]"#
-        )
-    };
-    let both = queues(r#", "rate": "1Mbps", "weight": 2"#);
-    let alone = format!(r#""queues": [{{"name": "a", "match": {{"dscp": 1}}, {rule}}}]"#);
-    let plain = queues("");
-    let (aqm, meter, scheduler) = (Role::Aqm, Role::Meter, Role::Scheduler);
-    let rio = r#""in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p""#;
-    let three = r#""in": "4/7/0.02", "out-in": "2/5/0.5", "limit": "9p""#;
-    let red = r#""thresholds": "1/3/0.5", "limit": "9p""#;
-    for (role, name, table, problem) in [
-        (aqm, "red", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
-        (aqm, "rio", format!(r#"{rio}, "mean-packet": "0B""#), "above 0B"),
-        (aqm, "rio-plus-out", format!(r#"{rio}, "out": "1kB/2kB/0.1""#), "not in the unit of `in`"),
-        (aqm, "rio-three", format!(r#"{three}, "out-out": "1kB/3kB/0.5""#), "not in the unit of `in`"),
-        (aqm, "inverse-rate", format!(r#"{rio}, "mean-packet": "0B""#), "above 0B"),
-        (
-            aqm,
-            "wred",
-            r#""green": "1/3/0.5", "yellow": "1kB/3kB/0.5", "limit": "9p""#.into(),
-            "not in the unit",
-        ),
-        (aqm, "wred", r#""limit": "9p""#.into(), "no color has thresholds"),
-        (aqm, "dwred", r#""out": "1kB/3kB/0.5", "limit": "9p""#.into(), "must be in packets"),
-        (aqm, "dwred", r#""out": "1/3/0.5", "limit": "9p", "mean-packet": "0B""#.into(), "above 0B"),
-        (aqm, "abe", format!(r#"{red}, "interval": "0s""#), "interval must be above 0s"),
-        (aqm, "abe", format!(r#"{red}, "target": 200"#), "target must be at most `largest`, which is 100"),
-        (aqm, "abe", format!(r#"{red}, "alpha": 101"#), "alpha must be at most `largest`, which is 100"),
-        (aqm, "abe", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
-        (meter, "tsw", r#""rate": "1Mbps", "window": "0s""#.into(), "longer than 0s"),
-        (meter, "three-precedence", r#""rate": "1Mbps", "long-window": "0s""#.into(), "longer than 0s"),
-        (
-            scheduler,
-            "edf",
-            format!(r#""green": "2ms", "blue": "1ms", {rule}"#),
-            "must not be later than `blue`",
-        ),
-        (scheduler, "dsd", format!(r#""bound": "1ms", "control": "0s", {rule}"#), "control must be above 0s"),
-        (scheduler, "priority", format!(r#"{plain}, "window": "0s""#), "longer than 0s"),
-        (scheduler, "priority", r#""queues": []"#.into(), "has no queues"),
-        (scheduler, "drr", format!(r#"{plain}, "quantum": "0B""#), "above 0B"),
-        (scheduler, "drr", both.clone(), "leave one out"),
-        (scheduler, "drr", alone.clone(), "accept every packet that no other matches"),
-        (scheduler, "wfq", both, "leave one out"),
-        (scheduler, "wfq", alone, "accept every packet that no other matches"),
-    ] {
-        let found = refused(role, name, &format!("{{{table}}}"));
-        assert!(found.contains(problem), "{name} {table}: {found}");
-    }
-    // What is at an edge fits.
-    self::aqm("abe", &format!(r#"{{{red}, "target": 100, "alpha": 100}}"#));
-    self::scheduler("edf", &format!(r#"{{"green": "1ms", "blue": "1ms", {rule}}}"#), 1);
-}
-
-#[test]
-fn a_link_that_is_too_slow_for_its_queues_is_refused() {
-    let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
-    for (name, key) in [("priority", "cap"), ("drr", "rate"), ("wfq", "rate")] {
-        let fits = |rate: &str| {
-            let table = format!(
-                r#"{{"scheduler": "{name}", "queues": [{{"name": "a", "match": {{"dscp": 1}}, "{key}": "{rate}", {rule}}}, {{"name": "b", {rule}}}]}}"#
-            );
-            serde_json::from_str::<SchedulerParams>(&table).unwrap().fits(environment().rate)
-        };
-        // The harness's link has 8 Mbit/s.
-        assert!(fits("7.9Mbps").is_ok(), "{name}");
-        assert!(fits("8.1Mbps").is_err(), "{name}");
-        assert_eq!(fits("8Mbps").is_ok(), name == "priority", "{name}: nothing is left for the other queue");
-    }
-}
-
-#[test]
-fn a_scheduler_tells_its_rules_and_its_paths() {
-    for (name, table) in SCHEDULERS {
-        let mut read = serde_json::Deserializer::from_str(table);
-        let mut params = SchedulerParams::deserialize_named(name, &mut read).unwrap().unwrap();
-        let table: serde_json::Value = serde_json::from_str(table).unwrap();
-        let queues = table["queues"].as_array().cloned().unwrap_or_default();
-        let expected: Vec<(String, String)> = match *name {
-            "fifo" => vec![(String::new(), table["rule"]["aqm"].to_string())],
-            "edf" | "dsd" => vec![("rule".into(), table["rule"]["aqm"].to_string())],
-            _ => (0..)
-                .zip(&queues)
-                .map(|(n, q): (usize, _)| (format!("queues[{n}].rule"), q["rule"]["aqm"].to_string()))
-                .collect(),
-        };
-        let rules = params.aqms(None).into_iter().map(|(key, rule)| (key, format!("{:?}", rule.name())));
-        assert_eq!(rules.collect::<Vec<_>>(), expected, "{name}");
-        let named = |(n, queue): (usize, &serde_json::Value)| {
-            let path = queue["match"]["path"].as_str()?;
-            Some((format!("queues[{n}].match.path"), path.to_owned()))
-        };
-        let paths: Vec<_> = (0..).zip(&queues).filter_map(named).collect();
-        let found = params.paths().into_iter().map(|(key, path)| (key, path.name().to_owned()));
-        assert_eq!(found.collect::<Vec<_>>(), paths, "{name}");
-    }
-}
-
-/// Every scheduler over queues under one AQM, which sees all packets.
-fn under_one_aqm(aqm: &str) -> [(&'static str, SchedulerParams, &'static str); 6] {
-    let one = format!(r#""rule": {aqm}"#);
-    let queues = format!(r#""queues": [{{"name": "all", "rule": {aqm}}}]"#);
-    let dsd = format!(r#""bound": "5ms", "rule": {aqm}"#);
-    let read = |name: &str, keys: &str| {
-        serde_json::from_str(&format!(r#"{{"scheduler": "{name}", {keys}}}"#)).expect("valid parameters")
-    };
-    [
-        ("fifo", read("fifo", &one), ""),
-        ("edf", read("edf", &one), ""),
-        ("dsd", read("dsd", &dsd), ""),
-        ("priority", read("priority", &queues), "all "),
-        ("drr", read("drr", &queues), "all "),
-        ("wfq", read("wfq", &queues), "all "),
-    ]
-}
-
 #[test]
 fn every_scheduler_is_among_those_under_one_aqm() {
     let listed = under_one_aqm(r#"{"aqm": "drop-tail", "limit": "9p"}"#).map(|(name, ..)| name);
     assert!(SchedulerParams::NAMES.iter().all(|name| listed.contains(name)), "{listed:?}");
-}
-
-#[test]
-fn a_scheduler_shows_what_its_rule_keeps_track_of_and_passes_messages_on() {
-    for (name, params, prefix) in
-        under_one_aqm(r#"{"aqm": "dwred", "out": "40/160/0.1", "limit": "400p", "weight": 0.5}"#)
-    {
-        let mut port = testing::scheduler(params, 1);
-        for _ in 0..3 {
-            port.enqueue(Header::new(FlowId(0), 1000), Instant::from_nanos(1)).unwrap();
-        }
-        port.on_message(7, &Message::Windows { path: 7, number: 1, packets: 99.0 });
-        let gauges = port.gauges();
-        let gauge = |key: &str| {
-            let found = gauges.iter().find(|(name, _)| *name == format!("{prefix}{key}"));
-            found.unwrap_or_else(|| panic!("{name} has no {key} among {gauges:?}")).1
-        };
-        // 0, 1 and 2 packets were found: 0, 0.5, 1.25. The duplicate of dsd's first packet does not wait.
-        assert_eq!(gauge("average total"), if name == "dsd" { 0.5 } else { 1.25 }, "{name}");
-        assert_eq!(gauge("max_th"), 99.0, "{name}");
-        if name == "dsd" {
-            assert_eq!(gauge("bias"), 1.0);
-        }
-    }
-}
-
-#[test]
-fn what_waits_is_shown_by_class() {
-    for (name, table) in SCHEDULERS {
-        let mut port = scheduler(name, table, 1);
-        for n in 0..30_u32 {
-            let dscp = Dscp::new([0, 3, 46][n as usize % 3]).unwrap();
-            let color = Color::ALL[n as usize % 2];
-            let packet = Header { dscp, color, label: n % 4, ..Header::new(FlowId(n), 100) };
-            let now = Instant::from_nanos(u64::from(n) * 200_000);
-            let _ = port.enqueue(packet, now);
-            if n % 4 == 3 {
-                port.dequeue(now);
-            }
-        }
-        let mut shown = vec![0; port.classes()];
-        port.inspect(&mut |packet| shown[port.class_of(packet)] += 1);
-        let waiting: Vec<u64> =
-            (0..port.classes()).map(|class| port.class(class).occupancy.packets()).collect();
-        assert_eq!(shown, waiting, "{name}");
-        assert_eq!(port.occupancy().packets(), waiting.iter().sum::<u64>(), "{name}");
-        let mut names: Vec<&str> = (0..waiting.len()).map(|class| port.class_name(class)).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert!(
-            names.len() == waiting.len() && names.iter().all(|name| name.len() > 2 || table.contains(*name))
-        );
-        assert!(*name != "fifo" || names == ["all"]);
-    }
-}
-
-/// Rules of the RED family with thresholds so high that nobody is dropped; the newest sample counts half.
-const SPARING: &[(&str, &str)] = &[
-    ("red", r#""thresholds": "500/900/0.1""#),
-    ("rio", r#""in": "500/900/0.1", "total": "500/900/0.1""#),
-    ("rio", r#""in": "500/900/0.1", "total": "500/900/0.1", "coupling": "decoupled""#),
-    ("rio-plus-out", r#""in": "500/900/0.1", "total": "500/900/0.1", "out": "500/900/0.1""#),
-    ("rio-three", r#""in": "500/900/0.1", "out-in": "500/900/0.1", "out-out": "500/900/0.1""#),
-    (
-        "rio-three",
-        r#""in": "500/900/0.1", "out-in": "500/900/0.1", "out-out": "500/900/0.1", "out-in-average": "in-and-out-in""#,
-    ),
-    ("inverse-rate", r#""in": "500/900/0.1", "total": "500/900/0.1""#),
-    ("abe", r#""thresholds": "500/900/0.1""#),
-    ("wred", r#""yellow": "500/900/0.1""#),
-    ("dwred", r#""out": "500/900/0.1""#),
-];
-
-#[test]
-fn averages_are_shown_and_fall_while_the_server_is_idle() {
-    for (name, table) in SPARING {
-        let mut rule =
-            aqm(name, &format!(r#"{{{table}, "limit": "999p", "weight": 0.5}}"#)).build(environment());
-        let mut rng = Rng::stream(1, "averages");
-        let mut arrive = |rule: &mut AnyAqm, nanos: u64, waiting: [u32; 3]| {
-            let mut queue = Occupancy::EMPTY;
-            for (color, packets) in Color::ALL.into_iter().zip(waiting) {
-                (0..packets).for_each(|_| queue.add(color, 1000));
-            }
-            let cx = &mut Context { now: Instant::from_nanos(nanos), rng: &mut rng };
-            assert_eq!(rule.on_arrival(&Header::new(FlowId(0), 1000), &queue, cx), Verdict::Pass);
-        };
-        let averages = |rule: &AnyAqm| {
-            let of =
-                |(name, value): (&'static str, f64)| name.strip_prefix("average ").map(|name| (name, value));
-            rule.gauges().into_iter().filter_map(of).collect::<Vec<_>>()
-        };
-        let waiting = |scale: f64| {
-            let packets = |name| match name {
-                "in" => 16.0,
-                "out" => 48.0,
-                "in and out-in" => 32.0,
-                "total" => 64.0,
-                other => panic!("{other}"),
-            };
-            averages(&aqm(name, &format!(r#"{{{table}, "limit": "999p"}}"#)).build(environment()))
-                .into_iter()
-                .map(|(name, _)| (name, scale * packets(name)))
-                .collect::<Vec<_>>()
-        };
-        assert!(!waiting(1.0).is_empty(), "{name}");
-        // Idle since the run began: nothing has come yet, so nothing falls.
-        arrive(&mut rule, 5_000_000, [16, 16, 32]);
-        assert_eq!(averages(&rule), waiting(0.5), "{name}");
-        // It is busy: time alone changes nothing.
-        arrive(&mut rule, 50_000_000, [16, 16, 32]);
-        assert_eq!(averages(&rule), waiting(0.75), "{name}");
-        // Idle for three and a half packets of a millisecond: three halves, and one for the empty queue that is found.
-        rule.on_idle(Instant::from_nanos(60_000_000));
-        arrive(&mut rule, 63_500_000, [0; 3]);
-        assert_eq!(averages(&rule), waiting(0.75 / 16.0), "{name}");
-        // It is busy again.
-        arrive(&mut rule, 80_000_000, [0; 3]);
-        assert_eq!(averages(&rule), waiting(0.75 / 32.0), "{name}");
-    }
-}
-
-#[test]
-fn a_rule_that_keeps_track_of_nothing_shows_nothing() {
-    let rule = aqm("drop-tail", r#"{"limit": "7p"}"#).build(environment());
-    assert_eq!(rule.gauges(), []);
 }
 
 /// A FIFO in front of a link of 8 Mbit/s, driven call by call.

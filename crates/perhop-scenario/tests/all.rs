@@ -14,3 +14,5 @@ mod story;
 mod inputs;
 mod messages;
 mod notices;
+mod paths;
+mod reading;

@@ -1,0 +1,161 @@
+//! Parameters of every registered block as text: which are read, which are refused and why, and what a scheduler's name.
+
+use perhop_core::Role;
+use perhop_core::aqm::AqmParams;
+use perhop_core::meter::MeterParams;
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::testing::environment;
+
+use crate::blocks::{aqm, meter};
+use crate::parameters::{AQMS, METERS, SCHEDULERS};
+
+#[test]
+fn parameters_round_trip() {
+    for (name, table) in AQMS {
+        let params = aqm(name, table);
+        let mut written = serde_json::to_value(&params).unwrap();
+        assert_eq!(written.as_object_mut().unwrap().remove("aqm").unwrap(), *name);
+        assert_eq!(aqm(name, &written.to_string()), params);
+    }
+    for (name, table) in SCHEDULERS {
+        let mut read = serde_json::Deserializer::from_str(table);
+        let params = SchedulerParams::deserialize_named(name, &mut read).unwrap().unwrap();
+        let written = serde_json::to_string(&params).unwrap();
+        assert!(written.contains(&format!(r#""scheduler":"{name}""#)));
+        assert_eq!(serde_json::from_str::<SchedulerParams>(&written).unwrap(), params);
+    }
+    for (name, table) in METERS {
+        let params = meter(name, table);
+        let mut written = serde_json::to_value(&params).unwrap();
+        assert_eq!(written.as_object_mut().unwrap().remove("marker").unwrap(), *name);
+        assert_eq!(meter(name, &written.to_string()), params);
+    }
+}
+
+#[test]
+fn unknown_names_and_keys_are_refused() {
+    let refused = |name: &str, table: &str| {
+        let mut table = serde_json::Deserializer::from_str(table);
+        AqmParams::deserialize_named(name, &mut table).map(|read| read.unwrap_err().to_string())
+    };
+    assert_eq!(refused("codle", "{}"), None);
+    assert!(refused("red", r#"{"limit": "9p"}"#).unwrap().contains("thresholds"));
+    assert!(refused("drop-tail", r#"{"limit": "9p", "min": 3}"#).unwrap().contains("min"));
+    let mixed = refused("rio", r#"{"in": "4kB/7kB/0.02", "total": "1/3/0.5", "limit": "9p"}"#).unwrap();
+    assert!(mixed.contains("packets"), "{mixed}");
+}
+
+/// Why parameters are refused when they are read, by any role's reader.
+fn refused(role: Role, name: &str, table: &str) -> String {
+    let mut read = serde_json::Deserializer::from_str(table);
+    let problem = match role {
+        Role::Aqm => AqmParams::deserialize_named(name, &mut read).map(Result::err),
+        Role::Meter => MeterParams::deserialize_named(name, &mut read).map(Result::err),
+        Role::Scheduler => SchedulerParams::deserialize_named(name, &mut read).map(Result::err),
+    };
+    let problem = problem.expect("registered").unwrap_or_else(|| panic!("{name} {table} is accepted"));
+    problem.to_string()
+}
+
+#[test]
+fn parameters_that_do_not_fit_together_are_refused() {
+    let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
+    let queues = |first: &str| {
+        format!(
+            r#""queues": [{{"name": "a", "match": {{"dscp": 1}} {first}, {rule}}}, {{"name": "b", {rule}}}]"#
+        )
+    };
+    let both = queues(r#", "rate": "1Mbps", "weight": 2"#);
+    let alone = format!(r#""queues": [{{"name": "a", "match": {{"dscp": 1}}, {rule}}}]"#);
+    let plain = queues("");
+    let (aqm, meter, scheduler) = (Role::Aqm, Role::Meter, Role::Scheduler);
+    let rio = r#""in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p""#;
+    let three = r#""in": "4/7/0.02", "out-in": "2/5/0.5", "limit": "9p""#;
+    let red = r#""thresholds": "1/3/0.5", "limit": "9p""#;
+    for (role, name, table, problem) in [
+        (aqm, "red", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
+        (aqm, "rio", format!(r#"{rio}, "mean-packet": "0B""#), "above 0B"),
+        (aqm, "rio-plus-out", format!(r#"{rio}, "out": "1kB/2kB/0.1""#), "not in the unit of `in`"),
+        (aqm, "rio-three", format!(r#"{three}, "out-out": "1kB/3kB/0.5""#), "not in the unit of `in`"),
+        (aqm, "inverse-rate", format!(r#"{rio}, "mean-packet": "0B""#), "above 0B"),
+        (
+            aqm,
+            "wred",
+            r#""green": "1/3/0.5", "yellow": "1kB/3kB/0.5", "limit": "9p""#.into(),
+            "not in the unit",
+        ),
+        (aqm, "wred", r#""limit": "9p""#.into(), "no color has thresholds"),
+        (aqm, "dwred", r#""out": "1kB/3kB/0.5", "limit": "9p""#.into(), "must be in packets"),
+        (aqm, "dwred", r#""out": "1/3/0.5", "limit": "9p", "mean-packet": "0B""#.into(), "above 0B"),
+        (aqm, "abe", format!(r#"{red}, "interval": "0s""#), "interval must be above 0s"),
+        (aqm, "abe", format!(r#"{red}, "target": 200"#), "target must be at most `largest`, which is 100"),
+        (aqm, "abe", format!(r#"{red}, "alpha": 101"#), "alpha must be at most `largest`, which is 100"),
+        (aqm, "abe", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
+        (meter, "tsw", r#""rate": "1Mbps", "window": "0s""#.into(), "longer than 0s"),
+        (meter, "three-precedence", r#""rate": "1Mbps", "long-window": "0s""#.into(), "longer than 0s"),
+        (
+            scheduler,
+            "edf",
+            format!(r#""green": "2ms", "blue": "1ms", {rule}"#),
+            "must not be later than `blue`",
+        ),
+        (scheduler, "dsd", format!(r#""bound": "1ms", "control": "0s", {rule}"#), "control must be above 0s"),
+        (scheduler, "priority", format!(r#"{plain}, "window": "0s""#), "longer than 0s"),
+        (scheduler, "priority", r#""queues": []"#.into(), "has no queues"),
+        (scheduler, "drr", format!(r#"{plain}, "quantum": "0B""#), "above 0B"),
+        (scheduler, "drr", both.clone(), "leave one out"),
+        (scheduler, "drr", alone.clone(), "accept every packet that no other matches"),
+        (scheduler, "wfq", both, "leave one out"),
+        (scheduler, "wfq", alone, "accept every packet that no other matches"),
+    ] {
+        let found = refused(role, name, &format!("{{{table}}}"));
+        assert!(found.contains(problem), "{name} {table}: {found}");
+    }
+    // What is at an edge fits.
+    crate::blocks::aqm("abe", &format!(r#"{{{red}, "target": 100, "alpha": 100}}"#));
+    crate::blocks::scheduler("edf", &format!(r#"{{"green": "1ms", "blue": "1ms", {rule}}}"#), 1);
+}
+
+#[test]
+fn a_link_that_is_too_slow_for_its_queues_is_refused() {
+    let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
+    for (name, key) in [("priority", "cap"), ("drr", "rate"), ("wfq", "rate")] {
+        let fits = |rate: &str| {
+            let table = format!(
+                r#"{{"scheduler": "{name}", "queues": [{{"name": "a", "match": {{"dscp": 1}}, "{key}": "{rate}", {rule}}}, {{"name": "b", {rule}}}]}}"#
+            );
+            serde_json::from_str::<SchedulerParams>(&table).unwrap().fits(environment().rate)
+        };
+        // The harness's link has 8 Mbit/s.
+        assert!(fits("7.9Mbps").is_ok(), "{name}");
+        assert!(fits("8.1Mbps").is_err(), "{name}");
+        assert_eq!(fits("8Mbps").is_ok(), name == "priority", "{name}: nothing is left for the other queue");
+    }
+}
+
+#[test]
+fn a_scheduler_tells_its_rules_and_its_paths() {
+    for (name, table) in SCHEDULERS {
+        let mut read = serde_json::Deserializer::from_str(table);
+        let mut params = SchedulerParams::deserialize_named(name, &mut read).unwrap().unwrap();
+        let table: serde_json::Value = serde_json::from_str(table).unwrap();
+        let queues = table["queues"].as_array().cloned().unwrap_or_default();
+        let expected: Vec<(String, String)> = match *name {
+            "fifo" => vec![(String::new(), table["rule"]["aqm"].to_string())],
+            "edf" | "dsd" => vec![("rule".into(), table["rule"]["aqm"].to_string())],
+            _ => (0..)
+                .zip(&queues)
+                .map(|(n, q): (usize, _)| (format!("queues[{n}].rule"), q["rule"]["aqm"].to_string()))
+                .collect(),
+        };
+        let rules = params.aqms(None).into_iter().map(|(key, rule)| (key, format!("{:?}", rule.name())));
+        assert_eq!(rules.collect::<Vec<_>>(), expected, "{name}");
+        let named = |(n, queue): (usize, &serde_json::Value)| {
+            let path = queue["match"]["path"].as_str()?;
+            Some((format!("queues[{n}].match.path"), path.to_owned()))
+        };
+        let paths: Vec<_> = (0..).zip(&queues).filter_map(named).collect();
+        let found = params.paths().into_iter().map(|(key, path)| (key, path.name().to_owned()));
+        assert_eq!(found.collect::<Vec<_>>(), paths, "{name}");
+    }
+}
