@@ -45,36 +45,46 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGro
     return Together(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-SMALL = """\
-title = "Two classes at a small link"
-duration = "5s"
-
+TWO_CLASSES = """\
+title = "{title}"
+duration = "{duration}"
+{settings}
 [links.bottleneck]
 from = "edge"
 to = "core"
-rate = "2Mbps"
-delay = "10ms"
-queue = { aqm = "rio", limit = "50p", in = "10/30/0.02", total = "5/15/0.1" }
+rate = "{rate}"
+delay = "{delay}"
+queue = {{ aqm = "rio", limit = "50p", in = "10/30/0.02", total = "5/15/0.1" }}
 
 [[flows]]
 name = "gold"
 count = 2
 from = "edge"
 to = "core"
-access = { rate = "10Mbps", delay = "1ms" }
-transport = { tcp = "newreno", packet = "1000B" }
-profile = { rate = "0.5Mbps", marker = "token-bucket", burst = "10kB" }
-start = "0s..1s"
+access = {{ rate = "10Mbps", delay = "{access}" }}
+transport = {{ tcp = "newreno", packet = "1000B" }}
+profile = {{ rate = "{profile}", marker = "token-bucket", burst = "10kB" }}
+start = "0s..{start}"
 
 [[flows]]
 name = "best-effort"
 count = 2
 from = "edge"
 to = "core"
-access = { rate = "10Mbps", delay = "1ms" }
-transport = { tcp = "newreno", packet = "1000B" }
-start = "0s..1s"
+access = {{ rate = "10Mbps", delay = "{access}" }}
+transport = {{ tcp = "newreno", packet = "1000B" }}
+start = "0s..{start}"
 """
+SMALL = TWO_CLASSES.format(
+    title="Two classes at a small link",
+    duration="5s",
+    settings="",
+    rate="2Mbps",
+    delay="10ms",
+    access="1ms",
+    profile="0.5Mbps",
+    start="1s",
+)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-//! Parameters of every registered block as text: which are read, which are refused and why, and what a scheduler's name.
+//! Parameters of every registered block, read from text: valid ones round-trip, invalid ones are refused with a reason.
 
 use perhop_core::Role;
 use perhop_core::aqm::AqmParams;

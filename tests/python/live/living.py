@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from tests.python.conftest import TWO_CLASSES
 
 from perhop import live
 
 LACKS = live.available()
 needs_live = pytest.mark.skipif(LACKS is not None, reason=f"needs network namespaces: {LACKS}")
 
-LIVE = """\
-title = "Two classes on real packets"
-duration = "2s"
-warmup = "500ms"
-
-[live]
-max-lateness = "100ms"
-
-[links.bottleneck]
-from = "edge"
-to = "core"
-rate = "5Mbps"
-delay = "20ms"
-queue = { aqm = "rio", limit = "50p", in = "10/30/0.02", total = "5/15/0.1" }
-
-[[flows]]
-name = "gold"
-count = 2
-from = "edge"
-to = "core"
-access = { rate = "10Mbps", delay = "5ms" }
-transport = { tcp = "newreno", packet = "1000B" }
-profile = { rate = "1Mbps", marker = "token-bucket", burst = "10kB" }
-start = "0s..200ms"
-
-[[flows]]
-name = "best-effort"
-count = 2
-from = "edge"
-to = "core"
-access = { rate = "10Mbps", delay = "5ms" }
-transport = { tcp = "newreno", packet = "1000B" }
-start = "0s..200ms"
-"""
+LIVE = TWO_CLASSES.format(
+    title="Two classes on real packets",
+    duration="2s",
+    settings='warmup = "500ms"\n\n[live]\nmax-lateness = "100ms"\n',
+    rate="5Mbps",
+    delay="20ms",
+    access="5ms",
+    profile="1Mbps",
+    start="200ms",
+)
 """Short, and lenient about lateness: what is tested is what perhop does, not how fast the machine is."""
 
 INVALID = 3
