@@ -19,12 +19,11 @@ What remains different (`tcp/tcp.cc`, `tcp/tcp-sink.cc`):
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tests.oracle import process
+from tests.oracle.bottleneck import NEWRENO, Bottleneck, flow, random_starts, records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,31 +42,26 @@ NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """Flows over one bottleneck; rates in bit/s, times in seconds, sizes in bytes, queues in packets.
+class Setting(Bottleneck):
+    """Flows over one bottleneck.
 
     Args:
         flows: How many.
         tcp: Sender variant; Sack1 comes with the sink that acknowledges selectively.
         ecn: Flows are capable, and the queue marks.
-        thresholds: `min/max/max_p` of the RED queue.
     """
 
     flows: int = 10
     tcp: Literal["Newreno", "Sack1"] = "Newreno"
     ecn: bool = True
     thresholds: str = "15/45/0.1"
-    weight: float = 0.002
     limit: int = 200
-    rate: float = 10e6
-    delay: float = 0.02
     duration: int = 60
     warmup: int = 10
 
     def starts(self, seed: int) -> list[float]:
         """When each flow starts: the same in both programs."""
-        rng = random.Random(seed)  # noqa: S311
-        return [round(rng.random(), 6) for _ in range(self.flows)]
+        return random_starts(seed, self.flows)
 
     def found(self, *, acked_packets: int, reductions: int, queue: Mapping[str, int]) -> dict[str, float]:
         """The quantities that are compared, from counts after the warm-up: of all flows, and of the queue."""
@@ -87,16 +81,14 @@ def ns2_run(setting: Setting, seed: int) -> dict[str, float]:
     Raises:
         process.RunError: ns-2 refused the setting or failed.
     """
-    ended = process.run(["ns", str(SCRIPT), *arguments(setting, seed)])
     flows: list[dict[str, int]] = []
     queue: dict[str, int] = {}
-    for line in ended.output.splitlines():
-        kind, *words = line.split()
-        fields = {name: int(value) for name, value in (word.split("=", 1) for word in words)}
+    for kind, values in records(SCRIPT, arguments(setting, seed)):
+        counts = {name: int(value) for name, value in values.items()}
         if kind == "flow":
-            flows.append(fields)
+            flows.append(counts)
         else:
-            queue = fields
+            queue = counts
     acked, reductions = (sum(flow[name] for flow in flows) for name in ("acked_packets", "reductions"))
     return setting.found(acked_packets=acked, reductions=reductions, queue=queue)
 
@@ -126,67 +118,27 @@ def arguments(setting: Setting, seed: int) -> list[str]:
         "seed": seed,
         "tcp": setting.tcp,
         "ecn": int(setting.ecn),
-        "thresholds": setting.thresholds,
-        "weight": setting.weight,
-        "limit": setting.limit,
-        "rate": setting.rate,
-        "delay": setting.delay,
-        "duration": setting.duration,
-        "warmup": setting.warmup,
-        "starts": ",".join(f"{start:.6f}" for start in setting.starts(seed)),
+        **setting.values(setting.starts(seed)),
     }
     return [f"{key}={value}" for key, value in values.items()]
 
 
 def perhop_scenario(setting: Setting, seed: int) -> dict[str, Any]:
     """The same in perhop's scenario format."""
-    flow: dict[str, Any] = {
-        "from": "edge",
-        "to": "core",
-        "access": {"rate": "100Mbps", "delay": "1ms"},
-        "transport": {
-            "tcp": "newreno",
-            "sack": setting.tcp == "Sack1",
-            "packet": "1000B",
-            "window": "1000p",
-            "initial-ssthresh": "1000p",
-            "initial-window": "2p",
-            "handshake": True,
-            "limited-transmit": True,
-            "tick": "10ms",
-            "min-rto": "200ms",
-            "initial-rto": "3s",
-            "ack": "40B",
-        },
-        "ecn": "classic" if setting.ecn else "off",
+    transport = {**NEWRENO, "sack": setting.tcp == "Sack1"}
+    queue = {
+        "aqm": "red",
+        "thresholds": setting.thresholds,
+        "weight": setting.weight,
+        "mean-packet": "1000B",
+        "spare-short-queue": True,
+        "ecn": setting.ecn,
     }
-    starts = setting.starts(seed)
-    return {
-        "title": "ECN over one bottleneck, as ns-2 simulates it",
-        "duration": f"{setting.duration}s",
-        "warmup": f"{setting.warmup}s",
-        "links": {
-            "bottleneck": {
-                "from": "edge",
-                "to": "core",
-                "rate": f"{round(setting.rate)}bps",
-                "delay": f"{round(setting.delay * 1e6)}us",
-                "queue": {
-                    "aqm": "red",
-                    "thresholds": setting.thresholds,
-                    "weight": setting.weight,
-                    "limit": f"{setting.limit}p",
-                    "mean-packet": "1000B",
-                    "spare-short-queue": True,
-                    "ecn": setting.ecn,
-                },
-            }
-        },
-        "flows": [
-            {"name": f"flow {index}", "start": f"{round(start * 1e6)}us", **flow}
-            for index, start in enumerate(starts)
-        ],
-    }
+    ecn = "classic" if setting.ecn else "off"
+    flows = [
+        flow(f"flow {index}", start, transport, ecn=ecn) for index, start in enumerate(setting.starts(seed))
+    ]
+    return setting.scenario("ECN over one bottleneck, as ns-2 simulates it", queue, flows)
 
 
 TEN = Setting()

@@ -24,26 +24,24 @@ What decides a comparison, besides the senders:
 
 from __future__ import annotations
 
-import random
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.oracle import process
+from tests.oracle.bottleneck import NEWRENO, Bottleneck, flow, random_starts, records
 
 SCRIPT = Path(__file__).parent / "ns2" / "rap.tcl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """Flows over one bottleneck; rates in bit/s, times in seconds, sizes in bytes, queues in packets.
+class Setting(Bottleneck):
+    """Flows over one bottleneck.
 
     Args:
         rap: Flows of RAP.
         tcp: Flows of NewReno.
         queue: Drop-tail, or one of ns-2's two RED queues.
-        thresholds: `min/max/max_p` of the RED queue.
         spare: perhop's RED spares a queue of at most one packet, as `Queue/RED` does (`spare-short-queue`).
         jitter_s: The longest random delay before each of ns-2's RAP packets (`overhead_`).
     """
@@ -53,18 +51,14 @@ class Setting:
     queue: Literal["tail", "red", "dsred"] = "tail"
     thresholds: str = "10/50/0.1"
     spare: bool = False
-    weight: float = 0.002
     limit: int = 50
-    rate: float = 10e6
-    delay: float = 0.02
     duration: int = 120
     warmup: int = 20
     jitter_s: float = 0.0
 
     def starts(self, seed: int) -> list[float]:
         """When each flow starts, RAP first: the same in both programs."""
-        rng = random.Random(seed)  # noqa: S311
-        return [round(rng.random(), 6) for _ in range(self.rap + self.tcp)]
+        return random_starts(seed, self.rap + self.tcp)
 
     def mbps(self, packets: list[int]) -> float:
         """Mean rate of flows that received so many packets each."""
@@ -77,13 +71,10 @@ def ns2_rates(setting: Setting, seed: int) -> dict[str, float]:
     Raises:
         process.RunError: ns-2 refused the setting or failed.
     """
-    ended = process.run(["ns", str(SCRIPT), *arguments(setting, seed)])
     packets: dict[str, list[int]] = {}
-    for line in ended.output.splitlines():
-        kind, *words = line.split()
-        fields = dict(word.split("=", 1) for word in words)
+    for kind, values in records(SCRIPT, arguments(setting, seed)):
         if kind == "flow":
-            packets.setdefault(fields["kind"], []).append(int(fields["packets"]))
+            packets.setdefault(values["kind"], []).append(int(values["packets"]))
     return {kind: setting.mbps(counts) for kind, counts in packets.items()}
 
 
@@ -94,68 +85,26 @@ def arguments(setting: Setting, seed: int) -> list[str]:
         "rap": setting.rap,
         "tcp": setting.tcp,
         "queue": setting.queue,
-        # Queue/RED would choose a min of its own in place of 0.
-        "thresholds": re.sub(r"^0/", "0.000001/" if setting.queue == "red" else "0/", setting.thresholds),
-        "weight": setting.weight,
-        "limit": setting.limit,
-        "rate": setting.rate,
-        "delay": setting.delay,
-        "duration": setting.duration,
-        "warmup": setting.warmup,
-        "starts": ",".join(f"{start:.6f}" for start in setting.starts(seed)),
+        **setting.values(setting.starts(seed)),
         "overhead_": setting.jitter_s,
     }
+    # Queue/RED would choose a min of its own in place of 0.
+    values["thresholds"] = re.sub(r"^0/", "0.000001/" if setting.queue == "red" else "0/", setting.thresholds)
     return [f"{key}={value}" for key, value in values.items()]
 
 
 def perhop_scenario(setting: Setting, seed: int) -> dict[str, Any]:
     """The same in perhop's scenario format."""
-    queue: dict[str, Any] = {"limit": f"{setting.limit}p"}
-    if setting.queue == "tail":
-        queue |= {"aqm": "drop-tail"}
-    else:
+    queue: dict[str, Any] = {"aqm": "drop-tail"}
+    if setting.queue != "tail":
         red = {"thresholds": setting.thresholds, "weight": setting.weight, "wait": False}
-        queue |= {"aqm": "red", "mean-packet": "1000B", "spare-short-queue": setting.spare, **red}
+        queue = {"aqm": "red", "mean-packet": "1000B", "spare-short-queue": setting.spare, **red}
     rap = {"rap": "aimd", "packet": "1000B", "ack": "44B"}
-    newreno = {
-        "tcp": "newreno",
-        "packet": "1000B",
-        "window": "1000p",
-        "initial-ssthresh": "1000p",
-        "initial-window": "2p",
-        "handshake": True,
-        "limited-transmit": True,
-        "tick": "10ms",
-        "min-rto": "200ms",
-        "initial-rto": "3s",
-        "ack": "40B",
-    }
     flows = [
-        {
-            "name": f"{'rap' if index < setting.rap else 'tcp'} {index}",
-            "from": "edge",
-            "to": "core",
-            "access": {"rate": "100Mbps", "delay": "1ms"},
-            "transport": rap if index < setting.rap else newreno,
-            "start": f"{round(start * 1e6)}us",
-        }
+        flow(f"rap {index}", start, rap) if index < setting.rap else flow(f"tcp {index}", start, NEWRENO)
         for index, start in enumerate(setting.starts(seed))
     ]
-    return {
-        "title": "RAP over one bottleneck, as ns-2 simulates it",
-        "duration": f"{setting.duration}s",
-        "warmup": f"{setting.warmup}s",
-        "links": {
-            "bottleneck": {
-                "from": "edge",
-                "to": "core",
-                "rate": f"{round(setting.rate)}bps",
-                "delay": f"{round(setting.delay * 1e6)}us",
-                "queue": queue,
-            }
-        },
-        "flows": flows,
-    }
+    return setting.scenario("RAP over one bottleneck, as ns-2 simulates it", queue, flows)
 
 
 FIVE = Setting(rap=5)
