@@ -322,7 +322,7 @@ def main() -> None:
         terminal.note(interrupts.left())
         sys.exit(interrupts.EXIT)
     except BrokenPipeError:
-        # The reader has left (`| head`): what was to be written is written, and nobody listens.
+        # The reader closed the pipe (`| head`): it needs no more output.
         terminal.abandon_stdout()
         sys.exit(1)
     except Exception as error:

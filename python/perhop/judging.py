@@ -1,7 +1,7 @@
-"""Verdicts with three states: a claim holds, does not hold, or cannot be told from the runs there are.
+"""Verdicts with three states: a claim holds, does not hold, or cannot be decided from the runs.
 
 A `Check` holds one estimate against one bound by its 95 % interval: it holds where the whole interval lies
-on the claimed side, it does not hold where the whole interval lies on the other side, and it cannot be told
+on the claimed side, it does not hold where the whole interval lies on the other side, and it is undecided
 where the interval contains the bound. A claim that makes several statements combines checks by `all_of` and
 `any_of`.
 """

@@ -79,13 +79,13 @@ class Run:
         raise KeyError(name)
 
     def link_class(self, link: str, name: str) -> Mapping[str, Any]:
-        """The books of one class of packets that a link's queue tells apart.
+        """The counters and statistics of one class of packets that a link's queue distinguishes.
 
         Raises:
             KeyError: No such link, or no such class.
         """
-        for books in self.link(link)["classes"]:
-            if books["name"] == name:
-                found: Mapping[str, Any] = books
+        for of_class in self.link(link)["classes"]:
+            if of_class["name"] == name:
+                found: Mapping[str, Any] = of_class
                 return found
         raise KeyError(name)

@@ -183,7 +183,7 @@ def _whole(name: str, value: object) -> int:
 
 
 def workers(jobs: int | None) -> int:
-    """The number of threads to use: all cores unless told.
+    """The number of threads to use: all cores by default.
 
     Raises:
         PerhopError: Fewer than 1 or more than 1024 threads.
@@ -371,7 +371,7 @@ class Result:
 
     @cached_property
     def notifications(self) -> pl.DataFrame:
-        """One row for each run, link, reason and color: packets let in with word of congestion (ECN).
+        """One row for each run, link, reason and color: packets marked with CE and admitted (ECN).
 
         Empty unless a rule has `ecn` and packets are capable of it; counted after the warm-up.
         """
@@ -452,7 +452,7 @@ class Result:
 
         Columns: `link`, `rate_bps`, `utilization`, `loss`, `mean_queue_packets`, `delay_p50_s`,
         `delay_p95_s`, `delay_p99_s`, `arrived_packets`, and the mean number of packets dropped in a run for
-        each reason, `dropped_REASON`; where there were any, those let in with word of congestion,
+        each reason, `dropped_REASON`; where there were any, of those marked with CE and admitted,
         `notified_REASON`. Measured after the warm-up. The ends of 95 % intervals as in `classes`.
         """
         measured = [entry.name for entry in catalog.in_tables((*catalog.LINK, *catalog.QUEUE))]

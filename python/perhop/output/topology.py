@@ -49,7 +49,7 @@ LEAST_STEP = 110.0
 ARROW = 20.0
 """What a link shows of itself on both sides of its name."""
 MOST_ROUTERS = 60
-"""Networks of more routers are told in words."""
+"""Networks of more routers are described in words."""
 NAME_CHARACTERS, LINE_CHARACTERS = 20, 110
 MOST_HOSTS = 3
 """Kinds of hosts at a router that are drawn one by one; more are drawn as one."""

@@ -101,8 +101,8 @@ def _measured(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         place = f"links.{link['name']}"
         yield from _values(place, link, catalog.LINK)
         yield from _values(place, link, catalog.QUEUE)
-        for books in link["classes"]:
-            yield from _values(f"{place}.classes.{books['name']}", books, catalog.QUEUE)
+        for packets in link["classes"]:
+            yield from _values(f"{place}.classes.{packets['name']}", packets, catalog.QUEUE)
 
 
 def _values(

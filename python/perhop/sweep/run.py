@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from perhop.sweep.store import SweepStore
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
-"""Given what is counted and how many there are: a step to call after each; if it has a method `waiting`, that
-is told many times a second how many are under way."""
+"""Given what is counted and how many there are: a step to call after each; if it has a method `waiting`, it
+is called many times a second with the number of steps under way."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class Runner:
         """The watched metrics of a point's runs, by name, in the order of the seeds; NaN where one has none.
 
         Raises:
-            KeyError: `ensure` was not told of a run.
+            KeyError: `ensure` was not called for a run.
         """
         runs = [self._seen[point.key][seed] for seed in seeds]
         return {name: [run.get(name, math.nan) for run in runs] for name in runs[0]}
