@@ -9,8 +9,8 @@ use nix::unistd::{close, dup2_stdin};
 /// Where a process sees its own.
 const OWN: &str = "/proc/self/fd";
 
-/// Closes whatever was left open by who started the program, so that nobody gets at it through the router; its standard
-/// input reads nothing. Standard output and error stay. To be called before anything is opened.
+/// Closes all inherited file descriptors, so that they cannot be reached through the router, except standard output and error;
+/// standard input becomes `/dev/null`. Call it before anything is opened.
 ///
 /// # Errors
 /// What could not be closed. The router must not go on then.

@@ -87,10 +87,10 @@ impl<S: Storage> Ring<S> {
     /// # Errors
     /// A file's that cannot be cut; to be tried again.
     pub fn turn(&mut self, last: &[u8]) -> io::Result<bool> {
-        self.mend()?;
+        self.repair()?;
         if !self.ended {
             self.append(last, &[last.len()]);
-            self.mend()?;
+            self.repair()?;
             self.ended = true;
         }
         if self.files.len() == 1 {
@@ -105,7 +105,7 @@ impl<S: Storage> Ring<S> {
 
     /// Appends blocks that end at these places. Those that do not fit in whole are not there.
     pub fn append(&mut self, bytes: &[u8], ends: &[usize]) -> Appended {
-        if let Err(error) = self.mend() {
+        if let Err(error) = self.repair() {
             return Appended { blocks: 0, error: Some(error) };
         }
         let (written, result) = write_all(&mut self.files[self.current], bytes, self.length);
@@ -114,15 +114,15 @@ impl<S: Storage> Ring<S> {
         self.length += whole as u64;
         // A write that fails may have left something, too.
         self.torn = result.is_err();
-        let _ = self.mend();
+        let _ = self.repair();
         Appended { blocks, error: result.err() }
     }
 
-    /// Cuts off what is behind the last whole block; to be tried again where it fails.
+    /// Truncates the file behind its last complete block, if a write failed within one. Call it again if it fails.
     ///
     /// # Errors
     /// The file's.
-    pub fn mend(&mut self) -> io::Result<()> {
+    pub fn repair(&mut self) -> io::Result<()> {
         if self.torn {
             self.files[self.current].set_len(self.length)?;
             self.torn = false;
@@ -204,7 +204,7 @@ pub mod tests {
     use proptest::prelude::*;
     use std::sync::{Arc, Mutex};
 
-    /// A file whose next operations go as they are told: what is left over goes well.
+    /// A file whose next operations have the given results; all later ones succeed.
     #[derive(Clone, Debug, Default)]
     pub struct Faulty {
         pub bytes: Arc<Mutex<Vec<u8>>>,
@@ -338,7 +338,7 @@ pub mod tests {
             }
             // Once a file can be cut, at the latest.
             fates.lock().unwrap().clear();
-            ring.mend().unwrap();
+            ring.repair().unwrap();
             for (file, held) in files.iter().zip(held) {
                 let bytes = file.bytes.lock().unwrap();
                 prop_assert!(bytes.len() <= 2000);

@@ -74,7 +74,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_readlink,
 ];
 
-/// Asked for by nobody but an attack.
+/// Calls that only an attack makes.
 const DEADLY: &[c_long] = &[
     libc::SYS_execve,
     libc::SYS_execveat,

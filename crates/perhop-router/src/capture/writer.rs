@@ -109,7 +109,7 @@ impl<S: Storage, N: Fn() -> u64> Writer<S, N> {
     /// Writes the batch, or misses its packets.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
-            return self.ring.mend();
+            return self.ring.repair();
         }
         let turned = if self.ring.exceeds(self.blocks.bytes().len()) { self.turn() } else { Ok(true) };
         let Appended { blocks, error } = match turned {

@@ -38,7 +38,7 @@ use crate::privileges::Identity;
 use crate::seccomp;
 use crate::summary::Summary;
 
-/// Keeps what was sold: meters, markers and queue rules between two interfaces of this host.
+/// Forwards packets between two interfaces of this host, with meters, markers and queue rules.
 #[derive(Debug, Parser)]
 #[command(version, about, max_term_width = 100, after_help = AFTER)]
 struct Options {
