@@ -26,7 +26,7 @@ struct Builder<'a> {
     controls: Vec<Option<usize>>,
 }
 
-/// The data plane of a network. It has two streams for each flow: data, then what comes back.
+/// The data plane of a network. It has two streams for each flow: data, then ACKs or feedback.
 pub(crate) fn plane(network: &Network, flows: &[HostFlow], mtu: u16) -> PlaneSpec {
     let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
     let mut builder = Builder {
@@ -112,7 +112,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The two streams of a flow: data, and what comes back.
+    /// The two streams of a flow: data, and ACKs or feedback.
     fn add_flow(&mut self, spec: &FlowSpec, flow: &HostFlow) {
         let (at_host, at_router) = self.meters_of(spec);
         let control = self.control_of(spec, flow, at_host.or(at_router));
@@ -193,7 +193,7 @@ impl Builder<'_> {
         Some((control, members.len() - 1))
     }
 
-    /// The links that a flow's data, or what comes back, passes.
+    /// The links that a flow's data, or its ACKs or feedback, pass.
     fn links_of(&self, spec: &FlowSpec, backward: bool) -> Vec<Hop> {
         let route = self.network.route_of(spec, backward).expect("the scenario was checked");
         route.into_iter().map(|link| self.links[link]).collect()

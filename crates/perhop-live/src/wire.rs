@@ -154,7 +154,7 @@ pub fn parse(packet: &[u8]) -> Result<Fields, Malformed> {
     Ok(Fields { length, dscp: Dscp::new(class >> 2).unwrap_or_default(), ecn, tuple, tcp })
 }
 
-/// Writes codepoint and ECN field into a packet that [`parse`] has read, and mends the checksum of an IPv4 header
+/// Writes codepoint and ECN field into a packet that [`parse`] has read, and corrects the checksum of an IPv4 header
 /// (RFC 1624, equation 3). Does nothing to bytes that are no IP header.
 pub fn mark(packet: &mut [u8], dscp: Dscp, ecn: Ecn) {
     let class = dscp.get() << 2 | ecn as u8;

@@ -1,7 +1,7 @@
 //! One script of packets through the simulator and through the data plane: every packet meets the same fate at the same time.
 //!
-//! In the simulator each packet is a flow of its own, on both ways of driving a port; in the data plane it is bytes, told
-//! apart by their ports, on a virtual clock. Everything that both measure is compared exactly, for every registered block.
+//! In the simulator each packet is a flow of its own, on both engines; in the data plane it is bytes, distinguished
+//! by their ports, on a virtual clock. Everything that both measure is compared exactly, for every registered block.
 //! `control.rs` does the same with TCP under window control.
 
 use etherparse::{
@@ -292,7 +292,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
     plane.advance(end, &mut log);
     plane.finish(end);
     plane.balance().unwrap();
-    let told = check_what_left(&log, setting.meter.as_ref());
+    let newly_marked = check_what_left(&log, setting.meter.as_ref());
     let mut marked = [0; 3];
     for (number, (_, counts)) in plane.streams().enumerate() {
         let dropped = Color::ALL.into_iter().find(|color| counts.dropped[color.index()] > 0);
@@ -312,7 +312,8 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
     let already = script.iter().filter(|packet| packet.ecn == Ecn::Congested).count() as u64;
     let inside = log.fates.iter().filter(|fate| **fate == Fate::Inside).count() as u64;
     let late = port.counters().dropped(Reason::Late).into_iter().sum::<u64>();
-    assert!(told <= notified && notified <= told + already + inside + late, "{told} of {notified}");
+    assert!(newly_marked <= notified, "{newly_marked} of {notified}");
+    assert!(notified <= newly_marked + already + inside + late, "{newly_marked} of {notified}");
     Story { fates: log.fates, marked, link: LinkOutcome::of(name, rate, &port), looks }
 }
 
@@ -339,10 +340,10 @@ fn known(value: f64) -> Option<f64> {
     (!value.is_nan()).then_some(value)
 }
 
-/// Packets that left carry the codepoint that they were given, word of congestion if there was any, and a checksum to match;
-/// nothing else has changed. Returns how many got word of congestion.
+/// Packets that left carry the codepoint of their color, CE if a queue marked them, and the right checksum; nothing else has
+/// changed. Returns how many were newly marked with CE.
 fn check_what_left(log: &Log<'_>, meter: Option<&MeterParams>) -> u64 {
-    let mut told = 0;
+    let mut newly_marked = 0;
     for (number, left) in log.left.iter().enumerate() {
         let Some(left) = left else { continue };
         let packet = &log.script[number];
@@ -353,21 +354,21 @@ fn check_what_left(log: &Log<'_>, meter: Option<&MeterParams>) -> u64 {
             assert_eq!(fields.dscp, packet.dscp);
         }
         assert!(fields.ecn == packet.ecn || packet.ecn.is_capable() && fields.ecn == Ecn::Congested);
-        told += u64::from(fields.ecn == Ecn::Congested && packet.ecn != Ecn::Congested);
+        newly_marked += u64::from(fields.ecn == Ecn::Congested && packet.ecn != Ecn::Congested);
         assert_eq!(*left, bytes_of(number, packet, fields.dscp, fields.ecn), "packet {number}");
     }
-    told
+    newly_marked
 }
 
 /// Each reported loss is counted by the queue.
 fn check_losses(log: &Log<'_>, port: &PortView<'_>) {
     for (reason, packets) in port.counters().drops() {
-        let told = log.losses.iter().filter(|(why, _)| *why == Loss::Dropped(reason)).count();
-        assert_eq!(packets.iter().sum::<u64>(), told as u64, "{reason:?}");
+        let reported = log.losses.iter().filter(|(why, _)| *why == Loss::Dropped(reason)).count();
+        assert_eq!(packets.iter().sum::<u64>(), reported as u64, "{reason:?}");
     }
     let policed = log.fates.iter().filter(|fate| matches!(fate, Fate::Policed(_))).count();
-    let told = log.losses.iter().filter(|(why, _)| *why == Loss::Dropped(Reason::Policed)).count();
-    assert_eq!(policed, told);
+    let reported = log.losses.iter().filter(|(why, _)| *why == Loss::Dropped(Reason::Policed)).count();
+    assert_eq!(policed, reported);
     assert!(log.losses.iter().all(|(why, _)| matches!(why, Loss::Dropped(_))));
 }
 
@@ -556,7 +557,7 @@ fn every_rule_that_can_notify_does_so_alike() {
     assert!(rules > 8, "{rules}");
 }
 
-/// The rule, told to notify, if it can be.
+/// The rule with `ecn`, if it has that parameter.
 fn notifying(name: &str, table: &str) -> Option<AqmParams> {
     let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
     table["ecn"] = true.into();

@@ -211,8 +211,8 @@ impl Host<'_> {
             let now = clock.now();
             let Some((sequence, envelope)) = letter::read_data(&room[..length]) else { continue };
             transit.record(envelope.sent, now);
-            if let Some(answer) = receiver.on_data(sequence, envelope, now) {
-                reply(socket, room, &answer, *size);
+            if let Some(feedback) = receiver.on_data(sequence, envelope, now) {
+                reply(socket, room, &feedback, *size);
             }
             self.count(number, length, now);
         }
@@ -229,9 +229,9 @@ impl Host<'_> {
         }
         *scheduled = Instant::NEVER;
         if receiver.wake() <= due
-            && let Some(answer) = receiver.on_wake(clock.now())
+            && let Some(feedback) = receiver.on_wake(clock.now())
         {
-            reply(socket, room, &answer, *size);
+            reply(socket, room, &feedback, *size);
         }
         self.schedule(number);
     }

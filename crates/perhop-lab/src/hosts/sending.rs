@@ -307,9 +307,8 @@ impl Host<'_> {
         let Self { flows, clock, room, .. } = self;
         let State::Datagrams(datagrams) = &mut flows[number].state else { return };
         while let Some(length) = receive(&datagrams.socket, room) {
-            let answer = read_feedback(&datagrams.sender, &room[..length]);
-            if let Some(answer) = answer {
-                datagrams.sender.on_feedback(answer, clock.now());
+            if let Some(feedback) = read_feedback(&datagrams.sender, &room[..length]) {
+                datagrams.sender.on_feedback(feedback, clock.now());
             }
         }
         let now = self.clock.now();

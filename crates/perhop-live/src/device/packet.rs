@@ -1,8 +1,8 @@
 //! Ethernet interfaces joined as a transparent bridge (packet(7)): whole frames in and out.
 //!
-//! Blocks see the IP packet; its Ethernet header waits beside it. What is no IP packet, such as ARP, passes straight. The
-//! kernel says of each frame which checksum its sender left to the hardware, and is told so again when the frame leaves: the
-//! kernel or the next interface completes it.
+//! Blocks see the IP packet; its Ethernet header waits beside it. Other frames, such as ARP, bypass the blocks. The kernel
+//! reports for each frame which checksum its sender left to the hardware. The bridge passes this on when the frame leaves, and
+//! the kernel or the next interface completes the checksum.
 
 use std::cell::Cell;
 use std::io;

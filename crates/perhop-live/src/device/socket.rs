@@ -1,4 +1,4 @@
-//! Packet sockets (packet(7)), as far as no crate offers them without `unsafe`: all of it stands here.
+//! Packet sockets (packet(7)): the calls that no crate offers without `unsafe`.
 
 #![expect(
     unsafe_code,

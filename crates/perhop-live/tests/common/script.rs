@@ -185,20 +185,20 @@ pub fn packet(choices: &mut Choices<'_>, packet: &mut Vec<u8>) {
             let claim = choices.word().to_be_bytes();
             let place = if is_v6(packet) { 4 } else { 2 };
             packet[place..place + 2].copy_from_slice(&claim);
-            mend(packet);
+            write_checksum(packet);
         }
         // A fragment.
         12 => {
             ipv4(choices, packet);
             let [high, low] = choices.word().to_be_bytes();
             packet[6..8].copy_from_slice(&[high & 0x3f, low]);
-            mend(packet);
+            write_checksum(packet);
         }
         // A header of some other length.
         13 => {
             ipv4(choices, packet);
             packet[0] = 0x40 | choices.byte() & 15;
-            mend(packet);
+            write_checksum(packet);
         }
         14..=16 => ipv6_extended(choices, packet),
         17 => jumbogram(choices, packet),
@@ -225,7 +225,7 @@ fn ipv4(choices: &mut Choices<'_>, packet: &mut Vec<u8>) {
     transport(choices, protocol, packet);
     let length = packet.len() as u16;
     packet[2..4].copy_from_slice(&length.to_be_bytes());
-    mend(packet);
+    write_checksum(packet);
 }
 
 fn ipv6(choices: &mut Choices<'_>, packet: &mut Vec<u8>) {
@@ -299,8 +299,8 @@ fn transport(choices: &mut Choices<'_>, protocol: u8, packet: &mut Vec<u8>) {
     packet.resize(packet.len() + usize::from(data), 0x5a);
 }
 
-/// Puts the right checksum into an IPv4 header (RFC 1071), as long as it says it is.
-fn mend(packet: &mut [u8]) {
+/// Writes the checksum of an IPv4 header (RFC 1071) of the length that it declares.
+fn write_checksum(packet: &mut [u8]) {
     if is_v6(packet) || packet.len() < 20 {
         return;
     }
