@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use crate::units::UnitError;
 use crate::{Bitrate, Color, Instant, Rng};
 
-/// All that a block gets of time and chance.
+/// The time and the random numbers that a block may use.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// The driver's time.
+    /// The current time of the driver.
     pub now: Instant,
     /// The block's own random stream.
     pub rng: &'a mut Rng,
@@ -26,9 +26,9 @@ pub struct Environment {
     pub rate: Bitrate,
 }
 
-/// The declaration of a mechanism: its name in scenarios, its parameters, and what others may know of it before a run.
+/// The declaration of a mechanism: its name in scenarios, its parameters, and its properties that do not depend on a run.
 pub trait Block: Sized {
-    /// What a user may set. Field docs become the documentation; `Default`s live in the serde attributes.
+    /// The parameters that a user can set. Field docs become the documentation; `Default`s live in the serde attributes.
     type Params: Clone + Debug + PartialEq + Serialize + DeserializeOwned + JsonSchema;
     /// The name in scenarios.
     const NAME: &'static str;
@@ -48,10 +48,10 @@ pub trait Block: Sized {
     /// For a meter: the colors that it gives.
     const COLORS: &'static [Color] = &[Color::Green, Color::Yellow];
 
-    /// Checks what no single field can: how the fields fit together.
+    /// Checks combinations of fields; each field has checked its own value when it was parsed.
     ///
     /// # Errors
-    /// What does not fit, and what would.
+    /// Which fields contradict each other, and which values are valid.
     fn check(_params: &Self::Params) -> Result<(), UnitError> {
         Ok(())
     }
@@ -62,7 +62,7 @@ pub trait Block: Sized {
     }
 }
 
-/// A block that is made from its parameters and its place alone. A scheduler also gets random streams for its parts:
+/// A block that is created from its parameters and its place alone. A scheduler also gets random streams for its parts:
 /// [`Scheduler::new`](crate::scheduler::Scheduler::new).
 pub trait FromParams: Block {
     /// The block at the start of a run. `params` have passed [`check`](Block::check).
@@ -73,11 +73,11 @@ pub trait FromParams: Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Decides who is dropped.
+    /// Decides which packets are dropped.
     Aqm,
     /// Measures a flow against its profile and gives each packet a color.
     Meter,
-    /// Owns the packets and decides who is sent next.
+    /// Owns the packets and decides which one is sent next.
     Scheduler,
 }
 
@@ -90,7 +90,7 @@ pub struct BlockInfo {
     pub name: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Its source: the paper and figure, or the RFC and section.
     pub source: &'static str,
     /// JSON Schema of its parameters.
     pub parameters: fn(&mut SchemaGenerator) -> Schema,
@@ -108,7 +108,7 @@ impl BlockInfo {
     }
 }
 
-/// Makes the enum over the parameters of a role's blocks, from one line a block.
+/// Generates the enum over the parameters of a role's blocks, from one line for each block.
 ///
 /// Their form in a scenario is one table with the block's name under `$tag`.
 macro_rules! register_params {
@@ -200,7 +200,7 @@ macro_rules! register_params {
 }
 pub(crate) use register_params;
 
-/// Makes the enum over a role's blocks, besides that over their parameters. It implements the role's trait by a `match`, with no
+/// Generates the enum over a role's blocks, and the one over their parameters. It implements the role's trait by a `match`, with no
 /// vtable in the packet's path: `ambassador` derives that from the trait's definition.
 macro_rules! register {
     ($role:expr, $tag:literal, $trait:ident, $any:ident, $params:ident, $($variant:ident($block:ty),)+) => {
@@ -229,7 +229,7 @@ pub(crate) use register;
 mod tests {
     use super::*;
 
-    /// A block that declares no more than it must.
+    /// A block with only the required declarations.
     struct Plain;
 
     impl Block for Plain {

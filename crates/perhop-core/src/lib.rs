@@ -1,7 +1,7 @@
 //! The blocks of perhop: meters, markers, active queue management and schedulers.
 //!
-//! A block decides and does nothing else. Time and chance come in through [`Context`], packets through [`Header`] and
-//! the queue's state through [`Occupancy`]; a block reads no clock, owns no socket, logs nothing and allocates nothing
+//! A block decides and does nothing else. Its inputs are time and random numbers ([`Context`]), packets ([`Header`]) and
+//! the state of the queue ([`Occupancy`]); a block reads no clock, owns no socket, logs nothing and allocates nothing
 //! per packet. The simulator and the Linux data plane drive the same blocks.
 //!
 //! A new block is one file and one line in its role's registration ([`aqm`], [`meter`], [`scheduler`]); it feeds the

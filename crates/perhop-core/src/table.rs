@@ -24,7 +24,7 @@ pub fn split_key(message: &str) -> (&str, &str) {
     message.strip_prefix(SEPARATOR).and_then(|rest| rest.split_once(SEPARATOR)).unwrap_or(("", message))
 }
 
-/// Why a name cannot stand in a table of results, if it cannot.
+/// The reason why a name is not valid in tables of results; `None` if it is.
 pub fn bad_name(name: &str) -> Option<String> {
     if name.trim().is_empty() {
         Some("a name must have at least one letter".into())

@@ -123,11 +123,11 @@ pub struct FlowSpec {
     pub egress: Option<AccessSpec>,
     /// How it sends.
     pub transport: TransportSpec,
-    /// Who colors its packets.
+    /// Where its packets are metered and marked.
     pub marking: Marking,
-    /// The color of its packets where nobody does.
+    /// The color of its packets if no meter colors them.
     pub color: Color,
-    /// The codepoint of its data packets where nobody colors them.
+    /// The codepoint of its data packets if no meter colors them.
     pub dscp: Dscp,
     /// The ECN field with which datagrams are sent.
     pub ecn: Ecn,

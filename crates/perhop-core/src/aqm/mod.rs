@@ -1,4 +1,4 @@
-//! Active queue management: who is dropped (RFC 7567).
+//! Active queue management: which packets are dropped or marked (RFC 7567).
 
 mod abe;
 mod codel;
@@ -27,10 +27,10 @@ use ambassador::delegatable_trait;
 use crate::control::Message;
 use crate::{Context, Depth, Ecn, Header, Instant, Occupancy, Reason};
 
-/// What an AQM says of a packet.
+/// The decision of an AQM about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Let it in.
+    /// Admit it.
     Pass,
     /// Notify its ends of congestion: mark and admit it if it is ECN-capable, otherwise drop it (RFC 3168, section 5; RFC 7567,
     /// section 2).
@@ -40,7 +40,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What a RED test found, as a verdict.
+    /// The result of a RED test as a verdict.
     #[inline]
     fn of(found: Option<Severity>) -> Self {
         match found {
@@ -51,13 +51,13 @@ impl Verdict {
         }
     }
 
-    /// Of a queue with this limit and no other rule.
+    /// The verdict of a queue that has this limit and no other rule.
     #[inline]
     fn by_limit(packet: &Header, queue: &Occupancy, limit: Depth) -> Self {
         if queue.is_full_for(packet, limit) { Self::Drop(Reason::Overflow) } else { Self::Pass }
     }
 
-    /// Whether this packet gets in.
+    /// Whether this packet is admitted.
     #[inline]
     pub fn admits(self, packet: &Header) -> bool {
         match self {
@@ -70,7 +70,7 @@ impl Verdict {
     /// Applies the verdict to a packet. Returns the reason if the packet was marked.
     ///
     /// # Errors
-    /// Why the packet is to be dropped.
+    /// The reason for which the packet must be dropped.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "each packet that comes to a queue comes through here")]
     pub fn apply(self, packet: &mut Header) -> Result<Option<Reason>, Reason> {
@@ -92,7 +92,7 @@ pub trait Aqm {
     /// The verdict on a packet that arrives; `queue` does not include it yet.
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict;
 
-    /// The verdict on a packet at the head of the queue, as it is taken for transmission; `left` is what stays behind. The time
+    /// The verdict on a packet at the head of the queue, as it is taken for transmission; `left` is the rest of the queue. The time
     /// since [`arrived`](Header::arrived) is its sojourn time (RFC 8289, section 3.1). After a drop the next head is judged at
     /// the same time. An AQM that implements this sets [`PRECOMPUTABLE`](crate::Block::PRECOMPUTABLE) to false.
     #[inline]
@@ -115,7 +115,7 @@ pub trait Aqm {
 
 /// Work on many packets under one AQM. It is compiled for each AQM, so that dispatch happens once a batch and not once a packet.
 pub trait AqmVisitor {
-    /// What the work gives.
+    /// The result of the work.
     type Output;
 
     /// Does the work under this AQM.
@@ -127,7 +127,7 @@ macro_rules! register_aqms {
         crate::block::register!(crate::Role::Aqm, "aqm", Aqm, AnyAqm, AqmParams, $($variant($block),)+);
 
         impl AnyAqm {
-            /// Has work done under the AQM that it is.
+            /// Does the work under the AQM of this variant.
             pub fn accept<V: AqmVisitor>(&mut self, visitor: V) -> V::Output {
                 match self { $(Self::$variant(aqm) => visitor.visit(aqm),)+ }
             }

@@ -19,8 +19,8 @@ use crate::control::Message;
 use crate::marker::AfClass;
 use crate::{Bitrate, Color, Context, Header};
 
-/// Adds to a meter the parameters of what is behind it, which all of them have: the marker, and the action for packets out of
-/// profile, of type `$out`.
+/// Adds the parameters that all meters have: those of the marker behind the meter, and the action for packets out of profile,
+/// of type `$out`.
 macro_rules! meter_params {
     ($(#[$doc:meta])* $name:ident: $out:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)+ }) => {
         $(#[$doc])*
@@ -81,7 +81,7 @@ macro_rules! register_meters {
                 match self { $(Self::$variant(params) => params.out.into(),)+ }
             }
 
-            /// The colors of the packets that go on.
+            /// The colors of the packets that are marked, not dropped.
             pub fn colors_marked(&self) -> impl Iterator<Item = Color> {
                 let actions = self.actions();
                 self.colors().iter().copied().filter(move |&color| actions.of(color) == Action::Mark)

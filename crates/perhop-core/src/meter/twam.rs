@@ -3,7 +3,7 @@
 //! At the ingress of a path, each interval: the windows `W_i` of all flows are known, and each flow's packets are marked IN
 //! with a probability `p_i` until the next interval, so that the path's window is colored in proportion to the contracted
 //! rates `r_i`, whatever windows the flows have reached. [`shares`] is that rule (equation 3); the meter of a flow only
-//! draws. The driver looks at the windows and carries `p_i` to the meters.
+//! draws. The driver samples the windows and sends `p_i` to the meters.
 //!
 //! ## Deviations
 //! The denominator of equation 3 can be read as (sum of r) times `W_i`, or as the sum of r times W. Only the first colors
@@ -61,7 +61,7 @@ meter_params! {
     }
 }
 
-/// Marks a flow's packets IN with a probability that it is told.
+/// Marks a flow's packets IN with the probability in the last control message.
 #[derive(Clone, Debug)]
 pub struct Twam {
     /// Before the first interval every packet is IN.

@@ -54,10 +54,10 @@ pub trait Discipline<P> {
         None
     }
 
-    /// Hands over the next packet; called when the link is free.
+    /// The next packet to send; called when the link is idle.
     fn dequeue(&mut self, now: Instant) -> Dequeued<P>;
 
-    /// Everything that waits.
+    /// The packets and bytes that wait, over all classes.
     fn occupancy(&self) -> &Occupancy;
 
     /// How many classes of packets it distinguishes. A packet's class is fixed when it arrives.
@@ -85,10 +85,10 @@ pub trait Discipline<P> {
     /// A control message for the AQM at which the packets of this label-switched path arrive.
     fn on_message(&mut self, label: u32, message: &Message);
 
-    /// Shows every packet that waits.
+    /// Calls a function with each packet that waits.
     fn inspect(&self, show: &mut dyn FnMut(&P));
 
-    /// Everything that went through, over all classes.
+    /// The packet counters, over all classes.
     fn counters(&self) -> Counters {
         let mut all = Counters::default();
         (0..self.classes()).for_each(|class| all.add(&self.class(class).through));
@@ -96,16 +96,16 @@ pub trait Discipline<P> {
     }
 }
 
-/// What a scheduler declares besides [`Block`]: how it is made, and what its parameters refer to.
+/// The declarations of a scheduler besides those of [`Block`]: its constructor, and the paths and AQMs in its parameters.
 pub trait Scheduler: Block {
     /// The scheduler at the start of a run. Its only AQM draws from the stream `aqm`, one of several from
     /// `queues/NAME/aqm`, the scheduler itself from `scheduler`. `params` have passed [`check`](Block::check).
     fn new(params: Self::Params, environment: Environment, streams: Streams<'_>) -> Self;
 
-    /// Checks what depends on the rate of the link that it serves.
+    /// Checks the parameters that depend on the rate of the link.
     ///
     /// # Errors
-    /// What does not fit, and what would.
+    /// Which parameters the link's rate contradicts, and which values are valid.
     fn fits(_params: &Self::Params, _rate: Bitrate) -> Result<(), UnitError> {
         Ok(())
     }
@@ -145,7 +145,7 @@ macro_rules! register_schedulers {
             /// See [`Scheduler::fits`].
             ///
             /// # Errors
-            /// What does not fit, and what would.
+            /// Which parameters the link's rate contradicts, and which values are valid.
             pub fn fits(&self, rate: Bitrate) -> Result<(), UnitError> {
                 match self { $(Self::$variant(params) => $block::<Header>::fits(params, rate),)+ }
             }

@@ -78,7 +78,7 @@ impl Positive {
         }
     }
 
-    /// A number that stands in the code.
+    /// A constant in the source code.
     pub(crate) const fn literal(value: f64) -> Self {
         assert!(value >= 1.0);
         Self(value)
@@ -103,7 +103,7 @@ impl AboveZero {
         }
     }
 
-    /// A number that stands in the code.
+    /// A constant in the source code.
     pub(crate) const fn literal(value: f64) -> Self {
         assert!(value > 0.0);
         Self(value)

@@ -82,7 +82,7 @@ pub fn parts<'a>(text: &'a str, separator: &'static str) -> impl Iterator<Item =
     })
 }
 
-/// Reads a text; `expected` says what stands there otherwise.
+/// Parses a value from text; `expected` describes the value in the error for any other type.
 pub(crate) fn deserialize_text<'de, D, T>(deserializer: D, expected: &'static str) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -10,7 +10,7 @@ use crate::error::{KeyPart, Problem, steps};
 use crate::format::{Link, Queue, Scenario};
 use crate::network::REVERSE;
 
-/// The queue of one direction of a link, and where it stands in the scenario.
+/// The queue of one direction of a link, and the keys that lead to it in the scenario.
 pub(crate) struct QueuePlace<'a> {
     link: &'a str,
     keys: &'static [&'static str],

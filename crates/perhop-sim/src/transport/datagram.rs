@@ -1,7 +1,7 @@
 //! Transports that never send a packet twice: the sources, their receivers, and what their packets carry.
 //!
 //! A simulated packet carries one number. What else these transports write into a packet (timestamps, the sender's
-//! round-trip time, a report) stands here under that number while the packet is in transit.
+//! round-trip time, a report) is stored here under that number while the packet is in transit.
 
 use perhop_core::{Context, Duration, Instant};
 

@@ -119,7 +119,7 @@ pub struct Setup {
     pub counts_acks: bool,
     /// Size of a full segment.
     pub packet: Bytes,
-    /// The rate that was sold to the flow.
+    /// The rate of the flow's traffic profile.
     pub reserved: Option<Bitrate>,
     /// A mark leaves what [`ECN_BACKOFF`](CongestionControl::ECN_BACKOFF) says.
     pub ecn_backoff: bool,
