@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use perhop_core::Duration;
-use perhop_core::control::{LookInterval, WindowControl};
+use perhop_core::control::{SampleInterval, WindowControl};
 use perhop_core::table::bad_name;
 use perhop_sim::{Network, NodeId, PathSpec};
 
@@ -56,7 +56,7 @@ impl Scenario {
     /// The key of a control that cannot be, and why.
     fn bad_control(&self, control: &WindowControl) -> Option<(&'static str, String)> {
         let first = control.interval.first();
-        if let LookInterval::Fixed(interval) = control.interval {
+        if let SampleInterval::Fixed(interval) = control.interval {
             if interval < SHORTEST_INTERVAL {
                 let text = "windows are sampled at intervals of at least 1ms; a round-trip time is usual";
                 return Some(("interval", text.into()));

@@ -84,7 +84,7 @@ impl WindowControls {
         windows: impl Fn(usize) -> Option<f64>,
     ) -> Decision {
         let Control { steering, queues, .. } = &mut self.0[control];
-        let decision = steering.look(now, windows);
+        let decision = steering.sample(now, windows);
         let sent = queues.iter().filter(|_| !steering.loses());
         let messages = sent.map(|&channel| (channel, decision.windows)).collect();
         Decision { shares: decision.shares, messages }

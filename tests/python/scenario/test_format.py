@@ -23,7 +23,7 @@ PLACES: dict[str, tuple[str | int, ...]] = {
     "Depth": ("links", "l", "queue", "limit"),
     "Thresholds": ("links", "l", "queue", "thresholds"),
     "Start": ("flows", 0, "start"),
-    "LookInterval": ("paths", "p", "control", "interval"),
+    "SampleInterval": ("paths", "p", "control", "interval"),
 }
 """A place in a scenario for each quantity that is written as text."""
 

@@ -5,7 +5,7 @@
 
 mod windows;
 
-pub use windows::{Decision, LookInterval, Steering, WindowControl, WindowSource};
+pub use windows::{Decision, SampleInterval, Steering, WindowControl, WindowSource};
 
 /// A message to a block.
 #[derive(Clone, Copy, Debug, PartialEq)]

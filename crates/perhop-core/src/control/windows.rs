@@ -32,14 +32,14 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// How often the windows of a path are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LookInterval {
+pub enum SampleInterval {
     /// A fixed time.
     Fixed(Duration),
     /// A number of the round trips that the ingress measures on the path.
     Measured,
 }
 
-impl LookInterval {
+impl SampleInterval {
     /// When the windows are first sampled.
     pub fn first(self) -> Duration {
         match self {
@@ -57,7 +57,7 @@ impl LookInterval {
     }
 }
 
-impl FromStr for LookInterval {
+impl FromStr for SampleInterval {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -74,7 +74,7 @@ impl FromStr for LookInterval {
     }
 }
 
-impl fmt::Display for LookInterval {
+impl fmt::Display for SampleInterval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(interval) => interval.fmt(f),
@@ -83,7 +83,7 @@ impl fmt::Display for LookInterval {
     }
 }
 
-text_serde!(LookInterval, "a time or `measured`", format!("^({TIME}|measured)$"), "40ms");
+text_serde!(SampleInterval, "a time or `measured`", format!("^({TIME}|measured)$"), "40ms");
 
 /// Where the ingress gets the flows' windows from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -105,7 +105,7 @@ pub enum WindowSource {
 pub struct WindowControl {
     /// How often the windows are sampled: a small number of the path's round-trip times, or `measured`, which follows
     /// the round-trip time that the ingress measures from each segment to its acknowledgement.
-    pub interval: LookInterval,
+    pub interval: SampleInterval,
     /// With `interval = "measured"`: how many measured round-trip times lie between two samples (`alpha`). Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trips: Option<NonZeroU32>,
@@ -195,7 +195,7 @@ impl Steering {
     pub fn on_data(&mut self, member: usize, sequence: u32, now: Instant) {
         let member = &mut self.members[member];
         let end = sequence.wrapping_add(1);
-        if self.spec.interval == LookInterval::Measured {
+        if self.spec.interval == SampleInterval::Measured {
             if ahead(end, member.sent) <= 0 {
                 // It was sent before. Which of the two an acknowledgement is for, nobody knows.
                 member.timed = None;
@@ -227,7 +227,7 @@ impl Steering {
 
     /// The time from this sample to the next, from the round trips measured since the last one.
     fn interval(&mut self) -> Duration {
-        let LookInterval::Measured = self.spec.interval else { return self.spec.interval.first() };
+        let SampleInterval::Measured = self.spec.interval else { return self.spec.interval.first() };
         let (sum, count) = std::mem::take(&mut self.samples);
         if let Some(mean) = sum.as_nanos().checked_div(count) {
             self.round_trip = Some(Duration::from_nanos(mean));
@@ -253,7 +253,7 @@ impl Steering {
     }
 
     /// Samples the windows; `senders` returns the congestion window of a flow that sends.
-    pub fn look(&mut self, now: Instant, senders: impl Fn(usize) -> Option<f64>) -> Decision {
+    pub fn sample(&mut self, now: Instant, senders: impl Fn(usize) -> Option<f64>) -> Decision {
         for member in &mut self.members {
             let passed = std::mem::take(&mut member.passed);
             let sending = senders(member.flow);
@@ -314,11 +314,11 @@ mod tests {
         let mut control = control("sender");
         let at = control.next();
         assert_eq!(at, Instant::from_nanos(40_000_000));
-        let decision = control.look(at, |flow| Some([5.0, 10.0, 20.0][flow - 10]));
+        let decision = control.sample(at, |flow| Some([5.0, 10.0, 20.0][flow - 10]));
         assert_eq!(shares_in(&decision), [0.778, 1.0, 0.972]);
         assert_eq!(decision.windows, Message::Windows { path: 7, number: 1, packets: 35.0 });
         assert_eq!(control.next(), Instant::from_nanos(80_000_000));
-        let decision = control.look(control.next(), |flow| (flow != 12).then_some(6.0));
+        let decision = control.sample(control.next(), |flow| (flow != 12).then_some(6.0));
         assert_eq!(shares_in(&decision), [0.5, 1.0, 1.0], "who does not send has no part");
         assert_eq!(decision.windows, Message::Windows { path: 7, number: 2, packets: 12.0 });
     }
@@ -327,7 +327,7 @@ mod tests {
     fn best_effort_has_no_part_in_marks_but_in_queues() {
         let mut control = control("sender");
         control.members[1].rate = 0.0;
-        let decision = control.look(Instant::ZERO, |flow| Some([30.0, 50.0, 20.0][flow - 10]));
+        let decision = control.sample(Instant::ZERO, |flow| Some([30.0, 50.0, 20.0][flow - 10]));
         // Contracts of 1 and 5 share 50 packets: 8.3 of the first one's 30.
         assert_eq!(shares_in(&decision), [0.278, 1.0]);
         assert_eq!(decision.shares.iter().map(|(flow, _)| *flow).collect::<Vec<_>>(), [10, 12]);
@@ -343,7 +343,7 @@ mod tests {
         control.on_ack(0, 4, Instant::ZERO); // overtaken
         control.on_data(2, 0, Instant::ZERO);
         control.on_ack(1, 7, Instant::ZERO); // of segments that passed before monitoring began
-        control.look(Instant::ZERO, |_| None);
+        control.sample(Instant::ZERO, |_| None);
         assert_eq!([0, 1, 2].map(|member| control.seen(member)), [3.0, 0.0, 1.0]);
     }
 
@@ -356,10 +356,10 @@ mod tests {
             control.on_data(0, sequence, Instant::ZERO);
         }
         control.on_ack(0, u32::MAX, Instant::ZERO);
-        control.look(Instant::ZERO, |_| None);
+        control.sample(Instant::ZERO, |_| None);
         assert_eq!(control.seen(0), 3.0);
         control.on_ack(0, 2, Instant::ZERO);
-        control.look(Instant::ZERO, |_| None);
+        control.sample(Instant::ZERO, |_| None);
         assert_eq!(control.seen(0), 0.0);
     }
 
@@ -367,9 +367,9 @@ mod tests {
     fn the_ingress_counts_what_passed() {
         let mut control = control("passed");
         (0..8).for_each(|sequence| control.on_data(0, sequence, Instant::ZERO));
-        control.look(Instant::ZERO, |_| None);
+        control.sample(Instant::ZERO, |_| None);
         assert_eq!(control.seen(0), 8.0);
-        control.look(Instant::ZERO, |_| None);
+        control.sample(Instant::ZERO, |_| None);
         assert_eq!(control.seen(0), 0.0);
     }
 
@@ -394,15 +394,15 @@ mod tests {
         control.on_ack(0, 1, ms(58));
         control.on_ack(0, 2, ms(59));
         control.on_ack(1, 1, ms(80));
-        control.look(ms(100), |_| None);
+        control.sample(ms(100), |_| None);
         assert_eq!(control.round_trip(), Some(Duration::from_millis(54)), "(48 + 60) / 2");
         assert_eq!(control.next(), ms(154));
         // A sample of 40 ms alone; no sample keeps it.
         control.on_data(0, 2, ms(105));
         control.on_ack(0, 3, ms(145));
-        control.look(ms(154), |_| None);
+        control.sample(ms(154), |_| None);
         assert_eq!(control.next(), ms(194));
-        control.look(ms(194), |_| None);
+        control.sample(ms(194), |_| None);
         assert_eq!(control.next(), ms(234));
     }
 
@@ -412,13 +412,13 @@ mod tests {
         control.on_data(0, 0, ms(0));
         control.on_data(0, 0, ms(30)); // sent again
         control.on_ack(0, 1, ms(40));
-        control.look(ms(100), |_| None);
+        control.sample(ms(100), |_| None);
         assert_eq!((control.round_trip(), control.next()), (None, ms(200)));
         // A later segment is timed; an acknowledgement that does not cover it ends nothing.
         control.on_data(0, 1, ms(110));
         control.on_ack(0, 1, ms(120));
         control.on_ack(0, 2, ms(150));
-        control.look(ms(200), |_| None);
+        control.sample(ms(200), |_| None);
         assert_eq!(control.next(), ms(240));
     }
 
@@ -427,7 +427,7 @@ mod tests {
         let mut control = measuring(r#", "round-trips": 3"#);
         control.on_data(0, 0, ms(0));
         control.on_ack(0, 1, ms(50));
-        control.look(ms(100), |_| None);
+        control.sample(ms(100), |_| None);
         assert_eq!(control.next(), ms(250));
         assert!(
             serde_json::from_str::<WindowControl>(r#"{"interval": "measured", "round-trips": 0}"#).is_err()
@@ -439,7 +439,7 @@ mod tests {
         let mut control = measuring("");
         control.on_data(0, 0, ms(99));
         control.on_ack(0, 1, Instant::from_nanos(99_000_100));
-        control.look(ms(100), |_| None);
+        control.sample(ms(100), |_| None);
         assert_eq!((control.round_trip(), control.next()), (Some(Duration::from_nanos(100)), ms(101)));
     }
 
@@ -450,7 +450,7 @@ mod tests {
             [10, 11, 12, 13, 0].map(|flow| control.member_of(flow)),
             [Some(0), Some(1), Some(2), None, None]
         );
-        control.look(Instant::ZERO, |flow| Some(flow as f64));
+        control.sample(Instant::ZERO, |flow| Some(flow as f64));
         assert_eq!(control.all_seen().collect::<Vec<_>>(), [(10, 10.0), (11, 11.0), (12, 12.0)]);
     }
 
@@ -468,18 +468,18 @@ mod tests {
 
     #[test]
     fn an_interval_has_a_first_and_a_shortest_length() {
-        let fixed = LookInterval::Fixed(Duration::from_millis(40));
+        let fixed = SampleInterval::Fixed(Duration::from_millis(40));
         assert_eq!([fixed.first(), fixed.shortest()], [Duration::from_millis(40); 2]);
-        let measured = [LookInterval::Measured.first(), LookInterval::Measured.shortest()];
+        let measured = [SampleInterval::Measured.first(), SampleInterval::Measured.shortest()];
         assert_eq!(measured, [100, 1].map(Duration::from_millis));
     }
 
     #[test]
     fn an_interval_is_a_duration_or_measured() {
         for text in ["40ms", "measured"] {
-            assert_eq!(text.parse::<LookInterval>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<SampleInterval>().unwrap().to_string(), text);
         }
-        let problem = "measure".parse::<LookInterval>().unwrap_err().to_string();
+        let problem = "measure".parse::<SampleInterval>().unwrap_err().to_string();
         assert_eq!(problem, "unknown interval `measure`, expected `measured` or a time such as 40ms");
     }
 
@@ -488,7 +488,7 @@ mod tests {
         let mut control = control("in-flight");
         control.on_data(0, 0, ms(0));
         control.on_ack(0, 1, ms(25));
-        control.look(ms(40), |_| None);
+        control.sample(ms(40), |_| None);
         assert_eq!((control.round_trip(), control.next()), (None, ms(80)));
     }
 }

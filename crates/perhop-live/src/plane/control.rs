@@ -77,7 +77,7 @@ impl Plane {
     pub(super) fn sample_windows(&mut self, number: usize, now: Instant) {
         let Self { controls, meters, channels, agenda, windows, .. } = self;
         let Control { steering, members, channels: to_queues } = &mut controls[number];
-        let decision = steering.look(now, |flow| windows.get(flow));
+        let decision = steering.sample(now, |flow| windows.get(flow));
         for (flow, message) in &decision.shares {
             let member = steering.member_of(*flow);
             if let Some(meter) = member.and_then(|member| members[member].1) {

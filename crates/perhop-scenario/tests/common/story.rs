@@ -1,7 +1,7 @@
 //! What fuzzers and tests do with a scenario: they read any text as one, and draw networks that both engines must agree on.
 #![allow(dead_code, reason = "each user needs its part")]
 
-use perhop_core::control::LookInterval;
+use perhop_core::control::SampleInterval;
 use perhop_core::{Bitrate, Duration, Instant};
 use perhop_scenario::Scenario;
 use perhop_sim::transport::tcp::Congestion;
@@ -57,10 +57,9 @@ fn excerpt(mut network: Network) -> Option<Network> {
         flow.start = (flow.start.0.min(latest), flow.start.1.min(latest));
     }
     // Timers that go off without a packet: those of controls, and those that rate-based senders set to a round trip.
-    let busy_control =
-        network.paths.iter().filter_map(|path| path.control.as_ref()).any(
-            |control| matches!(control.interval, LookInterval::Fixed(interval) if interval < part(10_000)),
-        );
+    let busy_control = network.paths.iter().filter_map(|path| path.control.as_ref()).any(
+        |control| matches!(control.interval, SampleInterval::Fixed(interval) if interval < part(10_000)),
+    );
     let busy_sender = network.flows.iter().any(|flow| {
         let far = flow.access.as_ref().is_some_and(|host| host.delay >= Duration::from_millis(1));
         matches!(flow.transport, TransportSpec::Rap(_) | TransportSpec::Tfrc(_)) && !far
