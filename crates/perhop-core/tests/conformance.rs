@@ -203,8 +203,8 @@ proptest! {
             let colors = meter_colors(meter(name, table).build(environment()), seed, &arrivals);
             for (out, dropped) in policers(meter(name, table).colors()) {
                 let judged = |&color: &Color| {
-                    let drops = dropped.contains(&color);
-                    if drops { meter::Verdict::Drop(color, Reason::Policed) } else { meter::Verdict::Mark(color) }
+                    let dropped = dropped.contains(&color).then_some(Reason::Policed);
+                    meter::Verdict { color, dropped }
                 };
                 let expected: Vec<meter::Verdict> = colors.iter().map(judged).collect();
                 let policer = with_out(name, table, out);

@@ -49,11 +49,11 @@ pub struct Actions([Action; 3]);
 
 /// What becomes of a packet at a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It goes on, marked with this color.
-    Mark(Color),
-    /// It was given this color, and is dropped for this reason.
-    Drop(Color, Reason),
+pub struct Verdict {
+    /// The color that it was given.
+    pub color: Color,
+    /// Why it is dropped; `None` if it goes on, marked with the color.
+    pub dropped: Option<Reason>,
 }
 
 /// A meter with its random stream, and an action for each color.
@@ -65,14 +65,14 @@ pub struct Conditioner {
 }
 
 impl Actions {
-    /// The action for packets of this color.
+    /// The action for packets of this color. It borrows: the compiler would put a copy on the stack for each packet.
     #[inline]
-    pub const fn of(self, color: Color) -> Action {
+    pub const fn of(&self, color: Color) -> Action {
         self.0[color.index()]
     }
 
     /// Whether packets of some color are dropped.
-    pub fn drop_any(self) -> bool {
+    pub fn drop_any(&self) -> bool {
         self.0.contains(&Action::Drop)
     }
 }
@@ -96,16 +96,6 @@ impl From<OutOfThree> for Actions {
     }
 }
 
-impl Verdict {
-    /// The color that the packet was given.
-    #[inline]
-    pub const fn color(self) -> Color {
-        match self {
-            Self::Mark(color) | Self::Drop(color, _) => color,
-        }
-    }
-}
-
 impl Conditioner {
     /// The conditioner of a profile, to which packets can come at `rate`.
     pub fn new(params: &MeterParams, rate: Bitrate, rng: Rng) -> Self {
@@ -122,10 +112,11 @@ impl Conditioner {
             AnyMeter::TokenBucket(bucket) => bucket.color(packet, cx),
             meter => meter.color(packet, cx),
         };
-        match self.actions.of(color) {
-            Action::Mark => Verdict::Mark(color),
-            Action::Drop => Verdict::Drop(color, Reason::Policed),
-        }
+        let dropped = match self.actions.of(color) {
+            Action::Mark => None,
+            Action::Drop => Some(Reason::Policed),
+        };
+        Verdict { color, dropped }
     }
 
     /// A control message for the meter.
@@ -147,8 +138,16 @@ mod tests {
         nanos.map(|nanos| conditioner.judge(&Header::new(FlowId(0), 1000), Instant::from_nanos(nanos)))
     }
 
-    const GREEN: Verdict = Verdict::Mark(Color::Green);
-    const DROPPED: Verdict = Verdict::Drop(Color::Yellow, Reason::Policed);
+    const GREEN: Verdict = marked(Color::Green);
+    const DROPPED: Verdict = dropped(Color::Yellow);
+
+    const fn marked(color: Color) -> Verdict {
+        Verdict { color, dropped: None }
+    }
+
+    const fn dropped(color: Color) -> Verdict {
+        Verdict { color, dropped: Some(Reason::Policed) }
+    }
 
     #[test]
     fn a_token_bucket_polices_by_hand() {
@@ -189,8 +188,8 @@ mod tests {
                 r#""rule": "deterministic", "initial": "zero", "split": "threshold", "window": "1ms""#;
             judge("three-precedence", &format!(r#"{{"rate": "1kbps", {rules}, "out": "{out}"}}"#), [0, 0])
         };
-        let (yellow, red) = (Verdict::Mark(Color::Yellow), Verdict::Drop(Color::Red, Reason::Policed));
-        assert_eq!(judged("mark"), [yellow, Verdict::Mark(Color::Red)]);
+        let (yellow, red) = (marked(Color::Yellow), dropped(Color::Red));
+        assert_eq!(judged("mark"), [yellow, marked(Color::Red)]);
         assert_eq!(judged("drop-red"), [yellow, red]);
         assert_eq!(judged("drop"), [DROPPED, red]);
     }

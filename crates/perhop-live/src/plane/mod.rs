@@ -19,7 +19,6 @@ mod stream;
 use std::sync::Arc;
 
 use perhop_core::measure::PortView;
-use perhop_core::meter::Verdict;
 use perhop_core::{Bitrate, Header, Instant, Offered, Reason, Served};
 
 use self::agenda::{Agenda, Event, Kind};
@@ -204,9 +203,9 @@ impl Plane {
                 RouteEntry::Hop(Hop::Meter(number)) => {
                     let verdict = self.meters[number].judge(&mut frame.header, now);
                     let counts = &mut self.streams[frame.stream as usize].counts;
-                    counts.marked[verdict.color().index()] += 1;
-                    if let Verdict::Drop(color, reason) = verdict {
-                        counts.policed[color.index()] += 1;
+                    counts.marked[verdict.color.index()] += 1;
+                    if let Some(reason) = verdict.dropped {
+                        counts.policed[verdict.color.index()] += 1;
                         return self.forget(&frame, Loss::Dropped(reason), now, sink);
                     }
                 }

@@ -66,7 +66,7 @@ impl Metering {
     #[inline]
     pub(super) fn judge(&mut self, header: &mut Header, now: Instant) -> Verdict {
         let verdict = self.conditioner.judge(header, now);
-        self.spec.params.af().mark(header, verdict.color());
+        self.spec.params.af().mark(header, verdict.color);
         verdict
     }
 }

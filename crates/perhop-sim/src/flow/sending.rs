@@ -155,12 +155,12 @@ impl SendingHost {
             let mut packet = self.template.numbered(sequence);
             if let MarkingPoint::Host(marker) = &mut self.marked_at {
                 let (verdict, marks) = marker.judge(packet.header(), now);
-                self.marked[verdict.color().index()] += 1;
-                if let Verdict::Drop(color, _) = verdict {
-                    self.rare.policed[color.index()] += 1;
+                self.marked[verdict.color.index()] += 1;
+                if verdict.dropped.is_some() {
+                    self.rare.policed[verdict.color.index()] += 1;
                     continue;
                 }
-                packet = packet.marked(verdict.color(), marks);
+                packet = packet.marked(verdict.color, marks);
             } else if let MarkingPoint::Nowhere = &self.marked_at {
                 self.marked[packet.color().index()] += 1;
             }
@@ -252,10 +252,10 @@ impl SendingHost {
         now: Instant,
         post: &mut Post<'_, Q>,
     ) -> Option<SimPacket> {
-        let color = verdict.color();
+        let color = verdict.color;
         self.marked[color.index()] += 1;
         source.on_marked(packet.sequence(), color);
-        if let Verdict::Drop(..) = verdict {
+        if verdict.dropped.is_some() {
             self.rare.policed[color.index()] += 1;
             source.lose(packet.sequence());
             return None;
