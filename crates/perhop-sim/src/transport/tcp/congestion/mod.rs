@@ -254,6 +254,12 @@ macro_rules! register_congestion_controls {
         }
 
         impl AnyCongestion {
+            /// Whether it is the default control.
+            #[inline(always)]
+            pub(super) fn is_default(&self) -> bool {
+                matches!(self, Self::$first(_))
+            }
+
             /// Takes an ACK of new data; returns the window. `sample` makes what the control needs to know of it.
             #[inline(always)] // It is a part of the sender's fast path.
             pub(super) fn take(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {

@@ -39,9 +39,11 @@ impl Window {
     #[inline(always)]
     pub fn slow_start(&mut self, delivered: u32) -> f64 {
         if self.counts_acks {
-            let is_slow = self.now < self.threshold;
-            self.now += if is_slow { 1.0 } else { 0.0 };
-            return if is_slow { 0.0 } else { 1.0 };
+            if self.now < self.threshold {
+                self.now += 1.0;
+                return 0.0;
+            }
+            return 1.0;
         }
         let delivered = f64::from(delivered);
         let slow = delivered.min((self.threshold - self.now).max(0.0));

@@ -56,6 +56,22 @@ impl TcpSender {
     /// Passes an ACK of new data to the congestion control; returns the window.
     #[inline(always)]
     pub(super) fn tell_control(&mut self, delivered: u32, now: Instant) -> f64 {
+        if self.control.is_default() {
+            self.tell_any_control(delivered, now)
+        } else {
+            self.tell_other_control(delivered, now)
+        }
+    }
+
+    /// The same where it is not the default one: a call, which spares the default one the dispatch.
+    #[inline(never)]
+    fn tell_other_control(&mut self, delivered: u32, now: Instant) -> f64 {
+        self.tell_any_control(delivered, now)
+    }
+
+    /// The same, whichever control it is.
+    #[inline(always)]
+    fn tell_any_control(&mut self, delivered: u32, now: Instant) -> f64 {
         let Self { control, rare, next, acked, .. } = self;
         control.take(|needs| AckSample {
             now,
