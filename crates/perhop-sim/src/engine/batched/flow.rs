@@ -294,22 +294,31 @@ impl BatchedFlow {
         &mut self,
         content: Content,
         arrival: Instant,
-        (times, series): (&SampleTimes, &mut Series),
+        samples: (&SampleTimes, &mut Series),
     ) -> Option<Ack> {
-        if arrival < self.receiver_fast_until
-            && let Receiver::Tcp(tcp) = &mut self.base.receiving.receiver
-            && let Some(number) = tcp.receive_fast(content.sequence())
-        {
-            debug_assert_eq!(content.size(), self.base.data_size());
-            self.base.deliver(arrival);
-            return Some(Ack::plain(number));
+        match self.receive_fast(content, arrival) {
+            Some(number) => Some(Ack::plain(number)),
+            None => self.receive_otherwise(content, arrival, samples),
         }
-        self.receive_otherwise(content, arrival, (times, series))
+    }
+
+    /// The fast path: what [`receive_otherwise`](Self::receive_otherwise) does of nearly every packet, in a few steps. Returns the
+    /// number of the ACK, which carries nothing else; `None`, having done nothing, if it cannot take this packet.
+    #[inline(always)]
+    pub(super) fn receive_fast(&mut self, content: Content, arrival: Instant) -> Option<u32> {
+        if arrival >= self.receiver_fast_until {
+            return None;
+        }
+        let Receiver::Tcp(tcp) = &mut self.base.receiving.receiver else { return None };
+        let number = tcp.receive_fast(content.sequence())?;
+        debug_assert_eq!(content.size(), self.base.data_size());
+        self.base.deliver(arrival);
+        Some(number)
     }
 
     /// As [`receive`](Self::receive), for any packet.
     #[inline(never)]
-    fn receive_otherwise(
+    pub(super) fn receive_otherwise(
         &mut self,
         content: Content,
         arrival: Instant,

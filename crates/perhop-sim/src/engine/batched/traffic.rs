@@ -158,6 +158,20 @@ impl Traffic {
             return;
         }
         let at = flow.base.receiving.inward.pass(content.size(), at);
+        if let Some(ack) = flow.receive_fast(content, at) {
+            let packet = flow.base.receiving.acknowledge(Ack::plain(ack), at);
+            first(links, waiting, flow.first_ack_link()).push(packet);
+        } else {
+            self.reach_receiver(number, content, at);
+        }
+    }
+
+    /// A data packet reaches the receiver, which cannot take it on its fast path, at `at`, now or later.
+    #[inline(never)]
+    fn reach_receiver(&mut self, number: usize, content: Content, at: Instant) {
+        let Self { flows, links, waiting, recorder, .. } = self;
+        let Recorder { times, series, .. } = recorder;
+        let flow = &mut flows[number];
         if flow.receiver_runs_ahead {
             receive(flow, content, at, (links, waiting), (times, series));
         } else {
@@ -236,7 +250,7 @@ impl Traffic {
                 let packet = flow.waiting_ack(packet.content());
                 self.wait(packet, at);
             }
-            Step::Receiver => self.reach_receiver(number, packet.content(), now),
+            Step::Receiver => self.receive_now(number, packet.content(), now),
             Step::Sender => {
                 let Self { links, waiting, channels, events, recorder, .. } = self;
                 let Recorder { times, series, .. } = recorder;
@@ -248,7 +262,7 @@ impl Traffic {
     }
 
     /// A data packet has come, now, to a receiver that keeps to the clock or whose sender shares no link with it.
-    fn reach_receiver(&mut self, number: usize, content: Content, now: Instant) {
+    fn receive_now(&mut self, number: usize, content: Content, now: Instant) {
         let Self { flows, links, waiting, recorder, events, .. } = self;
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
@@ -350,7 +364,7 @@ fn receive(
     (links, waiting): (&mut [ArrivalQueue<SimPacket>], &mut ArrivalQueue<SimPacket>),
     samples: (&SampleTimes, &mut Series),
 ) -> bool {
-    let ack = flow.receive(content, at, samples);
+    let ack = flow.receive_otherwise(content, at, samples);
     if let Some(ack) = ack {
         let packet = flow.base.receiving.acknowledge(ack, at);
         first(links, waiting, flow.first_ack_link()).push(packet);
