@@ -150,9 +150,9 @@ impl SendingHost {
     /// Sends full segments, marked, over the host's wire, for a sender that does not depend on how they are marked.
     #[inline(always)]
     pub(crate) fn send_all(&mut self, segments: Range<u32>, now: Instant, out: &mut impl PacketSink) {
-        let size = self.template.size();
         for sequence in segments {
             let mut packet = self.template.numbered(sequence);
+            let size = packet.size();
             if let MarkingPoint::Host(marker) = &mut self.marked_at {
                 let (verdict, marks) = marker.judge(packet.header(), now);
                 self.marked[verdict.color.index()] += 1;
