@@ -129,13 +129,18 @@ impl<T: Timed> ArrivalQueue<T> {
             }
             return;
         }
-        let mut place = self.back.len();
         self.back.push(entry);
-        while precedes(&entry, &self.back[place - 1]) {
-            self.back[place] = self.back[place - 1];
-            place -= 1;
+        let mut piece = &mut self.back[..];
+        while let [before @ .., place] = piece {
+            match before.last() {
+                Some(last) if precedes(&entry, last) => *place = *last,
+                _ => {
+                    *place = entry;
+                    break;
+                }
+            }
+            piece = before;
         }
-        self.back[place] = entry;
     }
 
     /// Closes the run if too few entries go into it.
