@@ -56,6 +56,11 @@ pub trait Block: Sized {
         Ok(())
     }
 
+    /// For a meter: whether it looks at the colors that packets come with.
+    fn reads_color(_params: &Self::Params) -> bool {
+        false
+    }
+
     /// Parameters that have no effect where packets have sizes in this range: each with its key and the reason.
     fn idle_keys(_params: &Self::Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         Vec::new()

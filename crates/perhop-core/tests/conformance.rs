@@ -319,7 +319,6 @@ fn no_block_allocates_per_packet() {
         assert_eq!(allocations(work), 0, "{name} {table}");
     }
 }
-
 #[test]
 fn every_scheduler_is_among_those_under_one_aqm() {
     let listed = under_one_aqm(r#"{"aqm": "drop-tail", "limit": "9p"}"#).map(|(name, ..)| name);

@@ -94,6 +94,32 @@ fn parameters_that_do_not_fit_together_are_refused() {
         (meter, "tsw", r#""rate": "1Mbps", "window": "0s""#.into(), "longer than 0s"),
         (meter, "three-precedence", r#""rate": "1Mbps", "long-window": "0s""#.into(), "longer than 0s"),
         (
+            meter,
+            "tswtcm",
+            r#""rate": "1Mbps", "peak-rate": "2Mbps", "window": "0s""#.into(),
+            "longer than 0s",
+        ),
+        (meter, "tswtcm", r#""rate": "2Mbps", "peak-rate": "1Mbps""#.into(), "at least `rate`"),
+        (
+            meter,
+            "trtcm",
+            r#""rate": "2Mbps", "burst": "3kB", "peak-rate": "1Mbps", "peak-burst": "3kB""#.into(),
+            "at least `rate`",
+        ),
+        (
+            meter,
+            "trtcm",
+            r#""rate": "1Mbps", "burst": "0B", "peak-rate": "1Mbps", "peak-burst": "3kB""#.into(),
+            "must be above 0B",
+        ),
+        (meter, "srtcm", r#""rate": "1Mbps", "burst": "0B", "excess-burst": "0B""#.into(), "both 0B"),
+        (
+            meter,
+            "rfc4115",
+            r#""rate": "1Mbps", "burst": "0B", "excess-rate": "1Mbps", "excess-burst": "0B""#.into(),
+            "both 0B",
+        ),
+        (
             scheduler,
             "edf",
             format!(r#""green": "2ms", "blue": "1ms", {rule}"#),

@@ -66,7 +66,8 @@ impl Path {
                 plan.meters.push(MeterSpec { name, params: profile.clone(), rate });
                 let meter = Hop::Meter(plan.meters.len() - 1);
                 let green = Coloring::Fixed(Color::Green, profile.af().codepoint(Color::Green));
-                (green, ServiceLevel::of(profile.rate()), Some(meter))
+                let coloring = if profile.reads_color() { Coloring::Trust } else { green };
+                (coloring, ServiceLevel::of(profile.rate()), Some(meter))
             }
             None => (coloring(class), ServiceLevel::NONE, None),
         };

@@ -178,7 +178,7 @@ pub struct Flow {
     /// profile. Default: none (best effort).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<FlowProfile>,
-    /// The color of the flows' packets if they have no profile.
+    /// The color of the flows' packets if they have no profile, and that with which they come to a color-aware meter.
     #[serde(default)]
     pub color: Color,
     /// The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a profile, can be green.

@@ -156,7 +156,8 @@ impl Scenario {
     }
 }
 
-fn transport(transport: &Transport) -> TransportSpec {
+/// How a flow sends.
+pub(crate) fn transport(transport: &Transport) -> TransportSpec {
     match transport {
         Transport::Tcp(params) => TransportSpec::Tcp(params.clone()),
         Transport::Udp(params) => TransportSpec::Udp(params.clone()),

@@ -9,8 +9,9 @@ use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
 use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Environment, FlowId, Header, Streams};
 use perhop_sim::{FlowSpec, LinkSpec, Network};
 
-use crate::error::Problem;
-use crate::format::{Flow, Scenario};
+use crate::error::{KeyPart, Problem, steps};
+use crate::format::{Flow, FlowProfile, Scenario};
+use crate::network::transport;
 
 impl Scenario {
     /// What in it cannot act, or acts otherwise than it seems; each where it stands.
@@ -29,7 +30,28 @@ impl Scenario {
                 divisions(outline.passing(&link).map(|(group, flow)| (group, outline.division(flow, &link))));
             notices.extend(divided.into_iter().map(|(key, text)| place.at(&key, text)));
         }
+        notices.extend(self.idle_profiles());
         notices
+    }
+
+    /// Keys of profiles that cannot act on the packets of their flows.
+    fn idle_profiles(&self) -> impl Iterator<Item = Problem> {
+        let own = self.flows.iter().enumerate().filter_map(|(number, flow)| match &flow.profile {
+            Some(FlowProfile::Own(profile)) => {
+                Some((format!("flows[{number}].profile"), &profile.0, vec![flow]))
+            }
+            Some(FlowProfile::Shared(_)) | None => None,
+        });
+        let own = own.map(|(key, meter, flows)| (steps(&key).collect(), meter, flows));
+        let shared = self.profiles.iter().map(|(name, profile)| {
+            let shares = |flow: &&Flow| matches!(&flow.profile, Some(FlowProfile::Shared(of)) if of == name);
+            let place = vec![KeyPart::Key("profiles".into()), KeyPart::Key(name.clone())];
+            (place, &profile.0, self.flows.iter().filter(shares).collect())
+        });
+        own.chain(shared).flat_map(|(place, meter, flows): (Vec<KeyPart>, _, Vec<&Flow>)| {
+            let at = |(key, text): (&str, String)| Problem::at(place.iter().cloned().chain(steps(key)), text);
+            idle_profile(meter, &flows).into_iter().map(at).collect::<Vec<_>>()
+        })
     }
 
     /// Its network with one flow of each group.
@@ -215,6 +237,25 @@ fn target_out_of_reach(
         )
     };
     (longest < codel.target).then(|| ("target", text()))
+}
+
+/// The keys of a meter that cannot act on the packets of these flows, and why.
+fn idle_profile(meter: &MeterParams, flows: &[&Flow]) -> Vec<(&'static str, String)> {
+    let sizes = flows.iter().map(|flow| u64::from(transport(&flow.transport).packet_sizes().0));
+    let Some((smallest, largest)) = sizes.clone().min().zip(sizes.max()) else { return Vec::new() };
+    let mut idle = meter.idle_keys(&(smallest..=largest));
+    let best = flows.iter().map(|flow| flow.color).min().filter(|_| meter.reads_color());
+    if let Some(color) = best.filter(|color| *color != Color::Green) {
+        let others =
+            if color == Color::Yellow { "none of them can be green" } else { "all of them stay red" };
+        let text = format!(
+            "packets come to this meter {}, the `color` of their flow, so {others}; give the flow color = \"green\", or the meter \
+             mode = \"color-blind\"",
+            color.name()
+        );
+        idle.push(("mode", text));
+    }
+    idle
 }
 
 /// How a queue divides the packets of one stream: those of each color that its meter lets pass, and the class that they belong to.

@@ -470,6 +470,26 @@ fn messages_name_the_choices_and_the_nearest_one() {
             "s.toml:19: flows[0].profile.out: unknown value `drop-red`; did you mean `drop`? (one of mark, drop)",
         ),
         (
+            "marker = \"token-bucket\", burst = \"40kB\"",
+            "marker = \"trtcm\", burst = \"40kB\", peak-rate = \"1Mbps\", peak-burst = \"40kB\"",
+            "s.toml:19: flows[0].profile.peak-rate: must be at least `rate`, which is 2Mbps, not 1Mbps",
+        ),
+        (
+            "marker = \"token-bucket\", burst = \"40kB\"",
+            "marker = \"srtcm\", burst = \"0B\", excess-burst = \"0B\"",
+            "s.toml:19: flows[0].profile.burst: this and `excess-burst` are both 0B, so every packet is red; give one of them",
+        ),
+        (
+            "marker = \"token-bucket\", burst = \"40kB\"",
+            "marker = \"rfc4115\", burst = \"9kB\", excess-burst = \"9kB\"",
+            "s.toml:19: flows[0].profile: key `excess-rate` is missing",
+        ),
+        (
+            "marker = \"token-bucket\", burst = \"40kB\"",
+            "marker = \"srtcm\", burst = \"9kB\", excess-burst = \"9kB\", mode = \"colour-aware\"",
+            "s.toml:19: flows[0].profile.mode: unknown value `colour-aware`; did you mean `color-aware`? (one of color-blind, color-aware)",
+        ),
+        (
             TRANSPORT,
             "tcp = \"newreno\", sack = 1",
             "s.toml:18: flows[0].transport.sack: expected true or false, not 1",

@@ -126,6 +126,53 @@ fn a_shared_profile_divides_its_flows_likewise() {
 }
 
 #[test]
+fn a_color_aware_meter_to_which_no_green_packet_comes_is_named() {
+    let gold = "marker = \"token-bucket\", burst = \"40kB\" }";
+    let aware = "marker = \"srtcm\", burst = \"40kB\", excess-burst = \"9kB\", mode = \"color-aware\" }";
+    assert_eq!(
+        said(gold, aware),
+        [
+            "s.toml:27: flows[0].profile.mode: packets come to this meter yellow, the `color` of their flow, so none of them can \
+             be green; give the flow color = \"green\", or the meter mode = \"color-blind\""
+        ]
+    );
+    assert_eq!(said(gold, &format!("{aware}\ncolor = \"green\"")), [""; 0]);
+    assert_eq!(said(gold, &aware.replace("aware", "blind")), [""; 0]);
+    let red = said(gold, &format!("{aware}\ncolor = \"red\""));
+    assert!(red[0].contains("so all of them stay red"), "{red:?}");
+    // Of flows that share a meter, one is enough.
+    let shared = |color: &str| {
+        let profile =
+            format!("[profiles.sold]\nrate = \"2Mbps\"\n{}\n", aware.replace(", ", "\n").replace(" }", ""));
+        let text = ASSURED
+            .replace(
+                "profile = { rate = \"2Mbps\", marker = \"token-bucket\", burst = \"40kB\" }",
+                "profile = \"sold\"",
+            )
+            .replace(
+                "profile = { rate = \"1Mbps\", marker = \"tsw\" }",
+                &format!("profile = \"sold\"\ncolor = \"{color}\""),
+            );
+        let scenario = Scenario::from_toml(&(text + &profile), "s.toml").unwrap();
+        scenario.notices().iter().map(|notice| notice.text.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(shared("green"), [""; 0]);
+    assert!(shared("yellow")[0].contains("packets come to this meter yellow"));
+}
+
+#[test]
+fn a_burst_without_room_for_a_packet_is_named() {
+    let small = said("burst = \"40kB\"", "burst = \"999B\"");
+    assert_eq!(
+        small,
+        [
+            "s.toml:27: flows[0].profile.burst: `999B`: the smallest packet has 1000B, so none is green; raise it"
+        ]
+    );
+    assert_eq!(said("burst = \"40kB\"", "burst = \"0B\""), [""; 0], "nothing is IN, and is meant so");
+}
+
+#[test]
 fn thresholds_that_the_average_cannot_reach_are_named() {
     let key = "s.toml:16: links.bottleneck.queue.queues[0].rule";
     assert_eq!(

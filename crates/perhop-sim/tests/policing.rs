@@ -71,6 +71,81 @@ fn a_token_bucket_drops_every_second_packet_of_twice_its_rate() {
     }
 }
 
+/// Meters of the RFCs: committed rate 1 Mbit/s, peak rate 2 Mbit/s, bursts of two packets.
+const THREE_COLORS: [(&str, &str); 3] = [
+    ("srtcm", r#""burst": "2kB", "excess-burst": "2kB""#),
+    ("trtcm", r#""burst": "2kB", "peak-rate": "2Mbps", "peak-burst": "2kB""#),
+    ("rfc4115", r#""burst": "2kB", "excess-rate": "1Mbps", "excess-burst": "2kB""#),
+];
+
+fn three_colors((name, keys): (&str, &str), mode: &str, out: &str) -> MeterParams {
+    meter(name, &format!(r#"{{"rate": "1Mbps", {keys}, "mode": "{mode}", "out": "{out}"}}"#))
+}
+
+#[test]
+fn meters_of_three_colors_see_the_flows_color_at_every_place() {
+    // A packet of 1000 bytes each 2 ms for 8 s, packets 0 to 3999; 1 Mbit/s are 250 bytes in that time. A bucket of 1 Mbit/s
+    // suffices for 0, 1, 4, 8, ..., 3996. Of the others, srtcm's second bucket takes 2 and 3, since the first never overflows again;
+    // trtcm's peak rate takes 2, 6, ..., 3998; rfc4115's second bucket 2, 3, 6, 10, ..., 3998. If all come yellow, srtcm's first
+    // bucket stays full, so that all tokens go to the second.
+    let cbr = udp(r#"{"udp": "cbr", "rate": "4Mbps", "packet": "1000B", "jitter": 0.0}"#);
+    let green = [[1001, 2, 2997], [1001, 1000, 1999], [1001, 1001, 1998]];
+    let yellow = [[0, 1001, 2999], [0, 2001, 1999], [0, 1001, 2999]];
+    for (number, row) in THREE_COLORS.into_iter().enumerate() {
+        for place in PLACES {
+            for (mode, color, expected) in [
+                ("color-blind", Color::Red, green[number]),
+                ("color-aware", Color::Green, green[number]),
+                ("color-aware", Color::Yellow, yellow[number]),
+                ("color-aware", Color::Red, [0, 0, 4000]),
+            ] {
+                for out in ["mark", "drop-red"] {
+                    let profile = three_colors(row, mode, out);
+                    let mut network = metered(std::slice::from_ref(&cbr), &profile, place, ("10Mbps", "9p"));
+                    network.flows[0].color = color;
+                    let outcome = run_alike(&network);
+                    let (flow, [green, yellow, red]) = (&outcome.flows[0], expected);
+                    assert_eq!(flow.marked, expected, "{} {mode} {color:?}", row.0);
+                    let goes_on = if out == "mark" { red } else { 0 };
+                    assert_eq!(outcome.links[0].counters.arrived, [green, yellow, goes_on]);
+                    assert_eq!(flow.policed, (out == "drop-red").then_some([0, 0, red]));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn queues_of_three_colors_drop_by_the_colors_of_the_rfcs() {
+    // Together 4 Mbit/s over a link of 1.6: each color has more than it alone could send.
+    let rules = [
+        (
+            "rio-three",
+            r#"{"in": "40/60/0.02", "out-in": "20/30/0.05", "out-out": "5/10/0.2", "limit": "80p"}"#,
+        ),
+        ("wred", r#"{"green": "40/60/0.02", "yellow": "20/30/0.05", "red": "5/10/0.2", "limit": "80p"}"#),
+    ];
+    let cbr = udp(r#"{"udp": "cbr", "rate": "2Mbps", "packet": "1000B", "jitter": 0.1}"#);
+    let window = ("tswtcm", r#"{"rate": "500kbps", "peak-rate": "1Mbps"}"#);
+    let bursts = r#""burst": "5kB", "peak-rate": "1Mbps", "peak-burst": "5kB"}"#;
+    let buckets = ("trtcm", format!(r#"{{"rate": "500kbps", {bursts}"#));
+    for (rule, table) in rules {
+        for (name, keys) in [window, (buckets.0, &buckets.1)] {
+            let flows = [cbr.clone(), cbr.clone()];
+            let mut network = metered(&flows, &meter(name, keys), Marking::Host, ("1.6Mbps", "9p"));
+            network.links[0].queue = Some(aqm(rule, table).into());
+            let counters = &run_alike(&network).links[0].counters;
+            let shares = Color::ALL
+                .map(|color| counters.dropped_of(color) as f64 / counters.arrived[color.index()] as f64);
+            assert!(
+                shares[0] < 0.05 && shares[0] < shares[1] && shares[1] < shares[2],
+                "{rule} {name}: {shares:?}"
+            );
+            assert!(shares[2] > 0.9, "{rule} {name}: {shares:?}");
+        }
+    }
+}
+
 #[test]
 fn every_meter_conserves_packets_at_every_place() {
     let transports = [

@@ -135,9 +135,21 @@ class Draw:
                 {"marker": "token-bucket", "burst": "5kB", **rate},
                 {"marker": "tsw", "window": "100ms", **rate},
                 {"marker": "three-precedence", **rate},
+                {"marker": "tswtcm", "peak-rate": "1.2Mbps", "window": "50ms", **rate},
+                self.buckets() | rate,
                 {"marker": "twam", **rate} if controlled else name,
             ]
         )
+
+    def buckets(self) -> dict[str, Any]:
+        more = self.one(
+            [
+                {"marker": "srtcm", "excess-burst": "4kB"},
+                {"marker": "trtcm", "peak-rate": "1.2Mbps", "peak-burst": "4kB"},
+                {"marker": "rfc4115", "excess-rate": "200kbps", "excess-burst": "4kB"},
+            ]
+        )
+        return {"burst": "5kB", **more, **self.some(mode=["color-aware"], out=["drop-red"])}
 
     def access(self) -> dict[str, Any]:
         return {"rate": self.one([*self.rates, "10Mbps"]), "delay": self.one([*DELAYS, "20ms"])}
@@ -150,6 +162,7 @@ class Draw:
         way: dict[str, Any] = {"path": "pinned"} if pinned else {"from": begin, "to": end}
         if marked:
             way["profile"] = self.profile(f"of {begin}", controlled=pinned and "tcp" in transport)
+            way |= self.some(color=["green", "red"])
             if "udp" not in transport:
                 way |= self.some(out_feedback=["0s", "1ns", "1ms"])
         else:

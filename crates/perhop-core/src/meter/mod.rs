@@ -1,23 +1,39 @@
 //! Meters: a flow's traffic measured against its profile, each packet given a color (RFC 2475, section 2.3.3).
 
+pub(crate) mod bucket;
 mod conditioner;
+#[cfg(test)]
+mod golden;
+mod rfc4115;
+mod srtcm;
 mod token_bucket;
+mod trtcm;
 mod tsw;
+mod tswtcm;
 pub mod twam;
 
 pub use conditioner::{Action, Actions, Conditioner, Out, OutOfThree, Verdict};
+pub use rfc4115::{Rfc4115, Rfc4115Params};
+pub use srtcm::{SrTcm, SrTcmParams};
 pub use token_bucket::{TokenBucket, TokenBucketParams};
+pub use trtcm::{TrTcm, TrTcmParams};
 pub use tsw::{
     InitialRate, OutRule, RateEstimator, Split, ThreePrecedence, ThreePrecedenceParams, Tsw, TswParams,
 };
-
+pub use tswtcm::{TswTcm, TswTcmParams};
 pub use twam::{Twam, TwamParams};
 
+use std::ops::RangeInclusive;
+
 use ambassador::delegatable_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::control::Message;
 use crate::marker::AfClass;
-use crate::{Bitrate, Color, Context, Header};
+use crate::table::at_key;
+use crate::units::UnitError;
+use crate::{Bitrate, Bytes, Color, Context, Header};
 
 /// Adds the parameters that all meters have: those of the marker behind the meter, and the action for packets out of profile,
 /// of type `$out`.
@@ -44,6 +60,56 @@ use meter_params;
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// Whether a meter looks at the colors that packets come with (RFC 2697, RFC 2698, RFC 4115).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ColorMode {
+    /// It does not: every packet can be green.
+    #[default]
+    ColorBlind,
+    /// It does: no packet gets a color better than the one that it comes with.
+    ColorAware,
+}
+
+impl ColorMode {
+    /// The best color that a packet can get.
+    #[inline]
+    const fn color(self, packet: &Header) -> Color {
+        match self {
+            Self::ColorBlind => Color::Green,
+            Self::ColorAware => packet.color,
+        }
+    }
+}
+
+/// Refuses a peak rate below the committed one.
+fn not_below(key: &str, peak: Bitrate, rate: Bitrate) -> Result<(), UnitError> {
+    let text = || at_key(key, format!("must be at least `rate`, which is {rate}, not {peak}"));
+    if peak < rate { Err(UnitError::new(text())) } else { Ok(()) }
+}
+
+/// Two bursts are both empty.
+fn no_burst() -> UnitError {
+    UnitError::new(at_key(
+        "burst",
+        "this and `excess-burst` are both 0B, so every packet is red; give one of them a packet's size or more",
+    ))
+}
+
+/// The bursts that are smaller than every packet, so that no packet gets certain colors. One of 0B is meant so.
+fn small_bursts(
+    sizes: &RangeInclusive<u64>,
+    bursts: &[(&'static str, Bytes, &'static str)],
+) -> Vec<(&'static str, String)> {
+    let smallest = sizes.start();
+    let small = bursts.iter().filter(|(_, burst, _)| (1..*smallest).contains(&burst.get()));
+    let told = small.map(|&(key, burst, colors)| {
+        let text = format!("`{burst}`: the smallest packet has {smallest}B, so none is {colors}; raise it");
+        (key, text)
+    });
+    told.collect()
 }
 
 /// Measures a flow against its profile.
@@ -76,6 +142,11 @@ macro_rules! register_meters {
                 match self { $(Self::$variant(_) => <$block as crate::Block>::COLORS,)+ }
             }
 
+            /// Whether the meter looks at the colors that packets come with.
+            pub fn reads_color(&self) -> bool {
+                match self { $(Self::$variant(params) => <$block as crate::Block>::reads_color(params),)+ }
+            }
+
             /// What happens to a packet of each color.
             pub fn actions(&self) -> Actions {
                 match self { $(Self::$variant(params) => params.out.into(),)+ }
@@ -95,4 +166,8 @@ register_meters! {
     Tsw(Tsw),
     ThreePrecedence(ThreePrecedence),
     Twam(Twam),
+    SrTcm(SrTcm),
+    TrTcm(TrTcm),
+    Rfc4115(Rfc4115),
+    TswTcm(TswTcm),
 }

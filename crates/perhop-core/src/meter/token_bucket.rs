@@ -1,10 +1,13 @@
 //! Token bucket marker: Ibanez & Nichols, draft-ibanez-diffserv-assured-eval-00, section 2 (the profiler of each host).
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Meter, meter_params};
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Instant};
+use super::bucket::{Bucket, Source};
+use super::{Meter, meter_params, small_bursts};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header};
 
 meter_params! {
     /// Parameters of [`TokenBucket`].
@@ -19,14 +22,9 @@ meter_params! {
 /// IN (green) while tokens last, else OUT (yellow); OUT packets take no tokens.
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
-    rate: u64,
-    depth: u64,
-    /// Tokens in bit-nanoseconds per second (bits × 10⁹), so that no rounding accumulates.
-    tokens: u64,
-    filled: Instant,
+    source: Source,
+    bucket: Bucket,
 }
-
-const SCALE: u64 = 1_000_000_000;
 
 impl Block for TokenBucket {
     type Params = TokenBucketParams;
@@ -34,28 +32,23 @@ impl Block for TokenBucket {
     const SUMMARY: &'static str = "IN while the bucket has tokens, else OUT";
     const SOURCE: &'static str = "Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket";
     const BATCHED: bool = true;
+
+    fn idle_keys(params: &TokenBucketParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        small_bursts(sizes, &[("burst", params.burst, "green")])
+    }
 }
 
 impl FromParams for TokenBucket {
     fn new(params: TokenBucketParams, _: Environment) -> Self {
-        let depth = params.burst.bits().saturating_mul(SCALE);
-        Self { rate: params.rate.as_bps(), depth, tokens: depth, filled: Instant::ZERO }
+        Self { source: Source::new(params.rate), bucket: Bucket::new(params.burst) }
     }
 }
 
 impl Meter for TokenBucket {
     #[inline]
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
-        let elapsed = cx.now.since(self.filled).as_nanos();
-        self.filled = cx.now;
-        self.tokens = self.tokens.saturating_add(elapsed.saturating_mul(self.rate)).min(self.depth);
-        let price = u64::from(packet.size).saturating_mul(8 * SCALE);
-        if self.tokens >= price {
-            self.tokens -= price;
-            Color::Green
-        } else {
-            Color::Yellow
-        }
+        self.bucket.add(self.source.draw(cx.now));
+        if self.bucket.take_if_held(packet.size) { Color::Green } else { Color::Yellow }
     }
 }
 
@@ -64,7 +57,7 @@ mod tests {
     use super::super::Out;
     use super::*;
     use crate::marker::AfClass;
-    use crate::{FlowId, Rng};
+    use crate::{FlowId, Instant, Rng};
 
     fn bucket(rate: &str, burst: &str) -> TokenBucket {
         let params = TokenBucketParams {

@@ -106,7 +106,7 @@ meter_params! {
     }
 }
 
-const fn one_second() -> Duration {
+pub(super) const fn one_second() -> Duration {
     Duration::from_secs(1)
 }
 
@@ -114,7 +114,7 @@ const fn ten_seconds() -> Duration {
     Duration::from_secs(10)
 }
 
-fn not_empty(window: Duration) -> Result<(), UnitError> {
+pub(super) fn not_empty(window: Duration) -> Result<(), UnitError> {
     if window.is_zero() { Err(UnitError::new("a window must be longer than 0s, such as 1s")) } else { Ok(()) }
 }
 

@@ -54,6 +54,10 @@ pub const METERS: &[(&str, &str)] = &[
     ("tsw", r#"{"rate": "4Mbps"}"#),
     ("three-precedence", r#"{"rate": "4Mbps", "split": "proportional"}"#),
     ("twam", r#"{"rate": "4Mbps"}"#),
+    ("srtcm", r#"{"rate": "4Mbps", "burst": "40kB", "excess-burst": "40kB"}"#),
+    ("trtcm", r#"{"rate": "4Mbps", "burst": "40kB", "peak-rate": "6Mbps", "peak-burst": "40kB"}"#),
+    ("rfc4115", r#"{"rate": "4Mbps", "burst": "40kB", "excess-rate": "2Mbps", "excess-burst": "40kB"}"#),
+    ("tswtcm", r#"{"rate": "4Mbps", "peak-rate": "6Mbps"}"#),
 ];
 
 /// The block that a row measures.

@@ -151,4 +151,28 @@ pub const METERS: &[(&str, &str)] = &[
     ("three-precedence", r#"{"rate": "300kbps", "window": "100ms", "out": "drop-red", "af": 2}"#),
     ("three-precedence", r#"{"rate": "1bps", "out": "drop"}"#),
     ("twam", r#"{"rate": "1Mbps", "out": "drop"}"#),
+    ("srtcm", r#"{"rate": "300kbps", "burst": "3kB", "excess-burst": "3kB", "out": "drop-red"}"#),
+    ("srtcm", r#"{"rate": "1Mbps", "burst": "2kB", "excess-burst": "4kB", "mode": "color-aware", "af": 2}"#),
+    ("srtcm", r#"{"rate": "1bps", "burst": "0B", "excess-burst": "1B"}"#),
+    ("srtcm", r#"{"rate": "999Gbps", "burst": "9GB", "excess-burst": "9GB"}"#),
+    (
+        "trtcm",
+        r#"{"rate": "300kbps", "burst": "3kB", "peak-rate": "600kbps", "peak-burst": "4500B", "out": "drop-red"}"#,
+    ),
+    (
+        "trtcm",
+        r#"{"rate": "1Mbps", "burst": "4kB", "peak-rate": "2Mbps", "peak-burst": "2kB", "mode": "color-aware", "af": 3}"#,
+    ),
+    ("trtcm", r#"{"rate": "999Gbps", "burst": "9GB", "peak-rate": "999Gbps", "peak-burst": "1B"}"#),
+    (
+        "rfc4115",
+        r#"{"rate": "300kbps", "burst": "3kB", "excess-rate": "300kbps", "excess-burst": "3kB", "out": "drop-red"}"#,
+    ),
+    (
+        "rfc4115",
+        r#"{"rate": "1Mbps", "burst": "0B", "excess-rate": "1Mbps", "excess-burst": "4kB", "mode": "color-aware"}"#,
+    ),
+    ("rfc4115", r#"{"rate": "999Gbps", "burst": "9GB", "excess-rate": "1bps", "excess-burst": "0B"}"#),
+    ("tswtcm", r#"{"rate": "300kbps", "peak-rate": "600kbps", "window": "100ms", "out": "drop-red"}"#),
+    ("tswtcm", r#"{"rate": "1bps", "peak-rate": "999Gbps", "window": "1ns", "af": 4}"#),
 ];

@@ -1,7 +1,8 @@
 use super::interface::Address;
 use super::*;
 use crate::plan;
-use perhop_live::Plane;
+use perhop_core::Color;
+use perhop_live::{Coloring, Plane};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -255,6 +256,23 @@ fn what_cannot_act_and_what_a_queue_divides_are_told() {
     assert_eq!(notices(&queues("[\"AF11\", \"AF12\"]")), [""; 0]);
     let second = queues("\"AF11\"").replacen("burst = \"40kB\"", "burst = \"40kB\", af = 2", 1);
     assert_eq!(notices(&second), [""; 0]);
+}
+
+#[test]
+fn a_color_aware_meter_sees_the_color_of_the_codepoint() {
+    let colorings = |mode: &str| {
+        let meter =
+            format!("marker = \"srtcm\", rate = \"4Mbps\", excess-burst = \"40kB\", mode = \"{mode}\"");
+        let text = GOOD.replace("marker = \"token-bucket\", rate = \"4Mbps\"", &meter);
+        let streams = plan::plane(&Config::read(&text, "r.toml").unwrap(), 1500).streams.into_iter();
+        streams
+            .filter(|stream| stream.name.starts_with("gold"))
+            .map(|stream| stream.coloring)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(colorings("color-aware"), [Coloring::Trust; 2]);
+    let green = Coloring::Fixed(Color::Green, "AF11".parse().unwrap());
+    assert_eq!(colorings("color-blind"), [green; 2]);
 }
 
 #[test]

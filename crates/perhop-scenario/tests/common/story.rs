@@ -251,6 +251,7 @@ impl Drawn<'_, '_> {
         };
         if self.choices.one_in(2) {
             flow["profile"] = self.profile(&format!("of {begin}"), pinned && kind == "tcp");
+            self.some(&mut flow, &[("color", &["green", "red"].map(Value::from))]);
             if kind != "udp" {
                 self.some(&mut flow, &[("out-feedback", &["0s", "1ns", "1ms"].map(Value::from))]);
             }
@@ -284,7 +285,7 @@ impl Drawn<'_, '_> {
 
     fn profile(&mut self, shared: &str, controlled: bool) -> Value {
         let rate = self.of(&["100kbps", "1Mbps"]);
-        let mut profile = match self.choices.below(5) {
+        let mut profile = match self.choices.below(9) {
             0 => json!({ "marker": "token-bucket", "burst": "5kB", "rate": rate }),
             1 => json!({ "marker": "tsw", "window": "100ms", "rate": rate }),
             2 => {
@@ -293,9 +294,24 @@ impl Drawn<'_, '_> {
                 profile
             }
             3 if controlled => json!({ "marker": "twam", "rate": rate }),
+            4..7 => self.three_colors(&rate),
             _ => return shared.into(),
         };
         self.some(&mut profile, &[("out", &[json!("drop")])]);
+        profile
+    }
+
+    /// A meter of the RFCs; its other rate is at least `rate`.
+    fn three_colors(&mut self, rate: &Value) -> Value {
+        let bursts = |key: &str| json!({ "rate": rate, "burst": "5kB", key: "4kB" });
+        let (mut profile, more) = match self.choices.below(4) {
+            0 => (bursts("excess-burst"), json!({ "marker": "srtcm" })),
+            1 => (bursts("peak-burst"), json!({ "marker": "trtcm", "peak-rate": "1.2Mbps" })),
+            2 => (bursts("excess-burst"), json!({ "marker": "rfc4115", "excess-rate": "200kbps" })),
+            _ => return json!({ "marker": "tswtcm", "rate": rate, "peak-rate": "1.2Mbps", "window": "50ms" }),
+        };
+        more.as_object().into_iter().flatten().for_each(|(key, value)| profile[key] = value.clone());
+        self.some(&mut profile, &[("mode", &[json!("color-aware")]), ("out", &[json!("drop-red")])]);
         profile
     }
 

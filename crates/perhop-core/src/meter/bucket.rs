@@ -1,0 +1,106 @@
+//! Token buckets: the part that the meters of the RFCs are composed of.
+
+use crate::{Bitrate, Bytes, Instant};
+
+const SCALE: u64 = 1_000_000_000;
+
+/// A token bucket that starts full. Tokens are in bit-nanoseconds per second (bits × 10⁹), so that no rounding accumulates.
+#[derive(Clone, Debug)]
+pub(crate) struct Bucket {
+    depth: u64,
+    tokens: u64,
+}
+
+/// The rate at which tokens arrive, in real time: all that is due arrives before a packet is measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    rate: u64,
+    drawn: Instant,
+}
+
+impl Source {
+    /// Tokens arrive at this rate from time zero on.
+    pub(crate) fn new(rate: Bitrate) -> Self {
+        Self { rate: rate.as_bps(), drawn: Instant::ZERO }
+    }
+
+    /// The tokens that have arrived since the last call.
+    #[inline]
+    pub(crate) fn draw(&mut self, now: Instant) -> u64 {
+        let elapsed = now.since(self.drawn).as_nanos();
+        self.drawn = now;
+        elapsed.saturating_mul(self.rate)
+    }
+}
+
+impl Bucket {
+    /// A full bucket of this depth.
+    pub(crate) fn new(depth: Bytes) -> Self {
+        let depth = depth.bits().saturating_mul(SCALE);
+        Self { depth, tokens: depth }
+    }
+
+    /// Adds tokens and returns those that overflow it.
+    #[inline]
+    pub(crate) fn add(&mut self, tokens: u64) -> u64 {
+        let room = self.depth - self.tokens;
+        let added = tokens.min(room);
+        self.tokens += added;
+        tokens - added
+    }
+
+    /// Whether there are tokens for a packet of `size` bytes; an exact fit is enough.
+    #[inline]
+    pub(crate) fn holds(&self, size: u16) -> bool {
+        self.tokens >= price(size)
+    }
+
+    /// Takes the tokens of a packet, which [are there](Self::holds).
+    #[inline]
+    pub(crate) fn take(&mut self, size: u16) {
+        self.tokens -= price(size);
+    }
+
+    /// Takes the tokens of a packet if they are there, and says whether they were.
+    #[inline]
+    pub(crate) fn take_if_held(&mut self, size: u16) -> bool {
+        let held = self.holds(size);
+        if held {
+            self.take(size);
+        }
+        held
+    }
+}
+
+/// What a packet takes.
+#[inline]
+fn price(size: u16) -> u64 {
+    u64::from(size) * 8 * SCALE
+}
+
+#[cfg(test)]
+impl Bucket {
+    /// Its tokens in bytes.
+    pub(crate) fn bytes(&self) -> f64 {
+        self.tokens as f64 / (8 * SCALE) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_arrive_in_real_time_and_overflow_a_full_bucket() {
+        // 8 Mbit/s are a byte each microsecond.
+        let mut source = Source::new("8Mbps".parse().unwrap());
+        let mut bucket = Bucket::new(Bytes::new(3000));
+        bucket.take(3000);
+        assert!(!bucket.take_if_held(1) && bucket.take_if_held(0));
+        let mut add =
+            |micros: u64, bucket: &mut Bucket| bucket.add(source.draw(Instant::from_nanos(micros * 1000)));
+        assert_eq!((add(1000, &mut bucket), bucket.bytes()), (0, 1000.0));
+        assert_eq!((add(3500, &mut bucket), bucket.bytes()), (500 * 8 * SCALE, 3000.0));
+        assert!(bucket.holds(3000) && !bucket.holds(3001));
+    }
+}

@@ -1,0 +1,152 @@
+//! Two-rate three-color marker with efficient handling of in-profile traffic: RFC 4115, section 3.
+//!
+//! ## Deviations
+//! - A packet that takes the last tokens conforms, as in figure 1 (B <= Tc). The text wants Tc - B > 0, which would color
+//!   such a packet yellow or red: `an_exact_fit_conforms_as_in_the_figure`.
+//! - Tokens arrive continuously, not one byte at a time.
+
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bucket::{Bucket, Source};
+use super::{ColorMode, Meter, meter_params, small_bursts};
+use crate::units::UnitError;
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header};
+
+meter_params! {
+    /// Parameters of [`Rfc4115`].
+    Rfc4115Params: OutOfThree {
+        /// The committed information rate (CIR): the rate of the tokens of green packets.
+        rate: Bitrate,
+        /// The committed burst size (CBS): how much can be green at once. The bucket starts full.
+        burst: Bytes,
+        /// The excess information rate (EIR): the rate of the tokens of yellow packets, on top of `rate`.
+        excess_rate: Bitrate,
+        /// The excess burst size (EBS): how much can be yellow at once. The bucket starts full.
+        excess_burst: Bytes,
+        /// Whether the meter looks at the colors that packets come with.
+        #[serde(default)]
+        mode: ColorMode,
+    }
+}
+
+/// Green while the committed bucket has tokens, yellow while the excess bucket has, else red; each packet takes tokens of one
+/// bucket, a red one of none.
+#[derive(Clone, Debug)]
+pub struct Rfc4115 {
+    committed: (Source, Bucket),
+    excess: (Source, Bucket),
+    mode: ColorMode,
+}
+
+impl Block for Rfc4115 {
+    type Params = Rfc4115Params;
+    const NAME: &'static str = "rfc4115";
+    const SUMMARY: &'static str =
+        "two independent rates: green up to the committed rate, then yellow up to the excess rate, else red";
+    const SOURCE: &'static str = "RFC 4115, section 3 and figure 1";
+    const BATCHED: bool = true;
+    const COLORS: &'static [Color] = &Color::ALL;
+
+    fn check(params: &Rfc4115Params) -> Result<(), UnitError> {
+        if params.burst.get() == 0 && params.excess_burst.get() == 0 {
+            return Err(super::no_burst());
+        }
+        Ok(())
+    }
+
+    fn idle_keys(params: &Rfc4115Params, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        small_bursts(
+            sizes,
+            &[("burst", params.burst, "green"), ("excess-burst", params.excess_burst, "yellow")],
+        )
+    }
+
+    fn reads_color(params: &Rfc4115Params) -> bool {
+        params.mode == ColorMode::ColorAware
+    }
+}
+
+impl FromParams for Rfc4115 {
+    fn new(params: Rfc4115Params, _: Environment) -> Self {
+        Self {
+            committed: (Source::new(params.rate), Bucket::new(params.burst)),
+            excess: (Source::new(params.excess_rate), Bucket::new(params.excess_burst)),
+            mode: params.mode,
+        }
+    }
+}
+
+impl Meter for Rfc4115 {
+    #[inline]
+    fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
+        let Self { committed: (committed_source, committed), excess: (excess_source, excess), mode } = self;
+        committed.add(committed_source.draw(cx.now));
+        excess.add(excess_source.draw(cx.now));
+        let before = mode.color(packet);
+        if before == Color::Green && committed.take_if_held(packet.size) {
+            Color::Green
+        } else if before != Color::Red && excess.take_if_held(packet.size) {
+            Color::Yellow
+        } else {
+            Color::Red
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::golden::{self, PACKETS, colors};
+    use super::*;
+
+    fn table(burst: &str, excess_burst: &str, mode: &str) -> String {
+        format!(
+            r#"{{"rate": "1Mbps", "burst": "{burst}", "excess-rate": "1Mbps", "excess-burst": "{excess_burst}", "mode": "{mode}"}}"#
+        )
+    }
+
+    #[test]
+    fn the_vectors_of_both_modes() {
+        for (mode, expected, left) in
+            [("color-blind", "GGYYRGGYGY", (500.0, 1500.0)), ("color-aware", "GYYGRGYGGG", (0.0, 3000.0))]
+        {
+            let mut meter = golden::meter::<Rfc4115>(&table("3kB", "3kB", mode));
+            assert_eq!(colors(&mut meter, &PACKETS), expected, "{mode}");
+            assert_eq!((meter.committed.1.bytes(), meter.excess.1.bytes()), left, "{mode}");
+        }
+    }
+
+    #[test]
+    fn an_exact_fit_conforms_as_in_the_figure() {
+        // By the text the same packets would be colored GYRRGYGGGY, the second yellow although 1500 bytes are left for it.
+        let mut meter = golden::meter::<Rfc4115>(&table("3kB", "3kB", "color-blind"));
+        assert_eq!(colors(&mut meter, &PACKETS[..4]), "GGYY");
+        assert_eq!((meter.committed.1.bytes(), meter.excess.1.bytes()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn the_buckets_fill_whatever_the_other_holds() {
+        // 125 bytes in a millisecond each: after 12 ms both have 1500 bytes. With srtcm's single rate only the first would.
+        let mut meter = golden::meter::<Rfc4115>(&table("3kB", "3kB", "color-blind"));
+        let bursts = [0, 0, 0, 0, 12, 12, 12].map(|at| (at, 1500, 'G'));
+        assert_eq!(colors(&mut meter, &bursts), "GGYYGYR");
+    }
+
+    #[test]
+    fn both_bursts_cannot_be_empty() {
+        let refused = |burst, excess| {
+            Rfc4115::check(&serde_json::from_str(&table(burst, excess, "color-blind")).unwrap()).is_err()
+        };
+        assert!(refused("0B", "0B") && !refused("1B", "0B") && !refused("0B", "1B"));
+    }
+
+    #[test]
+    fn a_burst_without_room_for_a_packet_is_reported() {
+        golden::idle::<Rfc4115>(
+            |burst, excess| table(burst, excess, "color-blind"),
+            ["burst", "excess-burst"],
+        );
+    }
+}
