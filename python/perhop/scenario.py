@@ -50,6 +50,7 @@ __all__ = [
     "Rap",
     "Red",
     "Reverse",
+    "Rfc4115",
     "Rio",
     "RioPlusOut",
     "RioThree",
@@ -57,12 +58,15 @@ __all__ = [
     "Scheduler",
     "Setting",
     "SharingQueue",
+    "Srtcm",
     "Tcp",
     "Tfrc",
     "ThreePrecedence",
     "TokenBucket",
     "Transport",
+    "Trtcm",
     "Tsw",
+    "Tswtcm",
     "Twam",
     "Udp",
     "Wfq",
@@ -863,7 +867,118 @@ class Twam(Table):
     out: Literal["mark", "drop"] | None = None
 
 
-Profile: TypeAlias = TokenBucket | Tsw | ThreePrecedence | Twam
+@dataclass(frozen=True, kw_only=True)
+class Srtcm(Table):
+    """One rate and two bursts: green within the first, yellow within the second, else red.
+
+    Source: RFC 2697, section 3.
+
+    Attributes:
+        rate: The committed information rate (CIR): the rate at which tokens arrive.
+        burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
+        excess_burst: The excess burst size (EBS): how much more can be yellow at once. The bucket
+            starts full, and gets the tokens for which the other has no room.
+        mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones.
+        out: What happens to packets out of profile.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "srtcm")
+
+    rate: str
+    burst: str
+    excess_burst: str
+    mode: Literal["color-blind", "color-aware"] | None = None
+    af: int | None = None
+    out: Literal["mark", "drop-red", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trtcm(Table):
+    """Two rates: green up to the committed rate, yellow up to the peak rate, else red.
+
+    Source: RFC 2698, section 3.
+
+    Attributes:
+        rate: The committed information rate (CIR), above which packets are yellow.
+        burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
+        peak_rate: The peak information rate (PIR), above which packets are red.
+        peak_burst: The peak burst size (PBS): how much can be green or yellow at once. The bucket
+            starts full.
+        mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones.
+        out: What happens to packets out of profile.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "trtcm")
+
+    rate: str
+    burst: str
+    peak_rate: str
+    peak_burst: str
+    mode: Literal["color-blind", "color-aware"] | None = None
+    af: int | None = None
+    out: Literal["mark", "drop-red", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rfc4115(Table):
+    """Two independent rates: green up to the committed rate, then yellow up to the excess rate, else red.
+
+    Source: RFC 4115, section 3 and figure 1.
+
+    Attributes:
+        rate: The committed information rate (CIR): the rate of the tokens of green packets.
+        burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
+        excess_rate: The excess information rate (EIR): the rate of the tokens of yellow packets, on top
+            of `rate`.
+        excess_burst: The excess burst size (EBS): how much can be yellow at once. The bucket starts
+            full.
+        mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones.
+        out: What happens to packets out of profile.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "rfc4115")
+
+    rate: str
+    burst: str
+    excess_rate: str
+    excess_burst: str
+    mode: Literal["color-blind", "color-aware"] | None = None
+    af: int | None = None
+    out: Literal["mark", "drop-red", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tswtcm(Table):
+    """Measured over a time sliding window, the share of traffic above the committed rate is yellow, above
+    the peak rate red.
+
+    Source: RFC 2859, sections 3 and 4.
+
+    Attributes:
+        rate: The committed target rate (CTR), at which the rate estimator starts.
+        peak_rate: The peak target rate (PTR).
+        window: The averaging window of the rate (`AVG_INTERVAL`). Default: "1s".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones.
+        out: What happens to packets out of profile.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "tswtcm")
+
+    rate: str
+    peak_rate: str
+    window: str | None = None
+    af: int | None = None
+    out: Literal["mark", "drop-red", "drop"] | None = None
+
+
+Profile: TypeAlias = TokenBucket | Tsw | ThreePrecedence | Twam | Srtcm | Trtcm | Rfc4115 | Tswtcm
 """Any profile."""
 
 
@@ -1072,7 +1187,8 @@ class Flow(Table):
         transport: How the flows send.
         profile: The traffic profile of each flow, metered at its host or, on a path, at the ingress; or
             the name of a shared profile. Default: none (best effort).
-        color: The color of the flows' packets if they have no profile. Default: "yellow".
+        color: The color of the flows' packets if they have no profile, and that with which they come to
+            a color-aware meter. Default: "yellow".
         service: The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a
             profile, can be green. Default: "blue".
         dscp: The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's
