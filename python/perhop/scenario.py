@@ -42,6 +42,7 @@ __all__ = [
     "Link",
     "Live",
     "Match",
+    "Pie",
     "Priority",
     "PriorityQueue",
     "Probes",
@@ -459,7 +460,52 @@ class Codel(Table):
     ecn: bool | None = None
 
 
-Aqm: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate | Abe | Wred | Dwred | Codel
+@dataclass(frozen=True, kw_only=True)
+class Pie(Table):
+    """Drops at random so that a controller keeps the queueing delay at a target.
+
+    Source: RFC 8033, appendices A and B; RFC 8034, appendix A.
+
+    Attributes:
+        law: Which RFC, and which of its algorithms. The defaults of several other parameters depend on
+            it. Default: "enhanced".
+        target: The queueing delay that the controller aims at (`QDELAY_REF`, `LATENCY_TARGET`).
+            Default: 15ms; with `docsis` 10ms.
+        update: The time between two updates of the drop probability, at least 1ms (`T_UPDATE`,
+            `INTERVAL`). Default: 15ms; with `docsis` 16ms.
+        max_burst: A burst after a time without congestion is not dropped for this long (`MAX_BURST`).
+            Default: 150ms; with `docsis` 142ms.
+        alpha: How much the drop probability changes in each update for each second by which the delay
+            is above the target (alpha, A). Default: 0.125; with `docsis` 0.25.
+        beta: How much it changes for each second by which the delay has grown since the last update
+            (beta, B). Default: 1.25; with `docsis` 2.5.
+        mean_packet: No packet is dropped while the queue holds no more than two packets of this size
+            (`MEAN_PKTSIZE`). With `docsis` the drop probability is that of a packet of this size, and
+            in proportion for others. Default: 1000B; with `docsis` 1024B.
+        ecn: Mark ECN-capable packets instead of dropping them while the drop probability is below
+            `mark-below`. Where there is no room, they are dropped all the same. TCP flows are capable
+            with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
+            Default: False.
+        mark_below: With `ecn`: from this drop probability on, ECN-capable packets are dropped, too
+            (`MARK_ECNTH`). Default: 0.1.
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "pie")
+
+    law: Literal["enhanced", "basic", "docsis"] | None = None
+    target: str | None = None
+    update: str | None = None
+    max_burst: str | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    mean_packet: str | None = None
+    ecn: bool | None = None
+    mark_below: float | None = None
+    limit: str | None = None
+
+
+Aqm: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate | Abe | Wred | Dwred | Codel | Pie
 """Any aqm."""
 
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::units::UnitError;
-use crate::{Bitrate, Color, Instant, Rng};
+use crate::{Bitrate, Color, Duration, Instant, Rng};
 
 /// The time and the random numbers that a block may use.
 #[derive(Debug)]
@@ -65,6 +65,22 @@ pub trait Block: Sized {
     fn idle_keys(_params: &Self::Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         Vec::new()
     }
+
+    /// For an AQM that acts on queueing delay: below which delay it drops and marks no packet that the queue has room for.
+    fn onset(_params: &Self::Params) -> Option<Onset> {
+        None
+    }
+}
+
+/// The queueing delay from which on an AQM may act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Onset {
+    /// The parameter that sets it.
+    pub key: &'static str,
+    /// The parameter's value.
+    pub value: Duration,
+    /// The delay.
+    pub delay: Duration,
 }
 
 /// A block that is created from its parameters and its place alone. A scheduler also gets random streams for its parts:

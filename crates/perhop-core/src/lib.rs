@@ -29,7 +29,7 @@ pub mod testing;
 mod time;
 pub mod units;
 
-pub use block::{Block, BlockInfo, Context, Environment, FromParams, Role};
+pub use block::{Block, BlockInfo, Context, Environment, FromParams, Onset, Role};
 pub use counters::{ClassCounters, Counters, Imbalance};
 pub use occupancy::Occupancy;
 pub use packet::{Codepoints, Color, Dscp, Ecn, FlowId, Header, Packet, ServiceLevel};

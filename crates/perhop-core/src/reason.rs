@@ -39,6 +39,8 @@ reasons! {
     Late = "late",
     /// Sojourn times stayed above the target for too long (`CoDel`).
     Target = "target",
+    /// By chance, with the probability of a controller of the queueing delay (PIE).
+    Controller = "controller",
     /// The packet was out of profile, and its meter drops such packets (a policer).
     Policed = "policed",
 }
@@ -58,9 +60,10 @@ mod tests {
             "delay-control",
             "late",
             "target",
+            "controller",
             "policed",
         ];
         assert_eq!(Reason::ALL.map(Reason::name), names);
-        assert_eq!(Reason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(Reason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     }
 }

@@ -3,10 +3,10 @@
 
 use std::ops::RangeInclusive;
 
-use perhop_core::aqm::{AqmParams, CodelParams};
+use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
-use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Environment, FlowId, Header, Streams};
+use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Environment, FlowId, Header, Onset, Streams};
 use perhop_sim::{FlowSpec, LinkSpec, Network};
 
 use crate::error::{KeyPart, Problem, steps};
@@ -192,10 +192,10 @@ pub fn idle_keys(
 ) -> Vec<(String, String)> {
     let rules = queue.aqms(None).into_iter();
     let idle = rules.flat_map(|(place, rule)| {
-        let idle = match (limit_without_room(rule, sizes), queue, rule) {
+        let idle = match (limit_without_room(rule, sizes), queue) {
             (Some(none), ..) => vec![none],
-            (None, SchedulerParams::Fifo(_), AqmParams::Codel(codel)) => {
-                rule.idle_keys(sizes).into_iter().chain(target_out_of_reach(codel, rate, sizes)).collect()
+            (None, SchedulerParams::Fifo(_)) => {
+                rule.idle_keys(sizes).into_iter().chain(delay_out_of_reach(rule, rate, sizes)).collect()
             }
             _ => rule.idle_keys(sizes),
         };
@@ -206,8 +206,7 @@ pub fn idle_keys(
 
 /// The limit of an AQM, if no packet fits in.
 fn limit_without_room(rule: &AqmParams, sizes: &RangeInclusive<u64>) -> Option<(&'static str, String)> {
-    let table = serde_json::to_value(rule).ok()?;
-    let limit: Depth = table["limit"].as_str()?.parse().ok()?;
+    let limit = limit(rule)?;
     let fits = match limit {
         Depth::Packets(packets) => packets > 0,
         Depth::Bytes(bytes) => bytes >= *sizes.start(),
@@ -217,26 +216,30 @@ fn limit_without_room(rule: &AqmParams, sizes: &RangeInclusive<u64>) -> Option<(
     (!fits).then(|| ("limit", text()))
 }
 
-/// The target of `CoDel` for a FIFO, if no packet can wait that long: at most all that the queue holds, and the packet that is
-/// being sent, go before it. Of several queues that share a link, each may wait longer.
-fn target_out_of_reach(
-    codel: &CodelParams,
+fn limit(rule: &AqmParams) -> Option<Depth> {
+    serde_json::to_value(rule).ok()?["limit"].as_str()?.parse().ok()
+}
+
+/// The delay from which on the AQM of a FIFO acts, if no packet can wait that long: at most all that the queue holds, and the packet
+/// that is being sent, go before it. Of several queues that share a link, each may wait longer.
+fn delay_out_of_reach(
+    rule: &AqmParams,
     rate: Bitrate,
     sizes: &RangeInclusive<u64>,
 ) -> Option<(&'static str, String)> {
-    let most = match codel.limit {
+    let (Onset { key, value, delay }, limit) = (rule.onset()?, limit(rule)?);
+    let most = match limit {
         Depth::Packets(packets) => packets.saturating_mul(*sizes.end()),
         Depth::Bytes(bytes) => bytes,
     };
     let longest = rate.time_of(Bytes::new(most.saturating_add(*sizes.end())));
     let text = || {
         format!(
-            "`{}`: the queue holds at most {}, which leaves a link of {rate} within {longest}, so no packet waits as long \
-             as this, and none is dropped at the head; lower `target`, or raise `limit`",
-            codel.target, codel.limit
+            "`{value}`: the queue holds at most {limit}, which leaves a link of {rate} within {longest}, so no packet waits for \
+             {delay}, and none is dropped that the queue has room for; lower `{key}`, or raise `limit`"
         )
     };
-    (longest < codel.target).then(|| ("target", text()))
+    (longest < delay).then(|| (key, text()))
 }
 
 /// The keys of a meter that cannot act on the packets of these flows, and why.

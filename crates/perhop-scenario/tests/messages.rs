@@ -364,8 +364,12 @@ fn mechanisms_of_other_systems_have_a_hint() {
             "unknown scheduler `fq_codel`; it is not built yet; the nearest is scheduler = \"drr\"",
         ),
         (
-            "aqm = \"PIE\"",
-            "unknown aqm `PIE`; it is not built yet; the nearest is aqm = \"codel\" or aqm = \"red\" (one of",
+            "aqm = \"DualPI2\"",
+            "unknown aqm `DualPI2`; it is not built yet; the nearest is aqm = \"codel\" or aqm = \"pie\" (one of",
+        ),
+        (
+            "aqm = \"docsis_pie\"",
+            "unknown aqm `docsis_pie`; it is aqm = \"pie\" with law = \"docsis\" (one of",
         ),
         (
             "aqm = \"pfifo\"",

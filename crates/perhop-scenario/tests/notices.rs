@@ -291,8 +291,17 @@ fn a_target_that_no_packet_can_wait_for_is_named() {
         codel("target = \"4401us\""),
         [
             "s.toml:9: links.bottleneck.queue.target: `4.401ms`: the queue holds at most 10p, which leaves a link of 20Mbps \
-             within 4.4ms, so no packet waits as long as this, and none is dropped at the head; lower `target`, or raise `limit`"
+             within 4.4ms, so no packet waits for 4.401ms, and none is dropped that the queue has room for; lower `target`, or \
+             raise `limit`"
         ]
+    );
+    let pie = |keys: &str| said_of_queue(&format!("{{ aqm = \"pie\", limit = \"10p\", {keys} }}"));
+    assert_eq!(pie("target = \"8.8ms\""), [""; 0]);
+    assert!(pie("target = \"9ms\"")[0].contains("no packet waits for 4.5ms, and none"), "half of the target");
+    assert_eq!(
+        pie("target = \"9ms\", beta = 100"),
+        [""; 0],
+        "its drop probability may rise at shorter delays"
     );
     assert_eq!(said_of_queue("{ aqm = \"codel\", limit = \"10kB\", target = \"4.4ms\" }"), [""; 0]);
     let bytes = said_of_queue("{ aqm = \"codel\", limit = \"10kB\", target = \"5ms\" }");

@@ -42,7 +42,7 @@ const QUEUES: &[(&str, &str)] = &[
 fn any_queue() -> impl Strategy<Value = SchedulerParams> {
     let read = |tag: &str, (name, table): (&str, &str)| {
         let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
-        table[tag] = name.into();
+        table[tag] = ordinary::block(name).into();
         table
     };
     let aqms = parameters::AQMS.iter().chain(ordinary::AQMS);

@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use super::{Aqm, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy};
+use crate::{
+    Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Onset,
+};
 
 /// Parameters of [`Codel`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -114,6 +116,10 @@ impl Block for Codel {
             Bytes::new(most)
         );
         vec![("mtu", text)]
+    }
+
+    fn onset(params: &CodelParams) -> Option<Onset> {
+        Some(Onset { key: "target", value: params.target, delay: params.target })
     }
 }
 

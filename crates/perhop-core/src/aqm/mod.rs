@@ -5,6 +5,7 @@ mod codel;
 mod drop_tail;
 mod early;
 mod inverse_rate;
+mod pie;
 mod red;
 mod rio;
 mod rio_plus_out;
@@ -16,6 +17,7 @@ pub use codel::{Codel, CodelParams};
 pub use drop_tail::{DropTail, DropTailParams};
 pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
 pub use inverse_rate::{InverseRate, InverseRateParams, Reading};
+pub use pie::{Pie, PieLaw, PieParams};
 pub use red::{Red, RedParams};
 pub use rio::{Averages, Coupling, Rio, RioParams};
 pub use rio_plus_out::{RioPlusOut, RioPlusOutParams};
@@ -138,6 +140,11 @@ macro_rules! register_aqms {
             pub fn precomputable(&self) -> bool {
                 match self { $(Self::$variant(_) => <$block as crate::Block>::PRECOMPUTABLE,)+ }
             }
+
+            /// From which queueing delay on it may act: [`Block::onset`](crate::Block::onset).
+            pub fn onset(&self) -> Option<crate::Onset> {
+                match self { $(Self::$variant(params) => <$block as crate::Block>::onset(params),)+ }
+            }
         }
     };
 }
@@ -153,6 +160,7 @@ register_aqms! {
     Wred(Wred),
     Dwred(Dwred),
     Codel(Codel),
+    Pie(Pie),
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub const AQMS: &[(&str, &str)] = &[
     ("wred", r#"{"green": "40/90/0.02", "yellow": "30/90/0.05", "red": "10/90/0.1", "limit": "868p"}"#),
     ("dwred", r#"{"out": "30/90/0.05", "limit": "868p"}"#),
     ("codel", r#"{"target": "60ms", "limit": "868p"}"#),
+    ("pie", r#"{"target": "50ms", "limit": "868p"}"#),
+    ("pie docsis", r#"{"law": "docsis", "target": "50ms", "limit": "120p"}"#),
 ];
 
 /// Schedulers.

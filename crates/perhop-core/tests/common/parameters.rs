@@ -58,6 +58,18 @@ pub const AQMS: &[(&str, &str)] = &[
     ("dwred", r#"{"out": "0/0/0", "limit": "9p", "share": 1, "least": 3, "green": "above"}"#),
     ("codel", r#"{"target": "2ms", "interval": "5ms", "mtu": "100B", "limit": "9p"}"#),
     ("codel", r#"{"target": "0s", "interval": "1ns", "mtu": "0B", "limit": "9kB", "ecn": true}"#),
+    (
+        "pie",
+        r#"{"target": "1ms", "update": "1ms", "max-burst": "3ms", "alpha": 20, "beta": 200, "mean-packet": "300B", "limit": "12p"}"#,
+    ),
+    (
+        "pie",
+        r#"{"law": "basic", "target": "0s", "update": "1ms", "max-burst": "0s", "alpha": 1000, "beta": 1000, "mean-packet": "1B", "limit": "9kB", "ecn": true, "mark-below": 1}"#,
+    ),
+    (
+        "pie",
+        r#"{"law": "docsis", "target": "1ms", "update": "2ms", "max-burst": "3ms", "alpha": 20, "beta": 200, "mean-packet": "300B", "limit": "9kB"}"#,
+    ),
 ];
 
 /// Schedulers; their paths are named `gold` and `silver`.

@@ -229,7 +229,7 @@ impl Drawn<'_, '_> {
         let number = self.choices.below(AQMS.len() + ordinary::AQMS.len());
         let (name, table) = AQMS.iter().chain(ordinary::AQMS).nth(number).expect("that many rows");
         let mut rule: Value = serde_json::from_str(table).expect("a table");
-        rule["aqm"] = (*name).into();
+        rule["aqm"] = ordinary::block(name).into();
         if self.choices.one_in(2) {
             rule["limit"] = self.of(LIMITS);
         }
