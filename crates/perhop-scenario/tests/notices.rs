@@ -397,6 +397,11 @@ fn ecn_is_refused_where_it_cannot_act() {
             "packet = \"1000B\", ecn-backoff = true".into(),
             "flows[0].transport.ecn-backoff: without `ecn` no packet",
         ),
+        (
+            "packet = \"1000B\"",
+            "packet = \"1000B\", congestion = \"dctcp\"".into(),
+            "flows[0].ecn: `dctcp` reduces its window by the share of packets that are marked",
+        ),
     ] {
         let refused = with_ecn(Driver::Simulator, from, &to).unwrap_err();
         assert!(refused.contains(message), "{refused}");

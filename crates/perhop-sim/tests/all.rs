@@ -9,6 +9,7 @@ mod parameters;
 mod accounting;
 mod asymmetric_best_effort;
 mod completion;
+mod congestion;
 mod ecn;
 mod engine;
 mod linux_tcp;

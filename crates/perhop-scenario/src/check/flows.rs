@@ -150,6 +150,15 @@ fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
         let text = "only TCP feeds marks back to its sender; leave this key out";
         return if flow.ecn.is_off() { Ok(()) } else { Err(Problem::at(under("ecn"), text)) };
     };
+    let control = params.control().info();
+    if control.needs.marks && flow.ecn.is_off() {
+        let text = format!(
+            "`{}` reduces its window by the share of packets that are marked, and without ECN none is: give the flow `ecn = \
+             \"classic\"`, or another `congestion`",
+            control.name
+        );
+        return Err(Problem::at(under("ecn"), text));
+    }
     if flow.ecn == TcpEcn::Accurate && !params.sack {
         let text = "counts of marks travel in selective acknowledgements; give the transport `sack = true`, or take \
                     `ecn = \"classic\"`";

@@ -238,7 +238,11 @@ impl Drawn<'_, '_> {
 
     fn flow(&mut self, number: usize, via: &[String]) -> Value {
         let (kind, transport) = self.transport();
+        let control = transport["congestion"].as_str().unwrap_or_default().to_owned();
         let mut flow = json!({ "name": format!("f{number}"), "transport": transport });
+        if Congestion::ALL.iter().any(|one| one.info().name == control && one.info().needs.marks) {
+            flow["ecn"] = "classic".into();
+        }
         let pinned = self.choices.one_in(2);
         let begin = if pinned {
             flow["path"] = "pinned".into();

@@ -11,10 +11,11 @@ pub enum TcpEcn {
     #[default]
     Off,
     /// RFC 3168: after a marked packet every ACK carries ECN-Echo until the sender says that it has reduced its window (CWR).
-    /// New data is ECT(0); retransmissions, SYNs and ACKs are not capable.
+    /// New data is ECT(0); retransmissions, SYNs and ACKs are not capable. With `congestion = "dctcp"` each ACK instead says
+    /// whether the packets that it acknowledges were marked (RFC 8257, section 3.2).
     Classic,
-    /// Every ACK carries the exact number of marked packets so far, as if RFC 9768's counters never wrapped; needs `sack`. The
-    /// congestion controls of today answer to the count as they do to ECN-Echo: once in a round trip.
+    /// Every ACK carries the exact number of marked packets so far, as if RFC 9768's counters never wrapped; needs `sack`.
+    /// `"dctcp"` uses the number; the other congestion controls answer to it as they do to ECN-Echo: once in a round trip.
     Accurate,
 }
 
@@ -38,22 +39,28 @@ pub struct Signals {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Echo {
     ecn: TcpEcn,
-    /// A mark was seen, and no CWR since.
+    /// ECN-Echo says whether the last packet was marked (RFC 8257, section 3.2).
+    each: bool,
+    /// A mark was seen, and no CWR since; or the last packet was marked.
     echoes: bool,
 }
 
 impl Echo {
-    pub(super) fn new(ecn: TcpEcn) -> Self {
-        Self { ecn, echoes: false }
+    /// That of a connection whose congestion control `needs_marks`, each of them, or not.
+    pub(super) fn new(ecn: TcpEcn, needs_marks: bool) -> Self {
+        Self { ecn, each: needs_marks && ecn == TcpEcn::Classic, echoes: false }
     }
 
     pub(super) fn is_off(self) -> bool {
         self.ecn.is_off()
     }
 
-    /// A data packet came. One that says that the window was reduced and is itself marked reports new congestion.
-    pub(super) fn on_data(&mut self, Signals { marked, reduced }: Signals) {
-        self.echoes = marked || (self.echoes && !reduced);
+    /// A data packet came. One that says that the window was reduced and is itself marked reports new congestion. Says whether
+    /// an ACK that waits has to leave before this packet is acknowledged: each mark is echoed, and the two differ.
+    pub(super) fn on_data(&mut self, Signals { marked, reduced }: Signals) -> bool {
+        let before = self.echoes;
+        self.echoes = marked || (!self.each && before && !reduced);
+        self.each && self.echoes != before
     }
 
     /// Whether an ACK carries ECN-Echo now.
@@ -80,7 +87,7 @@ mod tests {
         // RFC 3168, section 6.1.3: "[the receiver] sets the ECN-Echo flag in all subsequent ACKs ... until it receives a CWR
         // packet"; a CWR packet that is marked is a new "instance of congestion".
         let both = Signals { marked: true, reduced: true };
-        let mut echo = Echo::new(TcpEcn::Classic);
+        let mut echo = Echo::new(TcpEcn::Classic, false);
         let packets = [PLAIN, MARKED, PLAIN, PLAIN, REDUCED, PLAIN, MARKED, MARKED, both, PLAIN, REDUCED];
         let seen = packets.map(|packet| {
             echo.on_data(packet);
@@ -88,5 +95,17 @@ mod tests {
         });
         let expected = [false, true, true, true, false, false, true, true, true, true, false];
         assert_eq!((seen, echo.counts()), (expected, false));
+    }
+
+    #[test]
+    fn a_control_that_needs_each_mark_hears_of_each_and_of_changes_at_once() {
+        let mut echo = Echo::new(TcpEcn::Classic, true);
+        let packets = [PLAIN, MARKED, MARKED, PLAIN, REDUCED, MARKED, PLAIN];
+        let seen = packets.map(|packet| (echo.on_data(packet), echo.ece()));
+        let (changes, echoes): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
+        assert_eq!(changes, [false, true, false, true, false, true, true]);
+        assert_eq!(echoes, packets.map(|packet| packet.marked));
+        let mut counting = Echo::new(TcpEcn::Accurate, true);
+        assert_eq!((counting.on_data(MARKED), counting.ece(), counting.counts()), (false, false, true));
     }
 }

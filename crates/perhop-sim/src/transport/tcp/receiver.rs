@@ -37,7 +37,7 @@ impl TcpReceiver {
             due: Instant::NEVER,
             quick: params.quick_acks.get() as u16,
             delays: !params.delayed_ack.is_zero(),
-            echo: Echo::new(ecn),
+            echo: Echo::new(ecn, params.control().info().needs.marks),
         }
     }
 
@@ -73,12 +73,13 @@ impl TcpReceiver {
     /// A segment came.
     #[inline(always)]
     pub fn on_data(&mut self, sequence: u32, signals: Signals, now: Instant) -> Received {
-        if !self.echo.is_off() {
-            self.echo.on_data(signals);
-        }
+        let differs = !self.echo.is_off() && self.echo.on_data(signals);
         let in_order = sequence == self.expected && self.highest <= self.expected;
         if in_order {
             self.expected += 1;
+            if differs && self.due != Instant::NEVER {
+                return Received { first: true, ack: Some(self.acknowledge_before(now)) };
+            }
             return Received { first: true, ack: self.acknowledge_in_order(now) };
         }
         let first = self.take(sequence);
@@ -125,6 +126,14 @@ impl TcpReceiver {
         None
     }
 
+    /// The ACK that waits leaves with its own ECN-Echo, and that of the segment that came now waits in its place (RFC 8257,
+    /// section 3.2, figure 1).
+    #[cold]
+    fn acknowledge_before(&mut self, now: Instant) -> Ack {
+        self.due = now + self.delay;
+        Ack { number: self.expected - 1, ece: !self.echo.ece() }
+    }
+
     pub(in crate::transport) fn on_wake(&mut self, now: Instant) -> Option<Ack> {
         if now < self.due {
             return None;
@@ -166,6 +175,31 @@ mod tests {
         assert_eq!(ack(&mut receiver, 5), Some(3));
         assert_eq!(ack(&mut receiver, 3), Some(6), "the gap is filled");
         assert_eq!(ack(&mut receiver, 6), None);
+    }
+
+    #[test]
+    fn the_ack_that_waits_leaves_before_a_packet_that_is_marked_otherwise() {
+        // RFC 8257, section 3.2, figure 1: a change of CE sends an "immediate ACK" with the ECN-Echo of what came before.
+        let params = r#"{"tcp": "reno", "congestion": "dctcp", "delayed-ack": "100ms"}"#;
+        let mut receiver = TcpReceiver::new(&serde_json::from_str(params).unwrap(), TcpEcn::Classic);
+        let marks = [false, true, true, true, false, false, false, true];
+        let acks = marks.into_iter().enumerate().map(|(sequence, marked)| {
+            let signals = Signals { marked, reduced: false };
+            receiver.on_data(sequence as u32, signals, Instant::ZERO).ack.map(|ack| (ack.number, ack.ece))
+        });
+        let expected = [
+            None,
+            Some((1, false)),
+            Some((3, true)),
+            None,
+            Some((4, true)),
+            Some((6, false)),
+            None,
+            Some((7, false)),
+        ];
+        assert_eq!(acks.collect::<Vec<_>>(), expected);
+        let late = receiver.on_wake(Instant::from_nanos(100_000_000));
+        assert_eq!(late, Some(Ack { number: 8, ece: true }));
     }
 
     proptest! {

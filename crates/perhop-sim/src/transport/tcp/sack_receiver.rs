@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn accurate_feedback_counts_marked_packets_and_echoes_nothing() {
         let mut wire = Wire::new("");
-        wire.receiver.tcp.echo = super::super::ecn::Echo::new(TcpEcn::Accurate);
+        wire.receiver.tcp.echo = super::super::ecn::Echo::new(TcpEcn::Accurate, false);
         let counts = [false, true, true, false, true].into_iter().enumerate().map(|(sequence, marked)| {
             let signals = Signals { marked, reduced: false };
             let receiver = &mut wire.receiver;

@@ -123,11 +123,10 @@ impl SackSender {
     }
 
     fn on_record(&mut self, ack: &AckRecord, ece: bool, now: Instant) {
-        self.tcp.rare.ecn.learn(ece, ack.marked);
         if ack.expected < self.tcp.acked {
             return;
         }
-        let update = self.learn(ack, now);
+        let update = self.learn(ack, ece, now);
         match &self.phase {
             Phase::Open => self.on_ack_when_open(update, now),
             Phase::Recovery(recovery) if update.expected < recovery.point => {
@@ -152,10 +151,11 @@ impl SackSender {
     }
 
     /// Brings the scoreboard up to date, and takes a round-trip sample if the timed segment has arrived.
-    fn learn(&mut self, ack: &AckRecord, now: Instant) -> AckUpdate {
+    fn learn(&mut self, ack: &AckRecord, ece: bool, now: Instant) -> AckUpdate {
         let advances = ack.expected > self.tcp.acked;
         let tcp = &mut self.tcp;
         let arrived = self.board.take(ack, |sequence| tcp.note_delivered(sequence, now));
+        tcp.rare.ecn.learn(ece, ack.marked, arrived.all());
         // After a timeout, what was sent before it is lost by that, and what is sent since is not judged until all that is
         // acknowledged.
         let lost = if matches!(self.phase, Phase::Loss(_)) { 0 } else { self.board.judge() };

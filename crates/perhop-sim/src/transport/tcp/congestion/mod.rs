@@ -8,6 +8,7 @@
 //! documentation, the typed builder, the random-network tests and, if the kernel has it, into `perhop live`.
 
 mod cubic;
+mod dctcp;
 mod reno;
 mod scalable;
 mod two_windows;
@@ -22,6 +23,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
 pub use reno::Reno;
 pub use scalable::Scalable;
 pub use two_windows::TwoWindows;
@@ -90,7 +92,8 @@ pub struct Needs {
     /// A record of each outstanding segment: [`AckSample::delivery`].
     pub delivery: bool,
     /// ACKs that report marked packets, with the number of these: [`AckSample::marked`]. Other controls do not get such ACKs,
-    /// because they must not increase the window.
+    /// because they must not increase the window. The receiver then echoes each mark, and the flow must be ECN-capable; a loss
+    /// reduces the window even if a mark has just done so, since that may have been by little.
     pub marks: bool,
     /// Segments leave at [`pacing_rate`](CongestionControl::pacing_rate).
     pub pacing: bool,
@@ -132,9 +135,10 @@ pub struct AckSample {
     pub now: Instant,
     /// Segments newly acknowledged, in order or selectively.
     pub delivered: u32,
-    /// Marked packets that it reports, if the control [needs](Needs::marks) to know: with ECN-Echo one, with accurate feedback
-    /// their number.
+    /// How many of them were marked, if the control [needs](Needs::marks) to know.
     pub marked: u32,
+    /// The first segment that is not acknowledged.
+    pub acked: u32,
     /// Segments sent and not acknowledged.
     pub in_flight: u32,
     /// The smoothed round-trip time in seconds; 0 before the first is known.
@@ -277,6 +281,7 @@ register_congestion_controls! {
     Cubic(Cubic),
     TwoWindows(TwoWindows),
     Scalable(Scalable),
+    Dctcp(Dctcp),
     #[cfg(test)] // It needs all that a control may ask of the sender.
     Paced(tests::Paced),
 }

@@ -19,7 +19,15 @@ pub(super) fn setup() -> Setup {
 
 /// An ACK of so many segments.
 pub(super) fn ack(delivered: u32) -> AckSample {
-    AckSample { now: Instant::ZERO, delivered, marked: 0, in_flight: 10, smoothed_rtt: 0.1, delivery: None }
+    AckSample {
+        now: Instant::ZERO,
+        delivered,
+        marked: 0,
+        acked: 0,
+        in_flight: 10,
+        smoothed_rtt: 0.1,
+        delivery: None,
+    }
 }
 
 /// A loss while this window is in force.

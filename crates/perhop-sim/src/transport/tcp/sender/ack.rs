@@ -12,7 +12,7 @@ impl TcpSender {
     pub(in crate::transport) fn on_ack(&mut self, ack: Ack, now: Instant) {
         let expected = ack.number;
         if self.notes {
-            self.rare.ecn.learn(ack.ece, 0);
+            self.rare.ecn.learn(ack.ece, 0, expected.saturating_sub(self.acked));
         }
         if expected > self.acked {
             if self.notes {
@@ -77,6 +77,7 @@ impl TcpSender {
             now,
             delivered,
             marked: if needs.marks { rare.ecn.marks } else { 0 },
+            acked: *acked,
             in_flight: *next - *acked,
             smoothed_rtt: rare.rto.smoothed().unwrap_or(0.0),
             delivery: match &mut rare.delivery {

@@ -30,11 +30,13 @@ impl EcnState {
         Self { ecn, hears_marks, ..Self::default() }
     }
 
-    /// The marks that an ACK reports: by its ECN-Echo, or by its count.
-    pub(in crate::transport::tcp) fn learn(&mut self, ece: bool, counted: u32) {
+    /// The marks that an ACK of so many new segments reports: by its ECN-Echo, or by its count. Where each mark is echoed, the
+    /// ECN-Echo is of all these segments (RFC 8257, section 3.3, step 3).
+    pub(in crate::transport::tcp) fn learn(&mut self, ece: bool, counted: u32, delivered: u32) {
         let new = counted.saturating_sub(self.reported);
         self.reported += new;
-        self.marks = new.max(u32::from(ece));
+        let echoed = if self.hears_marks { delivered.max(1) } else { 1 };
+        self.marks = new.max(if ece { echoed } else { 0 });
     }
 
     /// Whether new data is ECN-capable.
@@ -78,7 +80,8 @@ impl TcpSender {
 
     /// Whether a mark has already reduced the window for the data of which the first missing segment is part.
     pub(super) fn has_answered_marks(&self) -> bool {
-        self.rare.ecn.is_capable() && self.acked < self.rare.ecn.reduced_at
+        let ecn = &self.rare.ecn;
+        ecn.is_capable() && !ecn.hears_marks && self.acked < ecn.reduced_at
     }
 
     /// A loss has reduced the window.

@@ -1,0 +1,73 @@
+//! Congestion controls in whole runs: what each is known for.
+
+use crate::common::{aqm, duplex, flow, tcp};
+use perhop_core::{Duration, Instant};
+use perhop_sim::transport::tcp::TcpEcn;
+use perhop_sim::{Engine, FlowOutcome, Network, Outcome, Simulation};
+
+fn run_on(network: &Network, engine: Engine) -> Outcome {
+    let mut simulation = Simulation::on_engine(network, 1, engine).unwrap();
+    simulation.run_to_end();
+    simulation.finish().unwrap()
+}
+
+/// The outcome, which both engines agree about.
+fn run(network: &Network) -> Outcome {
+    let (batched, reference) = (run_on(network, Engine::Batched), run_on(network, Engine::Reference));
+    assert_eq!(batched.flows, reference.flows);
+    assert_eq!(batched.links, reference.links);
+    batched
+}
+
+/// Flows over 10 Mbit/s with a round trip of 40 ms, 50 packets of 1000 bytes, and this queue; a warm-up of a third.
+fn narrow(transports: &[(&str, TcpEcn)], queue: (&str, &str), seconds: u64) -> Network {
+    let flows = transports.iter().enumerate().map(|(number, (transport, ecn))| {
+        let mut flow = flow(format!("{number}"), 0, 1, tcp(transport), None);
+        (flow.access, flow.egress) = (None, None);
+        flow.tcp_ecn = *ecn;
+        flow.start = (Instant::ZERO, Instant::from_nanos(100_000_000));
+        flow
+    });
+    Network {
+        nodes: 2,
+        links: duplex("narrow", 0, 1, "10Mbps", "20ms", aqm(queue.0, queue.1)).into(),
+        flows: flows.collect(),
+        warmup: Duration::from_secs(seconds / 3),
+        ..Network::new(Duration::from_secs(seconds))
+    }
+}
+
+fn of(outcome: &Outcome, count: impl Fn(&FlowOutcome) -> u64) -> u64 {
+    outcome.flows.iter().map(count).sum()
+}
+
+/// The share of the link that was in use.
+fn utilization(outcome: &Outcome) -> f64 {
+    outcome.flows.iter().map(|flow| flow.throughput_bps).sum::<f64>() / 10e6
+}
+
+/// Marks from 8 packets in the queue on, by its length now; all from 24 on.
+const SHALLOW: (&str, &str) = (
+    "red",
+    r#"{"thresholds": "8/24/1", "limit": "200p", "weight": 1, "wait": false, "gentle": true, "ecn": true}"#,
+);
+
+#[test]
+fn dctcp_keeps_the_link_busy_over_a_queue_that_half_windows_leave_empty() {
+    for (extra, ecn) in [
+        ("", TcpEcn::Classic),
+        (r#", "delayed-ack": "40ms", "byte-counting": true"#, TcpEcn::Classic),
+        (r#", "sack": true"#, TcpEcn::Accurate),
+    ] {
+        let of_control = |control: &str| {
+            let transport = format!(r#"{{"tcp": "newreno", "congestion": "{control}" {extra}}}"#);
+            run(&narrow(&[(transport.as_str(), ecn); 2], SHALLOW, 30))
+        };
+        let (dctcp, reno) = (of_control("dctcp"), of_control("reno"));
+        let marked = |outcome: &Outcome| of(outcome, |flow| flow.congested.unwrap_or(0));
+        println!("{} {} {} {}", utilization(&dctcp), utilization(&reno), marked(&dctcp), marked(&reno));
+        assert!(utilization(&dctcp) > 0.99 && utilization(&reno) < 0.95, "{extra}");
+        assert!(marked(&dctcp) > 3 * marked(&reno), "many small reductions in place of few large ones");
+        assert_eq!(of(&dctcp, |flow| flow.sender.retransmitted), 0, "{extra}");
+    }
+}
