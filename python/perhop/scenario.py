@@ -926,8 +926,8 @@ class Srtcm(Table):
             starts full, and gets the tokens for which the other has no room.
         mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones.
-        out: What happens to packets out of profile.
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
+        out: What happens to packets out of profile. Default: "mark".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "srtcm")
@@ -954,8 +954,8 @@ class Trtcm(Table):
             starts full.
         mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones.
-        out: What happens to packets out of profile.
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
+        out: What happens to packets out of profile. Default: "mark".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "trtcm")
@@ -984,8 +984,8 @@ class Rfc4115(Table):
             full.
         mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones.
-        out: What happens to packets out of profile.
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
+        out: What happens to packets out of profile. Default: "mark".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "rfc4115")
@@ -1011,8 +1011,8 @@ class Tswtcm(Table):
         peak_rate: The peak target rate (PTR).
         window: The averaging window of the rate (`AVG_INTERVAL`). Default: "1s".
         af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones.
-        out: What happens to packets out of profile.
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
+        out: What happens to packets out of profile. Default: "mark".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("marker", "tswtcm")

@@ -68,7 +68,7 @@ fn parameters_that_do_not_fit_together_are_refused() {
     let both = queues(r#", "rate": "1Mbps", "weight": 2"#);
     let alone = format!(r#""queues": [{{"name": "a", "match": {{"dscp": 1}}, {rule}}}]"#);
     let plain = queues("");
-    let (aqm, meter, scheduler) = (Role::Aqm, Role::Meter, Role::Scheduler);
+    let (aqm, scheduler) = (Role::Aqm, Role::Scheduler);
     let rio = r#""in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p""#;
     let three = r#""in": "4/7/0.02", "out-in": "2/5/0.5", "limit": "9p""#;
     let red = r#""thresholds": "1/3/0.5", "limit": "9p""#;
@@ -91,34 +91,6 @@ fn parameters_that_do_not_fit_together_are_refused() {
         (aqm, "abe", format!(r#"{red}, "target": 200"#), "target must be at most `largest`, which is 100"),
         (aqm, "abe", format!(r#"{red}, "alpha": 101"#), "alpha must be at most `largest`, which is 100"),
         (aqm, "abe", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
-        (meter, "tsw", r#""rate": "1Mbps", "window": "0s""#.into(), "longer than 0s"),
-        (meter, "three-precedence", r#""rate": "1Mbps", "long-window": "0s""#.into(), "longer than 0s"),
-        (
-            meter,
-            "tswtcm",
-            r#""rate": "1Mbps", "peak-rate": "2Mbps", "window": "0s""#.into(),
-            "longer than 0s",
-        ),
-        (meter, "tswtcm", r#""rate": "2Mbps", "peak-rate": "1Mbps""#.into(), "at least `rate`"),
-        (
-            meter,
-            "trtcm",
-            r#""rate": "2Mbps", "burst": "3kB", "peak-rate": "1Mbps", "peak-burst": "3kB""#.into(),
-            "at least `rate`",
-        ),
-        (
-            meter,
-            "trtcm",
-            r#""rate": "1Mbps", "burst": "0B", "peak-rate": "1Mbps", "peak-burst": "3kB""#.into(),
-            "must be above 0B",
-        ),
-        (meter, "srtcm", r#""rate": "1Mbps", "burst": "0B", "excess-burst": "0B""#.into(), "both 0B"),
-        (
-            meter,
-            "rfc4115",
-            r#""rate": "1Mbps", "burst": "0B", "excess-rate": "1Mbps", "excess-burst": "0B""#.into(),
-            "both 0B",
-        ),
         (
             scheduler,
             "edf",
@@ -140,6 +112,35 @@ fn parameters_that_do_not_fit_together_are_refused() {
     // What is at an edge fits.
     crate::blocks::aqm("abe", &format!(r#"{{{red}, "target": 100, "alpha": 100}}"#));
     crate::blocks::scheduler("edf", &format!(r#"{{"green": "1ms", "blue": "1ms", {rule}}}"#), 1);
+}
+
+#[test]
+fn parameters_of_meters_that_do_not_fit_together_are_refused() {
+    for (name, table, problem) in [
+        ("tsw", r#""rate": "1Mbps", "window": "0s""#, "longer than 0s"),
+        ("three-precedence", r#""rate": "1Mbps", "long-window": "0s""#, "longer than 0s"),
+        ("tswtcm", r#""rate": "1Mbps", "peak-rate": "2Mbps", "window": "0s""#, "longer than 0s"),
+        ("tswtcm", r#""rate": "2Mbps", "peak-rate": "1Mbps""#, "at least `rate`"),
+        (
+            "trtcm",
+            r#""rate": "2Mbps", "burst": "3kB", "peak-rate": "1Mbps", "peak-burst": "3kB""#,
+            "at least `rate`",
+        ),
+        (
+            "trtcm",
+            r#""rate": "1Mbps", "burst": "0B", "peak-rate": "1Mbps", "peak-burst": "3kB""#,
+            "must be above 0B",
+        ),
+        ("srtcm", r#""rate": "1Mbps", "burst": "0B", "excess-burst": "0B""#, "both 0B"),
+        (
+            "rfc4115",
+            r#""rate": "1Mbps", "burst": "0B", "excess-rate": "1Mbps", "excess-burst": "0B""#,
+            "both 0B",
+        ),
+    ] {
+        let found = refused(Role::Meter, name, &format!("{{{table}}}"));
+        assert!(found.contains(problem), "{name} {table}: {found}");
+    }
 }
 
 #[test]

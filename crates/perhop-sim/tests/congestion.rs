@@ -65,7 +65,6 @@ fn dctcp_keeps_the_link_busy_over_a_queue_that_half_windows_leave_empty() {
         };
         let (dctcp, reno) = (of_control("dctcp"), of_control("reno"));
         let marked = |outcome: &Outcome| of(outcome, |flow| flow.congested.unwrap_or(0));
-        println!("{} {} {} {}", utilization(&dctcp), utilization(&reno), marked(&dctcp), marked(&reno));
         assert!(utilization(&dctcp) > 0.99 && utilization(&reno) < 0.95, "{extra}");
         assert!(marked(&dctcp) > 3 * marked(&reno), "many small reductions in place of few large ones");
         assert_eq!(of(&dctcp, |flow| flow.sender.retransmitted), 0, "{extra}");

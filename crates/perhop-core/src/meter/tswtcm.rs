@@ -99,7 +99,7 @@ mod tests {
     const TABLE: &str = r#"{"rate": "1Mbps", "peak-rate": "1.5Mbps", "window": "20ms"}"#;
 
     /// For each packet the rate in bytes a second and the probabilities of yellow and red, computed with exact fractions.
-    #[expect(clippy::unreadable_literal, clippy::excessive_precision, reason = "as they were computed")]
+    #[expect(clippy::unreadable_literal, reason = "as they were computed")]
     const RATES: [(f64, f64, f64); 8] = [
         (145833.33333333334, 0.14285714285714285, 0.0),
         (163194.44444444444, 0.23404255319148937, 0.0),

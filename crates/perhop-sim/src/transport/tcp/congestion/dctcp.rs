@@ -67,7 +67,7 @@ impl CongestionControl for Dctcp {
 struct MarkedShare {
     /// DCTCP.Alpha. Before the first estimate all segments count as marked (section 4.2).
     alpha: f64,
-    /// DCTCP.BytesAcked and BytesMarked of this window of observation.
+    /// `DCTCP.BytesAcked` and `DCTCP.BytesMarked` of this window of observation.
     acked: u32,
     marked: u32,
     /// DCTCP.WindowEnd.
