@@ -95,14 +95,28 @@ class DropTail(Table):
 class Red(Table):
     """Drops at random as the average queue grows, regardless of color.
 
-    Source: Floyd & Jacobson 1993, figure 2.
+    Source: Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001.
 
     Attributes:
-        thresholds: `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`).
+        thresholds: `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`). Required,
+            unless `target-delay` is given.
         spare_short_queue: Drop early only if more than one packet waits, whatever the average, as
             ns-2's `Queue/RED` does (`qlen > 1`). With a shorter queue the spacing of drops is reset, as
             below min. A full queue still drops. `false` is the algorithm of Floyd & Jacobson. Default:
             False.
+        adaptive: Adaptive RED (Floyd, Gummadi & Shenker 2001): move max_p so that the average stays in
+            the middle of the thresholds' range, from 40 % to 60 % of it. The paper also sets `gentle`.
+            Default: False.
+        adapt_interval: With `adaptive`: how often max_p is adapted (interval). Default: "500ms".
+        adapt_increment: With `adaptive`: by how much max_p rises, or by a quarter of it, if that is
+            less (alpha). Default: 0.01.
+        adapt_factor: With `adaptive`: max_p falls to this share of it (beta). Default: 0.9.
+        adapt_least: With `adaptive`: max_p does not fall further once it is below this. Default: 0.01.
+        adapt_most: With `adaptive`: max_p does not rise further once it is above this. Default: 0.5.
+        target_delay: In place of `thresholds` and `weight`: choose them for this queueing delay, as the
+            paper does by default with 5ms. min is half of the delay in mean packets at the link's rate,
+            and at least 5; max is 3 min, and `max_p` begins at 0.1; the weight is 1 - exp(-1/C), with C
+            mean packets a second.
         limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
@@ -118,9 +132,16 @@ class Red(Table):
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "red")
 
-    thresholds: str
     limit: str
+    thresholds: str | None = None
     spare_short_queue: bool | None = None
+    adaptive: bool | None = None
+    adapt_interval: str | None = None
+    adapt_increment: float | None = None
+    adapt_factor: float | None = None
+    adapt_least: float | None = None
+    adapt_most: float | None = None
+    target_delay: str | None = None
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None

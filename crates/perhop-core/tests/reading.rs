@@ -58,7 +58,46 @@ fn refused(role: Role, name: &str, table: &str) -> String {
 }
 
 #[test]
-fn parameters_that_do_not_fit_together_are_refused() {
+fn parameters_of_aqms_that_do_not_fit_together_are_refused() {
+    let rio = r#""in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p""#;
+    let three = r#""in": "4/7/0.02", "out-in": "2/5/0.5", "limit": "9p""#;
+    let red = r#""thresholds": "1/3/0.5", "limit": "9p""#;
+    for (name, table, problem) in [
+        ("red", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
+        ("red", format!(r#"{red}, "target-delay": "5ms""#), "leave one of the two out"),
+        (
+            "red",
+            r#""target-delay": "5ms", "weight": 0.1, "limit": "9p""#.into(),
+            "`target-delay` chooses the weight",
+        ),
+        ("red", format!(r#"{red}, "adapt-interval": "0s""#), "at least 1ms"),
+        ("red", format!(r#"{red}, "adapt-factor": 0"#), "above 0, such as 0.9"),
+        ("red", r#""thresholds": "1/3/0", "adaptive": true, "limit": "9p""#.into(), "max_p begins above 0"),
+        ("pie", r#""update": "999us""#.into(), "at least 1ms"),
+        ("pie", r#""law": "docsis", "mean-packet": "0B""#.into(), "above 0B"),
+        ("codel", r#""interval": "0s""#.into(), "longer than 0s"),
+        ("rio", format!(r#"{rio}, "mean-packet": "0B""#), "above 0B"),
+        ("rio-plus-out", format!(r#"{rio}, "out": "1kB/2kB/0.1""#), "not in the unit of `in`"),
+        ("rio-three", format!(r#"{three}, "out-out": "1kB/3kB/0.5""#), "not in the unit of `in`"),
+        ("inverse-rate", format!(r#"{rio}, "mean-packet": "0B""#), "above 0B"),
+        ("wred", r#""green": "1/3/0.5", "yellow": "1kB/3kB/0.5", "limit": "9p""#.into(), "not in the unit"),
+        ("wred", r#""limit": "9p""#.into(), "no color has thresholds"),
+        ("dwred", r#""out": "1kB/3kB/0.5", "limit": "9p""#.into(), "must be in packets"),
+        ("dwred", r#""out": "1/3/0.5", "limit": "9p", "mean-packet": "0B""#.into(), "above 0B"),
+        ("abe", format!(r#"{red}, "interval": "0s""#), "interval must be above 0s"),
+        ("abe", format!(r#"{red}, "target": 200"#), "target must be at most `largest`, which is 100"),
+        ("abe", format!(r#"{red}, "alpha": 101"#), "alpha must be at most `largest`, which is 100"),
+        ("abe", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
+    ] {
+        let found = refused(Role::Aqm, name, &format!("{{{table}}}"));
+        assert!(found.contains(problem), "{name} {table}: {found}");
+    }
+    // What is at an edge fits.
+    aqm("abe", &format!(r#"{{{red}, "target": 100, "alpha": 100}}"#));
+}
+
+#[test]
+fn parameters_of_schedulers_that_do_not_fit_together_are_refused() {
     let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
     let queues = |first: &str| {
         format!(
@@ -68,49 +107,21 @@ fn parameters_that_do_not_fit_together_are_refused() {
     let both = queues(r#", "rate": "1Mbps", "weight": 2"#);
     let alone = format!(r#""queues": [{{"name": "a", "match": {{"dscp": 1}}, {rule}}}]"#);
     let plain = queues("");
-    let (aqm, scheduler) = (Role::Aqm, Role::Scheduler);
-    let rio = r#""in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p""#;
-    let three = r#""in": "4/7/0.02", "out-in": "2/5/0.5", "limit": "9p""#;
-    let red = r#""thresholds": "1/3/0.5", "limit": "9p""#;
-    for (role, name, table, problem) in [
-        (aqm, "red", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
-        (aqm, "rio", format!(r#"{rio}, "mean-packet": "0B""#), "above 0B"),
-        (aqm, "rio-plus-out", format!(r#"{rio}, "out": "1kB/2kB/0.1""#), "not in the unit of `in`"),
-        (aqm, "rio-three", format!(r#"{three}, "out-out": "1kB/3kB/0.5""#), "not in the unit of `in`"),
-        (aqm, "inverse-rate", format!(r#"{rio}, "mean-packet": "0B""#), "above 0B"),
-        (
-            aqm,
-            "wred",
-            r#""green": "1/3/0.5", "yellow": "1kB/3kB/0.5", "limit": "9p""#.into(),
-            "not in the unit",
-        ),
-        (aqm, "wred", r#""limit": "9p""#.into(), "no color has thresholds"),
-        (aqm, "dwred", r#""out": "1kB/3kB/0.5", "limit": "9p""#.into(), "must be in packets"),
-        (aqm, "dwred", r#""out": "1/3/0.5", "limit": "9p", "mean-packet": "0B""#.into(), "above 0B"),
-        (aqm, "abe", format!(r#"{red}, "interval": "0s""#), "interval must be above 0s"),
-        (aqm, "abe", format!(r#"{red}, "target": 200"#), "target must be at most `largest`, which is 100"),
-        (aqm, "abe", format!(r#"{red}, "alpha": 101"#), "alpha must be at most `largest`, which is 100"),
-        (aqm, "abe", format!(r#"{red}, "mean-packet": "0B""#), "above 0B"),
-        (
-            scheduler,
-            "edf",
-            format!(r#""green": "2ms", "blue": "1ms", {rule}"#),
-            "must not be later than `blue`",
-        ),
-        (scheduler, "dsd", format!(r#""bound": "1ms", "control": "0s", {rule}"#), "control must be above 0s"),
-        (scheduler, "priority", format!(r#"{plain}, "window": "0s""#), "longer than 0s"),
-        (scheduler, "priority", r#""queues": []"#.into(), "has no queues"),
-        (scheduler, "drr", format!(r#"{plain}, "quantum": "0B""#), "above 0B"),
-        (scheduler, "drr", both.clone(), "leave one out"),
-        (scheduler, "drr", alone.clone(), "accept every packet that no other matches"),
-        (scheduler, "wfq", both, "leave one out"),
-        (scheduler, "wfq", alone, "accept every packet that no other matches"),
+    for (name, table, problem) in [
+        ("edf", format!(r#""green": "2ms", "blue": "1ms", {rule}"#), "must not be later than `blue`"),
+        ("dsd", format!(r#""bound": "1ms", "control": "0s", {rule}"#), "control must be above 0s"),
+        ("priority", format!(r#"{plain}, "window": "0s""#), "longer than 0s"),
+        ("priority", r#""queues": []"#.into(), "has no queues"),
+        ("drr", format!(r#"{plain}, "quantum": "0B""#), "above 0B"),
+        ("drr", both.clone(), "leave one out"),
+        ("drr", alone.clone(), "accept every packet that no other matches"),
+        ("wfq", both, "leave one out"),
+        ("wfq", alone, "accept every packet that no other matches"),
     ] {
-        let found = refused(role, name, &format!("{{{table}}}"));
+        let found = refused(Role::Scheduler, name, &format!("{{{table}}}"));
         assert!(found.contains(problem), "{name} {table}: {found}");
     }
     // What is at an edge fits.
-    crate::blocks::aqm("abe", &format!(r#"{{{red}, "target": 100, "alpha": 100}}"#));
     crate::blocks::scheduler("edf", &format!(r#"{{"green": "1ms", "blue": "1ms", {rule}}}"#), 1);
 }
 

@@ -233,7 +233,7 @@ fn plainer(text: &str) -> String {
 }
 
 /// Mechanisms of other systems that have no block of their own, and what comes nearest.
-const MECHANISMS: [(&[&str], &str); 4] = [
+const MECHANISMS: [(&[&str], &str); 5] = [
     (
         &["fq-codel", "fq-pie", "cake", "sfq"],
         "it is not built yet; the nearest is scheduler = \"drr\" with several `queues`, each with rule = { aqm = \"codel\" }",
@@ -242,6 +242,7 @@ const MECHANISMS: [(&[&str], &str); 4] = [
         &["pi2", "dualpi2", "blue", "sfb"],
         "it is not built yet; the nearest is aqm = \"codel\" or aqm = \"pie\"",
     ),
+    (&["ared", "adaptive-red"], "it is aqm = \"red\" with adaptive = true"),
     (&["docsis-pie"], "it is aqm = \"pie\" with law = \"docsis\""),
     (&["fifo", "pfifo", "bfifo", "taildrop"], "a FIFO queue without other management is aqm = \"drop-tail\""),
 ];

@@ -5,6 +5,12 @@
 //! algorithm has no such rule, and the default has none; `spare-short-queue` adds it (`a_short_queue_is_spared_by_hand`).
 //! ns-2 also skips the test for the first packet above min. That is not in the paper's algorithm and not here;
 //! `first_packet_above_min_may_drop` shows it.
+//!
+//! Adaptive RED: Floyd, Gummadi & Shenker, "Adaptive RED: An Algorithm for Increasing the Robustness of RED's Active Queue Management",
+//! 2001. Every interval, max_p rises a little if the average is above the middle fifth of the thresholds' range, and falls if it is
+//! below. There is no timer: each arrival first makes up for the intervals since the last one. In these the average changes only by
+//! idle time, as an arrival would find it. So adaptations come each interval whether packets arrive or not, as in the paper; ns-2 and
+//! ns-3 make one at the first arrival after an interval (`an_interval_without_arrivals_is_made_up_for`).
 
 use std::ops::RangeInclusive;
 
@@ -13,9 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
 use super::{Aqm, Reason, Verdict};
+use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Thresholds, Weight,
+    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
+    Onset, Probability, Thresholds, Unit, Weight,
 };
 
 /// Adds to a block of the RED family the parameters that all of them have.
@@ -77,57 +85,242 @@ pub(crate) const fn default_mean_packet() -> Bytes {
 red_params! {
     /// Parameters of [`Red`].
     RedParams {
-        /// `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`).
-        thresholds: Thresholds,
+        /// `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`). Required, unless `target-delay` is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")] thresholds: Option<Thresholds>,
         /// Drop early only if more than one packet waits, whatever the average, as ns-2's `Queue/RED` does
         /// (`qlen > 1`). With a shorter queue the spacing of drops is reset, as below min. A full queue still drops.
         /// `false` is the algorithm of Floyd & Jacobson.
         #[serde(default)] spare_short_queue: bool,
+        /// Adaptive RED (Floyd, Gummadi & Shenker 2001): move max_p so that the average stays in the middle of the thresholds' range,
+        /// from 40 % to 60 % of it. The paper also sets `gentle`.
+        #[serde(default)] adaptive: bool,
+        /// With `adaptive`: how often max_p is adapted (interval).
+        #[serde(default = "half_second")] adapt_interval: Duration,
+        /// With `adaptive`: by how much max_p rises, or by a quarter of it, if that is less (alpha).
+        #[serde(default = "hundredth")] adapt_increment: Probability,
+        /// With `adaptive`: max_p falls to this share of it (beta).
+        #[serde(default = "nine_tenths")] adapt_factor: Probability,
+        /// With `adaptive`: max_p does not fall further once it is below this.
+        #[serde(default = "hundredth")] adapt_least: Probability,
+        /// With `adaptive`: max_p does not rise further once it is above this.
+        #[serde(default = "half")] adapt_most: Probability,
+        /// In place of `thresholds` and `weight`: choose them for this queueing delay, as the paper does by default with 5ms. min is
+        /// half of the delay in mean packets at the link's rate, and at least 5; max is 3 min, and `max_p` begins at 0.1; the weight
+        /// is 1 - exp(-1/C), with C mean packets a second.
+        #[serde(default, skip_serializing_if = "Option::is_none")] target_delay: Option<Duration>,
     }
+}
+
+const fn half_second() -> Duration {
+    Duration::from_millis(500)
+}
+
+fn probability(value: f64) -> Probability {
+    Probability::new(value).expect("a probability")
+}
+
+fn hundredth() -> Probability {
+    probability(0.01)
+}
+
+fn nine_tenths() -> Probability {
+    probability(0.9)
+}
+
+fn half() -> Probability {
+    probability(0.5)
 }
 
 /// The longest queue that `spare-short-queue` spares, in packets (ns-2's `red.cc`: `qlen > 1`).
 const SHORT: u64 = 1;
 
+/// The least min that the paper chooses for a target delay, in packets; max is three times min.
+const LEAST_MIN: u64 = 5;
+
+/// The first max_p for a target delay.
+const FIRST_MAX_P: f64 = 0.1;
+
+/// The part of the thresholds' range, from min, in which Adaptive RED keeps the average.
+const MIDDLE: (f64, f64) = (0.4, 0.6);
+
+/// At most so many adaptations are made up for at once. No more than 50 lie between any two values of max_p, with the paper's
+/// parameters.
+const MOST_ADAPTATIONS: u64 = 1024;
+
+/// The shortest interval between adaptations: they are made up for one by one.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+
 /// Random Early Detection over the whole queue, blind to color.
 #[derive(Clone, Debug)]
 pub struct Red {
     params: RedParams,
+    unit: Unit,
     average: Ewma,
     idle: IdleClock,
     test: EarlyTest,
+    max_p: f64,
+    /// Where Adaptive RED keeps the average.
+    middle: (f64, f64),
+    /// When max_p is adapted next: never, unless it is adaptive.
+    next_adaptation: Instant,
 }
 
 impl RedParams {
-    /// The threshold sets, each with its key.
+    /// The threshold sets, each with its key. With a target delay, the smallest that it can give.
     fn sets(&self) -> Vec<(&'static str, Thresholds)> {
-        vec![("thresholds", self.thresholds)]
+        let given = self.thresholds.map(|set| ("thresholds", set));
+        let chosen = self.target_delay.map(|_| ("target-delay", least_thresholds()));
+        given.or(chosen).into_iter().collect()
     }
+
+    /// Checks that either thresholds are given, or the delay that they are chosen for.
+    fn check_thresholds(&self) -> Result<(), UnitError> {
+        let problem = |key, text: &str| Err(UnitError::new(at_key(key, text)));
+        match (self.thresholds, self.target_delay) {
+            (None, None) => {
+                problem("thresholds", "missing; write min/max/max_p, such as 30/90/0.05, or a `target-delay`")
+            }
+            (Some(_), Some(_)) => {
+                problem("target-delay", "it chooses the thresholds; leave one of the two out")
+            }
+            (None, Some(_)) if self.weight != default_weight() => {
+                problem("weight", "`target-delay` chooses the weight; leave one of the two out")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that max_p is adapted one step at a time, and can rise.
+    fn check_adaptation(&self) -> Result<(), UnitError> {
+        let problem = |key, text: &str| Err(UnitError::new(at_key(key, text)));
+        if self.adapt_interval < SHORTEST_INTERVAL {
+            return problem("adapt-interval", "an interval is at least 1ms, such as 500ms");
+        }
+        if self.adapt_factor.get() == 0.0 {
+            return problem(
+                "adapt-factor",
+                "a factor is above 0, such as 0.9: from 0, max_p would never rise",
+            );
+        }
+        if self.adaptive && self.thresholds.is_some_and(|set| set.max_p() == 0.0) {
+            return problem(
+                "thresholds",
+                "with `adaptive`, max_p begins above 0: from 0, it would never rise",
+            );
+        }
+        Ok(())
+    }
+
+    fn without_adaptive(&self) -> Vec<(&'static str, String)> {
+        let set = [
+            ("adapt-interval", self.adapt_interval != half_second()),
+            ("adapt-increment", self.adapt_increment != hundredth()),
+            ("adapt-factor", self.adapt_factor != nine_tenths()),
+            ("adapt-least", self.adapt_least != hundredth()),
+            ("adapt-most", self.adapt_most != half()),
+        ];
+        let text = || "max_p changes only with `adaptive = true`; without it this has no effect".into();
+        set.into_iter().filter(|(_, set)| *set && !self.adaptive).map(|(key, _)| (key, text())).collect()
+    }
+}
+
+fn least_thresholds() -> Thresholds {
+    Thresholds::new(LEAST_MIN, 3 * LEAST_MIN, Unit::Packets, probability(FIRST_MAX_P)).expect("in order")
+}
+
+/// min, max and w_q for a queueing delay (Floyd, Gummadi & Shenker 2001, section 4).
+fn chosen_for(delay: Duration, mean_packet: Bytes, rate: Bitrate) -> (f64, f64, Weight) {
+    let packets_a_second = rate.as_bps() as f64 / 8.0 / mean_packet.get() as f64;
+    let min = (delay.as_secs_f64() * packets_a_second / 2.0).max(LEAST_MIN as f64);
+    let weight = one_minus_exp_of_minus((1.0 / packets_a_second).min(1.0));
+    (min, 3.0 * min, Weight::new(weight).expect("above 0 and below 1"))
+}
+
+/// 1 - exp(-x) for x up to 1, by its series: the same bits on every platform.
+fn one_minus_exp_of_minus(x: f64) -> f64 {
+    (2..=20).rev().fold(1.0, |rest, n| 1.0 - x / f64::from(n) * rest) * x
 }
 
 impl Block for Red {
     type Params = RedParams;
     const NAME: &'static str = "red";
     const SUMMARY: &'static str = "drops at random as the average queue grows, regardless of color";
-    const SOURCE: &'static str = "Floyd & Jacobson 1993, figure 2";
+    const SOURCE: &'static str = "Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001";
     const BATCHED: bool = true;
 
     fn check(params: &RedParams) -> Result<(), UnitError> {
+        params.check_thresholds()?;
+        params.check_adaptation()?;
         check_red(params.mean_packet, &params.sets())
     }
 
     fn idle_keys(params: &RedParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        out_of_reach(params.limit, &params.sets(), sizes)
+        let mut idle = out_of_reach(params.limit, &params.sets(), sizes);
+        idle.extend(params.without_adaptive());
+        idle
+    }
+
+    fn onset(params: &RedParams) -> Option<Onset> {
+        let value = params.target_delay?;
+        Some(Onset { key: "target-delay", value, delay: Duration::from_nanos(value.as_nanos() / 2) })
     }
 }
 
 impl FromParams for Red {
-    fn new(params: RedParams, environment: Environment) -> Self {
+    fn new(mut params: RedParams, environment: Environment) -> Self {
+        let set = params.thresholds.unwrap_or_else(least_thresholds);
+        let mut test = EarlyTest::new(set, params.knobs());
+        let (mut min, mut max) = (set.min(), set.max());
+        if let Some(delay) = params.target_delay {
+            (min, max, params.weight) = chosen_for(delay, params.mean_packet, environment.rate);
+            test.retune(min, max);
+        }
+        let middle = |part| min + part * (max - min);
         Self {
+            unit: set.unit(),
             average: Ewma::default(),
             idle: IdleClock::new(params.mean_packet, environment.rate),
-            test: EarlyTest::new(params.thresholds, params.knobs()),
+            max_p: test.max_p(),
+            test,
+            middle: (middle(MIDDLE.0), middle(MIDDLE.1)),
+            next_adaptation: if params.adaptive {
+                Instant::ZERO + params.adapt_interval
+            } else {
+                Instant::NEVER
+            },
             params,
+        }
+    }
+}
+
+impl Red {
+    /// Makes up for the adaptations that were due by `now`.
+    #[cold]
+    fn make_up(&mut self, now: Instant) {
+        if !self.params.adaptive {
+            return; // It is the end of time.
+        }
+        let interval = self.params.adapt_interval;
+        for _ in 0..MOST_ADAPTATIONS {
+            if self.next_adaptation > now {
+                return;
+            }
+            let mut average = self.average;
+            average.decay(self.params.weight, self.idle.missed(self.next_adaptation));
+            self.adapt(average.get());
+            self.next_adaptation += interval;
+        }
+        let due = now.as_nanos() / interval.as_nanos();
+        self.next_adaptation = Instant::ZERO + interval.saturating_mul(due.saturating_add(1));
+    }
+
+    /// One adaptation of max_p, at this average (Floyd, Gummadi & Shenker 2001, figure 1).
+    fn adapt(&mut self, average: f64) {
+        let RedParams { adapt_increment, adapt_factor, adapt_least, adapt_most, .. } = &self.params;
+        if average > self.middle.1 && self.max_p <= adapt_most.get() {
+            self.max_p += adapt_increment.get().min(self.max_p / 4.0);
+        } else if average < self.middle.0 && self.max_p >= adapt_least.get() {
+            self.max_p *= adapt_factor.get();
         }
     }
 }
@@ -135,9 +328,12 @@ impl FromParams for Red {
 impl Aqm for Red {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        if self.next_adaptation <= cx.now {
+            self.make_up(cx.now);
+        }
         let weight = self.params.weight;
         self.average.decay(weight, self.idle.missed(cx.now));
-        self.average.update(weight, queue.total(self.params.thresholds.unit()));
+        self.average.update(weight, queue.total(self.unit));
         let verdict = if queue.is_full_for(packet, self.params.limit) {
             self.test.lost();
             Verdict::Drop(Reason::Overflow)
@@ -145,7 +341,7 @@ impl Aqm for Red {
             self.test.rest();
             Verdict::Pass
         } else {
-            Verdict::of(self.test.judge(self.average.get(), packet, cx.rng))
+            Verdict::of(self.test.judge_with(self.max_p, 1.0, self.average.get(), packet, cx.rng))
         };
         self.idle.settle(verdict.admits(packet), cx.now);
         verdict
@@ -156,7 +352,8 @@ impl Aqm for Red {
     }
 
     fn gauges(&self) -> Vec<(&'static str, f64)> {
-        vec![("average total", self.average.get())]
+        let average = ("average total", self.average.get());
+        if self.params.adaptive { vec![average, ("max_p", self.max_p)] } else { vec![average] }
     }
 }
 
@@ -167,8 +364,15 @@ mod tests {
 
     fn red(thresholds: &str, weight: f64, wait: bool) -> Red {
         let params = RedParams {
-            thresholds: thresholds.parse().unwrap(),
+            thresholds: Some(thresholds.parse().unwrap()),
             spare_short_queue: false,
+            adaptive: false,
+            adapt_interval: half_second(),
+            adapt_increment: hundredth(),
+            adapt_factor: nine_tenths(),
+            adapt_least: hundredth(),
+            adapt_most: half(),
+            target_delay: None,
             limit: Depth::Packets(100),
             weight: Weight::new(weight).unwrap(),
             wait,
@@ -206,7 +410,8 @@ mod tests {
     fn capable_packets_are_told_below_max_and_dropped_above() {
         let verdicts = |waiting: u32, ecn: Ecn| {
             let mut red = red("1/3/1", 1.0, false);
-            red.test = EarlyTest::new(red.params.thresholds, RedKnobs { ecn: true, ..red.params.knobs() });
+            red.test =
+                EarlyTest::new(red.params.thresholds.unwrap(), RedKnobs { ecn: true, ..red.params.knobs() });
             let mut rng = Rng::stream(1, "red");
             let mut seen = [0; 3];
             for _ in 0..300 {
@@ -301,5 +506,147 @@ mod tests {
         let drops = drops.count();
         assert!((70..130).contains(&drops), "p_a = 0.5 on the first packet: {drops} of 200");
         red.on_idle(Instant::ZERO);
+    }
+
+    fn parsed(table: &str) -> RedParams {
+        serde_json::from_str(table).unwrap()
+    }
+
+    fn adaptive(keys: &str) -> Red {
+        let table = format!(r#"{{"thresholds": "20/80/0.1", "limit": "200p", "adaptive": true {keys}}}"#);
+        Red::new(parsed(&table), Environment { rate: Bitrate::from_bps(8_000_000).unwrap() })
+    }
+
+    #[track_caller]
+    fn assert_close(found: f64, expected: f64) {
+        assert!((found - expected).abs() <= 1e-12 * expected, "{found} {expected}");
+    }
+
+    #[test]
+    fn max_p_follows_the_average() {
+        // 55 lies in the middle, from 44 to 56.
+        let mut red = adaptive("");
+        for (average, max_p) in [
+            (20.0, 0.09),
+            (20.0, 0.081),
+            (55.0, 0.081),
+            (65.0, 0.091),
+            (65.0, 0.101),
+            (65.0, 0.111),
+            (40.0, 0.0999),
+            (30.0, 0.089_91),
+        ] {
+            red.adapt(average);
+            assert_close(red.max_p, max_p);
+        }
+        // A quarter of a small max_p; none above 0.5 or below 0.01.
+        for (from, average, to) in [
+            (0.02, 65.0, 0.025),
+            (0.5, 65.0, 0.51),
+            (0.51, 65.0, 0.51),
+            (0.01, 20.0, 0.009),
+            (0.009, 20.0, 0.009),
+        ] {
+            red.max_p = from;
+            red.adapt(average);
+            assert_close(red.max_p, to);
+        }
+    }
+
+    fn arrive(red: &mut Red, millis: u64, waiting: u32, rng: &mut Rng) -> Verdict {
+        let cx = &mut Context { now: Instant::ZERO + Duration::from_millis(millis), rng };
+        red.on_arrival(&Header::new(FlowId(0), 1000), &queue(waiting), cx)
+    }
+
+    #[test]
+    fn an_interval_without_arrivals_is_made_up_for() {
+        let mut rng = Rng::stream(1, "red");
+        let mut red = adaptive(r#", "weight": 1"#);
+        arrive(&mut red, 499, 70, &mut rng);
+        assert_eq!(red.max_p, 0.1);
+        // The server is busy: at 0.5, 1 and 1.5 s the average is still 70.
+        arrive(&mut red, 1500, 50, &mut rng);
+        assert_close(red.max_p, 0.13);
+        arrive(&mut red, 1999, 50, &mut rng);
+        assert_close(red.max_p, 0.13);
+        // It is idle from 2.1 s on, so that the average is 50 at 2 s, and 0 at 2.5, 3 and 3.5 s.
+        red.on_idle(Instant::ZERO + Duration::from_millis(2100));
+        arrive(&mut red, 3700, 0, &mut rng);
+        assert_close(red.max_p, 0.13 * 0.9 * 0.9 * 0.9);
+        assert_eq!(red.gauges()[1], ("max_p", red.max_p));
+        // An idle year ends at once, below 0.01.
+        red.on_idle(Instant::ZERO + Duration::from_millis(3800));
+        arrive(&mut red, 365 * 86_400_000, 0, &mut rng);
+        assert!((0.009..0.01).contains(&red.max_p), "{}", red.max_p);
+        assert_eq!(red.next_adaptation, Instant::ZERO + Duration::from_millis(365 * 86_400_000 + 500));
+    }
+
+    #[test]
+    fn a_packet_meets_the_adapted_max_p() {
+        let dropped = |max_p| {
+            let mut rng = Rng::stream(1, "red");
+            let mut red = adaptive(r#", "weight": 1, "wait": false"#);
+            red.max_p = max_p;
+            let hits = (0..2000).filter(|_| {
+                let mut fresh = red.clone();
+                arrive(&mut fresh, 1, 50, &mut rng) != Verdict::Pass
+            });
+            hits.count()
+        };
+        let (few, many) = (dropped(0.1), dropped(0.5));
+        assert!((60..140).contains(&few) && (420..580).contains(&many), "p = 0.05 and 0.25: {few} {many}");
+    }
+
+    #[test]
+    fn thresholds_and_weight_follow_from_a_target_delay() {
+        for (rate, mean_packet, min, weight) in [
+            (10_000_000, 500, 6.25, 3.999_200_106_656e-4),
+            (100_000_000, 1000, 31.25, 7.999_680_008_533_163e-5),
+            (1_000_000, 1000, 5.0, 7.968_085_162_939_37e-3),
+        ] {
+            let table =
+                format!(r#"{{"target-delay": "5ms", "mean-packet": "{mean_packet}B", "limit": "200p"}}"#);
+            let red = Red::new(parsed(&table), Environment { rate: Bitrate::from_bps(rate).unwrap() });
+            let (found_min, found_max, found) = chosen_for(
+                Duration::from_millis(5),
+                Bytes::new(mean_packet),
+                Bitrate::from_bps(rate).unwrap(),
+            );
+            assert_eq!((found_min, found_max, red.max_p), (min, 3.0 * min, 0.1));
+            assert_eq!(red.params.weight, found);
+            assert_close(found.get(), weight);
+        }
+        assert_close(one_minus_exp_of_minus(1.0), 0.632_120_558_828_557_7);
+        // The test has these thresholds: an average of 18.75 packets is at max.
+        let table = r#"{"target-delay": "5ms", "mean-packet": "500B", "limit": "200p"}"#;
+        let rate = Environment { rate: Bitrate::from_bps(10_000_000).unwrap() };
+        let packet = Header::new(FlowId(0), 500);
+        let judge =
+            |average| Red::new(parsed(table), rate).test.judge(average, &packet, &mut Rng::stream(1, "red"));
+        assert_eq!(judge(18.75), Some(super::super::Severity::Forced));
+        assert_eq!((judge(6.2), judge(18.7)), (None, None), "waits for 1/p packets");
+    }
+
+    #[test]
+    fn max_p_stays_as_it_is_unless_adaptive() {
+        let mut rng = Rng::stream(1, "red");
+        let mut plain = red("20/80/0.1", 1.0, true);
+        arrive(&mut plain, 499, 70, &mut rng);
+        arrive(&mut plain, 100_000, 70, &mut rng);
+        assert_eq!((plain.max_p, plain.gauges().len()), (0.1, 1));
+    }
+
+    #[test]
+    fn keys_without_adaptation_and_thresholds_out_of_reach_are_noticed() {
+        let idle = |keys: &str| {
+            let params = parsed(&format!(r#"{{"limit": "15p", {keys}}}"#));
+            Red::idle_keys(&params, &(40..=1000)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        assert_eq!(idle(r#""thresholds": "5/15/0.1""#), [""; 0]);
+        assert_eq!(idle(r#""thresholds": "5/15/0.1", "adapt-most": 0.4"#), ["adapt-most"]);
+        assert_eq!(idle(r#""thresholds": "5/15/0.1", "adapt-most": 0.4, "adaptive": true"#), [""; 0]);
+        assert_eq!(idle(r#""target-delay": "5ms""#), [""; 0]);
+        let short = parsed(r#"{"limit": "5p", "target-delay": "5ms"}"#);
+        assert_eq!(Red::idle_keys(&short, &(40..=1000))[0].0, "target-delay");
     }
 }

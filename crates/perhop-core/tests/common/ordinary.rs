@@ -9,6 +9,7 @@
 pub const AQMS: &[(&str, &str)] = &[
     ("drop-tail", r#"{"limit": "868p"}"#),
     ("red", r#"{"thresholds": "30/90/0.05", "limit": "868p"}"#),
+    ("red adaptive", r#"{"target-delay": "50ms", "limit": "868p", "gentle": true, "adaptive": true}"#),
     ("rio", r#"{"in": "390/694/0.02", "total": "30/90/0.05", "limit": "868p"}"#),
     (
         "rio-plus-out",

@@ -13,6 +13,14 @@ pub const AQMS: &[(&str, &str)] = &[
     ("red", r#"{"thresholds": "0/6/1", "limit": "9p", "weight": 1, "ecn": true}"#),
     ("red", r#"{"thresholds": "0/6/1", "limit": "9p", "weight": 1, "spare-short-queue": true}"#),
     ("red", r#"{"thresholds": "0B/2kB/1", "limit": "1p", "spare-short-queue": true, "wait": false}"#),
+    (
+        "red",
+        r#"{"thresholds": "1/6/0.5", "limit": "9p", "weight": 0.5, "adaptive": true, "adapt-interval": "1ms", "gentle": true}"#,
+    ),
+    (
+        "red",
+        r#"{"target-delay": "1ns", "limit": "20p", "adaptive": true, "adapt-interval": "2ms", "adapt-increment": 1, "adapt-factor": 0.001, "adapt-least": 0, "adapt-most": 1, "ecn": true}"#,
+    ),
     ("rio", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#),
     (
         "rio",
