@@ -32,7 +32,7 @@ pub mod units;
 pub use block::{Block, BlockInfo, Context, Environment, FromParams, Onset, Role};
 pub use counters::{ClassCounters, Counters, Imbalance};
 pub use occupancy::Occupancy;
-pub use packet::{Codepoints, Color, Dscp, Ecn, FlowId, Header, Packet, ServiceLevel};
+pub use packet::{Codepoints, Color, Direction, Dscp, Ecn, FlowId, Header, Packet, ServiceLevel};
 pub use port::{Offered, Port, Served};
 pub use queue::{ManagedQueue, Taken};
 pub use reason::Reason;

@@ -15,6 +15,17 @@ use crate::{Bitrate, Bytes, Instant};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
+/// Which way a packet of a flow goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Direction {
+    /// From the sender to the receiver: data.
+    #[default]
+    Forward = 0,
+    /// From the receiver to the sender: ACKs and reports.
+    Backward = 1,
+}
+
 /// Drop precedence (RFC 2597, RFC 2697): green is IN, yellow is OUT, red is OUT-OUT where there are three.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -342,6 +353,8 @@ pub struct Header {
     pub arrived: Instant,
     /// The flow it belongs to.
     pub flow: FlowId,
+    /// Which way of the flow it goes.
+    pub direction: Direction,
     /// Size on the wire, IP header included.
     pub size: u16,
     /// The contracted rate of its flow.
@@ -362,6 +375,7 @@ impl Header {
         Self {
             arrived: Instant::ZERO,
             flow,
+            direction: Direction::Forward,
             size,
             service: ServiceLevel::NONE,
             label: 0,

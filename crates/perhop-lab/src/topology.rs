@@ -1,9 +1,10 @@
 //! A scenario's network as the data plane between the two hosts.
 
 use perhop_core::meter::MeterParams;
-use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
+use perhop_core::{Bitrate, Color, Direction, Dscp, Duration, FlowId, Instant, ServiceLevel};
 use perhop_live::{
-    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Selector, StreamSpec, WireSpec,
+    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Selector, StreamFlow, StreamSpec,
+    WireSpec,
 };
 use perhop_sim::{AccessSpec, FlowSpec, Marking, Network, TransportSpec};
 
@@ -137,7 +138,7 @@ impl Builder<'_> {
         let label = spec.path.map_or(0, |path| self.network.paths[path].label);
         self.plane.streams.push(StreamSpec {
             name: spec.name.clone(),
-            flow: id,
+            flow: StreamFlow::One(id, Direction::Forward),
             device: SENDERS,
             selector: Selector { source_ports: ports.clone(), ..any.clone() },
             coloring: Coloring::Fixed(spec.color, spec.dscp),
@@ -148,7 +149,7 @@ impl Builder<'_> {
         });
         self.plane.streams.push(StreamSpec {
             name: format!("{} (back)", spec.name),
-            flow: id,
+            flow: StreamFlow::One(id, Direction::Backward),
             device: RECEIVERS,
             selector: Selector { destination_ports: ports, ..any },
             coloring: Coloring::Fixed(Color::default(), Dscp::DEFAULT),

@@ -117,7 +117,7 @@ fn spec() -> PlaneSpec {
     let drr = script::scheduler(row(parameters::SCHEDULERS, "drr"));
     let stream = |device: usize| StreamSpec {
         name: format!("from {device}"),
-        flow: FlowId(device as u32),
+        flow: FlowId(device as u32).into(),
         device,
         selector: Selector::default(),
         coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use perhop_core::{Codepoints, Dscp};
+use perhop_core::{Codepoints, Dscp, FlowId};
 
 use crate::wire::{Fields, FiveTuple};
 
@@ -105,21 +105,32 @@ impl Classifier {
     }
 }
 
-/// Where a packet's stream is remembered (Fibonacci hashing).
+impl FiveTuple {
+    /// The flow that blocks see its packets as, by a hash: two five-tuples share a flow by chance once in 2^32.
+    pub fn flow(&self) -> FlowId {
+        FlowId((mixed(self, 0) >> 32) as u32)
+    }
+}
+
+/// Where a packet's stream is remembered.
 fn place_of(tuple: &FiveTuple, dscp: Dscp) -> usize {
+    (mixed(tuple, dscp.get()) >> 52) as usize % REMEMBERED
+}
+
+/// Fibonacci hashing: the upper bits depend on all that goes in.
+fn mixed(tuple: &FiveTuple, more: u8) -> u64 {
     let bits = |address: IpAddr| match address {
         IpAddr::V4(address) => u64::from(address.to_bits()),
         IpAddr::V6(address) => (address.to_bits() >> 64) as u64 ^ address.to_bits() as u64,
     };
     let ports = u64::from(tuple.source_port) << 16 | u64::from(tuple.destination_port);
-    let rest = u64::from(tuple.protocol) << 40 | u64::from(dscp.get()) << 32 | ports;
-    let mixed = bits(tuple.source)
+    let rest = u64::from(tuple.protocol) << 40 | u64::from(more) << 32 | ports;
+    bits(tuple.source)
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .wrapping_add(bits(tuple.destination).rotate_left(32))
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .wrapping_add(rest)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 52) as usize % REMEMBERED
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]
@@ -161,6 +172,21 @@ mod tests {
         assert!(all.contains([255; 4].into()) && !all.contains([0; 16].into()));
         let one = Prefix::new([1; 16].into(), 128).unwrap();
         assert!(one.contains([1; 16].into()) && !one.contains([2; 16].into()));
+    }
+
+    #[test]
+    fn each_five_tuple_is_a_flow_in_each_direction() {
+        let there = fields(1, 5000, 0).tuple;
+        let back = FiveTuple {
+            source: there.destination,
+            destination: there.source,
+            source_port: there.destination_port,
+            destination_port: there.source_port,
+            ..there
+        };
+        let other = fields(1, 5001, 0).tuple;
+        assert_eq!(there.flow(), fields(1, 5000, 46).tuple.flow());
+        assert!(there.flow() != back.flow() && there.flow() != other.flow() && back.flow() != other.flow());
     }
 
     proptest! {

@@ -29,5 +29,7 @@ pub use plane::{Changed, ClassTotals, Fixed, LinkTotals, Plane, Sink, Unbalanced
 pub use priority::set_fifo;
 #[cfg(target_os = "linux")]
 pub use runner::{Report, Runner, Watcher};
-pub use spec::{Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, StreamSpec, WireSpec};
+pub use spec::{
+    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, StreamFlow, StreamSpec, WireSpec,
+};
 pub use windows::Windows;

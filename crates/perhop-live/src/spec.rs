@@ -3,7 +3,7 @@
 use perhop_core::control::WindowControl;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
+use perhop_core::{Bitrate, Color, Direction, Dscp, Duration, FlowId, Instant, ServiceLevel};
 
 use crate::classifier::Selector;
 
@@ -96,8 +96,8 @@ pub struct Member {
 pub struct StreamSpec {
     /// Its name in tables and metrics.
     pub name: String,
-    /// The flow that blocks see it as.
-    pub flow: FlowId,
+    /// The flow that blocks see its packets as.
+    pub flow: StreamFlow,
     /// The device that its packets come from.
     pub device: usize,
     /// Which packets it takes, unless an earlier stream takes them.
@@ -112,6 +112,22 @@ pub struct StreamSpec {
     pub route: Vec<Hop>,
     /// The device that they leave by.
     pub leaves: usize,
+}
+
+/// The flow that blocks see the packets of a stream as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamFlow {
+    /// All are this flow's, in this direction.
+    One(FlowId, Direction),
+    /// Each five-tuple is a flow of its own, as at a router whose streams are classes of packets.
+    FiveTuples,
+}
+
+impl From<FlowId> for StreamFlow {
+    /// The data of one flow.
+    fn from(flow: FlowId) -> Self {
+        Self::One(flow, Direction::Forward)
+    }
 }
 
 /// Color and codepoint of packets before they pass a meter.

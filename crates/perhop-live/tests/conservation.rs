@@ -2,7 +2,9 @@
 
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng, ServiceLevel};
-use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, Plane, PlaneSpec, Selector, StreamSpec, WireSpec};
+use perhop_live::{
+    Coloring, Hop, LinkSpec, MeterSpec, Plane, PlaneSpec, Selector, StreamFlow, StreamSpec, WireSpec,
+};
 use proptest::prelude::*;
 
 use crate::allocations::allocations;
@@ -114,7 +116,7 @@ fn one_way(queue: &SchedulerParams) -> PlaneSpec {
     let route: Vec<Hop> = route.collect();
     let stream = |device: usize| StreamSpec {
         name: format!("from device {device}"),
-        flow: FlowId(device as u32),
+        flow: if device == 0 { FlowId(0).into() } else { StreamFlow::FiveTuples },
         device,
         selector: Selector::default(),
         coloring: Coloring::Trust,

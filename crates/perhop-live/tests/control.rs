@@ -180,7 +180,7 @@ fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
     let meter_of = |flow: usize| metered.iter().position(|&number| number == flow);
     let stream = |name: String, flow: usize, device, selector, route| StreamSpec {
         name,
-        flow: FlowId(flow as u32),
+        flow: FlowId(flow as u32).into(),
         device,
         selector,
         coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),

@@ -226,7 +226,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
         let meter = setting.meter.iter().map(|_| Hop::Meter(0));
         StreamSpec {
             name: format!("packet {number}"),
-            flow: FlowId(number as u32),
+            flow: FlowId(number as u32).into(),
             device: 0,
             selector: Selector {
                 protocol: Some(17),

@@ -32,7 +32,7 @@ fn spec(rate: &str, delay: u64, queue: SchedulerParams, profile: &str) -> PlaneS
     let gold: MeterParams = serde_json::from_value(gold).unwrap();
     let stream = |name: &str, selector, coloring, route| StreamSpec {
         name: name.into(),
-        flow: FlowId(0),
+        flow: FlowId(0).into(),
         device: 0,
         selector,
         coloring,

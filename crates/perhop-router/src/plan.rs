@@ -1,8 +1,10 @@
 //! From a configuration to the data plane's specification.
 
 use perhop_core::marker::AfClass;
-use perhop_core::{Bitrate, Color, Dscp, FlowId, Instant, ServiceLevel};
-use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, PlaneSpec, Selector, StreamSpec, color_of};
+use perhop_core::{Bitrate, Color, Dscp, Instant, ServiceLevel};
+use perhop_live::{
+    Coloring, Hop, LinkSpec, MeterSpec, PlaneSpec, Selector, StreamFlow, StreamSpec, color_of,
+};
 
 use crate::config::{Class, Config, Direction, UNMATCHED, Unmatched};
 
@@ -83,10 +85,9 @@ impl Path {
         service: ServiceLevel,
         meter: Option<Hop>,
     ) {
-        let flow = FlowId(plan.streams.len() as u32);
         plan.streams.push(StreamSpec {
             name: stream_name(class, self.name),
-            flow,
+            flow: StreamFlow::FiveTuples,
             device: self.from,
             selector,
             coloring,

@@ -1,7 +1,7 @@
 //! A packet in the simulator.
 
 use perhop_core::marker::AfClass;
-use perhop_core::{Color, Dscp, Ecn, FlowId, Header, Instant, Packet, ServiceLevel};
+use perhop_core::{Color, Direction, Dscp, Ecn, FlowId, Header, Instant, Packet, ServiceLevel};
 
 use crate::timed::Timed;
 
@@ -50,6 +50,7 @@ impl SimPacket {
         Header {
             arrived: self.at,
             flow: FlowId((self.place >> 32) as u32),
+            direction: if self.is_ack() { Direction::Backward } else { Direction::Forward },
             size: self.size(),
             service: ServiceLevel::new(self.contract as u16),
             label: (self.contract >> 16) as u32,
@@ -324,6 +325,7 @@ mod tests {
             let header = Header {
                 arrived: Instant::from_nanos(nanos),
                 flow: FlowId(flow),
+                direction: if step & ACK == 0 { Direction::Forward } else { Direction::Backward },
                 size,
                 service: ServiceLevel::of(Bitrate::from_bps(rate).unwrap()),
                 label,
@@ -344,7 +346,8 @@ mod tests {
             }
             let class = AfClass::new(3).unwrap();
             let changed = packet.numbered(other).before(sequence).sized(7).marked(Color::Red, Marks::of(class));
-            let expected = Header { size: 7, color: Color::Red, dscp: class.codepoint(Color::Red), ..header };
+            let direction = if sequence & ACK == 0 { Direction::Forward } else { Direction::Backward };
+            let expected = Header { direction, size: 7, color: Color::Red, dscp: class.codepoint(Color::Red), ..header };
             prop_assert_eq!(changed, SimPacket::new(&expected, sequence, other));
             let notified = Header { ecn: Ecn::Congested, ..header };
             prop_assert_eq!(packet.notified(), SimPacket::new(&notified, step, sequence));

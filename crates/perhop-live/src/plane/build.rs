@@ -22,7 +22,7 @@ impl Plane {
     pub fn new(spec: PlaneSpec, seed: u64) -> Self {
         let PlaneSpec { devices, mtu, buffers, window, links, wires, meters, controls, streams } = spec;
         let Routing { streams, routes, selectors } = Routing::new(streams, devices);
-        let flows = streams.iter().map(|stream| stream.template.flow.0 as usize + 1).max().unwrap_or(0);
+        let flows = streams.iter().map(Stream::flows).max().unwrap_or(0);
         let mut channels = Vec::new();
         let controls: Vec<Control> =
             controls.into_iter().map(|spec| Control::new(spec, seed, &mut channels)).collect();

@@ -1,12 +1,12 @@
 //! Streams and meters: what packets are to the blocks when they come in, and what colors them.
 
 use perhop_core::meter::{Conditioner, Verdict};
-use perhop_core::{Color, Dscp, Header, Instant, Rng};
+use perhop_core::{Color, Direction, Dscp, FlowId, Header, Instant, Rng};
 
 use super::Frame;
 use crate::buffers::Slot;
 use crate::counts::StreamCounts;
-use crate::spec::{Coloring, MeterSpec, StreamSpec};
+use crate::spec::{Coloring, MeterSpec, StreamFlow, StreamSpec};
 use crate::wire::Fields;
 
 /// The packets that take the same route from one device to another.
@@ -14,7 +14,8 @@ use crate::wire::Fields;
 pub(super) struct Stream {
     pub(super) name: String,
     pub(super) device: usize,
-    pub(super) template: Header,
+    flow: StreamFlow,
+    template: Header,
     coloring: Coloring,
     first_step: u32,
     pub(super) counts: StreamCounts,
@@ -23,8 +24,16 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn new(spec: StreamSpec, first_step: u32, counts: StreamCounts) -> Self {
         let StreamSpec { name, flow, device, coloring, service, label, .. } = spec;
-        let template = Header { service, label, ..Header::new(flow, 0) };
-        Self { name, device, template, coloring, first_step, counts }
+        let template = Header { service, label, ..Header::new(FlowId(0), 0) };
+        Self { name, device, flow, template, coloring, first_step, counts }
+    }
+
+    /// How many flows there are if its packets are the last flow's of them.
+    pub(super) fn flows(&self) -> usize {
+        match self.flow {
+            StreamFlow::One(flow, _) => flow.0 as usize + 1,
+            StreamFlow::FiveTuples => 0,
+        }
     }
 
     /// The packet as blocks see it, at the start of its route.
@@ -34,8 +43,12 @@ impl Stream {
             Coloring::Trust => (color_of(fields.dscp), fields.dscp),
         };
         self.counts.arrive(fields.length);
-        let header =
-            Header { arrived: now, size: fields.length, color, dscp, ecn: fields.ecn, ..self.template };
+        let (flow, direction) = match self.flow {
+            StreamFlow::One(flow, direction) => (flow, direction),
+            StreamFlow::FiveTuples => (fields.tuple.flow(), Direction::Forward),
+        };
+        let (size, ecn) = (fields.length, fields.ecn);
+        let header = Header { arrived: now, flow, direction, size, color, dscp, ecn, ..self.template };
         Frame { header, slot, stream: number, step: self.first_step, segment: None }
     }
 }

@@ -81,7 +81,7 @@ pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
     let streams = (0..=choices.below(6))
         .map(|number| StreamSpec {
             name: format!("stream {number}"),
-            flow: FlowId(number as u32),
+            flow: FlowId(number as u32).into(),
             device: choices.below(DEVICES),
             selector: selector(choices),
             coloring: match choices.below(4) {
