@@ -37,6 +37,7 @@ __all__ = [
     "Flow",
     "FlowLive",
     "FlowProfile",
+    "FqCodel",
     "InverseRate",
     "LabelSwitchedPath",
     "Link",
@@ -749,7 +750,48 @@ class Wfq(Table):
     queues: Sequence[SharingQueue]
 
 
-Scheduler: TypeAlias = Fifo | Edf | Dsd | Priority | Drr | Wfq
+@dataclass(frozen=True, kw_only=True)
+class FqCodel(Table):
+    """A queue for each flow, which take turns, new ones first, each under CoDel.
+
+    Source: RFC 8290.
+
+    Attributes:
+        flows: Queues to which flows are assigned, from 1 to 65536. With `hash = "exact"`: when there
+            are more flows, `CoDel`'s state of one that has no packets is forgotten. Default: 1024.
+        hash: How flows are assigned to queues. Default: "stochastic".
+        quantum: Bytes that a queue may send in a turn. Default: "1.514kB".
+        limit: The most packets that wait in all queues. Default: "10240p".
+        memory_limit: The most bytes that wait in all queues. Default: "33.554432MB".
+        batch: The most packets that are dropped at once when a limit is exceeded. Default: 64.
+        target: The sojourn time that a standing queue may have (TARGET). Default: "5ms".
+        interval: How long the sojourn time must be above the target before a packet is dropped: about
+            the largest usual round-trip time (INTERVAL). Default: "100ms".
+        mtu: The largest packet: no packet is dropped for its sojourn time while no more than this stays
+            behind (MTU). Default: "1.5kB".
+        backlog: Where more than `mtu` must stay behind. Default: "port".
+        ecn: Mark ECN-capable packets instead of dropping them for their sojourn time. TCP flows are
+            capable with the key `ecn`. Default: True.
+        law: Whose details to follow where RFC 8290 and Linux differ. Default: "rfc".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "fq-codel")
+
+    flows: int | None = None
+    hash: Literal["stochastic", "set-associative", "exact"] | None = None
+    quantum: str | None = None
+    limit: str | None = None
+    memory_limit: str | None = None
+    batch: int | None = None
+    target: str | None = None
+    interval: str | None = None
+    mtu: str | None = None
+    backlog: Literal["port", "queue"] | None = None
+    ecn: bool | None = None
+    law: Literal["rfc", "linux"] | None = None
+
+
+Scheduler: TypeAlias = Fifo | Edf | Dsd | Priority | Drr | Wfq | FqCodel
 """Any scheduler."""
 
 

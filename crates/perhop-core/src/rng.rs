@@ -94,6 +94,11 @@ impl Rng {
     }
 }
 
+/// A hash of these bits: a step of `SplitMix64`.
+pub(crate) fn mixed(bits: u64) -> u64 {
+    SplitMix64(bits).next()
+}
+
 struct SplitMix64(u64);
 
 impl SplitMix64 {

@@ -155,6 +155,22 @@ fn parameters_of_meters_that_do_not_fit_together_are_refused() {
 }
 
 #[test]
+fn parameters_of_schedulers_without_rules_that_are_out_of_range_are_refused() {
+    for (name, table, problem) in [
+        ("fq-codel", r#"{"flows": 0}"#, "there are 1 to 65536 queues"),
+        ("fq-codel", r#"{"flows": 65537}"#, "there are 1 to 65536 queues"),
+        ("fq-codel", r#"{"flows": 12, "hash": "set-associative"}"#, "sets have 8 queues"),
+        ("fq-codel", r#"{"quantum": "0B"}"#, "a quantum must be above 0B"),
+        ("fq-codel", r#"{"quantum": "2GB"}"#, "a quantum is at most 1GB"),
+        ("fq-codel", r#"{"batch": 0}"#, "at least 1 packet is dropped"),
+        ("fq-codel", r#"{"interval": "0s"}"#, "an interval is longer than 0s"),
+    ] {
+        let found = refused(Role::Scheduler, name, table);
+        assert!(found.contains(problem), "{name} {table}: {found}");
+    }
+}
+
+#[test]
 fn a_link_that_is_too_slow_for_its_queues_is_refused() {
     let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
     for (name, key) in [("priority", "cap"), ("drr", "rate"), ("wfq", "rate")] {

@@ -89,8 +89,10 @@ fn bytes_of(flow: &Flow) -> u64 {
 fn values_of(link: &Link) -> u64 {
     let reverse = link.reverse.as_ref().and_then(|reverse| reverse.queue.as_ref());
     let queues = [link.queue.as_ref(), reverse].into_iter().flatten();
-    // Each grows as samples come, by half of its room at a time.
-    queues
-        .map(|Queue { scheduler, .. }| 2 * (1 + scheduler.aqms(None).len() as u64 * (GAUGES + CLASS_VALUES)))
-        .sum()
+    // Each grows as samples come, by half of its room at a time. A scheduler without AQMs has one or two classes.
+    let classes = |Queue { scheduler, .. }: &Queue| match scheduler.aqms(None).len() as u64 {
+        0 => 2,
+        aqms => aqms,
+    };
+    queues.map(|queue| 2 * (1 + classes(queue) * (GAUGES + CLASS_VALUES))).sum()
 }

@@ -8,6 +8,7 @@ use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
 use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Environment, FlowId, Header, Onset, Streams};
 use perhop_sim::{FlowSpec, LinkSpec, Network};
+use serde::Serialize;
 
 use crate::error::{KeyPart, Problem, steps};
 use crate::format::{Flow, FlowProfile, Scenario};
@@ -184,7 +185,7 @@ fn sizes(network: &Network) -> RangeInclusive<u64> {
     smallest.min(largest)..=largest
 }
 
-/// The keys of the AQMs of a queue on a link of this rate that cannot act where packets have sizes in this range, and why.
+/// The keys of a queue on a link of this rate, and of its AQMs, that cannot act where packets have sizes in this range, and why.
 pub fn idle_keys(
     queue: &SchedulerParams,
     rate: Bitrate,
@@ -201,11 +202,12 @@ pub fn idle_keys(
         };
         idle.into_iter().map(move |(key, text)| (format!("{place}.{key}"), text)).collect::<Vec<_>>()
     });
-    idle.collect()
+    let own = limit_without_room(queue, sizes).map_or_else(|| queue.idle_keys(sizes), |none| vec![none]);
+    own.into_iter().map(|(key, text)| (key.to_owned(), text)).chain(idle).collect()
 }
 
-/// The limit of an AQM, if no packet fits in.
-fn limit_without_room(rule: &AqmParams, sizes: &RangeInclusive<u64>) -> Option<(&'static str, String)> {
+/// The limit of an AQM, or of a scheduler with a limit of its own, if no packet fits in.
+fn limit_without_room(rule: &impl Serialize, sizes: &RangeInclusive<u64>) -> Option<(&'static str, String)> {
     let limit = limit(rule)?;
     let fits = match limit {
         Depth::Packets(packets) => packets > 0,
@@ -216,7 +218,7 @@ fn limit_without_room(rule: &AqmParams, sizes: &RangeInclusive<u64>) -> Option<(
     (!fits).then(|| ("limit", text()))
 }
 
-fn limit(rule: &AqmParams) -> Option<Depth> {
+fn limit(rule: &impl Serialize) -> Option<Depth> {
     serde_json::to_value(rule).ok()?["limit"].as_str()?.parse().ok()
 }
 

@@ -234,10 +234,7 @@ fn plainer(text: &str) -> String {
 
 /// Mechanisms of other systems that have no block of their own, and what comes nearest.
 const MECHANISMS: [(&[&str], &str); 5] = [
-    (
-        &["fq-codel", "fq-pie", "cake", "sfq"],
-        "it is not built yet; the nearest is scheduler = \"drr\" with several `queues`, each with rule = { aqm = \"codel\" }",
-    ),
+    (&["fq-pie", "cake", "sfq"], "it is not built yet; the nearest is scheduler = \"fq-codel\""),
     (
         &["pi2", "dualpi2", "blue", "sfb"],
         "it is not built yet; the nearest is aqm = \"codel\" or aqm = \"pie\"",

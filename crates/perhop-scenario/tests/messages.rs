@@ -355,13 +355,11 @@ fn each_problem_is_named_where_it_stands() {
 #[test]
 fn mechanisms_of_other_systems_have_a_hint() {
     for (queue, hint) in [
+        ("aqm = \"fq-codel\"", "unknown aqm `fq-codel`; write scheduler = \"fq-codel\" (one of drop-tail,"),
+        ("scheduler = \"fq_codel\"", "unknown scheduler `fq_codel`; did you mean `fq-codel`? (one of fifo,"),
         (
-            "aqm = \"fq-codel\"",
-            "unknown aqm `fq-codel`; it is not built yet; the nearest is scheduler = \"drr\" with several",
-        ),
-        (
-            "scheduler = \"fq_codel\"",
-            "unknown scheduler `fq_codel`; it is not built yet; the nearest is scheduler = \"drr\"",
+            "scheduler = \"cake\"",
+            "unknown scheduler `cake`; it is not built yet; the nearest is scheduler = \"fq-codel\" (one of",
         ),
         (
             "aqm = \"DualPI2\"",

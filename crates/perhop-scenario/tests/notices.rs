@@ -330,6 +330,27 @@ fn a_limit_without_room_for_a_packet_is_named() {
     assert_eq!(limit("1p"), [""; 0]);
 }
 
+#[test]
+fn a_scheduler_with_limits_of_its_own_has_its_idle_keys_named() {
+    let fq = |keys: &str| said_of_queue(&format!("{{ scheduler = \"fq-codel\", {keys} }}"));
+    assert_eq!(fq("limit = \"100p\""), [""; 0], "ECN is on unless it is turned off");
+    assert_eq!(
+        fq("limit = \"0p\""),
+        [
+            "s.toml:9: links.bottleneck.queue.limit: `0p`: no packet fits into the queue, so all are dropped; raise it, such as \
+             to 100p"
+        ]
+    );
+    assert_eq!(
+        fq("limit = \"1p\""),
+        [
+            "s.toml:9: links.bottleneck.queue.mtu: `1.5kB`: the queues hold at most 1kB, so never more than `mtu` stays behind a \
+             packet, and none is dropped for its sojourn time; lower `mtu`, or raise `limit`"
+        ]
+    );
+    assert!(fq("memory-limit = \"39B\"")[0].contains("queue.memory-limit: `39B`: no packet fits"));
+}
+
 /// The message for the example with `ecn` and another change, where this driver runs it.
 fn with_ecn(driver: Driver, from: &str, to: &str) -> Result<Scenario, String> {
     assert!(ASSURED.contains(from), "{from}");

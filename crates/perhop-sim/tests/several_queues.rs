@@ -3,7 +3,8 @@
 use crate::common::{RIO, aqm, duplex, every_transport, flow, scheduler, tcp, udp};
 use perhop_core::measure::LinkOutcome;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Counters, Dscp, Duration, Instant};
+use perhop_core::{Counters, Dscp, Duration, Instant, Reason};
+use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{Engine, FlowSpec, Network, NodeId, Outcome, PathSpec, Simulation};
 
 const RULE: &str = r#"{"aqm": "drop-tail", "limit": "60p"}"#;
@@ -300,4 +301,49 @@ fn a_queue_more_changes_no_other_queues_luck() {
     };
     let more = format!(r#", {{"name": "none", "match": {{"dscp": 63}}, {rule}}}"#);
     assert_eq!(run_with(""), run_with(&more));
+}
+
+/// Three TCP flows, a flow of small packets and one that floods the link, over 10 Mbit/s with this queue.
+fn beside_a_flood(queue: &str) -> Network {
+    let from = |name: &str, transport| {
+        let mut flow = flow(name.into(), 0, 1, transport, None);
+        flow.access.as_mut().unwrap().rate = "100Mbps".parse().unwrap();
+        flow.tcp_ecn = TcpEcn::Classic;
+        flow
+    };
+    Network {
+        nodes: 2,
+        links: duplex("there", 0, 1, "10Mbps", "10ms", scheduler(queue)).into(),
+        flows: vec![
+            from("one", tcp(r#"{"tcp": "newreno"}"#)),
+            from("two", tcp(r#"{"tcp": "newreno"}"#)),
+            from("three", tcp(r#"{"tcp": "newreno"}"#)),
+            from("calls", udp(r#"{"udp": "cbr", "rate": "64kbps", "packet": "160B"}"#)),
+            from("flood", udp(r#"{"udp": "cbr", "rate": "20Mbps"}"#)),
+        ],
+        warmup: Duration::from_secs(5),
+        ..Network::new(Duration::from_secs(30))
+    }
+}
+
+#[test]
+fn fair_queueing_shields_flows_from_a_flood() {
+    for keys in ["", r#", "law": "linux""#, r#", "hash": "set-associative", "backlog": "queue""#] {
+        let network = beside_a_flood(&format!(r#"{{"scheduler": "fq-codel"{keys}}}"#));
+        let outcome = run(&network, Engine::Batched);
+        let rates: Vec<f64> = outcome.flows.iter().map(|flow| flow.throughput_bps / 1e6).collect();
+        // Each of the four others gets a quarter of what the calls leave; TCP loses some to its cuts at marks.
+        assert!(rates[..3].iter().all(|rate| (2.2..2.6).contains(rate)), "{keys}: {rates:?}");
+        assert!((2.4..2.9).contains(&rates[4]), "{keys}: {rates:?}");
+        // The calls wait for four packets at most: those of a turn each.
+        let calls = &outcome.flows[3];
+        assert!(
+            calls.sender.sent.abs_diff(calls.delivered_packets) <= 1,
+            "{keys}: one is under way at the end"
+        );
+        let marked = &outcome.links[0].counters;
+        let of = |counts: [u64; 3]| counts.iter().sum::<u64>();
+        assert!(of(marked.notified(Reason::Target)) > 100, "{keys}: TCP is marked");
+        assert!(of(marked.dropped(Reason::Target)) > 100, "{keys}: the flood is dropped");
+    }
 }

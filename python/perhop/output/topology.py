@@ -431,12 +431,14 @@ def _write(axes: Axes, line: Line) -> None:
 
 
 def queue_text(queue: Mapping[str, Any] | None) -> str:
-    """A queue's rule in a few words: `rio`, `edf: abe`, `wfq: a red, b red`; empty without one."""
+    """A queue's rule in a few words: `rio`, `edf: abe`, `wfq: a red, b red`, `fq-codel`; empty without one."""
     if queue is None:
         return ""
     if "scheduler" not in queue:
         return str(queue["aqm"])
-    inner = queue.get("queues", [queue])
+    inner = queue.get("queues", [queue] if "rule" in queue else [])
+    if not inner:
+        return str(queue["scheduler"])
     rules = [" ".join(filter(None, (one.get("name"), one["rule"]["aqm"]))) for one in inner]
     return f"{queue['scheduler']}: {', '.join(rules)}"
 

@@ -73,7 +73,7 @@ class Draw:
         return {"aqm": aqm, "limit": self.one(LIMITS), **more} | {key: self.thresholds() for key in sets[aqm]}
 
     def queue(self) -> dict[str, Any]:
-        scheduler = self.one(["", "", "", "edf", "dsd", "priority", "drr", "wfq"])
+        scheduler = self.one(["", "", "", "edf", "dsd", "priority", "drr", "wfq", "fq-codel"])
         if not scheduler:
             return self.rule()
         if scheduler == "edf":
@@ -82,6 +82,19 @@ class Draw:
             rule = {"aqm": "drop-tail", "limit": self.one(LIMITS)}
             more = self.some(bias=[0.5], green_drop=["late"], control=["50ms"])
             return {"scheduler": "dsd", "bound": self.one(["1ms", "20ms"]), "rule": rule, **more}
+        if scheduler == "fq-codel":
+            more = self.some(
+                flows=[2],
+                hash=["exact"],
+                quantum=["300B"],
+                limit=["10p"],
+                target=["1ms"],
+                interval=["10ms"],
+                backlog=["queue"],
+                ecn=[False],
+                law=["linux"],
+            )
+            return {"scheduler": scheduler, **more}
         kinds = [{"dscp": 46}, {"color": "green"}, {"path": "pinned"}, {"service": "green"}]
         matches: list[dict[str, Any]] = [{"match": self.one(kinds)}, {}]
         share = self.some(cap=["100kbps"]) if scheduler == "priority" else self.some(rate=["50kbps"])

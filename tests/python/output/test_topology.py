@@ -63,6 +63,7 @@ def test_routers_stand_by_hops_from_where_flows_begin() -> None:
             {"scheduler": "wfq", "queues": [{"name": n, "rule": {"aqm": "red"}} for n in "ab"]},
             "wfq: a red, b red",
         ),
+        ({"scheduler": "fq-codel", "flows": 1024}, "fq-codel"),
     ],
 )
 def test_a_queue_in_a_few_words(queue: dict[str, object] | None, text: str) -> None:

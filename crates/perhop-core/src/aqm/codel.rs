@@ -125,6 +125,18 @@ impl Block for Codel {
 
 impl FromParams for Codel {
     fn new(params: CodelParams, _: Environment) -> Self {
+        Self::at_start(params)
+    }
+}
+
+impl Codel {
+    /// The rule for the queue of one flow, which has no limit of its own (RFC 8290, section 4.2).
+    pub(crate) fn of_flow(target: Duration, interval: Duration, mtu: Bytes, ecn: bool) -> Self {
+        let limit = Depth::Packets(u64::MAX);
+        Self::at_start(CodelParams { target, interval, mtu, limit, ecn })
+    }
+
+    const fn at_start(params: CodelParams) -> Self {
         Self {
             params,
             above_until: None,
@@ -135,9 +147,12 @@ impl FromParams for Codel {
             behind: Behind::Nothing,
         }
     }
-}
 
-impl Codel {
+    /// Counts a packet that was dropped for another reason for the control law, as Linux does in FQ-CoDel.
+    pub(crate) fn count_drop(&mut self) {
+        self.count = self.count.saturating_add(1);
+    }
+
     /// Whether sojourn times have been above the target for an interval.
     #[inline]
     fn too_long(&mut self, packet: &Header, left: &Occupancy, now: Instant) -> bool {

@@ -4,6 +4,7 @@ mod drr;
 mod dsd;
 mod edf;
 mod fifo;
+mod fq_codel;
 mod precomputed;
 mod priority;
 mod queues;
@@ -14,6 +15,7 @@ pub use drr::{Drr, DrrParams};
 pub use dsd::{Dsd, DsdParams, GreenDrop, RefusedGreen};
 pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
+pub use fq_codel::{Backlog, FlowHash, FqCodel, FqCodelParams, FqLaw};
 pub use precomputed::{Admitted, Departures, PrecomputedFifo};
 pub use priority::{CapMeter, Excess, Priority, PriorityParams, PriorityQueue};
 pub use queues::{Match, PathName, SharingQueue};
@@ -76,6 +78,11 @@ pub trait Discipline<P> {
 
     /// The class that a packet would join if it arrived now.
     fn class_of(&self, _packet: &Header) -> usize {
+        0
+    }
+
+    /// Which packets of a class keep their order: those for which this number is the same.
+    fn order_of(&self, _packet: &Header) -> u64 {
         0
     }
 
@@ -170,6 +177,7 @@ register_schedulers! {
     Priority(Priority),
     Drr(Drr),
     Wfq(Wfq),
+    FqCodel(FqCodel),
 }
 
 impl From<AqmParams> for SchedulerParams {

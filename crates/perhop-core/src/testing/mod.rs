@@ -90,10 +90,12 @@ impl<D: Discipline<Header>> Bench<D> {
             Operation::Enqueue { size, color, dscp, label } => {
                 let packet = Header { label, dscp, color, ..Header::new(FlowId(self.sequence), size) };
                 self.sequence += 1;
-                Effect::Judged(match self.discipline.enqueue(packet, self.now) {
+                let judged = match self.discipline.enqueue(packet, self.now) {
                     Ok(()) => Verdict::Pass,
                     Err((_, reason)) => Verdict::Drop(reason),
-                })
+                };
+                while self.discipline.shed(self.now).is_some() {}
+                Effect::Judged(judged)
             }
             Operation::Dequeue => match self.discipline.dequeue(self.now) {
                 Dequeued::Sent(packet, _) => Effect::Sent(u64::from(packet.flow.0)),

@@ -49,6 +49,7 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
         "wfq",
         r#"{"queues": [{"name": "green", "match": {"service": "green"}, "rate": "3Mbps", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}, {"name": "rest", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}]}"#,
     ),
+    ("fq-codel", r#"{"limit": "868p", "target": "60ms"}"#),
 ];
 
 /// Meters, of a flow that sends twice its profile.

@@ -153,6 +153,15 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
             {"name": "b", "rate": "1bps", "rule": {"aqm": "drop-tail", "limit": "7p"}}
         ]}"#,
     ),
+    (
+        "fq-codel",
+        r#"{"flows": 2, "quantum": "300B", "limit": "9p", "batch": 3, "target": "2ms", "interval": "5ms", "mtu": "100B"}"#,
+    ),
+    (
+        "fq-codel",
+        r#"{"flows": 8, "hash": "set-associative", "quantum": "1B", "memory-limit": "9kB", "law": "linux", "backlog": "queue", "mtu": "0B", "target": "0s", "interval": "1ns", "ecn": false}"#,
+    ),
+    ("fq-codel", r#"{"flows": 1, "hash": "exact", "limit": "7p", "batch": 1, "quantum": "1GB"}"#),
 ];
 
 /// Meters.

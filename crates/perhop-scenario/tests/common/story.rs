@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::choices::Choices;
 use super::ordinary;
-use super::parameters::AQMS;
+use super::parameters::{AQMS, SCHEDULERS};
 
 /// Any text, TOML or JSON: it is refused with a message that names its place, or it is a scenario whose canonical forms read
 /// back as the same one, and which runs.
@@ -198,9 +198,19 @@ impl Drawn<'_, '_> {
                 self.some(&mut queue, &keys);
                 queue
             }
+            2 => self.scheduler_without_rules(),
             number @ 5..=7 => self.several_queues(["priority", "drr", "wfq"][number - 5]),
             _ => self.rule(),
         }
+    }
+
+    /// A scheduler with an AQM of its own: it has its rows among the test parameters.
+    fn scheduler_without_rules(&mut self) -> Value {
+        let rows = SCHEDULERS.iter().filter(|(_, table)| !table.contains("rule")).collect::<Vec<_>>();
+        let (name, table) = self.choices.of(&rows);
+        let mut queue: Value = serde_json::from_str(table).expect("a table");
+        queue["scheduler"] = (*name).into();
+        queue
     }
 
     fn several_queues(&mut self, scheduler: &str) -> Value {

@@ -1,0 +1,511 @@
+//! `FQ-CoDel`: RFC 8290, sections 4.1 and 4.2.
+//!
+//! Each flow has a queue, by a hash. Queues with packets take turns by deficit round robin, and one that had none goes before those
+//! that have been active, for its first quantum: so flows that send little wait little. Each queue is controlled by a [`Codel`] of
+//! its own. When the port is full, the queue with the most bytes loses packets from its head.
+//!
+//! ## Deviations
+//! - A flow is told by its number and direction, on a router by its five-tuple. The salt of the hash is drawn from the scheduler's random stream.
+//! - `law = "linux"` follows Linux in the credit test (at most 0, where the RFC has below 0), in when an empty new queue leaves the
+//!   turns at once, in how much a full port drops (half of the bytes, where the RFC has half of the packets), and in counting these
+//!   drops for the control law: `the_credit_test_decides_on_a_credit_of_zero`, `a_full_port_drops_half_of_the_longest_queue`.
+//! - Each law has [`Codel`]'s exact square roots. With ns-3's and Linux's approximation its test of five flows has 4 drops in each queue, here
+//!   3: `queues_are_controlled_one_by_one`.
+//! - `memory-limit` counts the bytes of packets; Linux counts its buffers, which are larger.
+//! - Where dropping a batch leaves too many bytes, more is dropped; Linux lets them wait.
+//! - Linux takes no quantum below 256 bytes and skips nothing; here, rounds in which nobody could send are skipped at once
+//!   (`rounds_without_a_packet_are_skipped`).
+
+mod packets;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::packets::{Chain, Packets};
+use self::table::{Assigned, FlowTable, WAYS};
+use super::{Dequeued, Discipline, Scheduler};
+use crate::aqm::{Aqm, AqmParams, Codel};
+use crate::control::Message;
+use crate::table::at_key;
+use crate::units::{Packets as Count, UnitError};
+use crate::{
+    Block, Bytes, ClassCounters, Context, Duration, Environment, Header, Instant, Occupancy, Packet, Reason,
+    Rng, Streams,
+};
+
+pub use self::table::FlowHash;
+
+/// Whose details FQ-CoDel follows where they differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FqLaw {
+    /// RFC 8290: a queue sends while its credit is at least 0; a full port drops half of the packets of the longest queue.
+    #[default]
+    Rfc,
+    /// Linux: a queue sends while its credit is above 0; a full port drops half of the bytes of the longest queue, and the drops raise
+    /// the rate of `CoDel`'s.
+    Linux,
+}
+
+/// What must stay behind a packet that `CoDel` drops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backlog {
+    /// More than `mtu` in all queues together (RFC 8289, section 4.4; Linux).
+    #[default]
+    Port,
+    /// More than `mtu` in the flow's queue (ns-3).
+    Queue,
+}
+
+/// Parameters of [`FqCodel`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FqCodelParams {
+    /// Queues to which flows are assigned, from 1 to 65536. With `hash = "exact"`: when there are more flows, `CoDel`'s state of one
+    /// that has no packets is forgotten.
+    #[serde(default = "queues")]
+    pub flows: u32,
+    /// How flows are assigned to queues.
+    #[serde(default)]
+    pub hash: FlowHash,
+    /// Bytes that a queue may send in a turn.
+    #[serde(default = "frame")]
+    pub quantum: Bytes,
+    /// The most packets that wait in all queues.
+    #[serde(default = "ten_thousand_packets")]
+    pub limit: Count,
+    /// The most bytes that wait in all queues.
+    #[serde(default = "thirty_two_mebibytes")]
+    pub memory_limit: Bytes,
+    /// The most packets that are dropped at once when a limit is exceeded.
+    #[serde(default = "batch")]
+    pub batch: u32,
+    /// The sojourn time that a standing queue may have (TARGET).
+    #[serde(default = "five_ms")]
+    pub target: Duration,
+    /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual round-trip time
+    /// (INTERVAL).
+    #[serde(default = "hundred_ms")]
+    pub interval: Duration,
+    /// The largest packet: no packet is dropped for its sojourn time while no more than this stays behind (MTU).
+    #[serde(default = "one_packet")]
+    pub mtu: Bytes,
+    /// Where more than `mtu` must stay behind.
+    #[serde(default)]
+    pub backlog: Backlog,
+    /// Mark ECN-capable packets instead of dropping them for their sojourn time. TCP flows are capable with the key `ecn`.
+    #[serde(default = "yes")]
+    pub ecn: bool,
+    /// Whose details to follow where RFC 8290 and Linux differ.
+    #[serde(default)]
+    pub law: FqLaw,
+}
+
+const fn queues() -> u32 {
+    1024
+}
+
+const fn frame() -> Bytes {
+    Bytes::new(1514)
+}
+
+const fn ten_thousand_packets() -> Count {
+    Count::new(10_240)
+}
+
+const fn thirty_two_mebibytes() -> Bytes {
+    Bytes::new(32 << 20)
+}
+
+const fn batch() -> u32 {
+    64
+}
+
+const fn five_ms() -> Duration {
+    Duration::from_millis(5)
+}
+
+const fn hundred_ms() -> Duration {
+    Duration::from_millis(100)
+}
+
+const fn one_packet() -> Bytes {
+    Bytes::new(1500)
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Queues of flows that take turns.
+#[derive(Clone, Debug)]
+pub struct FqCodel<P> {
+    params: FqCodelParams,
+    packets: Packets<P>,
+    table: FlowTable,
+    queues: Vec<Queue>,
+    turns: Turns,
+    /// All that waits and went through.
+    class: ClassCounters,
+    excess: Option<Excess>,
+    rng: Rng,
+}
+
+/// The queue of a flow.
+#[derive(Clone, Debug)]
+struct Queue {
+    chain: Chain,
+    codel: Codel,
+    /// Bytes that it may send before its turn ends.
+    credit: i64,
+    /// It has a turn.
+    active: bool,
+}
+
+/// The queues that have a turn. A queue whose packets are all sent leaves when it is its turn.
+#[derive(Clone, Debug, Default)]
+struct Turns {
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+    /// Old queues that were passed over, one after the other, for want of credit.
+    passed: usize,
+}
+
+/// What a full port still drops from the head of a queue.
+#[derive(Clone, Copy, Debug)]
+struct Excess {
+    queue: u32,
+    packets: u32,
+    bytes: u64,
+}
+
+impl<P: Packet> Block for FqCodel<P> {
+    type Params = FqCodelParams;
+    const NAME: &'static str = "fq-codel";
+    const SUMMARY: &'static str = "a queue for each flow, which take turns, new ones first, each under CoDel";
+    const SOURCE: &'static str = "RFC 8290";
+    const BATCHED: bool = true;
+
+    fn check(params: &FqCodelParams) -> Result<(), UnitError> {
+        let refuse = |key: &str, text: &str| Err(UnitError::new(at_key(key, text)));
+        match params {
+            FqCodelParams { flows: 0 | 65_537.., .. } => {
+                refuse("flows", "there are 1 to 65536 queues, such as 1024")
+            }
+            FqCodelParams { flows, hash: FlowHash::SetAssociative, .. }
+                if !(*flows as usize).is_multiple_of(WAYS) =>
+            {
+                refuse("flows", "sets have 8 queues: write a multiple of 8, such as 1024")
+            }
+            _ if params.quantum.get() == 0 => refuse("quantum", "a quantum must be above 0B, such as 1514B"),
+            _ if params.quantum.get() > MOST_QUANTUM => {
+                refuse("quantum", "a quantum is at most 1GB, such as 1514B")
+            }
+            _ if params.batch == 0 => {
+                refuse("batch", "at least 1 packet is dropped when the port is full, such as 64")
+            }
+            _ if params.interval.is_zero() => {
+                refuse("interval", "an interval is longer than 0s, such as 100ms")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn idle_keys(params: &FqCodelParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        let limit = params.memory_limit;
+        if limit.get() < *sizes.start() {
+            let text = format!("`{limit}`: no packet fits in, so all are dropped; raise it, such as to 32MB");
+            return vec![("memory-limit", text)];
+        }
+        let most = params.limit.get().saturating_mul(*sizes.end()).min(limit.get());
+        if most > params.mtu.get() {
+            return Vec::new();
+        }
+        let text = format!(
+            "`{}`: the queues hold at most {}, so never more than `mtu` stays behind a packet, and none is dropped for its \
+             sojourn time; lower `mtu`, or raise `limit`",
+            params.mtu,
+            Bytes::new(most)
+        );
+        vec![("mtu", text)]
+    }
+}
+
+/// Credits of many rounds stay far from the end of their range.
+const MOST_QUANTUM: u64 = 1_000_000_000;
+
+impl<P: Packet> Scheduler for FqCodel<P> {
+    fn new(params: FqCodelParams, _: Environment, streams: Streams<'_>) -> Self {
+        let mut rng = streams.of("scheduler");
+        Self {
+            packets: Packets::new(),
+            table: FlowTable::new(params.hash, params.flows, &mut rng),
+            queues: Vec::new(),
+            turns: Turns::default(),
+            class: ClassCounters::default(),
+            excess: None,
+            rng,
+            params,
+        }
+    }
+
+    fn aqms<'a>(_: &'a FqCodelParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        Vec::new()
+    }
+}
+
+impl Queue {
+    fn new(params: &FqCodelParams) -> Self {
+        let FqCodelParams { target, interval, mtu, ecn, .. } = *params;
+        Self {
+            chain: Chain::EMPTY,
+            codel: Codel::of_flow(target, interval, mtu, ecn),
+            credit: 0,
+            active: false,
+        }
+    }
+}
+
+impl Turns {
+    /// The queue whose turn it is, and whether it is new.
+    #[inline]
+    fn first(&self) -> Option<(u32, bool)> {
+        let new = self.new.front().map(|&queue| (queue, true));
+        new.or_else(|| self.old.front().map(|&queue| (queue, false)))
+    }
+
+    /// Ends its turn.
+    #[inline]
+    fn take_first(&mut self) -> Option<u32> {
+        self.new.pop_front().or_else(|| self.old.pop_front())
+    }
+}
+
+impl FqLaw {
+    /// How many quanta a queue needs before it may send; none while it may.
+    #[inline]
+    const fn missing(self, credit: i64, quantum: i64) -> i64 {
+        let lacking = match self {
+            Self::Rfc => -credit,
+            Self::Linux => 1 - credit,
+        };
+        if lacking <= 0 { 0 } else { (lacking + quantum - 1) / quantum }
+    }
+}
+
+impl<P: Packet> FqCodel<P> {
+    /// The number of a packet's queue.
+    #[inline]
+    fn queue_of(&mut self, packet: &Header) -> u32 {
+        let Self { table, queues, params, .. } = self;
+        match table.assign(packet, |queue| queues[queue as usize].active) {
+            Assigned::Known(queue) => queue,
+            Assigned::Fresh(queue) => {
+                let fresh = Queue::new(params);
+                match queues.get_mut(queue as usize) {
+                    Some(used) => *used = fresh,
+                    None => queues.push(fresh),
+                }
+                queue
+            }
+        }
+    }
+
+    #[inline]
+    const fn quantum(&self) -> i64 {
+        self.params.quantum.get().cast_signed()
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        let waiting = &self.class.occupancy;
+        waiting.packets() > self.params.limit.get() || waiting.bytes() > self.params.memory_limit.get()
+    }
+
+    /// What a full port drops.
+    #[inline]
+    fn excess(&self) -> Option<Excess> {
+        if self.is_full() { self.batch() } else { None }
+    }
+
+    /// A batch of the queue with the most bytes, the first of equals.
+    #[cold]
+    fn batch(&self) -> Option<Excess> {
+        let bytes =
+            |(number, queue): (u32, &Queue)| (queue.chain.occupancy().bytes(), std::cmp::Reverse(number));
+        let (longest, std::cmp::Reverse(number)) = (0..).zip(&self.queues).map(bytes).max()?;
+        let batch = self.params.batch;
+        Some(match self.params.law {
+            FqLaw::Rfc => {
+                let half = self.queues[number as usize].chain.occupancy().packets() / 2;
+                let packets = u32::try_from(half).map_or(batch, |half| half.clamp(1, batch));
+                Excess { queue: number, packets, bytes: u64::MAX }
+            }
+            FqLaw::Linux => Excess { queue: number, packets: batch, bytes: (longest / 2).max(1) },
+        })
+    }
+
+    /// Takes the head of a queue.
+    #[inline]
+    fn pop(&mut self, number: u32) -> Option<P> {
+        let packet = self.packets.pop(&mut self.queues[number as usize].chain)?;
+        let header = packet.header();
+        self.class.occupancy.remove(header.color, header.size);
+        Some(packet)
+    }
+
+    /// The head of a queue, if it has one: sent, or dropped by the queue's `CoDel`.
+    #[inline]
+    fn take(&mut self, number: u32, now: Instant) -> Option<Dequeued<P>> {
+        let mut packet = self.pop(number)?;
+        let Self { queues, class: ClassCounters { occupancy, through }, rng, params, .. } = self;
+        let Queue { chain, codel, credit, .. } = &mut queues[number as usize];
+        let left = match params.backlog {
+            Backlog::Port => &*occupancy,
+            Backlog::Queue => chain.occupancy(),
+        };
+        let header = packet.header_mut();
+        match codel.on_departure(header, left, &mut Context { now, rng }).apply(header) {
+            Ok(notified) => {
+                if let Some(reason) = notified {
+                    through.notify(header.color, reason);
+                }
+                through.send(header.color);
+                *credit -= i64::from(header.size);
+                Some(Dequeued::Sent(packet, 0))
+            }
+            Err(reason) => {
+                through.drop(header.color, reason);
+                Some(Dequeued::Dropped(packet, reason))
+            }
+        }
+    }
+
+    /// The queue whose turn it is lacks credit: it gets a quantum and goes behind all others.
+    #[inline]
+    fn pass_over(&mut self, number: u32, is_new: bool) {
+        self.queues[number as usize].credit += self.quantum();
+        self.turns.take_first();
+        self.turns.old.push_back(number);
+        self.turns.passed = if is_new { 0 } else { self.turns.passed + 1 };
+        if self.turns.passed >= self.turns.old.len() {
+            self.skip_rounds();
+        }
+    }
+
+    /// Gives every queue at once the quanta of the rounds in which nobody can send.
+    #[cold]
+    fn skip_rounds(&mut self) {
+        let (law, quantum) = (self.params.law, self.quantum());
+        self.turns.passed = 0;
+        if !self.turns.new.is_empty() {
+            return;
+        }
+        let missing = |&queue: &u32| law.missing(self.queues[queue as usize].credit, quantum);
+        let rounds = self.turns.old.iter().map(missing).min().unwrap_or(0);
+        for &queue in &self.turns.old {
+            self.queues[queue as usize].credit += rounds * quantum;
+        }
+    }
+
+    /// The queue whose turn it is has no packets. A new one stays until the old ones had their turns, so that it cannot be new again
+    /// before (RFC 8290, section 4.2).
+    #[inline]
+    fn retire(&mut self, number: u32, is_new: bool, now: Instant) {
+        let queue = &mut self.queues[number as usize];
+        queue.codel.on_idle(now);
+        self.turns.take_first();
+        self.turns.passed = 0;
+        let stays = match self.params.law {
+            FqLaw::Rfc => is_new,
+            FqLaw::Linux => is_new && !self.turns.old.is_empty(),
+        };
+        if stays {
+            self.turns.old.push_back(number);
+        } else {
+            queue.active = false;
+        }
+    }
+}
+
+impl<P: Packet> Discipline<P> for FqCodel<P> {
+    #[inline]
+    fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
+        let number = self.queue_of(packet.header());
+        let header = packet.header_mut();
+        header.arrived = now;
+        self.class.through.arrive(header.color);
+        self.class.occupancy.add(header.color, header.size);
+        let quantum = self.quantum();
+        let queue = &mut self.queues[number as usize];
+        self.packets.push(&mut queue.chain, packet);
+        if !queue.active {
+            queue.active = true;
+            queue.credit = quantum;
+            self.turns.new.push_back(number);
+        }
+        self.excess = self.excess();
+        Ok(())
+    }
+
+    #[inline]
+    fn shed(&mut self, _now: Instant) -> Option<(P, Reason)> {
+        let mut excess = self.excess.take()?;
+        let packet = self.pop(excess.queue)?;
+        let Header { color, size, .. } = *packet.header();
+        self.class.through.drop(color, Reason::Overflow);
+        if self.params.law == FqLaw::Linux {
+            self.queues[excess.queue as usize].codel.count_drop();
+        }
+        excess.packets -= 1;
+        excess.bytes = excess.bytes.saturating_sub(u64::from(size));
+        self.excess = if excess.packets > 0 && excess.bytes > 0 { Some(excess) } else { self.excess() };
+        Some((packet, Reason::Overflow))
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
+        while let Some((number, is_new)) = self.turns.first() {
+            if self.params.law.missing(self.queues[number as usize].credit, 1) > 0 {
+                self.pass_over(number, is_new);
+                continue;
+            }
+            if let Some(taken) = self.take(number, now) {
+                self.turns.passed = 0;
+                return taken;
+            }
+            self.retire(number, is_new, now);
+        }
+        Dequeued::Wait(None)
+    }
+
+    fn occupancy(&self) -> &Occupancy {
+        &self.class.occupancy
+    }
+
+    fn class(&self, _class: usize) -> &ClassCounters {
+        &self.class
+    }
+
+    fn order_of(&self, packet: &Header) -> u64 {
+        self.table.order_of(packet)
+    }
+
+    fn gauges(&self) -> Vec<(String, f64)> {
+        let queues = |turns: &VecDeque<u32>| turns.len() as f64;
+        vec![("new flows".into(), queues(&self.turns.new)), ("old flows".into(), queues(&self.turns.old))]
+    }
+
+    fn on_message(&mut self, _label: u32, _message: &Message) {}
+
+    fn inspect(&self, show: &mut dyn FnMut(&P)) {
+        self.packets.inspect(show);
+    }
+}
