@@ -1172,7 +1172,7 @@ class Tcp(Table):
     limited_transmit: bool | None = None
     sack: bool | None = None
     prr: bool | None = None
-    congestion: Literal["reno", "cubic", "two-windows", "scalable", "dctcp"] | None = None
+    congestion: Literal["reno", "cubic", "two-windows", "scalable", "dctcp", "bbr", "bbr3"] | None = None
     byte_counting: bool | None = None
     ecn_backoff: bool | None = None
     send_jitter: str | None = None

@@ -423,6 +423,11 @@ fn ecn_is_refused_where_it_cannot_act() {
             "packet = \"1000B\", congestion = \"dctcp\"".into(),
             "flows[0].ecn: `dctcp` reduces its window by the share of packets that are marked",
         ),
+        (
+            TCP,
+            capable("classic", "transport = { congestion = \"bbr\", tcp"),
+            "flows[0].ecn: `bbr` does not react to marks",
+        ),
     ] {
         let refused = with_ecn(Driver::Simulator, from, &to).unwrap_err();
         assert!(refused.contains(message), "{refused}");

@@ -161,16 +161,18 @@ pub enum TransportSpec {
 }
 
 impl TransportSpec {
-    /// The two ends of a flow that has this much to send, and contracted this rate.
+    /// The two ends of a flow that has this much to send, and contracted this rate. What a congestion control decides by chance
+    /// begins with `seed`.
     pub(crate) fn ends(
         &self,
         volume: Option<Bytes>,
         reserved: Option<Bitrate>,
         ecn: TcpEcn,
+        seed: u64,
     ) -> (Sender, Receiver) {
         match self {
             Self::Tcp(params) if params.sack => {
-                let sender = SackSender::new(params.clone(), volume, reserved, ecn);
+                let sender = SackSender::new(params.clone(), volume, reserved, ecn, seed);
                 let receiver = SackReceiver::new(params, ecn);
                 (
                     Sender::Carrying(Box::new(CarryingSender::Sack(sender))),
@@ -178,7 +180,7 @@ impl TransportSpec {
                 )
             }
             Self::Tcp(params) => (
-                Sender::Tcp(TcpSender::new(params.clone(), volume, reserved, ecn)),
+                Sender::Tcp(TcpSender::new(params.clone(), volume, reserved, ecn, seed)),
                 Receiver::Tcp(TcpReceiver::new(params, ecn)),
             ),
             datagrams => {

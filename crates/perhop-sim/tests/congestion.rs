@@ -70,3 +70,46 @@ fn dctcp_keeps_the_link_busy_over_a_queue_that_half_windows_leave_empty() {
         assert_eq!(of(&dctcp, |flow| flow.sender.retransmitted), 0, "{extra}");
     }
 }
+
+const BBR: (&str, TcpEcn) = (r#"{"tcp": "newreno", "sack": true, "congestion": "bbr"}"#, TcpEcn::Off);
+const BBR3: (&str, TcpEcn) = (r#"{"tcp": "newreno", "sack": true, "congestion": "bbr3"}"#, TcpEcn::Off);
+const RENO: (&str, TcpEcn) = (r#"{"tcp": "newreno", "sack": true}"#, TcpEcn::Off);
+/// Eight times the bandwidth-delay product, and a sixth.
+const DEEP: (&str, &str) = ("drop-tail", r#"{"limit": "400p"}"#);
+const FLAT: (&str, &str) = ("drop-tail", r#"{"limit": "8p"}"#);
+
+/// Packets in the queue on average, where packets wait as long as they do.
+fn waiting(outcome: &Outcome) -> f64 {
+    outcome.links[0].mean_queue_packets
+}
+
+#[test]
+fn one_bbr_flow_fills_the_link_and_leaves_the_queue_empty() {
+    for control in [BBR, BBR3] {
+        let outcome = run(&narrow(&[control], DEEP, 30));
+        let reno = run(&narrow(&[RENO], DEEP, 30));
+        assert!(utilization(&outcome) > 0.95);
+        assert!(waiting(&outcome) < 25.0 && waiting(&reno) > 100.0);
+        assert_eq!(of(&outcome, |flow| flow.sender.timeouts), 0);
+    }
+}
+
+#[test]
+fn several_bbr_flows_of_version_1_keep_more_than_one_and_a_half_bandwidth_delay_products() {
+    let outcome = run(&narrow(&[BBR; 4], DEEP, 60));
+    assert!(utilization(&outcome) > 0.98);
+    assert!(waiting(&outcome) > 25.0, "beside the 50 packets on the path");
+    let three = run(&narrow(&[BBR3; 4], DEEP, 60));
+    assert!(waiting(&three) < waiting(&outcome));
+}
+
+#[test]
+fn bbr_version_1_starves_reno_in_a_shallow_buffer() {
+    let share = |control| {
+        let outcome = run(&narrow(&[control, RENO], FLAT, 60));
+        let [ours, reno] = [0, 1].map(|flow| outcome.flows[flow].throughput_bps);
+        reno / (ours + reno)
+    };
+    let (beside_one, beside_three) = (share(BBR), share(BBR3));
+    assert!(beside_one < 0.2 && beside_three > 0.3, "of a half: {beside_one} {beside_three}");
+}

@@ -154,7 +154,7 @@ def _transport(flow: Mapping[str, Any], variation: Variation) -> dict[str, Any]:
 
 
 STAND_IN = "reno"
-"""Is simulated in place of a congestion control that only the kernel has, such as bbr."""
+"""Is simulated in place of a congestion control that only the kernel has, such as vegas."""
 
 
 @functools.cache
@@ -235,7 +235,8 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
     yield f"Receive window: grows by the kernel's autotuning (tcp_rmem); simulated: {window} packets."
     yield "Segments leave in bursts of two or more (GSO); simulated: one by one, as ACKs arrive."
     if congestion == "bbr":
-        yield "bbr paces segments by a model of the path; simulated: no such model."
+        if ours != "bbr":
+            yield "bbr paces segments by a model of the path; simulated: no such model."
     else:
         yield "Pacing: none, as simulated; the kernel paces reno and cubic only under the scheduler fq."
     if congestion == "cubic":

@@ -356,7 +356,9 @@ def test_linux_like_tcp_needs_fewer_words() -> None:
     assert {"sack", "prr", "timeouts", "linux"} <= like
 
 
-@pytest.mark.parametrize(("kernels", "ours"), [("cubic", "cubic"), ("scalable", "scalable"), ("bbr", "reno")])
+@pytest.mark.parametrize(
+    ("kernels", "ours"), [("cubic", "cubic"), ("scalable", "scalable"), ("bbr", "bbr"), ("vegas", "reno")]
+)
 def test_linux_like_tcp_has_the_kernels_congestion_control_where_it_is_simulated(
     kernels: str, ours: str
 ) -> None:

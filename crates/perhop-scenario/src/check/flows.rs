@@ -159,6 +159,13 @@ fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
         );
         return Err(Problem::at(under("ecn"), text));
     }
+    if !control.answers_marks && !flow.ecn.is_off() {
+        let text = format!(
+            "`{}` does not react to marks; leave this key out, or take another `congestion`",
+            control.name
+        );
+        return Err(Problem::at(under("ecn"), text));
+    }
     if flow.ecn == TcpEcn::Accurate && !params.sack {
         let text = "counts of marks travel in selective acknowledgements; give the transport `sack = true`, or take \
                     `ecn = \"classic\"`";

@@ -372,6 +372,12 @@ impl Drawn<'_, '_> {
             ];
             self.some(&mut transport, &keys);
         }
+        let control = transport["congestion"].as_str().unwrap_or_default();
+        if Congestion::ALL.iter().any(|one| one.info().name == control && one.info().needs.pacing)
+            && let Some(table) = transport.as_object_mut()
+        {
+            table.remove("send-jitter");
+        }
         if variant == "newreno" && self.choices.one_in(2) {
             transport["sack"] = true.into();
             self.some(&mut transport, &[("prr", &[json!(true)])]);

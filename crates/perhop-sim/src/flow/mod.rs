@@ -90,7 +90,8 @@ impl Flow {
     /// The flow at time zero; its random streams derive from `seed`.
     pub(crate) fn new(spec: &FlowSpec, place: &Place, seed: u64, times: &SampleTimes) -> Self {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
-        let (sender, receiver) = spec.transport.ends(spec.volume, spec.reserved, spec.tcp_ecn);
+        let seed = stream("congestion").next_u64();
+        let (sender, receiver) = spec.transport.ends(spec.volume, spec.reserved, spec.tcp_ecn, seed);
         let (data_size, ack_size) = spec.transport.packet_sizes();
         let id = FlowId(place.number as u32);
         let data = Header {

@@ -69,9 +69,16 @@ enum Next {
 
 impl SackSender {
     /// A connection of these parameters, which ends after `volume` bytes if one is given, and has the contracted rate `reserved`.
-    pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>, ecn: TcpEcn) -> Self {
+    /// What its congestion control decides by chance begins with `seed`.
+    pub fn new(
+        params: TcpParams,
+        volume: Option<Bytes>,
+        reserved: Option<Bitrate>,
+        ecn: TcpEcn,
+        seed: u64,
+    ) -> Self {
         let board = Scoreboard::new(params.window.get() as u32);
-        Self { tcp: TcpSender::new(params, volume, reserved, ecn), board, phase: Phase::Open }
+        Self { tcp: TcpSender::new(params, volume, reserved, ecn, seed), board, phase: Phase::Open }
     }
 
     pub(in crate::transport) fn start(&mut self) {
@@ -116,7 +123,8 @@ impl SackSender {
 
     pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
         if self.tcp.expires(now) {
-            self.board.lose_all();
+            let Self { tcp, board, .. } = self;
+            board.lose_all(|sequence| tcp.note_lost(sequence, now));
             self.tcp.urgent = None;
             self.phase = Phase::Loss(self.tcp.highest);
         }
@@ -126,6 +134,7 @@ impl SackSender {
         if ack.expected < self.tcp.acked {
             return;
         }
+        let before = self.tcp.acked;
         let update = self.learn(ack, ece, now);
         match &self.phase {
             Phase::Open => self.on_ack_when_open(update, now),
@@ -141,12 +150,17 @@ impl SackSender {
                 let ends = update.expected >= *point;
                 if ends {
                     self.phase = Phase::Open;
-                    let lost = self.board.judge();
+                    let Self { tcp, board, .. } = self;
+                    let lost = board.judge(|sequence| tcp.note_lost(sequence, now));
                     self.on_ack_when_open(AckUpdate { lost, ..update }, now);
                 } else if update.advances {
                     self.tcp.take_new_ack(update.expected, update.arrived.all(), now);
                 }
             }
+        }
+        if self.tcp.owns_recovery() {
+            self.tcp.note_pipe(self.board.pipe());
+            self.tcp.tell_owner(update.arrived.all(), before, now);
         }
     }
 
@@ -158,7 +172,10 @@ impl SackSender {
         tcp.rare.ecn.learn(ece, ack.marked, arrived.all());
         // After a timeout, what was sent before it is lost by that, and what is sent since is not judged until all that is
         // acknowledged.
-        let lost = if matches!(self.phase, Phase::Loss(_)) { 0 } else { self.board.judge() };
+        let lost = match self.phase {
+            Phase::Loss(_) => 0,
+            _ => self.board.judge(|sequence| tcp.note_lost(sequence, now)),
+        };
         if self.tcp.timed != UNTIMED && self.board.has(self.tcp.timed) {
             self.tcp.sample(now);
         }
@@ -183,6 +200,7 @@ impl SackSender {
         let tcp = &mut self.tcp;
         tcp.duplicates = 0;
         tcp.begin_recovery(0, now);
+        tcp.note_recovery_point();
         self.board.begin_again();
         // `RecoverFS`: without what had been selectively acknowledged before this acknowledgement.
         let flight = tcp.highest - tcp.acked - self.board.held() + update.arrived.all();
@@ -273,6 +291,9 @@ impl SackSender {
         if self.tcp.timed == sequence {
             self.tcp.timed = UNTIMED; // Karn: a segment sent twice gives no sample.
         }
+        if self.tcp.owns_recovery() {
+            self.tcp.note_pipe(self.board.pipe());
+        }
         self.tcp.send(sequence, now)
     }
 }
@@ -324,7 +345,7 @@ mod tests {
             let params: TcpParams = serde_json::from_str(&params).unwrap();
             let volume = Some(Bytes::new(segments * 1000));
             let mut wire = Self {
-                sender: SackSender::new(params, volume, None, TcpEcn::Off),
+                sender: SackSender::new(params, volume, None, TcpEcn::Off, 1),
                 rng: Rng::stream(1, "tcp"),
                 now: Instant::ZERO,
             };

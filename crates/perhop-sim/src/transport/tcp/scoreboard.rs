@@ -158,12 +158,13 @@ impl Scoreboard {
     }
 
     /// Finds what is lost by now: what has at least [`DUP_THRESH`] held segments above it (`IsLost`). Returns how much more
-    /// that is than before.
-    pub(super) fn judge(&mut self) -> u32 {
+    /// that is than before, and names them.
+    pub(super) fn judge(&mut self, mut name: impl FnMut(u32)) -> u32 {
         let before = self.counts.lost;
         while self.counts.above >= DUP_THRESH {
             if !self.holds(self.judged) {
                 self.counts.lost += 1;
+                name(self.judged);
             } else if self.counts.above == DUP_THRESH {
                 break; // It may be the third of those above what comes before it, but nothing behind it has three.
             } else {
@@ -174,8 +175,9 @@ impl Scoreboard {
         self.counts.lost - before
     }
 
-    /// A timeout: all that is not held is lost, and to be sent again.
-    pub(super) fn lose_all(&mut self) {
+    /// A timeout: all that is not held is lost, and to be sent again. Names what was not yet known to be.
+    pub(super) fn lose_all(&mut self, name: impl FnMut(u32)) {
+        (self.judged..self.sent).filter(|&sequence| !self.holds(sequence)).for_each(name);
         self.counts.lost = self.sent - self.acked - self.counts.held;
         self.counts.above = 0;
         self.judged = self.sent;
@@ -245,10 +247,13 @@ mod tests {
     #[test]
     fn a_segment_is_lost_when_three_beyond_it_have_come() {
         let mut board = board(10);
-        assert_eq!((board.take(&ack(0, &[(1, 3)]), |_| ()).all(), board.judge(), board.pipe()), (2, 0, 8));
+        assert_eq!(
+            (board.take(&ack(0, &[(1, 3)]), |_| ()).all(), board.judge(|_| ()), board.pipe()),
+            (2, 0, 8)
+        );
         // 0 is lost, 3 is not: only 4 is beyond it.
         assert_eq!(
-            (board.take(&ack(0, &[(4, 5), (1, 3)]), |_| ()).all(), board.judge(), board.pipe()),
+            (board.take(&ack(0, &[(4, 5), (1, 3)]), |_| ()).all(), board.judge(|_| ()), board.pipe()),
             (1, 1, 6)
         );
         assert_eq!((board.next_lost(), board.next_missing()), (Some(0), Some(0)));
@@ -256,13 +261,18 @@ mod tests {
         assert_eq!((board.pipe(), board.next_lost(), board.next_missing()), (7, None, Some(3)));
         // With 6 and 7, 3 is lost; 5 is not, 8 and 9 are above all that came.
         assert_eq!(
-            (board.take(&ack(0, &[(6, 8), (4, 5), (1, 3)]), |_| ()).all(), board.judge(), board.pipe()),
+            (board.take(&ack(0, &[(6, 8), (4, 5), (1, 3)]), |_| ()).all(), board.judge(|_| ()), board.pipe()),
             (2, 1, 4)
         );
         assert_eq!((board.next_lost(), board.last_missing()), (Some(3), Some(9)));
         // The first one, sent again, arrives: 3 is the first that is missing.
         assert_eq!(
-            (board.take(&ack(3, &[(6, 8), (4, 5)]), |_| ()).all(), board.judge(), board.lost(), board.pipe()),
+            (
+                board.take(&ack(3, &[(6, 8), (4, 5)]), |_| ()).all(),
+                board.judge(|_| ()),
+                board.lost(),
+                board.pipe()
+            ),
             (1, 0, 1, 3)
         );
     }
@@ -271,7 +281,7 @@ mod tests {
     fn after_a_timeout_all_that_is_not_held_is_sent_again_in_order() {
         let mut board = board(6);
         board.take(&ack(1, &[(3, 4)]), |_| ());
-        board.lose_all();
+        board.lose_all(|_| ());
         assert_eq!((board.pipe(), board.lost()), (0, 4));
         let again: Vec<u32> = std::iter::from_fn(|| {
             let next = board.next_lost()?;
@@ -321,7 +331,7 @@ mod tests {
                         prop_assert_eq!(board.take(&ack(acked, &[(begin, end)]), |_| ()).held as usize, new);
                     }
                     3 if at == 0 => {
-                        board.lose_all();
+                        board.lose_all(|_| ());
                         (all_lost_below, resent) = (sent, acked);
                     }
                     3 if at < 3 => {
@@ -329,7 +339,7 @@ mod tests {
                         resent = acked;
                     }
                     3 => {
-                        board.judge();
+                        board.judge(|_| ());
                         if let Some(next) = board.next_lost() {
                             prop_assert!(!held.contains(&next) && next >= resent);
                             board.on_resent(next);
@@ -338,7 +348,7 @@ mod tests {
                     }
                     _ => {}
                 }
-                board.judge();
+                board.judge(|_| ());
                 let (mut pipe, mut lost) = pipe_by_the_book(acked, sent, &held, resent);
                 for n in acked..all_lost_below.max(acked) {
                     if !held.contains(&n) && lost.insert(n) {

@@ -65,12 +65,12 @@ impl CongestionControl for Dctcp {
 /// The share of segments that are marked, averaged over windows (section 3.3).
 #[derive(Clone, Debug)]
 struct MarkedShare {
-    /// DCTCP.Alpha. Before the first estimate all segments count as marked (section 4.2).
+    /// `DCTCP.Alpha`. Before the first estimate all segments count as marked (section 4.2).
     alpha: f64,
     /// `DCTCP.BytesAcked` and `DCTCP.BytesMarked` of this window of observation.
     acked: u32,
     marked: u32,
-    /// DCTCP.WindowEnd.
+    /// `DCTCP.WindowEnd`.
     ends: u32,
 }
 

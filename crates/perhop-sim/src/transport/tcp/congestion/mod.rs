@@ -7,8 +7,11 @@
 //! tests, and one line in `register_congestion_controls!`. The line makes it a value of the scenario's key `congestion`, and puts it into the
 //! documentation, the typed builder, the random-network tests and, if the kernel has it, into `perhop live`.
 
+mod bbr;
+mod bbr3;
 mod cubic;
 mod dctcp;
+mod path_model;
 mod reno;
 mod scalable;
 mod two_windows;
@@ -22,6 +25,8 @@ use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use reno::Reno;
@@ -41,6 +46,8 @@ pub trait Algorithm: CongestionControl + Sized {
     const KERNEL: Option<&'static str> = None;
     /// What a mark leaves of the window where RFC 8511 says so (key `ecn-backoff`); `None` if it says nothing of this control.
     const ECN_BACKOFF: Option<f64> = None;
+    /// It reacts to marks (ECN). Where it does not, a flow may not ask for any.
+    const ANSWERS_MARKS: bool = true;
     /// What the sender has to keep for it. What no control needs costs nothing.
     const NEEDS: Needs = Needs::NOTHING;
 
@@ -51,8 +58,12 @@ pub trait Algorithm: CongestionControl + Sized {
 /// A congestion control. All windows are in segments.
 #[delegatable_trait]
 pub trait CongestionControl {
-    /// New data was acknowledged. Not called during a recovery from losses.
+    /// New data was acknowledged. Not called during a recovery from losses, unless the control [owns](Needs::recovery) them.
     fn on_ack(&mut self, ack: &AckSample);
+
+    /// A segment is lost, if the control [owns](Needs::recovery) its recoveries: before [`on_ack`](Self::on_ack) for the ACK that
+    /// shows it.
+    fn on_lost(&mut self, _lost: &LostSegment) {}
 
     /// A loss was found, and a recovery begins: once in each.
     fn on_loss(&mut self, event: &CongestionEvent);
@@ -70,7 +81,8 @@ pub trait CongestionControl {
         self.set_window(1.0);
     }
 
-    /// The congestion window, at least one segment. During a recovery: the window with which the recovery is to end.
+    /// The congestion window, at least one segment. During a recovery: the window with which the recovery is to end, or, if the
+    /// control [owns](Needs::recovery) it, the window in force.
     fn window(&self) -> f64;
 
     /// The sender sets the window: to the initial window when the connection is open, or after feedback of an OUT packet.
@@ -97,15 +109,19 @@ pub struct Needs {
     pub marks: bool,
     /// Segments leave at [`pacing_rate`](CongestionControl::pacing_rate).
     pub pacing: bool,
+    /// The control's window is in force during recoveries, too, of which it gets each ACK, with [`AckSample::pipe`],
+    /// [`lost`](AckSample::lost) and [`recovering`](AckSample::recovering), and each [loss](CongestionControl::on_lost).
+    pub recovery: bool,
 }
 
 impl Needs {
     /// Nothing besides what every sender keeps.
-    pub const NOTHING: Self = Self { colors: false, delivery: false, marks: false, pacing: false };
+    pub const NOTHING: Self =
+        Self { colors: false, delivery: false, marks: false, pacing: false, recovery: false };
 
     /// Whether the sender's fast path does all that such a control needs.
     pub const fn allow_fast_path(self) -> bool {
-        !(self.colors || self.delivery || self.pacing)
+        !(self.colors || self.delivery || self.pacing || self.recovery)
     }
 }
 
@@ -126,6 +142,10 @@ pub struct Setup {
     pub reserved: Option<Bitrate>,
     /// A mark leaves what [`ECN_BACKOFF`](CongestionControl::ECN_BACKOFF) says.
     pub ecn_backoff: bool,
+    /// ACKs report what arrived beyond a gap (RFC 2018).
+    pub selective_acks: bool,
+    /// What a control that decides by chance begins its random stream with: the flow's own.
+    pub seed: u64,
 }
 
 /// What an ACK of new data says.
@@ -141,6 +161,13 @@ pub struct AckSample {
     pub acked: u32,
     /// Segments sent and not acknowledged.
     pub in_flight: u32,
+    /// Of these, segments thought to be in the network; segments found to be lost since the ACK before this; and whether losses
+    /// are being repaired. All are 0 unless the control [owns](Needs::recovery) its recoveries.
+    pub pipe: u32,
+    /// See [`pipe`](Self::pipe).
+    pub lost: u32,
+    /// See [`pipe`](Self::pipe).
+    pub recovering: bool,
     /// The smoothed round-trip time in seconds; 0 before the first is known.
     pub smoothed_rtt: f64,
     /// How fast the network delivers, if the control [needs](Needs::delivery) to know.
@@ -155,10 +182,28 @@ pub struct DeliverySample {
     pub delivered: u64,
     /// See [`delivered`](Self::delivered).
     pub interval: Duration,
-    /// The segment's round trip.
-    pub rtt: Duration,
+    /// Segments delivered before it was sent.
+    pub prior: u64,
+    /// The segment's round trip; none if it was sent more than once.
+    pub rtt: Option<Duration>,
     /// The number of the round trip, from 1 on: another begins with the ACK of a segment sent after the last one began.
     pub round: u64,
+    /// Segments found to be lost since it was sent, and segments in the network when it was, itself included. Both are 0 unless
+    /// the control [owns](Needs::recovery) its recoveries.
+    pub lost: u64,
+    /// See [`lost`](Self::lost).
+    pub in_flight: u32,
+}
+
+/// A segment that is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostSegment {
+    /// When the sender learned of it.
+    pub now: Instant,
+    /// Segments found to be lost since it was sent, itself included.
+    pub lost: u32,
+    /// Segments in the network when it was sent, itself included.
+    pub in_flight: u32,
 }
 
 /// What a sender knows when it learns of congestion.
@@ -187,6 +232,8 @@ pub struct CongestionInfo {
     pub kernel: Option<&'static str>,
     /// What a mark leaves of the window where RFC 8511 says so.
     pub ecn_backoff: Option<f64>,
+    /// It reacts to marks (ECN).
+    pub answers_marks: bool,
     /// What the sender keeps for it.
     pub needs: Needs,
 }
@@ -199,6 +246,7 @@ impl CongestionInfo {
             source: C::SOURCE,
             kernel: C::KERNEL,
             ecn_backoff: C::ECN_BACKOFF,
+            answers_marks: C::ANSWERS_MARKS,
             needs: C::NEEDS,
         }
     }
@@ -282,6 +330,8 @@ register_congestion_controls! {
     TwoWindows(TwoWindows),
     Scalable(Scalable),
     Dctcp(Dctcp),
+    Bbr(Bbr),
+    Bbr3(Bbr3),
     #[cfg(test)] // It needs all that a control may ask of the sender.
     Paced(tests::Paced),
 }

@@ -11,6 +11,7 @@ impl TcpSender {
     #[inline(always)]
     pub(in crate::transport) fn on_ack(&mut self, ack: Ack, now: Instant) {
         let expected = ack.number;
+        let before = self.acked;
         if self.notes {
             self.rare.ecn.learn(ack.ece, 0, expected.saturating_sub(self.acked));
         }
@@ -28,6 +29,7 @@ impl TcpSender {
         }
         if self.notes && expected >= self.acked {
             self.answer_marks(expected, now);
+            self.tell_owner_of_cumulative_ack(before, now);
         }
         self.limit = self.allowed();
     }
@@ -72,19 +74,61 @@ impl TcpSender {
     /// The same, whichever control it is.
     #[inline(always)]
     fn tell_any_control(&mut self, delivered: u32, now: Instant) -> f64 {
-        let Self { control, rare, next, acked, .. } = self;
+        let Self { control, rare, next, acked, recover, .. } = self;
         control.take(|needs| AckSample {
             now,
             delivered,
             marked: if needs.marks { rare.ecn.marks } else { 0 },
             acked: *acked,
             in_flight: *next - *acked,
+            pipe: if needs.recovery { (*next - *acked).saturating_sub(rare.absent) } else { 0 },
+            lost: if needs.recovery { std::mem::take(&mut rare.lost) } else { 0 },
+            recovering: needs.recovery && *acked < *recover,
             smoothed_rtt: rare.rto.smoothed().unwrap_or(0.0),
             delivery: match &mut rare.delivery {
                 Some(delivery) if needs.delivery => delivery.sample(*acked, now),
                 _ => None,
             },
         })
+    }
+
+    /// Passes an ACK to a congestion control that owns its recoveries: it moved the left edge from `before`, or is a duplicate.
+    #[cold]
+    fn tell_owner_of_cumulative_ack(&mut self, before: u32, now: Instant) {
+        let gone = if self.recovering { self.rare.recovery.inflation } else { self.duplicates };
+        self.note_pipe((self.next - self.acked).saturating_sub(gone));
+        self.tell_owner(self.acked - before, before, now);
+    }
+
+    /// Passes an ACK of so many segments to a congestion control that owns its recoveries; what opens the connection is not data.
+    #[cold]
+    pub(in crate::transport::tcp) fn tell_owner(&mut self, delivered: u32, before: u32, now: Instant) {
+        let opens = self.handshake && before == 0 && self.acked > 0;
+        if self.rare.owns_recovery && (self.rare.lost > 0 || delivered > 0) {
+            self.tell_control(delivered - u32::from(opens), now);
+        }
+    }
+
+    /// So many segments are in the network.
+    pub(in crate::transport::tcp) fn note_pipe(&mut self, pipe: u32) {
+        self.rare.absent = (self.next - self.acked).saturating_sub(pipe);
+    }
+
+    /// The congestion control owns its recoveries.
+    pub(in crate::transport::tcp) fn owns_recovery(&self) -> bool {
+        self.rare.owns_recovery
+    }
+
+    /// Notes a segment that is lost, for a congestion control that owns its recoveries.
+    #[cold]
+    pub(in crate::transport::tcp) fn note_lost(&mut self, sequence: u32, now: Instant) {
+        if !self.rare.owns_recovery {
+            return;
+        }
+        self.rare.lost += 1;
+        if let Some(lost) = self.rare.delivery.as_mut().and_then(|delivery| delivery.on_lost(sequence, now)) {
+            self.control.on_lost(&lost);
+        }
     }
 
     /// Notes a segment that has arrived, for what the congestion control needs.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use perhop_core::Instant;
 
-use crate::transport::tcp::congestion::DeliverySample;
+use crate::transport::tcp::congestion::{DeliverySample, LostSegment};
 
 /// What was known when each outstanding segment was sent, and how much has been delivered since.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,8 @@ pub(in crate::transport::tcp) struct DeliveryRate {
     /// Segments delivered so far (`C.delivered`), and when the last of them was (`C.delivered_time`).
     delivered: u64,
     delivered_at: Instant,
+    /// Segments found to be lost so far (`C.lost`).
+    lost: u64,
     /// When the segment was sent that ends the interval of the last sample (`C.first_sent_time`).
     first_sent: Instant,
     /// Of the segments that the present ACK delivers, the one sent last.
@@ -35,11 +37,22 @@ struct Sending {
     delivered: u64,
     delivered_at: Instant,
     first_sent: Instant,
+    lost: u64,
+    /// Segments in the network, itself included.
+    in_flight: u32,
+    /// It was not the first time.
+    again: bool,
 }
 
 impl DeliveryRate {
-    /// A segment is sent, for the first time or again; `is_idle` if none was outstanding.
-    pub(in crate::transport::tcp) fn on_sent(&mut self, sequence: u32, is_idle: bool, now: Instant) {
+    /// A segment is sent, for the first time or again, with which so many are in the network; `is_idle` if none was outstanding.
+    pub(in crate::transport::tcp) fn on_sent(
+        &mut self,
+        sequence: u32,
+        is_idle: bool,
+        in_flight: u32,
+        now: Instant,
+    ) {
         if is_idle {
             (self.first_sent, self.delivered_at) = (now, now);
         }
@@ -48,9 +61,12 @@ impl DeliveryRate {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
+            lost: self.lost,
+            in_flight,
+            again: false,
         };
         match self.sendings.get_mut((sequence - self.first) as usize) {
-            Some(earlier) => *earlier = sending,
+            Some(earlier) => *earlier = Sending { again: true, ..sending },
             None => self.sendings.push_back(sending),
         }
     }
@@ -64,6 +80,13 @@ impl DeliveryRate {
             self.newest = Some(sending);
             self.first_sent = sending.at;
         }
+    }
+
+    /// A segment is lost.
+    pub(in crate::transport::tcp) fn on_lost(&mut self, sequence: u32, now: Instant) -> Option<LostSegment> {
+        self.lost += 1;
+        let sending = self.sendings.get(sequence.checked_sub(self.first)? as usize)?;
+        Some(LostSegment { now, lost: (self.lost - sending.lost) as u32, in_flight: sending.in_flight })
     }
 
     /// The sample of an ACK that asks for segment `acked`; none if it delivered nothing.
@@ -80,8 +103,11 @@ impl DeliveryRate {
         Some(DeliverySample {
             delivered: self.delivered - newest.delivered,
             interval: acking.max(sending),
-            rtt: now.since(newest.at),
+            prior: newest.delivered,
+            rtt: (!newest.again).then(|| now.since(newest.at)),
             round: self.round,
+            lost: self.lost - newest.lost,
+            in_flight: newest.in_flight,
         })
     }
 }
@@ -105,12 +131,12 @@ mod tests {
             first_sent: at(72),
             ..DeliveryRate::default()
         };
-        (0..15).for_each(|sequence| rate.on_sent(sequence, false, at(86 + u64::from(sequence))));
+        (0..15).for_each(|sequence| rate.on_sent(sequence, false, 1, at(86 + u64::from(sequence))));
         (0..15).for_each(|sequence| rate.on_delivered(sequence, at(128)));
         let sample = rate.sample(15, at(128)).unwrap();
         assert_eq!(
             (sample.delivered, sample.interval, sample.rtt),
-            (15, Duration::from_millis(30), Duration::from_millis(28))
+            (15, Duration::from_millis(30), Some(Duration::from_millis(28)))
         );
         assert_eq!(sample.delivered as f64 * 12_000.0 / sample.interval.as_secs_f64(), 6e6);
     }
@@ -119,13 +145,13 @@ mod tests {
     fn rounds_end_with_the_ack_of_a_segment_sent_after_the_last_end() {
         let mut rate = DeliveryRate::default();
         let mut rounds = Vec::new();
-        (0..2).for_each(|sequence| rate.on_sent(sequence, sequence == 0, at(0)));
+        (0..2).for_each(|sequence| rate.on_sent(sequence, sequence == 0, 1, at(0)));
         // Each ACK lets two out: slow start. Windows of 2, 4 and 8 are a round each.
         for sequence in 0..14 {
             let now = at(40 + u64::from(sequence));
             rate.on_delivered(sequence, now);
             rounds.push(rate.sample(sequence + 1, now).unwrap().round);
-            (0..2).for_each(|more| rate.on_sent(2 * sequence + 2 + more, false, now));
+            (0..2).for_each(|more| rate.on_sent(2 * sequence + 2 + more, false, 1, now));
         }
         assert_eq!(rounds, [1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3]);
         assert_eq!(rate.sample(14, at(99)), None, "nothing more was delivered");
@@ -134,13 +160,16 @@ mod tests {
     #[test]
     fn a_segment_sent_again_counts_from_then() {
         let mut rate = DeliveryRate::default();
-        (0..3).for_each(|sequence| rate.on_sent(sequence, sequence == 0, at(0)));
+        (0..3).for_each(|sequence| rate.on_sent(sequence, sequence == 0, 1, at(0)));
         rate.on_delivered(1, at(40));
-        assert_eq!(rate.sample(0, at(40)).unwrap().rtt, Duration::from_millis(40));
-        rate.on_sent(0, false, at(50));
+        assert_eq!(rate.sample(0, at(40)).unwrap().rtt, Some(Duration::from_millis(40)));
+        let lost = rate.on_lost(0, at(50));
+        assert_eq!(lost, Some(LostSegment { now: at(50), lost: 1, in_flight: 1 }));
+        rate.on_sent(0, false, 3, at(50));
         rate.on_delivered(0, at(80));
         let sample = rate.sample(2, at(80)).unwrap();
-        assert_eq!((sample.delivered, sample.rtt), (1, Duration::from_millis(30)));
+        assert_eq!((sample.delivered, sample.rtt), (1, None), "it may be the first one that arrived");
+        assert_eq!((sample.lost, sample.in_flight, sample.prior), (0, 3, 1));
         // Sent at 50 ms, after one was delivered at 40 ms: one in 40 ms, no more than the path gave.
         assert_eq!(sample.interval, Duration::from_millis(50));
     }

@@ -57,10 +57,10 @@ impl EcnState {
 }
 
 impl TcpSender {
-    /// Whether the congestion control is to know of the ACK at hand. RFC 3168, section 6.1.2: the window does not grow by one
+    /// Whether the congestion control is to know of the ACK at hand now: one that owns its recoveries gets it later. RFC 3168, section 6.1.2: the window does not grow by one
     /// that reports marks.
     pub(super) fn may_grow(&self) -> bool {
-        self.rare.ecn.marks == 0 || self.rare.ecn.hears_marks
+        !self.rare.owns_recovery && (self.rare.ecn.marks == 0 || self.rare.ecn.hears_marks)
     }
 
     /// Reduces the window if an ACK, which asks for `expected`, reports marks: at most once in a window of data.

@@ -16,7 +16,7 @@
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
 mod ack;
-mod delivery;
+pub(in crate::transport::tcp) mod delivery;
 mod ecn;
 mod fast_path;
 mod recovery;
@@ -97,13 +97,26 @@ pub(super) struct Rare {
     delivery: Option<DeliveryRate>,
     /// A paced segment may leave from then on.
     paced_until: Instant,
+    /// The congestion control's window is in force in recoveries, and it hears of all that happens there.
+    owns_recovery: bool,
+    /// Outstanding segments that are not in the network, as far as ACKs tell.
+    absent: u32,
+    /// Segments found to be lost of which the congestion control has not been told in an ACK.
+    lost: u32,
     pub(super) params: TcpParams,
     pub(super) statistics: SenderStatistics,
 }
 
 impl TcpSender {
     /// A connection of these parameters, which ends after `volume` bytes if one is given, and has the contracted rate `reserved`.
-    pub fn new(params: TcpParams, volume: Option<Bytes>, reserved: Option<Bitrate>, ecn: TcpEcn) -> Self {
+    /// What its congestion control decides by chance begins with `seed`.
+    pub fn new(
+        params: TcpParams,
+        volume: Option<Bytes>,
+        reserved: Option<Bitrate>,
+        ecn: TcpEcn,
+        seed: u64,
+    ) -> Self {
         let handshake = u32::from(params.handshake);
         let segments = volume.map(|volume| volume.get().div_ceil(params.packet.get()));
         let end =
@@ -116,7 +129,7 @@ impl TcpSender {
             next: 0,
             highest: 0,
             duplicates: 0,
-            control: params.control().build(&setup(&params, reserved)),
+            control: params.control().build(&setup(&params, reserved, seed)),
             expiry: Instant::NEVER,
             timeout: rto.timeout(),
             timed: UNTIMED,
@@ -133,13 +146,16 @@ impl TcpSender {
             started: false,
             handshake: params.handshake,
             fast_path: needs.allow_fast_path() && ecn.is_off(),
-            notes: needs.delivery || needs.pacing || !ecn.is_off(),
+            notes: needs.delivery || needs.pacing || needs.recovery || !ecn.is_off(),
             rare: Box::new(Rare {
                 rto,
                 recovery: Recovery::default(),
                 ecn: EcnState::new(ecn, needs.marks),
                 delivery: needs.delivery.then(DeliveryRate::default),
                 paced_until: Instant::ZERO,
+                owns_recovery: needs.recovery,
+                absent: 0,
+                lost: 0,
                 colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
                 params,
                 statistics: SenderStatistics::default(),
@@ -161,9 +177,13 @@ impl TcpSender {
         self.expiry.min(self.next_send)
     }
 
-    /// The congestion window in force, in segments: during a recovery, the recovery's own.
+    /// The congestion window in force, in segments: during a recovery, the recovery's own, unless the congestion control owns it.
     pub(in crate::transport) fn window(&self) -> f64 {
-        if self.recovering { self.rare.recovery.window } else { self.control.window() }
+        if self.recovering && !self.rare.owns_recovery {
+            self.rare.recovery.window
+        } else {
+            self.control.window()
+        }
     }
 
     /// It has begun, and not everything that it has is acknowledged.
@@ -222,7 +242,7 @@ impl TcpSender {
     }
 }
 
-fn setup(params: &TcpParams, reserved: Option<Bitrate>) -> Setup {
+fn setup(params: &TcpParams, reserved: Option<Bitrate>, seed: u64) -> Setup {
     Setup {
         window: if params.handshake { 1.0 } else { params.initial_window.get() as f64 },
         threshold: params.initial_ssthresh.unwrap_or(params.window).get() as f64,
@@ -231,5 +251,7 @@ fn setup(params: &TcpParams, reserved: Option<Bitrate>) -> Setup {
         packet: params.packet,
         reserved,
         ecn_backoff: params.ecn_backoff,
+        selective_acks: params.sack,
+        seed,
     }
 }

@@ -41,6 +41,7 @@ impl TcpSender {
         let deflation = self.rare.params.partial_window_deflation;
         let steady = self.rare.params.newreno_timer == NewRenoTimer::SlowButSteady;
         self.advance(expected, now);
+        self.note_lost(self.acked, now);
         self.urgent = Some(self.acked);
         let recovery = &mut self.rare.recovery;
         recovery.deflate(acked, deflation);
@@ -72,12 +73,13 @@ impl TcpSender {
     fn fast_retransmit(&mut self, now: Instant) {
         self.recover = self.highest;
         self.begin_recovery(3, now);
+        self.note_lost(self.acked, now);
     }
 
     /// A loss was found: the window is lowered, and the first missing segment is sent again.
     pub(in crate::transport::tcp) fn begin_recovery(&mut self, inflation: u32, now: Instant) {
         self.rare.statistics.fast_retransmits += 1;
-        if !self.has_answered_marks() {
+        if self.rare.owns_recovery || !self.has_answered_marks() {
             let event = self.congestion_event(now);
             self.control.on_loss(&event);
         }
@@ -88,6 +90,11 @@ impl TcpSender {
         self.timed = UNTIMED;
         self.expiry = now + self.timeout;
         self.urgent = Some(self.acked);
+    }
+
+    /// A recovery by selective acknowledgements lasts until all that was sent by now is acknowledged.
+    pub(in crate::transport::tcp) fn note_recovery_point(&mut self) {
+        self.recover = self.highest;
     }
 
     /// Its losses are repaired: the window is again that of the congestion control.

@@ -24,7 +24,7 @@ impl Wire {
     fn with_reserved(params: &str, reserved: Option<Bitrate>) -> (Self, Vec<u32>) {
         let params = serde_json::from_str(params).unwrap();
         let mut wire = Self {
-            sender: TcpSender::new(params, None, reserved, TcpEcn::Off),
+            sender: TcpSender::new(params, None, reserved, TcpEcn::Off, 1),
             rng: Rng::stream(1, "tcp"),
             now: Instant::ZERO,
         };
@@ -68,7 +68,7 @@ fn with_ecn(extra: &str) -> (Wire, Vec<Transmit>) {
     let params =
         format!(r#"{{"tcp": "newreno", "initial-window": "10p", "initial-ssthresh": "2p" {extra}}}"#);
     let params = serde_json::from_str(&params).unwrap();
-    let sender = TcpSender::new(params, None, None, TcpEcn::Classic);
+    let sender = TcpSender::new(params, None, None, TcpEcn::Classic, 1);
     let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
     let sent = wire.transmits(|sender, _| sender.start());
     (wire, sent)
@@ -315,7 +315,7 @@ fn handshake_sends_a_small_segment_first() {
     let params = serde_json::from_str(
         r#"{"tcp": "reno", "handshake": true, "initial-window": "2p", "packet": "1500B"}"#,
     );
-    let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)), None, TcpEcn::Off);
+    let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)), None, TcpEcn::Off, 1);
     let mut rng = Rng::stream(1, "tcp");
     let mut cx = Context { now: Instant::ZERO, rng: &mut rng };
     sender.start();

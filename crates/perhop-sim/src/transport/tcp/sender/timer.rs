@@ -9,6 +9,7 @@ use crate::transport::tcp::congestion::CongestionControl;
 impl TcpSender {
     pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
         if self.expires(now) {
+            (self.acked..self.next).for_each(|sequence| self.note_lost(sequence, now));
             // Back to the first segment that is not acknowledged.
             self.urgent = Some(self.acked);
             self.next = self.acked + 1;

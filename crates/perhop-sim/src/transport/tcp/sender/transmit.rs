@@ -83,7 +83,8 @@ impl TcpSender {
     #[cold]
     fn note_sent(&mut self, sequence: u32, size: u16, now: Instant) {
         if let Some(delivery) = &mut self.rare.delivery {
-            delivery.on_sent(sequence, self.highest == self.acked, now);
+            let in_flight = (self.next - self.acked).saturating_sub(self.rare.absent);
+            delivery.on_sent(sequence, self.highest == self.acked, in_flight, now);
         }
         if let Some(rate) = self.control.pacing_rate() {
             let free = self.rare.paced_until.max(now);

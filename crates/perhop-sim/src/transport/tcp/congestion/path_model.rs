@@ -1,0 +1,218 @@
+//! What both versions of BBR know of a path: rounds, the recent maximum of a quantity, a full pipe, aggregated ACKs.
+
+use perhop_core::{Bitrate, Bytes, Instant};
+
+use super::{AckSample, DeliverySample};
+
+/// Round trips counted by packets (draft-ietf-ccwg-bbr-06, section 5.5.1).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rounds {
+    pub(super) count: u64,
+    /// The ACK at hand begins one.
+    pub(super) starts: bool,
+    /// Segments delivered so far: `C.delivered`.
+    pub(super) delivered: u64,
+    ends: u64,
+}
+
+impl Rounds {
+    /// An ACK came, with this sample if it delivered anything.
+    pub(super) fn take(&mut self, sample: Option<&DeliverySample>) {
+        self.starts = false;
+        let Some(sample) = sample else { return };
+        self.delivered = sample.prior + sample.delivered;
+        if sample.prior >= self.ends {
+            self.starts = true;
+            self.count += 1;
+            self.restart();
+        }
+    }
+
+    /// One begins now.
+    pub(super) fn restart(&mut self) {
+        self.ends = self.delivered;
+    }
+}
+
+/// The greatest value of the last `N` rounds or cycles. It is exact; Linux keeps the three best of them.
+#[derive(Clone, Debug)]
+pub(super) struct RecentMax<const N: usize> {
+    /// The greatest of each round, at its number mod `N`.
+    values: [f64; N],
+    round: u64,
+}
+
+impl<const N: usize> Default for RecentMax<N> {
+    fn default() -> Self {
+        Self { values: [0.0; N], round: 0 }
+    }
+}
+
+impl<const N: usize> RecentMax<N> {
+    /// A value of a round, which is no earlier than the last one.
+    pub(super) fn take(&mut self, round: u64, value: f64) {
+        self.advance(round);
+        let slot = &mut self.values[(round % N as u64) as usize];
+        *slot = slot.max(value);
+    }
+
+    /// Goes on to a round.
+    pub(super) fn advance(&mut self, round: u64) {
+        let first = (self.round + 1).max((round + 1).saturating_sub(N as u64));
+        for passed in first..=round {
+            self.values[(passed % N as u64) as usize] = 0.0;
+        }
+        self.round = round;
+    }
+
+    /// The greatest of all of them.
+    pub(super) fn get(&self) -> f64 {
+        self.values.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// The delivery rate no longer grows: the pipe is full (draft-ietf-ccwg-bbr-06, section 5.3.1.2).
+#[derive(Clone, Debug, Default)]
+pub(super) struct FullPipe {
+    /// `full_bw`, and the rounds without growth since.
+    pub(super) rate: f64,
+    pub(super) stalled: u32,
+}
+
+impl FullPipe {
+    /// The rate of one more round; says whether the pipe is full.
+    pub(super) fn is_full_at(&mut self, rate: f64) -> bool {
+        const GROWTH: f64 = 1.25;
+        const ROUNDS: u32 = 3;
+        if rate >= self.rate * GROWTH {
+            *self = Self { rate, stalled: 0 };
+        } else {
+            self.stalled += 1;
+        }
+        self.stalled >= ROUNDS
+    }
+}
+
+/// How much more ACKs report at once than the path delivers meanwhile (draft-ietf-ccwg-bbr-06, section 5.5.9).
+#[derive(Clone, Debug)]
+pub(super) struct Aggregation {
+    since: Instant,
+    acked: f64,
+    extra: RecentMax<10>,
+}
+
+impl Aggregation {
+    pub(super) fn new() -> Self {
+        Self { since: Instant::ZERO, acked: 0.0, extra: RecentMax::default() }
+    }
+
+    /// An ACK came in this round, while the path was thought to deliver `rate` and this window was in force.
+    pub(super) fn take(&mut self, ack: &AckSample, rate: f64, window: f64, round: u64) {
+        let mut expected = rate * ack.now.since(self.since).as_secs_f64();
+        if self.acked <= expected {
+            (self.acked, self.since, expected) = (0.0, ack.now, 0.0);
+        }
+        self.acked += f64::from(ack.delivered);
+        self.extra.take(round, (self.acked - expected).min(window));
+    }
+
+    /// What came before this round counts no more.
+    pub(super) fn forget(&mut self) {
+        self.extra.values = [0.0; 10];
+    }
+
+    /// The most of the last ten rounds.
+    pub(super) fn extra(&self) -> f64 {
+        self.extra.get()
+    }
+}
+
+/// Segments delivered in a second; none from an interval that no round trip can have (section 4.1.3.5).
+pub(super) fn rate_of(sample: &DeliverySample, min_rtt: f64) -> Option<f64> {
+    let interval = sample.interval.as_secs_f64();
+    (interval > 0.0 && (min_rtt == f64::INFINITY || interval >= min_rtt))
+        .then(|| sample.delivered as f64 / interval)
+}
+
+/// So many full segments in a second.
+pub(super) fn bitrate(segments: f64, packet: Bytes) -> Option<Bitrate> {
+    Bitrate::from_bps((segments * packet.bits() as f64).max(1.0) as u64).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::ack;
+    use super::*;
+    use perhop_core::Duration;
+
+    #[test]
+    fn the_pipe_is_full_after_three_rounds_without_growth_by_a_quarter() {
+        let mut pipe = FullPipe::default();
+        let rates = [10.0, 20.0, 40.0, 80.0, 95.0, 100.0, 100.0, 100.0, 100.0];
+        let full = rates.map(|rate| pipe.is_full_at(rate));
+        // 100 is 1.25 times 80 and starts the count anew.
+        assert_eq!(full, [false, false, false, false, false, false, false, false, true]);
+        assert_eq!(pipe.rate, 100.0);
+    }
+
+    #[test]
+    fn a_recent_maximum_is_forgotten_after_its_rounds() {
+        let mut recent = RecentMax::<3>::default();
+        let mut seen = Vec::new();
+        for (round, value) in [(0, 5.0), (1, 3.0), (2, 4.0), (3, 1.0), (4, 1.0), (5, 1.0), (9, 0.5)] {
+            recent.take(round, value);
+            seen.push(recent.get());
+        }
+        assert_eq!(seen, [5.0, 5.0, 5.0, 4.0, 4.0, 1.0, 0.5]);
+    }
+
+    #[test]
+    fn a_rate_is_what_was_delivered_by_the_interval_and_none_below_the_least_round_trip() {
+        let sample = DeliverySample {
+            delivered: 15,
+            prior: 20,
+            interval: Duration::from_millis(30),
+            rtt: None,
+            round: 1,
+            lost: 0,
+            in_flight: 0,
+        };
+        let rate = rate_of(&sample, 0.028).unwrap();
+        assert_eq!(bitrate(rate, Bytes::new(1500)).unwrap().as_bps(), 6_000_000);
+        assert_eq!(rate_of(&sample, 0.031), None);
+    }
+
+    #[test]
+    fn aggregation_is_what_comes_beyond_the_rate_in_an_episode() {
+        // 1000 segments a second; 20 at once after 10 ms of silence, which 10 of them make up for.
+        let mut aggregation = Aggregation::new();
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        aggregation.take(&AckSample { now: at(100), ..ack(5) }, 1000.0, 100.0, 1);
+        assert_eq!(aggregation.extra(), 5.0);
+        aggregation.take(&AckSample { now: at(102), ..ack(20) }, 1000.0, 100.0, 1);
+        assert_eq!(aggregation.extra(), 23.0);
+        aggregation.take(&AckSample { now: at(150), ..ack(3) }, 1000.0, 100.0, 11);
+        assert_eq!(aggregation.extra(), 3.0, "the episode is over, and its round is forgotten");
+    }
+
+    #[test]
+    fn rounds_begin_with_the_ack_of_what_was_sent_after_the_last_one_began() {
+        let sample = |prior, delivered| DeliverySample {
+            delivered,
+            prior,
+            interval: Duration::from_millis(1),
+            rtt: None,
+            round: 0,
+            lost: 0,
+            in_flight: 0,
+        };
+        let mut rounds = Rounds::default();
+        let starts = [(0, 1), (0, 2), (1, 3), (2, 4), (4, 3)].map(|(prior, delivered)| {
+            rounds.take(Some(&sample(prior, delivered)));
+            rounds.starts
+        });
+        assert_eq!((starts, rounds.count), ([true, false, true, false, true], 3));
+        rounds.take(None);
+        assert!(!rounds.starts);
+    }
+}
