@@ -62,6 +62,17 @@ QUEUE = '''    arrived: Counts
     """The same after the warm-up."""
     delay_s: Delays
 '''
+METER = '''class LinkMeter(TypedDict):
+    """Packets at one meter of a link after the warm-up, each i64[3]."""
+
+    name: str
+    arrived: Counts
+    """By the color that they came with."""
+    passed: Counts
+    """By the color that they left with."""
+    policed: Counts
+    """Dropped by the meter, by the color that it gave them."""
+'''
 FOOTER = '''class QueueSeries(TypedDict):
     """Samples of one link's queue, f64[k] each."""
 
@@ -134,11 +145,13 @@ def outcome(catalog: dict[str, list[dict[str, Any]]]) -> str:
         + "    name: str\n"
         + "".join(queue)
         + QUEUE,
+        METER,
         head("Link", "One link with a queue rule.")
         + "    name: str\n"
         + "".join([*link, *queue])
         + QUEUE
-        + '    classes: list[LinkClass]\n    """Of each class that the queue tells apart, if it does."""\n',
+        + '    classes: list[LinkClass]\n    """Of each class that the queue tells apart, if it does."""\n'
+        + '    meters: list[LinkMeter]\n    """Of each meter before the queue."""\n',
         FOOTER,
     ]
     return "\n\n".join(parts)

@@ -28,6 +28,20 @@ impl AfClass {
         self.0 as usize - 1
     }
 
+    /// The class of a codepoint and the drop precedence that it stands for: AFn1 is green, AFn2 yellow, AFn3 red.
+    pub const fn of(dscp: Dscp) -> Option<(Self, Color)> {
+        let color = match dscp.get() & 7 {
+            2 => Color::Green,
+            4 => Color::Yellow,
+            6 => Color::Red,
+            _ => return None,
+        };
+        match Self::new(dscp.get() >> 3) {
+            Some(class) => Some((class, color)),
+            None => None,
+        }
+    }
+
     /// The codepoint of this class with the drop precedence of `color`: AFn1 green, AFn2 yellow, AFn3 red.
     #[inline]
     pub const fn codepoint(self, color: Color) -> Dscp {
@@ -43,6 +57,27 @@ impl AfClass {
     pub fn mark(self, packet: &mut Header, color: Color) {
         packet.color = color;
         packet.dscp = self.codepoint(color);
+    }
+}
+
+/// A marker of packets that came with a color and a codepoint.
+#[derive(Clone, Copy, Debug)]
+pub struct Remarker {
+    /// The class of the codepoints that it writes; `None` for that of each packet's own codepoint, if it has one.
+    pub class: Option<AfClass>,
+    /// A packet may get a lower drop precedence than it came with.
+    pub promote: bool,
+}
+
+impl Remarker {
+    /// Writes a meter's verdict into a packet.
+    pub fn mark(self, packet: &mut Header, color: Color) {
+        let color = if self.promote { color } else { color.max(packet.color) };
+        packet.color = color;
+        let own = || AfClass::of(packet.dscp).map(|(class, _)| class);
+        if let Some(class) = self.class.or_else(own) {
+            packet.dscp = class.codepoint(color);
+        }
     }
 }
 
@@ -88,5 +123,14 @@ mod tests {
             .collect();
         assert_eq!(table, [[10, 12, 14], [18, 20, 22], [26, 28, 30], [34, 36, 38]]);
         assert_eq!((AfClass::new(0), AfClass::new(5)), (None, None));
+        for (class, row) in (1..).zip(table) {
+            for (color, codepoint) in Color::ALL.into_iter().zip(row) {
+                let read = AfClass::of(Dscp::new(codepoint).unwrap());
+                assert_eq!(read, Some((AfClass::new(class).unwrap(), color)));
+            }
+        }
+        for other in [0, 2, 6, 8, 11, 42, 46, 63] {
+            assert_eq!(AfClass::of(Dscp::new(other).unwrap()), None, "{other}");
+        }
     }
 }

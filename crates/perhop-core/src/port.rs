@@ -142,6 +142,7 @@ impl<P: Packet> Port<P> {
         let named = |class| (self.queue.class_name(class), self.queue.class(class));
         PortView {
             classes: (0..self.queue.classes()).map(named).collect(),
+            meters: Vec::new(),
             statistics: &self.statistics,
             gauges: self.queue.gauges(),
         }

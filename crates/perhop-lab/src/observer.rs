@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
-use perhop_core::measure::LinkOutcome;
-use perhop_core::{Counters, Duration, Instant};
+use perhop_core::measure::{Counted, LinkOutcome};
+use perhop_core::{Duration, Instant};
 use perhop_live::{Plane, Report, StreamCounts, Watcher, Windows};
 use perhop_sim::{QueueSeries, Series};
 
@@ -54,8 +54,8 @@ pub(crate) struct Totals {
     pub(crate) received: Vec<u64>,
     /// The router's counters of each flow's data.
     pub(crate) data: Vec<StreamCounts>,
-    /// For each link, the counters of its classes.
-    pub(crate) links: Vec<Vec<Counters>>,
+    /// What each link has counted.
+    pub(crate) links: Vec<Counted>,
 }
 
 impl<'a> Observer<'a> {
@@ -112,16 +112,16 @@ impl<'a> Observer<'a> {
         Totals {
             received: self.shared.flows.iter().map(|flow| flow.received.load(Ordering::Relaxed)).collect(),
             data: plane.streams().step_by(2).map(|(_, counts)| *counts).collect(),
-            links: plane.ports().map(|(_, _, port)| port.counters_by_class()).collect(),
+            links: plane.ports().map(|(_, _, port)| port.counted()).collect(),
         }
     }
 
     fn links(&self, plane: &Plane) -> Vec<LinkOutcome> {
-        let mut at_warmup = self.samples.at_warmup.links.iter();
+        let mut at_warmup = self.samples.at_warmup.links.iter().cloned();
         plane
             .ports()
             .map(|(name, rate, port)| {
-                LinkOutcome::of(name, rate, &port).after(at_warmup.next().map_or(&[], Vec::as_slice))
+                LinkOutcome::of(name, rate, &port).after(&at_warmup.next().unwrap_or_default())
             })
             .collect()
     }

@@ -77,9 +77,8 @@ impl Measured<'_> {
             jitter_s: transit.and_then(TransitMeter::jitter),
             marked,
             policed: network
-                .meter_of(spec)
-                .filter(|profile| profile.actions().drop_any())
-                .map(|_| by_color(|counts| counts.policed)),
+                .polices(spec, &network.route_of(spec, false).unwrap_or_default())
+                .then(|| by_color(|counts| counts.policed)),
             congested: None,
             dropped: by_color(|counts| counts.dropped),
             completion: completion(network, spec, flow, received),

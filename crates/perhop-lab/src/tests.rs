@@ -1,8 +1,8 @@
 //! The laboratory without packets: what a scenario becomes, held against the simulator.
 
 use etherparse::PacketBuilder;
-use perhop_core::measure::LinkOutcome;
-use perhop_core::{Counters, Duration, Instant};
+use perhop_core::measure::{Counted, LinkOutcome};
+use perhop_core::{Duration, Instant};
 use perhop_live::{Plane, Sink};
 use perhop_scenario::Scenario;
 use perhop_sim::{Simulation, TransportSpec};
@@ -15,10 +15,13 @@ use crate::topology;
 const NETWORK: &str = r#"
 duration = "4s"
 warmup = "1s"
-links.first = { from = "a", to = "b", rate = "4Mbps", delay = "3ms", queue = { aqm = "rio", limit = "60p", in = "20/40/0.02", total = "5/20/0.2" } }
+links.first = { from = "a", to = "b", rate = "4Mbps", delay = "3ms", queue = { aqm = "rio", limit = "60p", in = "20/40/0.02", total = "5/20/0.2" }, meters = [
+    { name = "thin", match = { dscp = ["AF11", "AF12"] }, profile = { marker = "trtcm", mode = "color-aware", rate = "1Mbps", burst = "9kB", peak-rate = "4500kbps", peak-burst = "9kB", out = "drop-red" } },
+    { name = "rest", profile = { marker = "tswtcm", rate = "500kbps", peak-rate = "2Mbps", window = "100ms" } } ] }
 links.second = { from = "b", to = "c", rate = "2500kbps", delay = "7ms", queue = { scheduler = "drr", queues = [
     { name = "gold", match = { path = "lsp" }, rule = { aqm = "drop-tail", limit = "10p" } },
-    { name = "rest", rule = { aqm = "red", limit = "30p", thresholds = "5/15/0.1" } } ] } }
+    { name = "rest", rule = { aqm = "red", limit = "30p", thresholds = "5/15/0.1" } } ] }, meters = [
+    { name = "path", match = { path = "lsp" }, profile = { marker = "srtcm", mode = "color-aware", rate = "400kbps", burst = "5kB", excess-burst = "5kB", af = 3 } } ] }
 links.aside = { from = "a", to = "c", rate = "1Mbps", delay = "1ms" }
 paths.lsp = { via = ["a", "b", "c"] }
 profiles.shared = { rate = "1Mbps", marker = "tsw" }
@@ -81,11 +84,11 @@ fn the_laboratorys_network_is_the_simulators() {
         let mut plane = Plane::new(topology::plane(&network, &setting.flows, setting.mtu), seed);
         let mut delivered = Delivered::default();
         let warmup = Instant::ZERO + scenario.warmup;
-        let mut at_warmup: Option<Vec<Vec<Counters>>> = None;
+        let mut at_warmup: Option<Vec<Counted>> = None;
         for (at, packet) in script(&scenario, &setting) {
             if at > warmup && at_warmup.is_none() {
                 plane.advance(warmup, &mut delivered);
-                at_warmup = Some(plane.ports().map(|(_, _, port)| port.counters_by_class()).collect());
+                at_warmup = Some(plane.ports().map(|(_, _, port)| port.counted()).collect());
             }
             let (slot, room) = plane.room().unwrap();
             room[..packet.len()].copy_from_slice(&packet);
@@ -101,6 +104,7 @@ fn the_laboratorys_network_is_the_simulators() {
             .map(|((name, rate, port), at_warmup)| LinkOutcome::of(name, rate, &port).after(&at_warmup))
             .collect();
         assert!(links.iter().all(|link| link.measured != link.counters));
+        assert!(links[0].meters.iter().all(|meter| meter.measured.arrived != [0; 3]));
         assert_eq!(links, simulated.links, "seed {seed}");
         assert!(
             links.iter().all(|link| link.counters.drops().count() > 0),
@@ -109,11 +113,16 @@ fn the_laboratorys_network_is_the_simulators() {
         let all: u64 = plane.streams().step_by(2).map(|(_, counts)| counts.delivered.packets).sum();
         assert_eq!(delivered.0.len() as u64, all);
         assert!(delivered.0.iter().all(|(device, _)| *device == topology::RECEIVERS));
+        let mut policed_by_links = 0;
         for ((name, counts), flow) in plane.streams().step_by(2).zip(&simulated.flows) {
             // The simulator reports what arrived after the warm-up.
             assert!(counts.delivered.packets >= flow.delivered_packets, "{name}");
             assert!(flow.delivered_packets > 0, "{name}");
+            let policed = flow.policed.unwrap_or_default();
+            assert!(policed.iter().zip(counts.policed).all(|(after, whole)| *after <= whole), "{name}");
+            policed_by_links += policed.iter().sum::<u64>();
         }
+        assert_eq!(policed_by_links, links[0].meters[0].measured.policed.iter().sum::<u64>());
     }
 }
 

@@ -60,8 +60,9 @@ impl Builder<'_> {
         for link in &self.network.links {
             let hop = match &link.queue {
                 Some(queue) => {
-                    let (name, queue) = (link.name.clone(), queue.clone());
-                    self.plane.links.push(LinkSpec { name, rate: link.rate, delay: link.delay, queue });
+                    let (name, queue, meters) = (link.name.clone(), queue.clone(), link.meters.clone());
+                    let spec = LinkSpec { name, rate: link.rate, delay: link.delay, queue, meters };
+                    self.plane.links.push(spec);
                     Hop::Link(self.plane.links.len() - 1)
                 }
                 None => self.wire(link.rate, link.delay),

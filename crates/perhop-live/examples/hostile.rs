@@ -109,6 +109,7 @@ fn spec() -> PlaneSpec {
         rate: rate(mbps),
         delay: Duration::from_millis(2),
         queue,
+        meters: Vec::new(),
     };
     let row = |rows: &[(&'static str, &'static str)], name: &str| {
         *rows.iter().find(|(known, _)| *known == name).expect("a registered block")

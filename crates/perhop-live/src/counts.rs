@@ -123,7 +123,7 @@ pub struct StreamCounts {
     pub delivered: Amount,
     /// Packets that its meter gave each color.
     pub marked: [u64; 3],
-    /// Of these, packets that the meter dropped.
+    /// Packets that its meter or those of links dropped, by the color that they gave.
     pub policed: [u64; 3],
     /// Packets dropped by queues, by color.
     pub dropped: [u64; 3],

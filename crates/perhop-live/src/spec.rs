@@ -1,7 +1,7 @@
 //! The description of a data plane: links with queues, meters, and the routes of streams through them.
 
 use perhop_core::control::WindowControl;
-use perhop_core::meter::MeterParams;
+use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Color, Direction, Dscp, Duration, FlowId, Instant, ServiceLevel};
 
@@ -41,6 +41,8 @@ pub struct LinkSpec {
     pub delay: Duration,
     /// Its queue.
     pub queue: SchedulerParams,
+    /// The meters that packets pass before the queue.
+    pub meters: Vec<AggregateMeter>,
 }
 
 /// Serialization and propagation, without a limit on what waits.

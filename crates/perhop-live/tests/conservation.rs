@@ -105,6 +105,7 @@ fn one_way(queue: &SchedulerParams) -> PlaneSpec {
         rate: rate(mbps),
         delay: Duration::from_millis(1),
         queue: queue.clone(),
+        meters: Vec::new(),
     };
     let meter = |&row: &(&str, &str)| MeterSpec {
         name: row.0.into(),

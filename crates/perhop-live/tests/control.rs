@@ -68,6 +68,7 @@ fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
         rate,
         delay: DELAY,
         queue,
+        meters: Vec::new(),
     };
     let flow = |number: usize| {
         let tcp = format!(
@@ -204,7 +205,13 @@ fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
         mtu: 1500,
         buffers: 1024,
         window: (Instant::ZERO, END),
-        links: vec![LinkSpec { name: "link".into(), rate, delay: DELAY, queue: queue.clone() }],
+        links: vec![LinkSpec {
+            name: "link".into(),
+            rate,
+            delay: DELAY,
+            queue: queue.clone(),
+            meters: Vec::new(),
+        }],
         wires: vec![],
         meters: metered
             .iter()

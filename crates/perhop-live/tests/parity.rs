@@ -8,8 +8,9 @@ use etherparse::{
     IpFragOffset, IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder,
 };
 use perhop_core::aqm::AqmParams;
+use perhop_core::marker::AfClass;
 use perhop_core::measure::{LinkOutcome, PortView};
-use perhop_core::meter::MeterParams;
+use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{
     Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Reason, Rng, Role, ServiceLevel, registry,
@@ -80,11 +81,13 @@ struct Setting {
     rate: Bitrate,
     queue: SchedulerParams,
     meter: Option<MeterParams>,
+    /// Meters of the link.
+    meters: Vec<AggregateMeter>,
 }
 
 impl Setting {
     fn of(queue: SchedulerParams) -> Self {
-        Self { rate: "8Mbps".parse().unwrap(), queue, meter: None }
+        Self { rate: "8Mbps".parse().unwrap(), queue, meter: None, meters: Vec::new() }
     }
 }
 
@@ -102,6 +105,7 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
         to: NodeId(to),
         rate: setting.rate,
         delay: DELAY,
+        meters: if name == "link" { setting.meters.clone() } else { Vec::new() },
         queue,
     };
     let path = |label| PathSpec {
@@ -251,6 +255,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
             rate: setting.rate,
             delay: DELAY,
             queue: setting.queue.clone(),
+            meters: setting.meters.clone(),
         }],
         wires: vec![],
         meters: setting
@@ -292,7 +297,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
     plane.advance(end, &mut log);
     plane.finish(end);
     plane.balance().unwrap();
-    let newly_marked = check_what_left(&log, setting.meter.as_ref());
+    let newly_marked = check_what_left(&log, setting);
     let mut marked = [0; 3];
     for (number, (_, counts)) in plane.streams().enumerate() {
         let dropped = Color::ALL.into_iter().find(|color| counts.dropped[color.index()] > 0);
@@ -342,13 +347,19 @@ fn known(value: f64) -> Option<f64> {
 
 /// Packets that left carry the codepoint of their color, CE if a queue marked them, and the right checksum; nothing else has
 /// changed. Returns how many were newly marked with CE.
-fn check_what_left(log: &Log<'_>, meter: Option<&MeterParams>) -> u64 {
+fn check_what_left(log: &Log<'_>, setting: &Setting) -> u64 {
     let mut newly_marked = 0;
     for (number, left) in log.left.iter().enumerate() {
         let Some(left) = left else { continue };
         let packet = &log.script[number];
         let fields = wire::parse(left).unwrap();
-        if let Some(meter) = meter {
+        if !setting.meters.is_empty() {
+            let class = |dscp| AfClass::of(dscp).map(|(class, _)| class);
+            assert_eq!(class(fields.dscp), class(packet.dscp));
+            // The color that a packet comes with is what counts, whatever its codepoint.
+            let color = AfClass::of(fields.dscp).map(|(_, color)| color);
+            assert!(fields.dscp == packet.dscp || color.is_some_and(|color| color >= packet.color));
+        } else if let Some(meter) = &setting.meter {
             assert!(meter.colors_marked().any(|color| meter.af().codepoint(color) == fields.dscp));
         } else {
             assert_eq!(fields.dscp, packet.dscp);
@@ -583,6 +594,54 @@ fn every_meter_marks_alike() {
     }
 }
 
+/// Packets of class 2, in the color of their codepoint, and others.
+fn colored(script: &[Scripted]) -> Vec<Scripted> {
+    let class = AfClass::new(2).unwrap();
+    let of = |(number, packet): (usize, &Scripted)| {
+        let color = Color::ALL[number % 3];
+        let dscp = if number % 4 == 0 { packet.dscp } else { class.codepoint(color) };
+        Scripted { color, dscp, ..*packet }
+    };
+    script.iter().enumerate().map(of).collect()
+}
+
+/// The meters of a link: this one for packets of class 2, another for the rest.
+fn link_meters((name, table): (&str, &str)) -> Vec<AggregateMeter> {
+    let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
+    table["marker"] = name.into();
+    table.as_object_mut().unwrap().remove("af");
+    let rest = r#"{"marker": "token-bucket", "rate": "200kbps", "burst": "2kB", "out": "drop"}"#;
+    let meters = format!(
+        r#"[{{"name": "class 2", "match": {{"dscp": ["AF21", "AF22", "AF23"]}}, "profile": {table}}},
+            {{"name": "rest", "profile": {rest}}}]"#
+    );
+    serde_json::from_str(&meters).unwrap()
+}
+
+#[test]
+fn every_meter_of_a_link_re_marks_alike() {
+    let script = colored(&long_script());
+    let queue =
+        script::aqm(("wred", r#"{"green": "4/7/0.02", "yellow": "1/5/0.1", "limit": "9p", "weight": 0.2}"#));
+    let drr = script::scheduler((
+        "drr",
+        r#"{"queues": [{"name": "af", "match": {"dscp": ["AF21", "AF22"]}, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+                       {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "7p"}}]}"#,
+    ));
+    for &row in METERS {
+        for queue in [&queue, &drr] {
+            let setting = Setting { meters: link_meters(row), ..Setting::of(queue.clone()) };
+            let story = compare(&format!("{} {}", row.0, row.1), &setting, &script);
+            let [class, rest] = &story.link.meters[..] else { panic!("two meters") };
+            let count = |packets: [u64; 3]| packets.iter().sum::<u64>();
+            assert_eq!(count(class.measured.arrived) + count(rest.measured.arrived), script.len() as u64);
+            let policed = story.fates.iter().filter(|fate| matches!(fate, Fate::Policed(_))).count() as u64;
+            assert_eq!(policed, count(class.measured.policed) + count(rest.measured.policed));
+            assert!(count(rest.measured.policed) > 0 && count(class.measured.arrived) > 0, "{row:?}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -600,6 +659,7 @@ proptest! {
         let (name, table) = METERS[row];
         let meter = Some(script::meter((name, table)));
         let queue = script::aqm(("rio", r#"{"in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p", "weight": 0.2}"#));
-        compare(name, &Setting { meter, ..Setting::of(queue) }, &script);
+        compare(name, &Setting { meter, ..Setting::of(queue.clone()) }, &script);
+        compare(name, &Setting { meters: link_meters((name, table)), ..Setting::of(queue) }, &colored(&script));
     }
 }

@@ -3,6 +3,7 @@
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use perhop_core::measure::{DelayOutcome, LinkOutcome};
+use perhop_core::meter::MeterCounts;
 use perhop_core::{Counters, Instant};
 use perhop_scenario::Scenario;
 use perhop_sim::measures::{FLOW, LINK, Measure, Queue, QueueMeasures, Value};
@@ -76,6 +77,16 @@ fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>
         Ok(dict)
     });
     dict.set_item("classes", PyList::new(py, classes.collect::<PyResult<Vec<_>>>()?)?)?;
+    let meters = link.meters.iter().map(|meter| {
+        let MeterCounts { arrived, passed, policed } = meter.measured;
+        let dict = PyDict::new(py);
+        dict.set_item("name", &meter.name)?;
+        for (key, packets) in [("arrived", arrived), ("passed", passed), ("policed", policed)] {
+            dict.set_item(key, integers(py, packets.into_iter()))?;
+        }
+        Ok(dict)
+    });
+    dict.set_item("meters", PyList::new(py, meters.collect::<PyResult<Vec<_>>>()?)?)?;
     Ok(dict)
 }
 

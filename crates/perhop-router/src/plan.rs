@@ -32,7 +32,7 @@ pub fn plane(config: &Config, mtu: u16) -> PlaneSpec {
         let link = if direction == Direction::Upstream { &config.upstream } else { &config.downstream };
         let to_link = link.as_ref().map(|link| {
             let (rate, delay, queue) = (link.rate, link.delay, link.queue.scheduler.clone());
-            plan.links.push(LinkSpec { name: name.into(), rate, delay, queue });
+            plan.links.push(LinkSpec { name: name.into(), rate, delay, queue, meters: Vec::new() });
             Hop::Link(plan.links.len() - 1)
         });
         let path = Path { name, from, to_link };

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use perhop_core::abe::Service;
 use perhop_core::aqm::AqmParams;
 use perhop_core::control::WindowControl;
-use perhop_core::meter::MeterParams;
+use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{at_key, nested};
 use perhop_core::units::{TIME, UnitError, parts};
@@ -72,6 +72,10 @@ pub struct Link {
     /// The queue of the forward direction. Default: an unlimited queue that is not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// Meters that packets pass on their way to the queue of the forward direction, whatever their hosts or other routers have
+    /// marked: each packet that of the first meter that matches it. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meters: Vec<AggregateMeter>,
     /// Settings of the reverse direction that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<Reverse>,
@@ -90,6 +94,9 @@ pub struct Reverse {
     /// The queue of the reverse direction. Default: an unlimited queue that is not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// Meters before the queue of the reverse direction. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meters: Vec<AggregateMeter>,
 }
 
 /// An explicit route for flows. Their packets, including acknowledgements, carry its label.

@@ -19,7 +19,7 @@ pub use error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
 pub use format::Scenario;
 pub use measures::measures;
 pub use memory::Memory;
-pub use notices::{Division, division, divisions, idle_keys};
+pub use notices::{Division, division, divisions, idle_keys, marked_by};
 pub use read::{notices_in, read_toml};
 
 use perhop_sim::transport::tcp::Congestion;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perhop_core::meter::MeterParams;
+use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Ecn, Instant};
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
@@ -48,6 +48,7 @@ impl Scenario {
             rate: link.rate,
             delay: link.delay,
             queue: self.labelled(link.queue.as_ref()),
+            meters: self.labelled_meters(&link.meters),
         };
         let backward = LinkSpec {
             name: format!("{name}{REVERSE}"),
@@ -56,6 +57,7 @@ impl Scenario {
             rate: reverse.and_then(|reverse| reverse.rate).unwrap_or(link.rate),
             delay: reverse.and_then(|reverse| reverse.delay).unwrap_or(link.delay),
             queue: self.labelled(reverse.and_then(|reverse| reverse.queue.as_ref())),
+            meters: self.labelled_meters(reverse.map_or(&[], |reverse| &reverse.meters)),
         };
         [forward, backward]
     }
@@ -67,6 +69,15 @@ impl Scenario {
             path.set_label(self.label(path.name()));
         }
         Some(queue)
+    }
+
+    /// The same of the meters of a link.
+    fn labelled_meters(&self, meters: &[AggregateMeter]) -> Vec<AggregateMeter> {
+        let mut meters = meters.to_vec();
+        for path in meters.iter_mut().filter_map(AggregateMeter::path) {
+            path.set_label(self.label(path.name()));
+        }
+        meters
     }
 
     fn flow_spec(&self, group: &Flow, member: u32, node: impl Fn(&str) -> NodeId) -> FlowSpec {

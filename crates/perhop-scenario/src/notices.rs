@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use perhop_core::aqm::AqmParams;
-use perhop_core::meter::MeterParams;
+use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
 use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Environment, FlowId, Header, Onset, Streams};
 use perhop_sim::{FlowSpec, LinkSpec, Network};
@@ -32,6 +32,7 @@ impl Scenario {
             notices.extend(divided.into_iter().map(|(key, text)| place.at(&key, text)));
         }
         notices.extend(self.idle_profiles());
+        notices.extend(self.idle_meters(&outline, &sizes));
         notices
     }
 
@@ -53,6 +54,34 @@ impl Scenario {
             let at = |(key, text): (&str, String)| Problem::at(place.iter().cloned().chain(steps(key)), text);
             idle_profile(meter, &flows).into_iter().map(at).collect::<Vec<_>>()
         })
+    }
+
+    /// Keys of meters of links that cannot act on the packets that come to them.
+    fn idle_meters(&self, outline: &Outline, sizes: &RangeInclusive<u64>) -> Vec<Problem> {
+        let mut notices = Vec::new();
+        for place in self.meters() {
+            let packets = outline.packets_before(&place.name());
+            let Some(link) = outline.link(&place.name()).filter(|_| !packets.is_empty()) else { continue };
+            for (number, meter) in link.meters.iter().enumerate() {
+                let takes = |packet: &&Header| AggregateMeter::taken_by(&link.meters, packet) == Some(number);
+                let those: Vec<&Header> = packets.iter().filter(takes).collect();
+                if those.is_empty() {
+                    let come =
+                        packets.iter().map(|packet| outline.described(packet)).collect::<Vec<_>>().join(", ");
+                    let text = format!(
+                        "no packet that comes to this link matches, or an earlier meter takes it; packets here carry {come}: \
+                         match some of them, or leave the meter out"
+                    );
+                    notices.push(place.at(&format!("[{number}].match"), text));
+                    continue;
+                }
+                let idle =
+                    idle_keys_of_meter(&meter.profile, sizes, those.iter().map(|packet| packet.color).min());
+                let at = |(key, text): (&str, String)| place.at(&format!("[{number}].profile.{key}"), text);
+                notices.extend(idle.into_iter().map(at));
+            }
+        }
+        notices
     }
 
     /// Its network with one flow of each group.
@@ -106,8 +135,10 @@ impl Outline {
 
     /// How the queue of the link of this name divides the packets of a flow, if it does.
     fn division(&self, flow: &FlowSpec, link: &str) -> Option<Division> {
+        let route = self.network.flows.iter().position(|other| other.name == flow.name)?;
+        let Passage { behind, .. } = self.headers(self.sent(flow), &self.routes[route], link)?;
         let link = self.link(link)?;
-        division(link.queue.as_ref()?, link.rate, self.label(flow), self.network.meter_of(flow)?)
+        division(link.queue.as_ref()?, link.rate, behind)
     }
 
     /// The queues of the link of this name whose `match` no packet fits that comes to the link, by key, and what does come.
@@ -140,29 +171,67 @@ impl Outline {
         format!("{} ({}){path}", packet.dscp, packet.color.name())
     }
 
-    /// The headers of packets that come to the link of this name, as far as a `match` looks at them, each once.
+    /// The headers of packets that come to the queue of the link of this name, as far as a `match` looks at them, each once.
     fn packets(&self, link: &str) -> Vec<Header> {
+        self.all_headers(link, |passage| passage.behind)
+    }
+
+    /// The same of its meters.
+    fn packets_before(&self, link: &str) -> Vec<Header> {
+        self.all_headers(link, |passage| passage.before)
+    }
+
+    fn all_headers(&self, link: &str, side: fn(Passage) -> Vec<Header>) -> Vec<Header> {
         let mut found: Vec<Header> = Vec::new();
         for ((flow, route), back) in self.network.flows.iter().zip(&self.routes).zip(&self.returns) {
-            let packet = Header { label: self.label(flow), ..Header::new(FlowId(0), 0) };
-            if self.includes(route, link) {
-                let unmarked = [Header { color: flow.color, dscp: flow.dscp, ..packet }];
-                let marked = self.network.meter_of(flow).map(|meter| marked_by(meter, packet));
-                found.extend(marked.unwrap_or_else(|| unmarked.into()));
-            }
-            if flow.transport.packet_sizes().1 > 0 && self.includes(back, link) {
-                found.push(packet);
+            found.extend(self.headers(self.sent(flow), route, link).map(side).unwrap_or_default());
+            if flow.transport.packet_sizes().1 > 0 {
+                let ack = Header { label: self.label(flow), ..Header::new(FlowId(0), 0) };
+                found.extend(self.headers(vec![ack], back, link).map(side).unwrap_or_default());
             }
         }
-        found.sort_by_key(|packet| (packet.label, packet.dscp.get(), packet.color));
-        found.dedup_by_key(|packet| (packet.label, packet.dscp, packet.color));
-        found
+        each_once(found)
+    }
+
+    /// The headers with which the packets of a flow are sent, or leave the first router if they are metered there.
+    fn sent(&self, flow: &FlowSpec) -> Vec<Header> {
+        let packet = Header { color: flow.color, label: self.label(flow), ..Header::new(FlowId(0), 0) };
+        let unmarked = || vec![Header { dscp: flow.dscp, ..packet }];
+        self.network.meter_of(flow).map_or_else(unmarked, |meter| marked_by(meter, packet))
+    }
+
+    /// The headers of packets that begin like these at the link of this name; `None` if the route does not include it.
+    fn headers(&self, sent: Vec<Header>, route: &[usize], link: &str) -> Option<Passage> {
+        let mut before = sent;
+        for &number in route {
+            let LinkSpec { name, meters, .. } = &self.network.links[number];
+            let behind = before.iter().flat_map(|packet| AggregateMeter::possible(meters, *packet));
+            let behind = each_once(behind.collect());
+            if name == link {
+                return Some(Passage { before, behind });
+            }
+            before = behind;
+        }
+        None
     }
 }
 
-/// A packet in each color that a meter gives.
-fn marked_by(meter: &MeterParams, packet: Header) -> Vec<Header> {
-    let marked = meter.colors_marked().map(|color| {
+/// The headers with which packets come to the meters of a link, and with which they leave them.
+struct Passage {
+    before: Vec<Header>,
+    behind: Vec<Header>,
+}
+
+fn each_once(mut packets: Vec<Header>) -> Vec<Header> {
+    packets.sort_by_key(|packet| (packet.label, packet.dscp.get(), packet.color));
+    packets.dedup_by_key(|packet| (packet.label, packet.dscp, packet.color));
+    packets
+}
+
+/// A packet, with the color with which it comes, in each color that a meter may give it.
+pub fn marked_by(meter: &MeterParams, packet: Header) -> Vec<Header> {
+    let best = if meter.reads_color() { packet.color } else { Color::Green };
+    let marked = meter.colors_marked().filter(|color| *color >= best).map(|color| {
         let mut packet = packet;
         meter.af().mark(&mut packet, color);
         packet
@@ -248,13 +317,21 @@ fn delay_out_of_reach(
 fn idle_profile(meter: &MeterParams, flows: &[&Flow]) -> Vec<(&'static str, String)> {
     let sizes = flows.iter().map(|flow| u64::from(transport(&flow.transport).packet_sizes().0));
     let Some((smallest, largest)) = sizes.clone().min().zip(sizes.max()) else { return Vec::new() };
-    let mut idle = meter.idle_keys(&(smallest..=largest));
-    let best = flows.iter().map(|flow| flow.color).min().filter(|_| meter.reads_color());
-    if let Some(color) = best.filter(|color| *color != Color::Green) {
+    idle_keys_of_meter(meter, &(smallest..=largest), flows.iter().map(|flow| flow.color).min())
+}
+
+/// The keys of a meter that cannot act on packets of these sizes, of which none has a better color than `best`, and why.
+fn idle_keys_of_meter(
+    meter: &MeterParams,
+    sizes: &RangeInclusive<u64>,
+    best: Option<Color>,
+) -> Vec<(&'static str, String)> {
+    let mut idle = meter.idle_keys(sizes);
+    if let Some(color) = best.filter(|_| meter.reads_color()).filter(|color| *color != Color::Green) {
         let others =
             if color == Color::Yellow { "none of them can be green" } else { "all of them stay red" };
         let text = format!(
-            "packets come to this meter {}, the `color` of their flow, so {others}; give the flow color = \"green\", or the meter \
+            "every packet comes to this meter {}, so {others}; give the flows color = \"green\", or the meter \
              mode = \"color-blind\"",
             color.name()
         );
@@ -273,10 +350,10 @@ pub struct Division {
     remedy: String,
 }
 
-/// How a queue on a link of this rate divides the packets of one stream with this label behind its meter, if it does.
-pub fn division(queue: &SchedulerParams, rate: Bitrate, label: u32, meter: &MeterParams) -> Option<Division> {
+/// How a queue on a link of this rate divides the packets of one stream, which come to it with these headers, if it does.
+pub fn division(queue: &SchedulerParams, rate: Bitrate, packets: Vec<Header>) -> Option<Division> {
     let discipline = classifier(queue, rate);
-    let packets = marked_by(meter, Header { label, ..Header::new(FlowId(0), 0) }).into_iter();
+    let packets = packets.into_iter();
     let classes: Vec<(Color, Dscp, usize)> =
         packets.map(|packet| (packet.color, packet.dscp, discipline.class_of(&packet))).collect();
     let first = classes.iter().map(|&(_, _, class)| class).min()?;
@@ -286,11 +363,12 @@ pub fn division(queue: &SchedulerParams, rate: Bitrate, label: u32, meter: &Mete
     let meets = classes.iter().map(|&(color, dscp, class)| {
         format!("{} ones ({dscp}) `{}`", color.name(), discipline.class_name(class))
     });
-    let codepoints = classes.iter().map(|(_, dscp, _)| format!("\"{dscp}\""));
+    let mut codepoints: Vec<String> = classes.iter().map(|(_, dscp, _)| format!("\"{dscp}\"")).collect();
+    codepoints.dedup();
     Some(Division {
         key: format!("queues[{first}].match"),
         meets: meets.collect::<Vec<_>>().join(", "),
-        remedy: format!("dscp = [{}]", codepoints.collect::<Vec<_>>().join(", ")),
+        remedy: format!("dscp = [{}]", codepoints.join(", ")),
     })
 }
 

@@ -473,6 +473,27 @@ fn messages_name_the_choices_and_the_nearest_one() {
             "s.toml:19: flows[0].profile.out: unknown value `drop-red`; did you mean `drop`? (one of mark, drop)",
         ),
         (
+            "delay = \"48ms\"",
+            "delay = \"48ms\"\nreverse.meters = [{ name = \"a\", profile = { marker = \"tsw\", rate = \"1Mbps\" } }]",
+            "s.toml:10: links.bottleneck.reverse.meters: a link without a queue is not measured, so nothing would count these \
+             packets; give it a `queue`",
+        ),
+        (
+            "delay = \"48ms\"",
+            "delay = \"48ms\"\nmeters = [{ name = \"a\", match = { path = \"nowhere\" }, profile = { marker = \"tsw\", rate = \"1Mbps\" } }]",
+            "s.toml:10: links.bottleneck.meters[0].match.path: unknown path `nowhere`",
+        ),
+        (
+            "delay = \"48ms\"",
+            "delay = \"48ms\"\nmeters = [{ name = \"a\", profile = { marker = \"tsw\", rate = \"1Mbps\" } }, { name = \"b\", profile = { marker = \"tsw\", rate = \"1Mbps\" } }]",
+            "s.toml:10: links.bottleneck.meters[1].match: the earlier meter `a` takes all of these packets; put this one before it",
+        ),
+        (
+            "delay = \"48ms\"",
+            "delay = \"48ms\"\nmeters = [{ name = \"a\", profile = { marker = \"tsw\", rate = \"1Mbs\" } }]",
+            "s.toml:10: links.bottleneck.meters[0].profile.rate: `1Mbs`",
+        ),
+        (
             "marker = \"token-bucket\", burst = \"40kB\"",
             "marker = \"trtcm\", burst = \"40kB\", peak-rate = \"1Mbps\", peak-burst = \"40kB\"",
             "s.toml:19: flows[0].profile.peak-rate: must be at least `rate`, which is 2Mbps, not 1Mbps",

@@ -132,8 +132,8 @@ fn a_color_aware_meter_to_which_no_green_packet_comes_is_named() {
     assert_eq!(
         said(gold, aware),
         [
-            "s.toml:27: flows[0].profile.mode: packets come to this meter yellow, the `color` of their flow, so none of them can \
-             be green; give the flow color = \"green\", or the meter mode = \"color-blind\""
+            "s.toml:27: flows[0].profile.mode: every packet comes to this meter yellow, so none of them can be green; give the \
+             flows color = \"green\", or the meter mode = \"color-blind\""
         ]
     );
     assert_eq!(said(gold, &format!("{aware}\ncolor = \"green\"")), [""; 0]);
@@ -157,7 +157,60 @@ fn a_color_aware_meter_to_which_no_green_packet_comes_is_named() {
         scenario.notices().iter().map(|notice| notice.text.clone()).collect::<Vec<_>>()
     };
     assert_eq!(shared("green"), [""; 0]);
-    assert!(shared("yellow")[0].contains("packets come to this meter yellow"));
+    assert!(shared("yellow")[0].contains("every packet comes to this meter yellow"));
+}
+
+/// The example, whose link has these meters.
+fn with_meters(meters: &str) -> Vec<String> {
+    said("delay = \"10ms\"\n", &format!("delay = \"10ms\"\nmeters = [{meters}]\n"))
+}
+
+const AWARE: &str =
+    "marker = \"srtcm\", mode = \"color-aware\", rate = \"3Mbps\", burst = \"40kB\", excess-burst = \"9kB\"";
+
+#[test]
+fn a_queue_is_matched_by_what_the_meters_of_its_link_write() {
+    let assured =
+        format!("{{ name = \"af\", match = {{ dscp = [\"AF11\", \"AF12\"] }}, profile = {{ {AWARE} }} }}");
+    assert_eq!(with_meters(&assured), [""; 0]);
+    // Class 3 goes to the rest, so that nothing is left for the first queue.
+    let third = assured.replace("excess-burst", "af = 3, excess-burst");
+    let said = with_meters(&third);
+    assert!(
+        said[0].contains("so the queue `assured` stays empty; packets here carry DF (yellow), AF31 (green)"),
+        "{said:?}"
+    );
+    // A policer of yellow and red ones keeps them from both queues.
+    let drop = assured.replace("excess-burst", "out = \"drop\", excess-burst");
+    assert_eq!(with_meters(&drop), [""; 0]);
+    let split = with_meters(
+        "{ name = \"all\", match = { color = \"green\" }, profile = { marker = \"tsw\", rate = \"1Mbps\", af = 2 } }",
+    );
+    assert!(split[0].contains("green ones (AF21) `rest`"), "{split:?}");
+}
+
+#[test]
+fn meters_of_a_link_to_which_nothing_comes_are_named() {
+    let none =
+        with_meters(&format!("{{ name = \"ef\", match = {{ dscp = \"EF\" }}, profile = {{ {AWARE} }} }}"));
+    assert_eq!(
+        none,
+        [
+            "s.toml:9: links.bottleneck.meters[0].match: no packet that comes to this link matches, or an earlier meter takes it; \
+             packets here carry DF (yellow), AF11 (green), AF12 (yellow): match some of them, or leave the meter out"
+        ]
+    );
+    let yellow = with_meters(&format!(
+        "{{ name = \"rest\", match = {{ color = \"yellow\" }}, profile = {{ {AWARE} }} }}"
+    ));
+    assert!(
+        yellow[0].contains("meters[0].profile.mode: every packet comes to this meter yellow"),
+        "{yellow:?}"
+    );
+    let small = with_meters(
+        "{ name = \"all\", profile = { marker = \"token-bucket\", rate = \"1Mbps\", burst = \"9B\" } }",
+    );
+    assert!(small[0].contains("meters[0].profile.burst: `9B`: the smallest packet has 40B"), "{small:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use perhop_core::control::WindowControl;
-use perhop_core::meter::MeterParams;
+use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant};
 
@@ -94,6 +94,8 @@ pub struct LinkSpec {
     pub delay: Duration,
     /// Its queue; `None` for an endless one that is not observed.
     pub queue: Option<SchedulerParams>,
+    /// The meters that packets pass before the queue; none without a queue.
+    pub meters: Vec<AggregateMeter>,
 }
 
 /// The private link between a flow's host and its router.
@@ -308,6 +310,12 @@ impl Network {
         }
     }
 
+    /// Whether packets of a flow that passes these links may be policed.
+    pub fn polices(&self, flow: &FlowSpec, links: &[usize]) -> bool {
+        let at_links = links.iter().flat_map(|&link| &self.links[link].meters).map(|meter| &meter.profile);
+        self.meter_of(flow).into_iter().chain(at_links).any(|profile| profile.actions().drop_any())
+    }
+
     /// The route of a flow's data, or of its acknowledgements: its path if it has one, else one with the fewest hops.
     pub fn route_of(&self, flow: &FlowSpec, acknowledges: bool) -> Option<Vec<usize>> {
         let (from, to) = if acknowledges { (flow.to, flow.from) } else { (flow.from, flow.to) };
@@ -384,6 +392,7 @@ mod tests {
             rate: "1Mbps".parse().unwrap(),
             delay: Duration::ZERO,
             queue: None,
+            meters: Vec::new(),
         };
         Network { nodes, links: links.iter().map(link).collect(), ..Network::new(Duration::from_secs(1)) }
     }

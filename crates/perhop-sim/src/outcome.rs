@@ -47,7 +47,8 @@ pub struct FlowOutcome {
     pub jitter_s: Option<f64>,
     /// Packets sent, by the color that they were given.
     pub marked: [u64; 3],
-    /// Of these, packets that the flow's meter dropped; `None` for a flow whose profile drops nothing.
+    /// Of these, packets that meters dropped, the flow's own or those of links, by the color that they gave them; `None` for a flow
+    /// that no meter polices.
     pub policed: Option<[u64; 3]>,
     /// Packets that reached the receiver with a mark of congestion (ECN); `None` where nobody counted them: on real packets.
     pub congested: Option<u64>,

@@ -181,6 +181,14 @@ impl SimPacket {
         Self { content: self.content & !(1 << FLAG) | u64::from(flag) << FLAG, ..self }
     }
 
+    /// The packet with the color and the codepoint of this header.
+    #[inline]
+    pub fn remarked(self, header: &Header) -> Self {
+        let clear = self.content & !(3 << COLOR | 63 << CODEPOINT);
+        let marks = (header.color as u64) << COLOR | u64::from(header.dscp.get()) << CODEPOINT;
+        Self { content: clear | marks, ..self }
+    }
+
     /// The packet with this color, and the codepoint that goes with it.
     #[inline]
     pub fn marked(self, color: Color, marks: &Marks) -> Self {
@@ -349,6 +357,8 @@ mod tests {
             let direction = if sequence & ACK == 0 { Direction::Forward } else { Direction::Backward };
             let expected = Header { direction, size: 7, color: Color::Red, dscp: class.codepoint(Color::Red), ..header };
             prop_assert_eq!(changed, SimPacket::new(&expected, sequence, other));
+            let remarked = Header { color: Color::Red, dscp: class.codepoint(Color::Red), ..header };
+            prop_assert_eq!(packet.remarked(&remarked), SimPacket::new(&remarked, step, sequence));
             let notified = Header { ecn: Ecn::Congested, ..header };
             prop_assert_eq!(packet.notified(), SimPacket::new(&notified, step, sequence));
             prop_assert_eq!(changed.due(Instant::ZERO).header(), Header { arrived: Instant::ZERO, ..expected });

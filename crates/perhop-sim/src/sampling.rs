@@ -1,7 +1,7 @@
 //! Samples of flows and queues for the probe, and what statistics exclude: the counts at the end of the warm-up.
 
-use perhop_core::measure::{LinkOutcome, PortView};
-use perhop_core::{Bitrate, Counters, Duration, Imbalance, Instant};
+use perhop_core::measure::{Counted, LinkOutcome, PortView};
+use perhop_core::{Bitrate, Duration, Imbalance, Instant};
 
 use crate::network::Network;
 use crate::probe::{QueueSeries, Series};
@@ -94,13 +94,13 @@ pub(crate) trait Ports {
     fn final_view(&mut self, link: usize, now: Instant) -> PortView<'_>;
 }
 
-/// A link with a queue under an AQM: its number, name and rate, and the counters of its classes at the end of the warm-up.
+/// A link with a queue under an AQM: its number, name and rate, and what it had counted at the end of the warm-up.
 #[derive(Clone, Debug)]
 struct MeasuredLink {
     link: usize,
     name: String,
     rate: Bitrate,
-    at_warmup: Vec<Counters>,
+    at_warmup: Counted,
 }
 
 /// The samples of a run, and its measured links.
@@ -120,7 +120,7 @@ impl Recorder {
                 link,
                 name: spec.name.clone(),
                 rate: spec.rate,
-                at_warmup: Vec::new(),
+                at_warmup: Counted::default(),
             })
             .collect();
         let queues = match network.probe_interval {
@@ -151,7 +151,7 @@ impl Recorder {
         }
         if times.ends_warmup(now) {
             for measured in links {
-                measured.at_warmup = ports.view(measured.link, now).counters_by_class();
+                measured.at_warmup = ports.view(measured.link, now).counted();
             }
         }
     }

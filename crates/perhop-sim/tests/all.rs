@@ -12,6 +12,7 @@ mod completion;
 mod congestion;
 mod ecn;
 mod engine;
+mod link_meters;
 mod linux_tcp;
 mod policing;
 mod rate_based;

@@ -1,7 +1,6 @@
 //! perhop's core and simulator as a WebAssembly module: no imports, and the same result as everywhere else.
 
 use perhop_core::aqm::{AqmParams, RioPlusOutParams};
-use perhop_core::marker::AfClass;
 use perhop_core::meter::{MeterParams, Out, TokenBucketParams};
 use perhop_core::units::Packets;
 use perhop_core::{Bytes, Color, Depth, Dscp, Duration, Ecn, Instant, Thresholds, Weight};
@@ -51,6 +50,7 @@ fn table1() -> Network {
         rate: "20Mbps".parse().expect("a rate"),
         delay: Duration::from_millis(48),
         queue,
+        meters: Vec::new(),
     };
     Network {
         nodes: 2,
@@ -81,7 +81,7 @@ fn flow(number: usize) -> FlowSpec {
             Marking::Host(MeterParams::TokenBucket(TokenBucketParams {
                 rate,
                 burst: Bytes::new(40_000),
-                af: AfClass::ONE,
+                af: None,
                 out: Out::Mark,
             }))
         }),

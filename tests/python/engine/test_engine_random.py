@@ -164,6 +164,14 @@ class Draw:
         )
         return {"burst": "5kB", **more, **self.some(mode=["color-aware"], out=["drop-red"])}
 
+    def meters(self) -> dict[str, Any]:
+        if self.random.random() < 0.6:
+            return {}
+        match = self.one([{"dscp": "AF11"}, {"color": "yellow"}, {"path": "pinned"}])
+        first = {"name": "first", "match": match, "profile": self.buckets() | {"rate": "300kbps"}}
+        rest = {"name": "rest", "profile": {"marker": "tswtcm", "rate": "1Mbps", "peak-rate": "1.2Mbps"}}
+        return {"meters": self.one([[first], [rest], [first, rest | {"promote": True}]])}
+
     def access(self) -> dict[str, Any]:
         return {"rate": self.one([*self.rates, "10Mbps"]), "delay": self.one([*DELAYS, "20ms"])}
 
@@ -201,9 +209,9 @@ class Draw:
         }
         for link in links.values():
             if self.random.random() < 0.7:
-                link["queue"] = self.queue()
+                link |= {"queue": self.queue(), **self.meters()}
             if self.random.random() < 0.3:
-                link["reverse"] = {"queue": self.queue()}
+                link["reverse"] = {"queue": self.queue(), **self.meters()}
         path = self.routers if self.random.random() < 0.5 else self.routers[::-1]
         control = {"interval": self.one(["1ms", "40ms", "33.3ms"]), **self.some(loss=[0.5])}
         control["window"] = self.one(["sender", "in-flight", "passed"])

@@ -5,5 +5,5 @@ mod outcome;
 mod port;
 
 pub use histogram::{DelayHistogram, FlowDelays};
-pub use outcome::{ClassOutcome, DelayOutcome, LinkOutcome};
-pub use port::{PortStatistics, PortView};
+pub use outcome::{ClassOutcome, DelayOutcome, LinkOutcome, MeterOutcome};
+pub use port::{Counted, PortStatistics, PortView};

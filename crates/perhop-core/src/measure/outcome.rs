@@ -1,6 +1,7 @@
 //! The results of a port at the end of a run.
 
-use super::{DelayHistogram, PortView};
+use super::{Counted, DelayHistogram, PortView};
+use crate::meter::MeterCounts;
 use crate::{Bitrate, ClassCounters, Color, Counters, Duration};
 
 /// What went through one link.
@@ -20,6 +21,8 @@ pub struct LinkOutcome {
     pub delays: DelayOutcome,
     /// For a queue that distinguishes classes of packets: each of them, in order. Otherwise empty.
     pub classes: Vec<ClassOutcome>,
+    /// The meters before the queue, in order.
+    pub meters: Vec<MeterOutcome>,
     /// Share of the measured time in which it transmitted.
     pub utilization: f64,
     /// Mean number of packets waiting, over the measured time.
@@ -35,6 +38,15 @@ pub struct DelayOutcome {
     pub counts: Vec<[u64; 3]>,
     /// The longest waiting time of each color.
     pub largest: [Duration; 3],
+}
+
+/// What went through one meter of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterOutcome {
+    /// The meter's name.
+    pub name: String,
+    /// Packets after the warm-up.
+    pub measured: MeterCounts,
 }
 
 /// What went through one class of a queue.
@@ -68,20 +80,28 @@ impl LinkOutcome {
             utilization: port.statistics.utilization(rate),
             mean_queue_packets: port.statistics.mean_packets(),
             delays: DelayOutcome::of(&DelayHistogram::sum(histograms)),
+            meters: port
+                .meters
+                .iter()
+                .map(|&(name, counts)| MeterOutcome { name: name.into(), measured: counts.clone() })
+                .collect(),
             classes: classes.map(|((name, class), delays)| ClassOutcome::of(name, class, delays)).collect(),
         }
     }
 
     /// Excludes the warm-up from what is measured.
     ///
-    /// `at_warmup` are the counters of each class when it ended ([`PortView::counters_by_class`]); empty where there was none.
+    /// `at_warmup` is what was counted when it ended ([`PortView::counted`]); empty where there was none.
     #[must_use]
-    pub fn after(mut self, at_warmup: &[Counters]) -> Self {
-        for counters in at_warmup {
+    pub fn after(mut self, at_warmup: &Counted) -> Self {
+        for counters in &at_warmup.classes {
             self.measured = self.measured.since(counters);
         }
-        for (class, counters) in self.classes.iter_mut().zip(at_warmup) {
+        for (class, counters) in self.classes.iter_mut().zip(&at_warmup.classes) {
             class.measured = class.measured.since(counters);
+        }
+        for (meter, counts) in self.meters.iter_mut().zip(&at_warmup.meters) {
+            meter.measured = meter.measured.since(counts);
         }
         self
     }

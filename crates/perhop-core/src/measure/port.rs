@@ -3,6 +3,7 @@
 #![expect(clippy::inline_always, reason = "they are part of the simulator's event loop")]
 
 use super::DelayHistogram;
+use crate::meter::MeterCounts;
 use crate::{Bitrate, ClassCounters, Color, Counters, Instant};
 
 /// What is counted at a port besides packets.
@@ -76,11 +77,22 @@ impl PortStatistics {
     }
 }
 
+/// What a port has counted by some time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Of each class.
+    pub classes: Vec<Counters>,
+    /// Of each meter before the queue.
+    pub meters: Vec<MeterCounts>,
+}
+
 /// A read-only view of a port.
 #[derive(Clone, Debug)]
 pub struct PortView<'a> {
     /// The name and the counters of each class of packets that the queue distinguishes; at least one.
     pub classes: Vec<(&'a str, &'a ClassCounters)>,
+    /// The name and the counts of each meter before the queue.
+    pub meters: Vec<(&'a str, &'a MeterCounts)>,
     /// Waiting times and bytes.
     pub statistics: &'a PortStatistics,
     /// What the queue and its rules keep track of.
@@ -93,9 +105,12 @@ impl PortView<'_> {
         Color::ALL.map(|color| self.classes.iter().map(|(_, class)| class.occupancy.packets_of(color)).sum())
     }
 
-    /// What went through each class so far.
-    pub fn counters_by_class(&self) -> Vec<Counters> {
-        self.classes.iter().map(|(_, class)| class.through.clone()).collect()
+    /// What went through each class and each meter so far.
+    pub fn counted(&self) -> Counted {
+        Counted {
+            classes: self.classes.iter().map(|(_, class)| class.through.clone()).collect(),
+            meters: self.meters.iter().map(|&(_, counts)| counts.clone()).collect(),
+        }
     }
 
     /// Everything that went through.

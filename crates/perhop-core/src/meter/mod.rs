@@ -1,5 +1,6 @@
 //! Meters: a flow's traffic measured against its profile, each packet given a color (RFC 2475, section 2.3.3).
 
+mod aggregate;
 pub(crate) mod bucket;
 mod conditioner;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod tsw;
 mod tswtcm;
 pub mod twam;
 
+pub use aggregate::{AggregateMeter, AggregateMeters, MeterCounts};
 pub use conditioner::{Action, Actions, Conditioner, Out, OutOfThree, Verdict};
 pub use rfc4115::{Rfc4115, Rfc4115Params};
 pub use srtcm::{SrTcm, SrTcmParams};
@@ -45,10 +47,9 @@ macro_rules! meter_params {
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)+
             /// The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green packets, AFn2 into
-            /// yellow ones, AFn3 into red ones.
-            #[serde(default, skip_serializing_if = "crate::meter::is_default")]
-            #[schemars(extend("default" = crate::marker::AfClass::default()))]
-            pub af: crate::marker::AfClass,
+            /// yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each packet's own codepoint.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub af: Option<crate::marker::AfClass>,
             /// What happens to packets out of profile.
             #[serde(default, skip_serializing_if = "crate::meter::is_default")]
             #[schemars(extend("default" = crate::meter::$out::default()))]
@@ -132,8 +133,13 @@ macro_rules! register_meters {
                 match self { $(Self::$variant(params) => params.rate,)+ }
             }
 
-            /// The class of Assured Forwarding whose codepoints the marker writes.
+            /// The class of Assured Forwarding whose codepoints the marker writes into packets that it is the first to mark.
             pub fn af(&self) -> AfClass {
+                self.af_given().unwrap_or_default()
+            }
+
+            /// The same if the parameters name it.
+            pub fn af_given(&self) -> Option<AfClass> {
                 match self { $(Self::$variant(params) => params.af,)+ }
             }
 

@@ -56,14 +56,13 @@ impl Meter for TokenBucket {
 mod tests {
     use super::super::Out;
     use super::*;
-    use crate::marker::AfClass;
     use crate::{FlowId, Instant, Rng};
 
     fn bucket(rate: &str, burst: &str) -> TokenBucket {
         let params = TokenBucketParams {
             rate: rate.parse().unwrap(),
             burst: burst.parse().unwrap(),
-            af: AfClass::ONE,
+            af: None,
             out: Out::Mark,
         };
         TokenBucket::new(params, Environment { rate: Bitrate::from_bps(1).unwrap() })

@@ -74,7 +74,7 @@ impl Match {
     }
 
     /// Whether it takes everything that the other one takes.
-    fn covers(&self, other: &Self) -> bool {
+    pub(crate) fn covers(&self, other: &Self) -> bool {
         self.path.as_ref().is_none_or(|path| other.path.as_ref().is_some_and(|named| named.name == path.name))
             && self.dscp.is_none_or(|dscps| other.dscp.is_some_and(|others| dscps.contain_all(others)))
             && (self.service.is_none() || self.service == other.service)
@@ -97,7 +97,7 @@ impl Match {
     }
 
     #[inline]
-    fn takes(&self, packet: &Header) -> bool {
+    pub(crate) fn takes(&self, packet: &Header) -> bool {
         self.may_follow(packet.label)
             && self.dscp.is_none_or(|dscps| dscps.contains(packet.dscp))
             && self.service.is_none_or(|service| service == Service::of(packet.dscp))

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use perhop_core::measure::PortView;
+use perhop_core::meter::{AggregateMeter, AggregateMeters};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Color, Counters, Instant, Port, Streams};
 
@@ -15,6 +16,8 @@ pub(super) struct Link {
     pub(super) name: String,
     pub(super) rate: Bitrate,
     pub(super) queue: SchedulerParams,
+    meter_specs: Vec<AggregateMeter>,
+    pub(super) meters: AggregateMeters,
     pub(super) port: Port<Frame>,
     /// Ports of earlier configurations, which are served first.
     earlier: VecDeque<Port<Frame>>,
@@ -53,10 +56,13 @@ pub struct ClassTotals<'a> {
 
 impl Link {
     pub(super) fn new(spec: LinkSpec, seed: u64, window: (Instant, Instant)) -> Self {
-        let LinkSpec { name, rate, delay, queue } = spec;
+        let LinkSpec { name, rate, delay, queue, meters } = spec;
         let path = format!("links/{name}");
+        let streams = Streams { seed, path: &path };
         Self {
-            port: Port::new(queue.clone(), rate, Streams { seed, path: &path }, window),
+            port: Port::new(queue.clone(), rate, streams, window),
+            meters: AggregateMeters::new(&meters, streams),
+            meter_specs: meters,
             earlier: VecDeque::new(),
             retired: Vec::new(),
             line: Line::new(delay),
@@ -66,7 +72,18 @@ impl Link {
         }
     }
 
-    /// Takes over another configuration. Returns whether the queue or the rate is new: then the present queue is drained
+    /// Takes over the meters of another configuration. Returns whether they are new.
+    pub(super) fn reconfigure_meters(&mut self, meters: &[AggregateMeter], seed: u64) -> bool {
+        let are_new = self.meter_specs != meters;
+        if are_new {
+            self.meter_specs = meters.to_vec();
+            self.meters =
+                AggregateMeters::new(meters, Streams { seed, path: &format!("links/{}", self.name) });
+        }
+        are_new
+    }
+
+    /// Takes over another configuration of queue, rate and delay. Returns whether the queue or the rate is new: then the present queue is drained
     /// before its successor is served.
     pub(super) fn reconfigure(&mut self, spec: LinkSpec, seed: u64, window: (Instant, Instant)) -> bool {
         self.line.set_delay(spec.delay);
@@ -78,6 +95,11 @@ impl Link {
         self.earlier.iter_mut().for_each(|port| port.set_rate(rate));
         (self.rate, self.queue) = (rate, queue);
         true
+    }
+
+    /// A sample of its present port and its meters.
+    pub(super) fn view(&self) -> PortView<'_> {
+        PortView { meters: self.meters.counts(), ..self.port.view() }
     }
 
     /// The port that is to be served. A port of an earlier configuration goes before later ones, and is removed when it is
@@ -128,6 +150,6 @@ impl Link {
             }
         }
         let left_over = self.earlier.iter().map(|port| port.view().waiting().iter().sum::<u64>()).sum();
-        LinkTotals { name: &self.name, rate: self.rate, classes, view: self.port.view(), left_over }
+        LinkTotals { name: &self.name, rate: self.rate, classes, view: self.view(), left_over }
     }
 }

@@ -223,7 +223,11 @@ impl Plane {
         }
     }
 
-    fn offer(&mut self, number: usize, frame: Frame, now: Instant, sink: &mut impl Sink) {
+    fn offer(&mut self, number: usize, mut frame: Frame, now: Instant, sink: &mut impl Sink) {
+        if let Err((color, reason)) = self.links[number].meters.judge(&mut frame.header, now) {
+            self.streams[frame.stream as usize].counts.policed[color.index()] += 1;
+            return self.forget(&frame, Loss::Dropped(reason), now, sink);
+        }
         let offered = self.links[number].port.offer(frame, now);
         while let Some((frame, reason)) = self.links[number].port.shed(now) {
             self.lose(&frame, reason, now, sink);
@@ -294,7 +298,7 @@ impl Plane {
 
     /// The name and rate of each link, and the present state of its port.
     pub fn ports(&self) -> impl Iterator<Item = (&str, Bitrate, PortView<'_>)> {
-        self.links.iter().map(|link| (link.name.as_str(), link.rate, link.port.view()))
+        self.links.iter().map(|link| (link.name.as_str(), link.rate, link.view()))
     }
 
     /// The traffic of each link, over all its configurations.

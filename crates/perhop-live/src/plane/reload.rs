@@ -20,7 +20,7 @@ use crate::spec::{Hop, LinkSpec, MeterSpec, PlaneSpec, StreamSpec};
 pub struct Changed {
     /// Links whose queue or rate is new, by name.
     pub queues: Vec<String>,
-    /// Meters that are new, by name.
+    /// Meters that are new, by name; those of a link by the link's name.
     pub meters: Vec<String>,
 }
 
@@ -120,6 +120,9 @@ impl Plane {
             return self.links.len() - 1;
         };
         let name = spec.name.clone();
+        if self.links[number].reconfigure_meters(&spec.meters, seed) {
+            changed.meters.push(name.clone());
+        }
         if self.links[number].reconfigure(spec, seed, window) {
             changed.queues.push(name);
         }

@@ -1,5 +1,6 @@
 //! Streams and meters: what packets are to the blocks when they come in, and what colors them.
 
+use perhop_core::marker::AfClass;
 use perhop_core::meter::{Conditioner, Verdict};
 use perhop_core::{Color, Direction, Dscp, FlowId, Header, Instant, Rng};
 
@@ -55,11 +56,7 @@ impl Stream {
 
 /// The drop precedence of an Assured Forwarding codepoint (RFC 2597, section 6); any other codepoint is out of profile.
 pub fn color_of(dscp: Dscp) -> Color {
-    match (dscp.get() >> 3, dscp.get() & 7) {
-        (1..=4, 2) => Color::Green,
-        (1..=4, 6) => Color::Red,
-        _ => Color::Yellow,
-    }
+    AfClass::of(dscp).map_or(Color::Yellow, |(_, color)| color)
 }
 
 /// A meter with its marker, its policer and its random stream.

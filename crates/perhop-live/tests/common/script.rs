@@ -2,8 +2,8 @@
 //! fuzzers tell the same stories.
 #![allow(dead_code, reason = "each user needs its part")]
 
-use perhop_core::meter::MeterParams;
-use perhop_core::scheduler::SchedulerParams;
+use perhop_core::meter::{AggregateMeter, MeterParams};
+use perhop_core::scheduler::{Match, SchedulerParams};
 use perhop_core::{Bitrate, Color, Dscp, Duration, Ecn, FlowId, Instant, ServiceLevel};
 use perhop_live::wire::Fields;
 use perhop_live::{
@@ -24,6 +24,16 @@ fn dscp(choices: &mut Choices<'_>) -> Dscp {
     Dscp::new(choices.byte() % 64).expect("six bits")
 }
 
+/// The meters of a link: none, or one.
+fn link_meters(choices: &mut Choices<'_>) -> Vec<AggregateMeter> {
+    if !choices.one_in(3) {
+        return Vec::new();
+    }
+    let profile = meter(choices.of(METERS));
+    let (r#match, promote) = (Match::default(), choices.one_in(2));
+    vec![AggregateMeter { name: "all".into(), r#match, profile, promote }]
+}
+
 /// A valid plane.
 #[expect(clippy::too_many_lines, reason = "one field of the plane after the other")]
 pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
@@ -36,6 +46,7 @@ pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
             rate: rate(choices.of(&["8Mbps", "64kbps", "1Gbps", "999kbps"])),
             delay: choices.of(&delays),
             queue: queue(choices, controlled),
+            meters: link_meters(choices),
         })
         .collect();
     let wires: Vec<WireSpec> = (0..choices.below(3))

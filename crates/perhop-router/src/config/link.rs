@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::table::split_key;
-use perhop_core::{Bitrate, Duration};
+use perhop_core::{Bitrate, Color, Duration, FlowId, Header};
 use perhop_scenario::format::Queue;
-use perhop_scenario::{Problem, division, divisions, idle_keys, steps};
+use perhop_scenario::{Problem, division, divisions, idle_keys, marked_by, steps};
 use serde::Deserialize;
 
 use super::{Checked, Class, Direction};
@@ -66,7 +66,9 @@ pub(super) fn notices(link: Option<&Link>, direction: Direction, classes: &[Clas
     let classes = classes.iter().filter(|class| [direction, Direction::Both].contains(&class.direction));
     let divided = divisions(classes.map(|class| {
         let profile = class.profile.as_ref();
-        (class.name.as_str(), profile.and_then(|profile| division(&queue.scheduler, *rate, 0, profile)))
+        let marked =
+            |profile| marked_by(profile, Header { color: Color::Green, ..Header::new(FlowId(0), 0) });
+        (class.name.as_str(), profile.and_then(|profile| division(&queue.scheduler, *rate, marked(profile))))
     }));
     let found = idle_keys(&queue.scheduler, *rate, &PACKETS).into_iter().chain(divided);
     let place = |key: &str| {

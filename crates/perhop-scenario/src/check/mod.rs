@@ -1,6 +1,7 @@
 //! Checks that involve more than one key of a scenario.
 
 mod flows;
+mod meters;
 mod queues;
 
 use perhop_core::Duration;
@@ -33,6 +34,7 @@ impl Scenario {
         self.check_paths()?;
         self.check_queues()?;
         self.check_profiles()?;
+        self.check_meters()?;
         self.check_flows()?;
         self.check_window_control()?;
         self.check_live()?;

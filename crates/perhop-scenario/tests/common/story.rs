@@ -177,11 +177,31 @@ impl Drawn<'_, '_> {
         link["delay"] = self.of(DELAYS);
         if !self.choices.one_in(3) {
             link["queue"] = self.queue();
+            link["meters"] = self.meters();
         }
         if self.choices.one_in(3) {
-            link["reverse"] = json!({ "queue": self.queue() });
+            link["reverse"] = json!({ "queue": self.queue(), "meters": self.meters() });
         }
         link
+    }
+
+    /// The meters of a link: mostly none.
+    fn meters(&mut self) -> Value {
+        let count = self.choices.of(&[0, 0, 0, 1, 2]);
+        let meter = |number| {
+            let profile = self.three_colors(&"300kbps".into());
+            let mut meter = json!({ "name": format!("m{number}"), "profile": profile });
+            let first =
+                [json!({ "dscp": "AF11" }), json!({ "color": "yellow" }), json!({ "path": "pinned" })];
+            if number + 1 < count {
+                meter["match"] = self.choices.of(&first);
+            }
+            if meter["profile"]["mode"].is_null() {
+                self.some(&mut meter, &[("promote", &[json!(true)])]);
+            }
+            meter
+        };
+        (0..count).map(meter).collect()
     }
 
     fn queue(&mut self) -> Value {

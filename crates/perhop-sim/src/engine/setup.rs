@@ -134,7 +134,7 @@ fn flow_of(
         label: spec.path.map_or(0, |path| network.paths[path].label),
         first_steps: (data.first_step, acks.first_step),
         idle_time: network.idle_time(spec, &links),
-        is_policed: network.meter_of(spec).is_some_and(|profile| profile.actions().drop_any()),
+        is_policed: network.polices(spec, &links),
     };
     Ok((Routes { data, acks }, Flow::new(spec, &place, seed, times)))
 }

@@ -23,6 +23,7 @@ fn two_links_for(transport: TransportSpec, ecn: Ecn) -> Network {
         rate: "8Mbps".parse().unwrap(),
         delay: Duration::from_secs(1),
         queue: Some(red.clone()),
+        meters: Vec::new(),
     };
     let flow = FlowSpec {
         name: "flow".into(),

@@ -10,6 +10,7 @@ pub(super) struct Counts {
     pub(super) acknowledged: u64,
     pub(super) marked: [u64; 3],
     pub(super) policed: [u64; 3],
+    pub(super) policed_at_links: [u64; 3],
     pub(super) dropped: [u64; 3],
     pub(super) sender: SenderStatistics,
 }
@@ -24,8 +25,14 @@ impl Counts {
             acknowledged: self.acknowledged - before.acknowledged,
             marked: by_color(self.marked, before.marked),
             policed: by_color(self.policed, before.policed),
+            policed_at_links: by_color(self.policed_at_links, before.policed_at_links),
             dropped: by_color(self.dropped, before.dropped),
             sender: self.sender.since(&before.sender),
         }
+    }
+
+    /// Packets that meters dropped, by color.
+    pub(super) fn all_policed(&self) -> [u64; 3] {
+        std::array::from_fn(|color| self.policed[color] + self.policed_at_links[color])
     }
 }

@@ -13,7 +13,7 @@ mod sending;
 mod tests;
 
 use perhop_core::control::Message;
-use perhop_core::{Duration, Ecn, FlowId, Header, Instant, Rng, ServiceLevel};
+use perhop_core::{Color, Duration, Ecn, FlowId, Header, Instant, Rng, ServiceLevel};
 
 use crate::control::Post;
 use crate::events::Schedule;
@@ -55,6 +55,8 @@ struct Rare {
     started: Instant,
     /// Data packets dropped, by color.
     dropped: [u64; 3],
+    /// Data packets that the meters of links dropped, by color.
+    policed_at_links: [u64; 3],
     at_warmup: Counts,
     /// Packets delivered by the last sample.
     at_last_sample: u64,
@@ -65,7 +67,7 @@ struct Rare {
     /// The time that its volume takes on an idle path, if it has a volume, and when all of it had arrived.
     idle_time: Option<Duration>,
     completed: Option<Instant>,
-    /// Its profile drops packets of some color.
+    /// Its profile, or a meter on its route, drops packets of some color.
     is_policed: bool,
     /// Its packets are capable of ECN, and those that came to the receiver marked (Congestion Experienced).
     is_capable: bool,
@@ -82,7 +84,7 @@ pub(crate) struct Place {
     pub(crate) first_steps: (u32, u32),
     /// See [`Network::idle_time`](crate::Network::idle_time).
     pub(crate) idle_time: Option<Duration>,
-    /// Its profile drops packets of some color.
+    /// Its profile, or a meter on its route, drops packets of some color.
     pub(crate) is_policed: bool,
 }
 
@@ -258,6 +260,13 @@ impl Flow {
         self.rare.metadata.lose(packet.sequence(), is_data);
     }
 
+    /// A meter of a link dropped a data packet or an ACK, to which it gave this color.
+    pub(crate) fn police(&mut self, packet: SimPacket, color: Color) {
+        let is_data = !packet.is_ack();
+        self.rare.policed_at_links[color.index()] += u64::from(is_data);
+        self.rare.metadata.lose(packet.sequence(), is_data);
+    }
+
     /// A data packet would reach the receiver after the end of the run: nothing happens, and its metadata is not needed.
     #[inline(never)]
     pub(crate) fn discard(&mut self, content: Content) {
@@ -299,6 +308,7 @@ impl Flow {
     /// The warm-up ends now: saves what routers counted of the flow.
     pub(crate) fn end_warmup_at_routers(&mut self) {
         self.rare.at_warmup.dropped = self.rare.dropped;
+        self.rare.at_warmup.policed_at_links = self.rare.policed_at_links;
         if self.sending.is_marked_at_router() {
             self.rare.at_warmup.marked = self.sending.marked();
             self.rare.at_warmup.policed = self.sending.policed();
@@ -322,7 +332,7 @@ impl Flow {
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
             marked: new.marked,
-            policed: self.rare.is_policed.then_some(new.policed),
+            policed: self.rare.is_policed.then_some(new.all_policed()),
             congested: self.rare.is_capable.then_some(new.congested),
             dropped: new.dropped,
             sender: new.sender,
@@ -344,6 +354,7 @@ impl Flow {
             acknowledged: self.sender.acknowledged(),
             marked: self.sending.marked(),
             policed: self.sending.policed(),
+            policed_at_links: self.rare.policed_at_links,
             dropped: self.rare.dropped,
             sender: self.sender.statistics(),
         }
@@ -365,6 +376,7 @@ impl Rare {
             stop: spec.stop.unwrap_or(Instant::NEVER),
             started: Instant::ZERO,
             dropped: [0; 3],
+            policed_at_links: [0; 3],
             at_warmup: Counts::default(),
             at_last_sample: 0,
             control: None,

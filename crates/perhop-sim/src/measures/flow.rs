@@ -153,16 +153,15 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "policed",
         unit: Packets,
-        description: "Data packets that the flow's meter dropped because they were out of profile, by color; each is one of `marked`, \
-            none of `dropped`.",
+        description: "Data packets that meters dropped because they were out of profile, the flow's own or those of links, by the color \
+            that the meter gave; each is one of `marked`, none of `dropped`.",
         value: ByColor(|flow| flow.policed.unwrap_or_default()),
         summary: None,
     },
     Measure {
         name: "policing_ratio",
         unit: Fraction,
-        description: "Data packets that the flow's meter dropped, over all sent; none for a flow whose profile drops nothing, or that \
-            sent nothing.",
+        description: "Data packets that meters dropped, over all sent; none for a flow that no meter polices, or that sent nothing.",
         value: Optional(|flow| {
             let sum = |by_color: [u64; 3]| by_color.into_iter().sum::<u64>();
             let policed = flow.policed.filter(|_| flow.marked != [0; 3])?;

@@ -31,6 +31,13 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
         }),
     },
     Measure {
+        name: "policed_packets",
+        unit: Packets,
+        description: "Packets that the link's own meters dropped before the queue.",
+        value: Count(|link| link.meters.iter().map(|meter| all(meter.measured.policed)).sum()),
+        summary: None,
+    },
+    Measure {
         name: "mean_queue_packets",
         unit: Packets,
         description: "Mean number of packets that wait.",

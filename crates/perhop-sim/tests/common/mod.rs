@@ -61,6 +61,7 @@ pub fn duplex(
         rate: rate.parse().unwrap(),
         delay: delay.parse().unwrap(),
         queue,
+        meters: Vec::new(),
     };
     [link(name.into(), from, to, Some(queue.into())), link(format!("{name} (reverse)"), to, from, None)]
 }

@@ -97,14 +97,18 @@ fn queue_blocks(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
     })
 }
 
-/// The meters of flows and of shared profiles.
+/// The meters of flows, of shared profiles and of links.
 fn meters(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
     let own = network.flows.iter().filter_map(|flow| match &flow.marking {
         Marking::Host(meter) | Marking::Ingress(meter) => Some((meter, ("flow", &*flow.name))),
         Marking::None | Marking::Edge(_) => None,
     });
     let shared = network.shared_meters.iter().map(|meter| (&meter.params, ("profile", &*meter.name)));
-    own.chain(shared).map(|(meter, place)| {
+    let at_links = network
+        .links
+        .iter()
+        .flat_map(|link| link.meters.iter().map(move |meter| (&meter.profile, ("link", &*link.name))));
+    own.chain(shared).chain(at_links).map(|(meter, place)| {
         let (name, batched) = (meter.name(), meter.batched());
         UsedBlock { role: "meter", name, batched, place }
     })
@@ -176,6 +180,7 @@ mod tests {
             rate: rate.parse().unwrap(),
             delay: delay.parse().unwrap(),
             queue: None,
+            meters: Vec::new(),
         };
         let udp = r#"{"udp": "cbr", "rate": "1Mbps", "packet": "1000B"}"#;
         let flow = |(from, to): (u32, u32)| FlowSpec {

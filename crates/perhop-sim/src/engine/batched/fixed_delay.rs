@@ -148,6 +148,7 @@ mod tests {
             rate: "8Mbps".parse().unwrap(),
             delay: "20ms".parse().unwrap(),
             queue: queue.map(|queue| serde_json::from_str(queue).unwrap()),
+            meters: Vec::new(),
         };
         let access = AccessSpec { rate: "80Mbps".parse().unwrap(), delay: "2ms".parse().unwrap() };
         let flow = |transport: &&str| FlowSpec {

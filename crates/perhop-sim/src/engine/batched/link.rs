@@ -12,6 +12,7 @@ use std::collections::BinaryHeap;
 use perhop_core::aqm::{Aqm, AqmVisitor};
 use perhop_core::control::Message;
 use perhop_core::measure::{PortStatistics, PortView};
+use perhop_core::meter::AggregateMeters;
 use perhop_core::scheduler::{Admitted, Departures, FifoParams, PrecomputedFifo, SchedulerParams};
 use perhop_core::{Context, Duration, Environment, Instant, Offered, Port, Rng, Served, Streams};
 
@@ -28,8 +29,10 @@ pub(super) struct Link {
     /// What takes packets to the far end, if departures are computed on arrival.
     wire: Wire,
     delay: Duration,
+    /// The meters of the link, if it has any.
+    meters: Option<Box<AggregateMeters>>,
     queue: Queue,
-    /// Some packets pass a meter or a control on their way to its queue.
+    /// Some packets pass the meter of their flow or a control on their way to its queue.
     metered: bool,
     /// Some packets come to another link, or must wait for their time, behind it; else all go to a host.
     leads_on: bool,
@@ -75,7 +78,8 @@ impl Link {
             }
         };
         let wire = Wire::new(spec.rate, spec.delay);
-        Self { wire, delay: spec.delay, queue, metered: false, leads_on: false }
+        let meters = (!spec.meters.is_empty()).then(|| Box::new(AggregateMeters::new(&spec.meters, streams)));
+        Self { wire, delay: spec.delay, meters, queue, metered: false, leads_on: false }
     }
 
     /// When everything is sent that it has taken so far.
@@ -103,9 +107,9 @@ impl Link {
     /// Handles what comes to it before `bound`, and serves it as often as that is due before. Returns how many times it
     /// had to do something, and how many packets came. If the run is to end, it returns in between.
     pub(super) fn run(&mut self, number: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
-        let Self { wire, delay, queue, metered, leads_on } = self;
+        let Self { wire, delay, meters, queue, metered, leads_on } = self;
         if let Queue::Served(served) = queue {
-            return served.run(number, bound, *delay, traffic);
+            return served.run(number, bound, *delay, meters.as_deref_mut(), traffic);
         }
         let (mut came, mut watch_at) = (0, WATCH_INTERVAL);
         while let Some((mut packets, ready)) = traffic.links[number].lend(bound) {
@@ -115,6 +119,9 @@ impl Link {
             // In stages, each of which has the processor to itself.
             if *metered {
                 ready = traffic.pass_first_routers(ready);
+            }
+            if let Some(meters) = meters {
+                ready = traffic.pass_all(meters, ready);
             }
             match queue {
                 Queue::Unlimited => {
@@ -171,14 +178,16 @@ impl Link {
 
     /// What waits and what went through, if the link has a queue under an AQM. Call [`settle`](Self::settle) first.
     pub(super) fn port(&self) -> Option<PortView<'_>> {
+        let meters = self.meters.as_ref().map_or_else(Vec::new, |meters| meters.counts());
         match &self.queue {
             Queue::Unlimited => None,
             Queue::Precomputed(queue) => Some(PortView {
                 classes: vec![("all", queue.fifo.counters())],
+                meters,
                 statistics: &queue.statistics,
                 gauges: queue.fifo.gauges(),
             }),
-            Queue::Served(served) => Some(served.port.view()),
+            Queue::Served(served) => Some(PortView { meters, ..served.port.view() }),
         }
     }
 }
@@ -232,7 +241,14 @@ impl ServedPort {
     }
 
     /// See [`Link::run`].
-    fn run(&mut self, number: usize, bound: Instant, delay: Duration, traffic: &mut Traffic) -> (u64, u64) {
+    fn run(
+        &mut self,
+        number: usize,
+        bound: Instant,
+        delay: Duration,
+        mut meters: Option<&mut AggregateMeters>,
+        traffic: &mut Traffic,
+    ) -> (u64, u64) {
         let (mut handled, mut came, mut watch_at) = (0, 0, WATCH_INTERVAL);
         loop {
             if handled >= watch_at {
@@ -244,7 +260,12 @@ impl ServedPort {
             let due = self.next_service();
             if let Some(packet) = traffic.links[number].pop(bound.min(due)) {
                 came += 1;
-                if let Some(packet) = traffic.pass_first_router(packet) {
+                let packet = traffic.pass_first_router(packet);
+                let packet = match &mut meters {
+                    Some(meters) => packet.and_then(|packet| traffic.pass(meters, packet)),
+                    None => packet,
+                };
+                if let Some(packet) = packet {
                     self.offer(packet.onward(), delay, traffic);
                 }
             } else if due < bound {

@@ -1,6 +1,8 @@
 //! Links that flows share: a port with a queue, or a wire that queues without a limit.
 
 use perhop_core::control::Message;
+use perhop_core::measure::PortView;
+use perhop_core::meter::AggregateMeters;
 use perhop_core::{Duration, Instant, Offered, Port, Served, Streams};
 
 use super::{Pending, Reference};
@@ -29,6 +31,7 @@ enum Queue {
 #[derive(Clone, Debug)]
 struct Managed {
     port: Port<Queued>,
+    meters: AggregateMeters,
     /// When the port is to be served.
     services: Pending<ServiceTime>,
     delay: Duration,
@@ -54,9 +57,11 @@ impl Link {
             None => Queue::Unlimited(Wire::new(spec.rate, spec.delay)),
             Some(queue) => {
                 let path = format!("links/{}", spec.name);
-                let port = Port::new(queue.clone(), spec.rate, Streams { seed, path: &path }, window);
+                let streams = Streams { seed, path: &path };
+                let port = Port::new(queue.clone(), spec.rate, streams, window);
+                let meters = AggregateMeters::new(&spec.meters, streams);
                 let services = Pending::default();
-                Queue::Managed(Box::new(Managed { port, services, delay: spec.delay }))
+                Queue::Managed(Box::new(Managed { port, meters, services, delay: spec.delay }))
             }
         };
         Self { arrivals: Pending::default(), queue }
@@ -94,11 +99,18 @@ impl Link {
         self.arrivals.pop_due(Instant::from_nanos(bound.as_nanos() - 1))
     }
 
-    /// The port of a measured link.
-    pub(super) fn port(&mut self) -> &mut Port<Queued> {
-        match &mut self.queue {
-            Queue::Managed(managed) => &mut managed.port,
+    /// A sample of a measured link.
+    pub(super) fn view(&self) -> PortView<'_> {
+        match &self.queue {
+            Queue::Managed(managed) => PortView { meters: managed.meters.counts(), ..managed.port.view() },
             Queue::Unlimited(_) => unreachable!("measured links have a queue under an AQM"),
+        }
+    }
+
+    /// Ends the run: what still waits has waited until now.
+    pub(super) fn finish(&mut self, now: Instant) {
+        if let Queue::Managed(managed) = &mut self.queue {
+            managed.port.finish(now);
         }
     }
 }
@@ -116,7 +128,8 @@ impl Reference {
             } else if let Some(packet) = arrivals.pop_due(self.now) {
                 self.handled += 1;
                 self.hops += 1;
-                if let Some(packet) = self.pass_first_router(packet) {
+                let packet = self.pass_first_router(packet);
+                if let Some(packet) = packet.and_then(|packet| self.pass_meters(number, packet)) {
                     self.enqueue(number, packet.onward());
                 }
             } else {
@@ -137,6 +150,19 @@ impl Reference {
         let passed = flow.mark_at_router(packet, &mut self.shared_meters, post);
         self.set_timer(packet.flow());
         passed
+    }
+
+    /// A packet passes the meters of a link. `None` if one drops it.
+    fn pass_meters(&mut self, number: usize, packet: SimPacket) -> Option<SimPacket> {
+        let Queue::Managed(managed) = &mut self.links[number].queue else { return Some(packet) };
+        let mut header = packet.header();
+        match managed.meters.judge(&mut header, self.now) {
+            Ok(()) => Some(packet.remarked(&header)),
+            Err((color, _)) => {
+                self.flows[packet.flow()].police(packet, color);
+                None
+            }
+        }
     }
 
     /// A packet arrives at the queue of a link.

@@ -231,12 +231,11 @@ impl Reference {
 
 impl Ports for Vec<Link> {
     fn view(&mut self, link: usize, _now: Instant) -> PortView<'_> {
-        self[link].port().view()
+        self[link].view()
     }
 
     fn final_view(&mut self, link: usize, now: Instant) -> PortView<'_> {
-        let port = self[link].port();
-        port.finish(now);
-        port.view()
+        self[link].finish(now);
+        self[link].view()
     }
 }
