@@ -25,6 +25,8 @@ __all__ = [
     "Abe",
     "Access",
     "Aqm",
+    "Blue",
+    "Cobalt",
     "Codel",
     "Codepoints",
     "DropTail",
@@ -527,7 +529,82 @@ class Pie(Table):
     limit: str | None = None
 
 
-Aqm: TypeAlias = DropTail | Red | Rio | RioPlusOut | RioThree | InverseRate | Abe | Wred | Dwred | Codel | Pie
+@dataclass(frozen=True, kw_only=True)
+class Blue(Table):
+    """Drops at random, with a probability that overflows raise and idle times lower.
+
+    Source: Feng, Shin, Kandlur & Saha 2002, figure 2.
+
+    Attributes:
+        increment: By how much the drop probability rises (d1). Default: 0.02.
+        decrement: By how much it falls (d2). Default: 0.002.
+        freeze: It rises or falls only if it has not for longer than this (`freeze_time`). Default:
+            "100ms".
+        threshold: A packet that finds this much waiting raises the drop probability, too, although
+            there is room for it (L). Default: only one for which there is no room.
+        ecn: Mark ECN-capable packets instead of dropping them. Where there is no room, they are dropped
+            all the same. TCP flows are capable with the key `ecn`, on real packets also with `[live]
+            sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`).
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "blue")
+
+    limit: str
+    increment: float | None = None
+    decrement: float | None = None
+    freeze: str | None = None
+    threshold: str | None = None
+    ecn: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cobalt(Table):
+    """CoDel whose count falls slowly, and BLUE for flows that do not respond to it.
+
+    Source: Høiland-Jørgensen, Täht & Morton 2018, section III; Linux, sch_cake.
+
+    Attributes:
+        target: The sojourn time that a standing queue may have. Default: "5ms".
+        interval: How long the sojourn time must be above the target before a packet is dropped: about
+            the largest usual round-trip time. Default: "100ms".
+        mtu: On slow links: a sojourn time of up to four transmission times of a packet of this size is
+            not above the target. Default: no such rule.
+        increment: By how much a packet for which there is no room raises BLUE's drop probability.
+            Default: 0.00390625.
+        decrement: By how much an idle link lowers it. Default: 0.000244140625.
+        ecn: Mark ECN-capable packets instead of dropping them at the times of the control law. BLUE drops them all
+            the same. TCP flows are capable with the key `ecn`, on real packets also with `[live] sysctl
+            = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "cobalt")
+
+    target: str | None = None
+    interval: str | None = None
+    mtu: str | None = None
+    increment: float | None = None
+    decrement: float | None = None
+    ecn: bool | None = None
+    limit: str | None = None
+
+
+Aqm: TypeAlias = (
+    DropTail
+    | Red
+    | Rio
+    | RioPlusOut
+    | RioThree
+    | InverseRate
+    | Abe
+    | Wred
+    | Dwred
+    | Codel
+    | Pie
+    | Blue
+    | Cobalt
+)
 """Any aqm."""
 
 

@@ -165,8 +165,7 @@ impl Codel {
 
     /// The time of the next drop after one that was due at `at`.
     fn control_law(&self, at: Instant) -> Instant {
-        let interval = self.params.interval.as_nanos() as f64;
-        at + Duration::from_nanos((interval / f64::from(self.count).sqrt()) as u64)
+        control_law(at, self.params.interval, self.count)
     }
 
     /// Enters the dropping state: at a higher rate if it was left a short time ago.
@@ -190,6 +189,11 @@ impl Codel {
         self.behind = behind;
         Verdict::Drop(Reason::Target)
     }
+}
+
+/// An interval over the square root of `count` later.
+pub(super) fn control_law(at: Instant, interval: Duration, count: u32) -> Instant {
+    at + Duration::from_nanos((interval.as_nanos() as f64 / f64::from(count).sqrt()) as u64)
 }
 
 impl Aqm for Codel {

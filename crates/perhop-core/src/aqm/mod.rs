@@ -1,6 +1,8 @@
 //! Active queue management: which packets are dropped or marked (RFC 7567).
 
 mod abe;
+mod blue;
+mod cobalt;
 mod codel;
 mod drop_tail;
 mod early;
@@ -13,6 +15,8 @@ mod rio_three;
 mod wred;
 
 pub use abe::{Abe, AbeParams, Law, Losses, Root};
+pub use blue::{Blue, BlueParams};
+pub use cobalt::{Cobalt, CobaltParams};
 pub use codel::{Codel, CodelParams};
 pub use drop_tail::{DropTail, DropTailParams};
 pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
@@ -161,6 +165,8 @@ register_aqms! {
     Dwred(Dwred),
     Codel(Codel),
     Pie(Pie),
+    Blue(Blue),
+    Cobalt(Cobalt),
 }
 
 #[cfg(test)]

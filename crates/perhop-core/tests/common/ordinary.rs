@@ -26,6 +26,8 @@ pub const AQMS: &[(&str, &str)] = &[
     ("codel", r#"{"target": "60ms", "limit": "868p"}"#),
     ("pie", r#"{"target": "50ms", "limit": "868p"}"#),
     ("pie docsis", r#"{"law": "docsis", "target": "50ms", "limit": "120p"}"#),
+    ("blue", r#"{"limit": "60p"}"#),
+    ("cobalt", r#"{"target": "60ms", "limit": "868p"}"#),
 ];
 
 /// Schedulers.

@@ -78,6 +78,16 @@ pub const AQMS: &[(&str, &str)] = &[
         "pie",
         r#"{"law": "docsis", "target": "1ms", "update": "2ms", "max-burst": "3ms", "alpha": 20, "beta": 200, "mean-packet": "300B", "limit": "9kB"}"#,
     ),
+    ("blue", r#"{"increment": 0.2, "decrement": 0.05, "freeze": "2ms", "limit": "9p"}"#),
+    (
+        "blue",
+        r#"{"increment": 1, "decrement": 1, "freeze": "0s", "threshold": "2kB", "limit": "9p", "ecn": true}"#,
+    ),
+    ("cobalt", r#"{"target": "2ms", "interval": "5ms", "mtu": "100B", "increment": 0.1, "limit": "9p"}"#),
+    (
+        "cobalt",
+        r#"{"target": "0s", "interval": "1ns", "increment": 1, "decrement": 0, "limit": "9kB", "ecn": true}"#,
+    ),
 ];
 
 /// Schedulers; their paths are named `gold` and `silver`.
