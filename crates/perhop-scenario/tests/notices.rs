@@ -478,6 +478,11 @@ fn ecn_is_refused_where_it_cannot_act() {
         ),
         (
             TCP,
+            capable("classic", "transport = { congestion = \"prague\", tcp"),
+            "flows[0].ecn: `prague` requires exact counts of marks",
+        ),
+        (
+            TCP,
             capable("classic", "transport = { congestion = \"bbr\", tcp"),
             "flows[0].ecn: `bbr` does not react to marks",
         ),

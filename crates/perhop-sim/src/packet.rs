@@ -169,10 +169,10 @@ impl SimPacket {
         Self { content: self.content | (Ecn::Congested as u64) << ECN, ..self }
     }
 
-    /// The packet as one that ECN-capable ends send: ECT(0).
+    /// The packet as one that ECN-capable ends send: ECT(0) or ECT(1).
     #[inline]
-    pub fn capable(self) -> Self {
-        Self { content: self.content | (Ecn::Capable0 as u64) << ECN, ..self }
+    pub fn capable(self, ecn: Ecn) -> Self {
+        Self { content: self.content | (ecn as u64) << ECN, ..self }
     }
 
     /// The packet with or without its flag: CWR of data, ECN-Echo of an ACK.

@@ -113,3 +113,33 @@ fn bbr_version_1_starves_reno_in_a_shallow_buffer() {
     let (beside_one, beside_three) = (share(BBR), share(BBR3));
     assert!(beside_one < 0.2 && beside_three > 0.3, "of a half: {beside_one} {beside_three}");
 }
+
+#[test]
+fn prague_keeps_the_link_busy_over_a_queue_of_a_few_packets() {
+    let transport = r#"{"tcp": "newreno", "sack": true, "congestion": "prague"}"#;
+    let outcome = run(&narrow(&[(transport, TcpEcn::Accurate); 2], SHALLOW, 30));
+    assert!(utilization(&outcome) > 0.98, "{}", utilization(&outcome));
+    assert!(waiting(&outcome) < 20.0, "{}", waiting(&outcome));
+    assert_eq!(of(&outcome, |flow| flow.sender.retransmitted), 0);
+}
+
+#[test]
+fn a_target_round_trip_gives_short_ones_the_rate_of_longer_ones() {
+    let rates = |target: &str| {
+        let transport = format!(
+            r#"{{"tcp": "newreno", "sack": true, "congestion": "prague", "target-rtt": "{target}"}}"#
+        );
+        let mut network = narrow(&[(transport.as_str(), TcpEcn::Accurate); 2], SHALLOW, 60);
+        for link in &mut network.links {
+            link.delay = "1ms".parse().unwrap();
+        }
+        network.flows[1].access = Some(perhop_sim::AccessSpec {
+            rate: "100Mbps".parse().unwrap(),
+            delay: Duration::from_millis(15),
+        });
+        let outcome = run(&network);
+        [0, 1].map(|flow| outcome.flows[flow].throughput_bps)
+    };
+    let [[near, far], [near_alike, far_alike]] = [rates("0s"), rates("100ms")];
+    assert!(near / far > 1.3 * (near_alike / far_alike), "{near} {far} {near_alike} {far_alike}");
+}

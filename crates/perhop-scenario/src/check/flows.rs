@@ -159,6 +159,13 @@ fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
         );
         return Err(Problem::at(under("ecn"), text));
     }
+    if control.is_l4s && flow.ecn != TcpEcn::Accurate {
+        let text = format!(
+            "`{}` requires exact counts of marks: give the flow `ecn = \"accurate\"`, and the transport `sack = true`",
+            control.name
+        );
+        return Err(Problem::at(under("ecn"), text));
+    }
     if !control.answers_marks && !flow.ecn.is_off() {
         let text = format!(
             "`{}` does not react to marks; leave this key out, or take another `congestion`",

@@ -271,7 +271,8 @@ impl Drawn<'_, '_> {
         let control = transport["congestion"].as_str().unwrap_or_default().to_owned();
         let mut flow = json!({ "name": format!("f{number}"), "transport": transport });
         if Congestion::ALL.iter().any(|one| one.info().name == control && one.info().needs.marks) {
-            flow["ecn"] = "classic".into();
+            let is_selective = transport_is_selective(&flow["transport"]);
+            flow["ecn"] = if is_selective { "accurate" } else { "classic" }.into();
         }
         let pinned = self.choices.one_in(2);
         let begin = if pinned {
@@ -410,4 +411,8 @@ impl Drawn<'_, '_> {
         }
         transport
     }
+}
+
+fn transport_is_selective(transport: &Value) -> bool {
+    transport["tcp"] == "linux" || transport["sack"] == true
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use perhop_core::control::Message;
 use perhop_core::meter::Verdict;
-use perhop_core::{Color, Context, Header, Instant, Rng};
+use perhop_core::{Color, Context, Ecn, Header, Instant, Rng};
 
 use super::marker::{Marker, MarkingPoint};
 use crate::control::Post;
@@ -206,12 +206,12 @@ impl SendingHost {
         post: &mut Post<'_, Q>,
         out: &mut impl PacketSink,
     ) {
-        while let Some(Transmit { sequence, size, capable, reduced }) =
+        while let Some(Transmit { sequence, size, ecn, reduced }) =
             source.transmit(&mut Context { now, rng: &mut self.rare.rng })
         {
             let mut packet = self.template.numbered(sequence).sized(size);
-            if capable {
-                packet = packet.capable().flagged(reduced);
+            if ecn != Ecn::NotCapable {
+                packet = packet.capable(ecn).flagged(reduced);
             }
             match &mut self.marked_at {
                 MarkingPoint::Nowhere => self.marked[packet.color().index()] += 1,

@@ -28,8 +28,8 @@ pub struct Transmit {
     pub sequence: u32,
     /// Size on the wire in bytes.
     pub size: u16,
-    /// Queues may mark it in place of dropping it: it leaves as ECT(0).
-    pub capable: bool,
+    /// Its ECN field: whether queues may mark it in place of dropping it.
+    pub ecn: Ecn,
     /// It says that the window was reduced (CWR).
     pub reduced: bool,
 }
@@ -37,7 +37,7 @@ pub struct Transmit {
 impl Transmit {
     /// A packet that says nothing of congestion.
     pub const fn plain(sequence: u32, size: u16) -> Self {
-        Self { sequence, size, capable: false, reduced: false }
+        Self { sequence, size, ecn: Ecn::NotCapable, reduced: false }
     }
 }
 

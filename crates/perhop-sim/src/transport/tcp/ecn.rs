@@ -15,7 +15,7 @@ pub enum TcpEcn {
     /// whether the packets that it acknowledges were marked (RFC 8257, section 3.2).
     Classic,
     /// Every ACK carries the exact number of marked packets so far, as if RFC 9768's counters never wrapped; needs `sack`.
-    /// `"dctcp"` uses the number; the other congestion controls answer to it as they do to ECN-Echo: once in a round trip.
+    /// `"dctcp"` and `"prague"`, whose data is ECT(1) in place of ECT(0), use the number; the other congestion controls answer to it as they do to ECN-Echo: once in a round trip.
     Accurate,
 }
 

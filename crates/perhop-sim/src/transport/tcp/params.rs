@@ -183,6 +183,11 @@ pub struct TcpParams {
     /// 85 % with `cubic` (RFC 8511, Alternative Backoff with ECN). Refused with other congestion controls.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ecn_backoff: bool,
+    /// With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip than this grow as one that has it, so
+    /// that they get the same rate; `0s` leaves out this independence, and 25ms is the default. Refused with other congestion
+    /// controls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_rtt: Option<Duration>,
     /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects.
     #[serde(default)]
     pub send_jitter: Duration,
@@ -225,6 +230,11 @@ const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
 /// Longer ones are a slip of the keyboard.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(3600);
 
+/// Linux scales no longer round trips.
+const LONGEST_TARGET_RTT: Duration = Duration::from_millis(100);
+/// See [`TcpParams::target_rtt`].
+pub(super) const DEFAULT_TARGET_RTT: Duration = Duration::from_millis(25);
+
 /// The keys that only a recovery by NewReno takes notice of.
 const NEWRENO_KEYS: [&str; 2] = ["newreno-timer", "partial-window-deflation"];
 const NO_PARTIAL_ACKS: &str = "only a recovery by NewReno has partial acknowledgements: leave this key out, or give `tcp = \
@@ -264,6 +274,7 @@ impl TcpParams {
             congestion: Congestion::Reno,
             byte_counting: false,
             ecn_backoff: false,
+            target_rtt: None,
             send_jitter: Duration::ZERO,
         };
         match tcp {
@@ -395,6 +406,12 @@ impl TcpParams {
                 Congestion::ALL.iter().filter(has_one).map(|control| control.info().name).collect();
             let why = format!("RFC 8511 speaks of {} alone; leave this key out", known.join(" and "));
             return refuse("ecn-backoff", &why);
+        }
+        if self.target_rtt.is_some() && self.control() != Congestion::Prague {
+            return refuse("target-rtt", "only `prague` equalizes round-trip times; leave this key out");
+        }
+        if self.target_rtt.is_some_and(|target| target > LONGEST_TARGET_RTT) {
+            return refuse("target-rtt", "at most 100ms, such as 25ms; 0s turns it off");
         }
         if self.control().info().needs.pacing && !self.send_jitter.is_zero() {
             return refuse("send-jitter", "the congestion control paces its segments; leave this key out");
@@ -529,6 +546,8 @@ mod tests {
             (r#"{"tcp": "ns-1998", "sack": true}"#, "sack"),
             (r#"{"tcp": "newreno", "congestion": "scalable", "ecn-backoff": true}"#, "ecn-backoff"),
             (r#"{"tcp": "newreno", "congestion": "paced", "send-jitter": "1ms"}"#, "send-jitter"),
+            (r#"{"tcp": "newreno", "congestion": "dctcp", "target-rtt": "25ms"}"#, "target-rtt"),
+            (r#"{"tcp": "newreno", "congestion": "prague", "target-rtt": "101ms"}"#, "target-rtt"),
         ] {
             assert_eq!(read(table).check().unwrap_err().0, key);
         }

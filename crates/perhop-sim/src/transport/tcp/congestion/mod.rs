@@ -12,6 +12,7 @@ mod bbr3;
 mod cubic;
 mod dctcp;
 mod path_model;
+mod prague;
 mod reno;
 mod scalable;
 mod two_windows;
@@ -29,6 +30,7 @@ pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use prague::Prague;
 pub use reno::Reno;
 pub use scalable::Scalable;
 pub use two_windows::TwoWindows;
@@ -48,6 +50,8 @@ pub trait Algorithm: CongestionControl + Sized {
     const ECN_BACKOFF: Option<f64> = None;
     /// It reacts to marks (ECN). Where it does not, a flow may not ask for any.
     const ANSWERS_MARKS: bool = true;
+    /// Its data is ECT(1), which asks queues for marks early and often (RFC 9331); the flow's feedback must be accurate.
+    const IS_L4S: bool = false;
     /// What the sender has to keep for it. What no control needs costs nothing.
     const NEEDS: Needs = Needs::NOTHING;
 
@@ -142,6 +146,8 @@ pub struct Setup {
     pub reserved: Option<Bitrate>,
     /// A mark leaves what [`ECN_BACKOFF`](CongestionControl::ECN_BACKOFF) says.
     pub ecn_backoff: bool,
+    /// Where round-trip times up to this get the same rate, if the control makes them; zero turns that off.
+    pub target_rtt: Duration,
     /// ACKs report what arrived beyond a gap (RFC 2018).
     pub selective_acks: bool,
     /// What a control that decides by chance begins its random stream with: the flow's own.
@@ -234,6 +240,8 @@ pub struct CongestionInfo {
     pub ecn_backoff: Option<f64>,
     /// It reacts to marks (ECN).
     pub answers_marks: bool,
+    /// Its data is ECT(1).
+    pub is_l4s: bool,
     /// What the sender keeps for it.
     pub needs: Needs,
 }
@@ -247,6 +255,7 @@ impl CongestionInfo {
             kernel: C::KERNEL,
             ecn_backoff: C::ECN_BACKOFF,
             answers_marks: C::ANSWERS_MARKS,
+            is_l4s: C::IS_L4S,
             needs: C::NEEDS,
         }
     }
@@ -332,6 +341,7 @@ register_congestion_controls! {
     Dctcp(Dctcp),
     Bbr(Bbr),
     Bbr3(Bbr3),
+    Prague(Prague),
     #[cfg(test)] // It needs all that a control may ask of the sender.
     Paced(tests::Paced),
 }

@@ -17,6 +17,7 @@ pub(super) fn setup() -> Setup {
         packet: Bytes::new(1000),
         reserved: None,
         ecn_backoff: false,
+        target_rtt: Duration::ZERO,
         selective_acks: true,
         seed: 1,
     }

@@ -4,16 +4,18 @@
 //! - A mark that comes back while the window is one segment leaves the window as it is; RFC 3168 would also have the sender
 //!   wait for its retransmission timer.
 
-use perhop_core::Instant;
+use perhop_core::{Ecn, Instant};
 
 use super::TcpSender;
 use crate::transport::tcp::TcpEcn;
-use crate::transport::tcp::congestion::CongestionControl;
+use crate::transport::tcp::congestion::{CongestionControl, CongestionInfo};
 
 /// What a sender remembers of marks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::transport::tcp) struct EcnState {
     pub(super) ecn: TcpEcn,
+    /// What new data is sent with.
+    pub(super) codepoint: Ecn,
     /// What had been sent when the window was last reduced, for whatever reason: what is learned of it changes nothing.
     reduced_at: u32,
     /// The next new segment says that the window was reduced (CWR).
@@ -26,8 +28,13 @@ pub(in crate::transport::tcp) struct EcnState {
 }
 
 impl EcnState {
-    pub(super) fn new(ecn: TcpEcn, hears_marks: bool) -> Self {
-        Self { ecn, hears_marks, ..Self::default() }
+    pub(super) fn new(ecn: TcpEcn, control: &CongestionInfo) -> Self {
+        let codepoint = match ecn {
+            TcpEcn::Off => Ecn::NotCapable,
+            _ if control.is_l4s => Ecn::Capable1,
+            TcpEcn::Classic | TcpEcn::Accurate => Ecn::Capable0,
+        };
+        Self { ecn, codepoint, hears_marks: control.needs.marks, ..Self::default() }
     }
 
     /// The marks that an ACK of so many new segments reports: by its ECN-Echo, or by its count. Where each mark is echoed, the

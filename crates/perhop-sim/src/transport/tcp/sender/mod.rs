@@ -29,6 +29,7 @@ use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 
 use super::congestion::{AnyCongestion, CongestionControl, Setup};
+use super::params::DEFAULT_TARGET_RTT;
 use super::{RtoEstimator, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
 use delivery::DeliveryRate;
@@ -150,7 +151,7 @@ impl TcpSender {
             rare: Box::new(Rare {
                 rto,
                 recovery: Recovery::default(),
-                ecn: EcnState::new(ecn, needs.marks),
+                ecn: EcnState::new(ecn, &params.control().info()),
                 delivery: needs.delivery.then(DeliveryRate::default),
                 paced_until: Instant::ZERO,
                 owns_recovery: needs.recovery,
@@ -251,6 +252,7 @@ fn setup(params: &TcpParams, reserved: Option<Bitrate>, seed: u64) -> Setup {
         packet: params.packet,
         reserved,
         ecn_backoff: params.ecn_backoff,
+        target_rtt: params.target_rtt.unwrap_or(DEFAULT_TARGET_RTT),
         selective_acks: params.sack,
         seed,
     }

@@ -1,7 +1,7 @@
 //! The sender by itself: what it sends on which ACK.
 
 use super::*;
-use perhop_core::{Context, Rng};
+use perhop_core::{Context, Ecn, Rng};
 use proptest::prelude::*;
 
 use crate::transport::{Ack, Transmit};
@@ -86,15 +86,15 @@ fn a_mark_halves_the_window_once_in_a_window_of_data_and_the_next_new_segment_sa
     // once every window of data"; "the source TCP ... sets the CWR flag in the TCP header of the first new data packet sent
     // after the window reduction"; "should not increase the congestion window in response to ... an ECN-Echo ACK packet".
     let (mut wire, sent) = with_ecn("");
-    assert!(sent.len() == 10 && sent.iter().all(|segment| segment.capable && !segment.reduced));
+    assert!(sent.len() == 10 && sent.iter().all(|segment| segment.ecn == Ecn::Capable0 && !segment.reduced));
     assert!(echo(&mut wire, 1, true).is_empty());
     assert_eq!((wire.sender.window(), wire.sender.control.threshold()), (5.0, 5.0));
     // The rest of that window, 2 to 10, changes nothing: 5 are outstanding after 5 ACKs, and none is sent before.
     let sent: Vec<_> = (2..=10).map(|expected| echo(&mut wire, expected, true)).collect();
     assert_eq!(wire.sender.window(), 5.0);
     assert!(sent[..4].iter().all(Vec::is_empty));
-    assert_eq!(sent[4], [Transmit { sequence: 10, size: 1000, capable: true, reduced: true }]);
-    assert_eq!(sent[5], [Transmit { sequence: 11, size: 1000, capable: true, reduced: false }]);
+    assert_eq!(sent[4], [Transmit { sequence: 10, size: 1000, ecn: Ecn::Capable0, reduced: true }]);
+    assert_eq!(sent[5], [Transmit { sequence: 11, size: 1000, ecn: Ecn::Capable0, reduced: false }]);
     // The ACK of segment 10 is the first of the next window.
     echo(&mut wire, 11, true);
     assert_eq!((wire.sender.window(), wire.sender.rare.statistics.ecn_reductions), (2.5, 2));
@@ -126,7 +126,7 @@ fn a_loss_within_the_window_of_a_mark_does_not_reduce_again_and_neither_does_a_m
     assert_eq!((wire.sender.window(), wire.sender.rare.statistics.ecn_reductions), (5.0, 0));
     // "When an ECN-Capable TCP sender reduces its congestion window for any reason": CWR after a loss, too.
     let new: Vec<_> = (0..4).flat_map(|_| echo(&mut wire, 0, true)).collect();
-    assert_eq!(new[0], Transmit { sequence: 10, size: 1000, capable: true, reduced: true });
+    assert_eq!(new[0], Transmit { sequence: 10, size: 1000, ecn: Ecn::Capable0, reduced: true });
 }
 
 #[test]
@@ -136,6 +136,20 @@ fn a_mark_never_raises_a_window_of_one_and_a_syn_is_not_capable() {
     assert_eq!((wire.sender.window(), wire.sender.rare.statistics.ecn_reductions), (1.0, 1));
     let (_, sent) = with_ecn(r#","handshake": true"#);
     assert_eq!(sent, [Transmit::plain(0, 40)]);
+}
+
+#[test]
+fn data_is_ect_0_or_of_an_l4s_control_ect_1() {
+    for (control, ecn, codepoint) in [
+        ("prague", TcpEcn::Accurate, Ecn::Capable1),
+        ("dctcp", TcpEcn::Accurate, Ecn::Capable0),
+        ("prague", TcpEcn::Off, Ecn::NotCapable),
+    ] {
+        let params = format!(r#"{{"tcp": "newreno", "congestion": "{control}"}}"#);
+        let sender = TcpSender::new(serde_json::from_str(&params).unwrap(), None, None, ecn, 1);
+        let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
+        assert_eq!(wire.transmits(|sender, _| sender.start())[0].ecn, codepoint, "{control}");
+    }
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl TcpSender {
         let mut transmit = Transmit::plain(sequence, size);
         // Neither retransmissions nor a SYN are capable (RFC 3168, sections 6.1.1 and 6.1.5).
         if self.notes && !again && !(self.handshake && sequence == 0) {
-            transmit.capable = self.rare.ecn.is_capable();
+            transmit.ecn = self.rare.ecn.codepoint;
             transmit.reduced = self.rare.ecn.take_reduced();
         }
         transmit
