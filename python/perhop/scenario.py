@@ -1225,6 +1225,8 @@ class Tcp(Table):
         ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves more of the
             window than a lost one, 80 % with `reno` and 85 % with `cubic` (RFC 8511, Alternative
             Backoff with ECN). Refused with other congestion controls.
+        slow_start: How slow start ends, besides by a loss or a mark. Refused with congestion controls
+            that have none: `bbr` and `bbr3`.
         target_rtt: With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip
             than this grow as one that has it, so that they get the same rate; `0s` leaves out this
             independence, and 25ms is the default. Refused with other congestion controls.
@@ -1252,9 +1254,12 @@ class Tcp(Table):
     limited_transmit: bool | None = None
     sack: bool | None = None
     prr: bool | None = None
-    congestion: Literal["reno", "cubic", "two-windows", "scalable", "dctcp", "bbr", "bbr3", "prague"] | None = None
+    congestion: (
+        Literal["reno", "cubic", "two-windows", "scalable", "dctcp", "bbr", "bbr3", "prague"] | None
+    ) = None
     byte_counting: bool | None = None
     ecn_backoff: bool | None = None
+    slow_start: Literal["standard", "hystart++"] | None = None
     target_rtt: str | None = None
     send_jitter: str | None = None
 

@@ -143,3 +143,21 @@ fn a_target_round_trip_gives_short_ones_the_rate_of_longer_ones() {
     let [[near, far], [near_alike, far_alike]] = [rates("0s"), rates("100ms")];
     assert!(near / far > 1.3 * (near_alike / far_alike), "{near} {far} {near_alike} {far_alike}");
 }
+
+#[test]
+fn hystart_ends_slow_start_before_a_buffer_overflows() {
+    let first_losses = |slow_start: &str| {
+        let transport = format!(
+            r#"{{"tcp": "newreno", "sack": true, "byte-counting": true, "slow-start": "{slow_start}"}}"#
+        );
+        let mut network =
+            narrow(&[(transport.as_str(), TcpEcn::Off)], ("drop-tail", r#"{"limit": "50p"}"#), 3);
+        network.warmup = Duration::ZERO;
+        let outcome = run(&network);
+        (of(&outcome, |flow| flow.sender.retransmitted), utilization(&outcome))
+    };
+    let (standard, hystart) = (first_losses("standard"), first_losses("hystart++"));
+    // RFC 9406, section 5, tells of half as many bytes sent again over such a buffer.
+    assert!(hystart.0 * 10 < standard.0 * 6, "{hystart:?} {standard:?}");
+    assert!(hystart.1 > standard.1 - 0.05, "{hystart:?} {standard:?}");
+}

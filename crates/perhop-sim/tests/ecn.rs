@@ -131,10 +131,12 @@ proptest! {
         let transports: Vec<_> = flows.into_iter().map(|(control, ecn, [sack, counting, delays, opens])| {
             let name = Congestion::NAMES[control];
             let ecn = [TcpEcn::Off, TcpEcn::Classic, if sack { TcpEcn::Accurate } else { TcpEcn::Classic }][ecn];
+            let is_new = counting && Congestion::ALL[control].info().slow_start;
+            let slow_start = if is_new { "hystart++" } else { "standard" };
             let delay = if delays { "40ms" } else { "0s" };
             let transport = format!(
                 r#"{{"tcp": "newreno", "congestion": "{name}", "sack": {sack}, "byte-counting": {counting},
-                     "delayed-ack": "{delay}", "handshake": {opens}}}"#
+                     "delayed-ack": "{delay}", "handshake": {opens}, "slow-start": "{slow_start}"}}"#
             );
             (transport, ecn)
         }).collect();

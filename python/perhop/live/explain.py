@@ -240,6 +240,7 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
     else:
         yield "Pacing: none, as simulated; the kernel paces reno and cubic only under the scheduler fq."
     if congestion == "cubic":
-        yield "Slow start: ends early when round-trip times grow (HyStart); simulated: at the first loss."
+        ours = "by another rule (HyStart++)" if tcp.get("slow-start") == "hystart++" else "at the first loss"
+        yield f"Slow start: ends early when round-trip times grow (HyStart); simulated: {ours}."
     if not tcp["handshake"]:
         yield "Connections begin with a handshake, which takes a round trip; simulated: without one."

@@ -131,6 +131,7 @@ class Draw:
                     initial_rto=["500ms"],
                     congestion=CONGESTION,
                     byte_counting=[True],
+                    slow_start=["hystart++"],
                     ecn_backoff=[True],
                     quick_acks=["3p"],
                     rtt_arithmetic=["fixed-point"],

@@ -16,7 +16,9 @@ mod sender;
 pub use acks::Acks;
 pub use congestion::Congestion;
 pub use ecn::{Signals, TcpEcn};
-pub use params::{MinRtoBounds, NewRenoTimer, PartialWindowDeflation, RttArithmetic, TcpParams, Variant};
+pub use params::{
+    MinRtoBounds, NewRenoTimer, PartialWindowDeflation, RttArithmetic, SlowStart, TcpParams, Variant,
+};
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;
 pub use sack_receiver::SackReceiver;

@@ -92,6 +92,26 @@ pub enum RttArithmetic {
     FixedPoint,
 }
 
+/// How slow start ends, besides by a loss or a mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlowStart {
+    /// At the slow-start threshold (RFC 5681, section 3.1).
+    #[default]
+    Standard,
+    /// The first one ends when round-trip times grow: `HyStart`++ (RFC 9406), with its L of 8 segments an ACK, unless segments are
+    /// paced. Linux's `HyStart`, which is CUBIC's, is another rule.
+    #[serde(rename = "hystart++")]
+    HystartPlusPlus,
+}
+
+impl SlowStart {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    fn is_standard(&self) -> bool {
+        *self == Self::Standard
+    }
+}
+
 /// What the shortest retransmission timeout bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -183,6 +203,9 @@ pub struct TcpParams {
     /// 85 % with `cubic` (RFC 8511, Alternative Backoff with ECN). Refused with other congestion controls.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ecn_backoff: bool,
+    /// How slow start ends, besides by a loss or a mark. Refused with congestion controls that have none: `bbr` and `bbr3`.
+    #[serde(default, skip_serializing_if = "SlowStart::is_standard")]
+    pub slow_start: SlowStart,
     /// With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip than this grow as one that has it, so
     /// that they get the same rate; `0s` leaves out this independence, and 25ms is the default. Refused with other congestion
     /// controls.
@@ -274,6 +297,7 @@ impl TcpParams {
             congestion: Congestion::Reno,
             byte_counting: false,
             ecn_backoff: false,
+            slow_start: SlowStart::Standard,
             target_rtt: None,
             send_jitter: Duration::ZERO,
         };
@@ -406,6 +430,9 @@ impl TcpParams {
                 Congestion::ALL.iter().filter(has_one).map(|control| control.info().name).collect();
             let why = format!("RFC 8511 speaks of {} alone; leave this key out", known.join(" and "));
             return refuse("ecn-backoff", &why);
+        }
+        if !self.slow_start.is_standard() && !self.control().info().slow_start {
+            return refuse("slow-start", "this congestion control has no slow start; leave this key out");
         }
         if self.target_rtt.is_some() && self.control() != Congestion::Prague {
             return refuse("target-rtt", "only `prague` equalizes round-trip times; leave this key out");
@@ -548,6 +575,7 @@ mod tests {
             (r#"{"tcp": "newreno", "congestion": "paced", "send-jitter": "1ms"}"#, "send-jitter"),
             (r#"{"tcp": "newreno", "congestion": "dctcp", "target-rtt": "25ms"}"#, "target-rtt"),
             (r#"{"tcp": "newreno", "congestion": "prague", "target-rtt": "101ms"}"#, "target-rtt"),
+            (r#"{"tcp": "newreno", "congestion": "bbr", "slow-start": "hystart++"}"#, "slow-start"),
         ] {
             assert_eq!(read(table).check().unwrap_err().0, key);
         }

@@ -78,6 +78,7 @@ impl Algorithm for Bbr {
         "Version 1: paced at the rate that the path delivers, twice its bandwidth-delay product in flight";
     const SOURCE: &'static str = "draft-cardwell-iccrg-bbr-congestion-control-00, and Linux";
     const KERNEL: Option<&'static str> = Some("bbr");
+    const SLOW_START: bool = false;
     const NEEDS: Needs = Needs { delivery: true, pacing: true, recovery: true, ..Needs::NOTHING };
     const ANSWERS_MARKS: bool = false;
 

@@ -161,6 +161,7 @@ impl Algorithm for Bbr3 {
     const SUMMARY: &'static str =
         "Version 3: paced at the rate that the path delivers, probes by turns, backs off above 2 % of loss";
     const SOURCE: &'static str = "draft-ietf-ccwg-bbr-06";
+    const SLOW_START: bool = false;
     const NEEDS: Needs = Needs { delivery: true, pacing: true, recovery: true, ..Needs::NOTHING };
 
     fn new(setup: &Setup) -> Self {

@@ -48,6 +48,8 @@ pub trait Algorithm: CongestionControl + Sized {
     const KERNEL: Option<&'static str> = None;
     /// What a mark leaves of the window where RFC 8511 says so (key `ecn-backoff`); `None` if it says nothing of this control.
     const ECN_BACKOFF: Option<f64> = None;
+    /// It begins with a slow start, which may end by round-trip times.
+    const SLOW_START: bool = true;
     /// It reacts to marks (ECN). Where it does not, a flow may not ask for any.
     const ANSWERS_MARKS: bool = true;
     /// Its data is ECT(1), which asks queues for marks early and often (RFC 9331); the flow's feedback must be accurate.
@@ -91,6 +93,14 @@ pub trait CongestionControl {
 
     /// The sender sets the window: to the initial window when the connection is open, or after feedback of an OUT packet.
     fn set_window(&mut self, window: f64);
+
+    /// It is in slow start: the window is below its threshold.
+    fn is_in_slow_start(&self) -> bool {
+        false
+    }
+
+    /// Slow start is over before packets were lost: congestion avoidance goes on from this window.
+    fn leave_slow_start(&mut self) {}
 
     /// The rate, headers included, at which segments may leave; unlimited if there is none. Asked only if the control
     /// [needs](Needs::pacing) pacing.
@@ -238,6 +248,8 @@ pub struct CongestionInfo {
     pub kernel: Option<&'static str>,
     /// What a mark leaves of the window where RFC 8511 says so.
     pub ecn_backoff: Option<f64>,
+    /// It begins with a slow start.
+    pub slow_start: bool,
     /// It reacts to marks (ECN).
     pub answers_marks: bool,
     /// Its data is ECT(1).
@@ -254,6 +266,7 @@ impl CongestionInfo {
             source: C::SOURCE,
             kernel: C::KERNEL,
             ecn_backoff: C::ECN_BACKOFF,
+            slow_start: C::SLOW_START,
             answers_marks: C::ANSWERS_MARKS,
             is_l4s: C::IS_L4S,
             needs: C::NEEDS,

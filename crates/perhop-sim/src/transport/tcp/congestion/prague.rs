@@ -114,6 +114,14 @@ impl CongestionControl for Prague {
         self.window = fraction(window);
     }
 
+    fn is_in_slow_start(&self) -> bool {
+        self.window < self.threshold
+    }
+
+    fn leave_slow_start(&mut self) {
+        self.threshold = self.window;
+    }
+
     /// A window in a round trip, twice that far below the threshold.
     fn pacing_rate(&self) -> Option<Bitrate> {
         let gain = if self.window < self.threshold / 2 { 2.0 } else { 1.0 };

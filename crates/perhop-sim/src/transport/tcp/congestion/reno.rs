@@ -56,6 +56,14 @@ impl CongestionControl for Reno {
     fn set_window(&mut self, window: f64) {
         self.window.now = window;
     }
+
+    fn is_in_slow_start(&self) -> bool {
+        self.window.is_in_slow_start()
+    }
+
+    fn leave_slow_start(&mut self) {
+        self.window.leave_slow_start();
+    }
 }
 
 #[cfg(test)]

@@ -74,6 +74,16 @@ impl Window {
         if self.ecn_backoff && self.now >= self.threshold { by_mark } else { by_loss }
     }
 
+    /// It grows by slow start.
+    pub fn is_in_slow_start(&self) -> bool {
+        self.now < self.threshold
+    }
+
+    /// Congestion avoidance goes on from here.
+    pub fn leave_slow_start(&mut self) {
+        self.threshold = self.now;
+    }
+
     /// A loss leaves this window, from which congestion avoidance goes on.
     pub fn reduce_to(&mut self, left: f64) {
         self.threshold = left.max(LEAST_THRESHOLD);

@@ -50,8 +50,10 @@ impl TcpSender {
         self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
         if opens {
             self.control.set_window(self.rare.params.initial_window.get() as f64);
-        } else if !self.notes || self.may_grow() {
+        } else if !self.notes {
             self.tell_control(delivered, now);
+        } else if self.may_grow() {
+            self.tell_control_in_notes(delivered, now);
         }
     }
 

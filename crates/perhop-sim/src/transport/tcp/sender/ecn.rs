@@ -48,7 +48,11 @@ impl EcnState {
 
     /// Whether new data is ECN-capable.
     pub(super) fn is_capable(&self) -> bool {
-        !self.ecn.is_off()
+        !self.is_off()
+    }
+
+    pub(super) fn is_off(&self) -> bool {
+        self.ecn.is_off()
     }
 
     /// Whether the new segment that is sent now says that the window was reduced.
@@ -82,6 +86,7 @@ impl TcpSender {
             self.control.set_window(event.window);
         }
         self.rare.statistics.ecn_reductions += 1;
+        self.end_first_slow_start();
         self.rare.ecn.on_reduced(self.highest);
     }
 

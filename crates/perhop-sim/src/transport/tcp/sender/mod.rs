@@ -20,6 +20,7 @@ pub(in crate::transport::tcp) mod delivery;
 mod ecn;
 mod fast_path;
 mod recovery;
+mod slow_start;
 #[cfg(test)]
 mod tests;
 mod timer;
@@ -28,13 +29,14 @@ mod transmit;
 use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 
-use super::congestion::{AnyCongestion, CongestionControl, Setup};
+use super::congestion::{AnyCongestion, CongestionControl, Needs, Setup};
 use super::params::DEFAULT_TARGET_RTT;
-use super::{RtoEstimator, TcpEcn, TcpParams};
+use super::{RtoEstimator, SlowStart, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
 use delivery::DeliveryRate;
 use ecn::EcnState;
 pub(super) use recovery::Recovery;
+use slow_start::HyStart;
 use transmit::Release;
 
 /// One connection's sending side.
@@ -96,6 +98,8 @@ pub(super) struct Rare {
     pub(super) ecn: EcnState,
     /// What delivery rates are measured by, if it asks for them.
     delivery: Option<DeliveryRate>,
+    /// What ends the first slow start besides losses.
+    hystart: Option<Box<HyStart>>,
     /// A paced segment may leave from then on.
     paced_until: Instant,
     /// The congestion control's window is in force in recoveries, and it hears of all that happens there.
@@ -125,7 +129,10 @@ impl TcpSender {
         let rto = RtoEstimator::new(&params);
         let needs = params.control().info().needs;
         let window = params.window.get();
-        Self {
+        let first_round = handshake + params.initial_window.get() as u32;
+        let hystart = (params.slow_start == SlowStart::HystartPlusPlus)
+            .then(|| Box::new(HyStart::new(first_round, needs.pacing)));
+        let mut sender = Self {
             acked: 0,
             next: 0,
             highest: 0,
@@ -146,13 +153,14 @@ impl TcpSender {
             recovering: false,
             started: false,
             handshake: params.handshake,
-            fast_path: needs.allow_fast_path() && ecn.is_off(),
-            notes: needs.delivery || needs.pacing || needs.recovery || !ecn.is_off(),
+            fast_path: false,
+            notes: false,
             rare: Box::new(Rare {
                 rto,
                 recovery: Recovery::default(),
                 ecn: EcnState::new(ecn, &params.control().info()),
-                delivery: needs.delivery.then(DeliveryRate::default),
+                delivery: (needs.delivery || hystart.is_some()).then(DeliveryRate::default),
+                hystart,
                 paced_until: Instant::ZERO,
                 owns_recovery: needs.recovery,
                 absent: 0,
@@ -161,7 +169,16 @@ impl TcpSender {
                 params,
                 statistics: SenderStatistics::default(),
             }),
-        }
+        };
+        sender.note_what_is_needed(needs);
+        sender
+    }
+
+    /// Leaves the fast path, and notes what is sent and acknowledged, where something asks for that.
+    fn note_what_is_needed(&mut self, needs: Needs) {
+        let is_simple = self.rare.hystart.is_none() && self.rare.ecn.is_off();
+        self.fast_path = needs.allow_fast_path() && is_simple;
+        self.notes = needs.delivery || needs.pacing || needs.recovery || !is_simple;
     }
 
     pub(in crate::transport) fn start(&mut self) {

@@ -84,6 +84,7 @@ impl TcpSender {
             self.control.on_loss(&event);
         }
         self.note_reduction();
+        self.end_first_slow_start();
         let window = self.control.window();
         self.rare.recovery = Recovery { window, inflation, partial: false };
         self.recovering = true;

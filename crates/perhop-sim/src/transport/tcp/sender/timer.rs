@@ -39,6 +39,7 @@ impl TcpSender {
         let event = self.congestion_event(now);
         self.control.on_timeout(&event);
         self.note_reduction();
+        self.end_first_slow_start();
         self.duplicates = 0;
         self.recovering = false;
         self.recover = self.highest;
