@@ -129,7 +129,7 @@ class Builder:
                 given.append(f"    {attribute(key)}: {kind}")
             else:
                 optional = kind if "None" in kind.split(" | ") else f"{kind} | None"
-                open_.append(f"    {attribute(key)}: {optional} = None")
+                open_.append(_optional_field(attribute(key), optional))
                 if "default" in value and value["default"] != "":
                     meaning += f" Default: {repr_(value['default'])}."
             doc += textwrap.wrap(meaning, WIDTH, initial_indent="    ", subsequent_indent="        ")
@@ -147,6 +147,15 @@ class Builder:
         self.classes[name] = "\n".join(lines) + "\n"
         self.exported.append(name)
         return name
+
+
+def _optional_field(name: str, kind: str) -> str:
+    """A field that may be left out, laid out as the formatter does where it is longer than a line."""
+    line = f"    {name}: {kind} = None"
+    if len(line) <= LINE:
+        return line
+    spread = kind if len(kind) + 8 <= LINE else "\n        | ".join(kind.split(" | "))
+    return f"    {name}: (\n        {spread}\n    ) = None"
 
 
 def _alias(name: str, members: list[str]) -> str:

@@ -66,11 +66,11 @@ class Flows(TypedDict):
     dropped: Counts
     """Data packets that queues dropped, by color; i64[n, 3]."""
     policed: Counts
-    """Data packets that the flow's meter dropped because they were out of profile, by color; each is one of
-    `marked`, none of `dropped`; i64[n, 3]."""
+    """Data packets that meters dropped because they were out of profile, the flow's own or those of links, by
+    the color that the meter gave; each is one of `marked`, none of `dropped`; i64[n, 3]."""
     policing_ratio: Numbers
-    """Data packets that the flow's meter dropped, over all sent; none for a flow whose profile drops nothing,
-    or that sent nothing (a fraction); f64[n], NaN where there is none."""
+    """Data packets that meters dropped, over all sent; none for a flow that no meter polices, or that sent
+    nothing (a fraction); f64[n], NaN where there is none."""
     completion_s: Numbers
     """Flow completion time of a flow with a `volume`: from its start to the arrival of the last missing byte
     at the receiver; none for a flow that was unfinished, or completed during the warm-up; f64[n], NaN where
@@ -164,6 +164,18 @@ class LinkClass(TypedDict):
     delay_s: Delays
 
 
+class LinkMeter(TypedDict):
+    """Packets at one meter of a link after the warm-up, each i64[3]."""
+
+    name: str
+    arrived: Counts
+    """By the color that they came with."""
+    passed: Counts
+    """By the color that they left with."""
+    policed: Counts
+    """Dropped by the meter, by the color that it gave them."""
+
+
 class Link(TypedDict):
     """One link with a queue rule."""
 
@@ -172,6 +184,8 @@ class Link(TypedDict):
     """The link's rate."""
     utilization: float
     """Share of the time in which the link transmitted (a fraction)."""
+    policed_packets: int
+    """Packets that the link's own meters dropped before the queue."""
     mean_queue_packets: float
     """Mean number of packets that wait."""
     arrived_packets: int
@@ -219,6 +233,8 @@ class Link(TypedDict):
     delay_s: Delays
     classes: list[LinkClass]
     """Of each class that the queue tells apart, if it does."""
+    meters: list[LinkMeter]
+    """Of each meter before the queue."""
 
 
 class QueueSeries(TypedDict):

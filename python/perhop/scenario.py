@@ -24,6 +24,7 @@ from perhop.tables import Table
 __all__ = [
     "Abe",
     "Access",
+    "AggregateMeter",
     "Aqm",
     "Blue",
     "Cobalt",
@@ -45,6 +46,7 @@ __all__ = [
     "Link",
     "Live",
     "Match",
+    "Meter",
     "Pie",
     "Priority",
     "PriorityQueue",
@@ -573,9 +575,9 @@ class Cobalt(Table):
         increment: By how much a packet for which there is no room raises BLUE's drop probability.
             Default: 0.00390625.
         decrement: By how much an idle link lowers it. Default: 0.000244140625.
-        ecn: Mark ECN-capable packets instead of dropping them at the times of the control law. BLUE drops them all
-            the same. TCP flows are capable with the key `ecn`, on real packets also with `[live] sysctl
-            = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        ecn: Mark ECN-capable packets instead of dropping them at the times of the control law. BLUE
+            drops them all the same. TCP flows are capable with the key `ecn`, on real packets also with
+            `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
     """
 
@@ -877,6 +879,246 @@ Queue: TypeAlias = Aqm | Scheduler
 
 
 @dataclass(frozen=True, kw_only=True)
+class TokenBucket(Table):
+    """IN while the bucket has tokens, else OUT.
+
+    Source: Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket.
+
+    Attributes:
+        rate: The profile rate r: the rate at which tokens arrive.
+        burst: The bucket's depth: how much can be IN at once. The bucket starts full.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
+            of each packet's own codepoint.
+        out: What happens to packets out of profile. Default: "mark".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "token-bucket")
+
+    rate: str
+    burst: str
+    af: int | None = None
+    out: Literal["mark", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tsw(Table):
+    """IN up to the profile rate, measured over a time sliding window, else OUT.
+
+    Source: Clark & Fang 1998, section IV; RFC 2859 with two colors.
+
+    Attributes:
+        rate: The profile rate r.
+        window: The averaging window of the rate. Default: "1s".
+        rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
+        initial: The initial rate of the estimator, before the first packet. Default: "profile".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
+            of each packet's own codepoint.
+        out: What happens to packets out of profile. Default: "mark".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "tsw")
+
+    rate: str
+    window: str | None = None
+    rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
+    initial: Literal["profile", "zero"] | None = None
+    af: int | None = None
+    out: Literal["mark", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreePrecedence(Table):
+    """As tsw, with OUT packets split by the flow's long-term sending rate.
+
+    Source: Yeom & Reddy 1999, section 3.3.
+
+    Attributes:
+        rate: The profile rate r.
+        window: The averaging window of the rate that decides between IN and OUT. Default: "1s".
+        rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
+        initial: The initial rate of the estimators, before the first packet. Default: "profile".
+        long_window: The averaging window of the rate that decides between OUT-IN and OUT-OUT. Default:
+            "10s".
+        split: How OUT packets are split by the long-term rate. Default: "threshold".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
+            of each packet's own codepoint.
+        out: What happens to packets out of profile. Default: "mark".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "three-precedence")
+
+    rate: str
+    window: str | None = None
+    rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
+    initial: Literal["profile", "zero"] | None = None
+    long_window: str | None = None
+    split: Literal["threshold", "proportional", "probabilistic", "four-thirds", "same-rule"] | None = None
+    af: int | None = None
+    out: Literal["mark", "drop-red", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Twam(Table):
+    """Marks IN with a probability that keeps a path's window in proportion to contracted rates.
+
+    Source: Bouras & Sevasti, section 3, equation 3.
+
+    Attributes:
+        rate: The contracted rate (`r_i`).
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
+            of each packet's own codepoint.
+        out: What happens to packets out of profile. Default: "mark".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "twam")
+
+    rate: str
+    af: int | None = None
+    out: Literal["mark", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Srtcm(Table):
+    """One rate and two bursts: green within the first, yellow within the second, else red.
+
+    Source: RFC 2697, section 3.
+
+    Attributes:
+        rate: The committed information rate (CIR): the rate at which tokens arrive.
+        burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
+        excess_burst: The excess burst size (EBS): how much more can be yellow at once. The bucket
+            starts full, and gets the tokens for which the other has no room.
+        mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
+            of each packet's own codepoint.
+        out: What happens to packets out of profile. Default: "mark".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "srtcm")
+
+    rate: str
+    burst: str
+    excess_burst: str
+    mode: Literal["color-blind", "color-aware"] | None = None
+    af: int | None = None
+    out: Literal["mark", "drop-red", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trtcm(Table):
+    """Two rates: green up to the committed rate, yellow up to the peak rate, else red.
+
+    Source: RFC 2698, section 3.
+
+    Attributes:
+        rate: The committed information rate (CIR), above which packets are yellow.
+        burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
+        peak_rate: The peak information rate (PIR), above which packets are red.
+        peak_burst: The peak burst size (PBS): how much can be green or yellow at once. The bucket
+            starts full.
+        mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
+            of each packet's own codepoint.
+        out: What happens to packets out of profile. Default: "mark".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "trtcm")
+
+    rate: str
+    burst: str
+    peak_rate: str
+    peak_burst: str
+    mode: Literal["color-blind", "color-aware"] | None = None
+    af: int | None = None
+    out: Literal["mark", "drop-red", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rfc4115(Table):
+    """Two independent rates: green up to the committed rate, then yellow up to the excess rate, else red.
+
+    Source: RFC 4115, section 3 and figure 1.
+
+    Attributes:
+        rate: The committed information rate (CIR): the rate of the tokens of green packets.
+        burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
+        excess_rate: The excess information rate (EIR): the rate of the tokens of yellow packets, on top
+            of `rate`.
+        excess_burst: The excess burst size (EBS): how much can be yellow at once. The bucket starts
+            full.
+        mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
+            of each packet's own codepoint.
+        out: What happens to packets out of profile. Default: "mark".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "rfc4115")
+
+    rate: str
+    burst: str
+    excess_rate: str
+    excess_burst: str
+    mode: Literal["color-blind", "color-aware"] | None = None
+    af: int | None = None
+    out: Literal["mark", "drop-red", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tswtcm(Table):
+    """By the average rate: the share above the committed rate is yellow, that above the peak rate red.
+
+    Source: RFC 2859, sections 3 and 4.
+
+    Attributes:
+        rate: The committed target rate (CTR), at which the rate estimator starts.
+        peak_rate: The peak target rate (PTR).
+        window: The averaging window of the rate (`AVG_INTERVAL`). Default: "1s".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
+            of each packet's own codepoint.
+        out: What happens to packets out of profile. Default: "mark".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "tswtcm")
+
+    rate: str
+    peak_rate: str
+    window: str | None = None
+    af: int | None = None
+    out: Literal["mark", "drop-red", "drop"] | None = None
+
+
+Meter: TypeAlias = TokenBucket | Tsw | ThreePrecedence | Twam | Srtcm | Trtcm | Rfc4115 | Tswtcm
+"""Any meter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateMeter(Table):
+    """A meter at a link, for all packets on their way to the link's queue that match.
+
+    Attributes:
+        name: Its name, in files and in the name of its random stream.
+        match: Which packets it takes, if no earlier meter of the link takes them. Default: all packets,
+            acknowledgements included.
+        profile: The traffic profile of all these packets together.
+        promote: Whether a packet may leave with a lower drop precedence than it came with. A color-
+            aware meter never gives one.
+    """
+
+    name: str
+    profile: Meter
+    match: Match | None = None
+    promote: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reverse(Table):
     """Settings of a link's reverse direction that differ from those of its forward direction.
 
@@ -884,11 +1126,13 @@ class Reverse(Table):
         rate: Rate of the reverse direction. Default: that of the forward direction.
         delay: Propagation delay of the reverse direction. Default: that of the forward direction.
         queue: The queue of the reverse direction. Default: an unlimited queue that is not measured.
+        meters: Meters before the queue of the reverse direction. Default: none.
     """
 
     rate: str | None = None
     delay: str | None = None
     queue: Queue | None = None
+    meters: Sequence[AggregateMeter] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -901,6 +1145,9 @@ class Link(Table):
         rate: Rate of each direction.
         delay: Propagation delay of each direction.
         queue: The queue of the forward direction. Default: an unlimited queue that is not measured.
+        meters: Meters that packets pass on their way to the queue of the forward direction, whatever
+            their hosts or other routers have marked: each packet that of the first meter that matches
+            it. Default: none.
         reverse: Settings of the reverse direction that differ.
     """
 
@@ -909,6 +1156,7 @@ class Link(Table):
     rate: str
     delay: str
     queue: Queue | None = None
+    meters: Sequence[AggregateMeter] | None = None
     reverse: Reverse | None = None
 
 
@@ -952,216 +1200,6 @@ class LabelSwitchedPath(Table):
     via: Sequence[str]
     back: Sequence[str] | None = None
     control: WindowControl | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenBucket(Table):
-    """IN while the bucket has tokens, else OUT.
-
-    Source: Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket.
-
-    Attributes:
-        rate: The profile rate r: the rate at which tokens arrive.
-        burst: The bucket's depth: how much can be IN at once. The bucket starts full.
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
-        out: What happens to packets out of profile. Default: "mark".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "token-bucket")
-
-    rate: str
-    burst: str
-    af: int | None = None
-    out: Literal["mark", "drop"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tsw(Table):
-    """IN up to the profile rate, measured over a time sliding window, else OUT.
-
-    Source: Clark & Fang 1998, section IV; RFC 2859 with two colors.
-
-    Attributes:
-        rate: The profile rate r.
-        window: The averaging window of the rate. Default: "1s".
-        rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
-        initial: The initial rate of the estimator, before the first packet. Default: "profile".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
-        out: What happens to packets out of profile. Default: "mark".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "tsw")
-
-    rate: str
-    window: str | None = None
-    rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
-    initial: Literal["profile", "zero"] | None = None
-    af: int | None = None
-    out: Literal["mark", "drop"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThreePrecedence(Table):
-    """As tsw, with OUT packets split by the flow's long-term sending rate.
-
-    Source: Yeom & Reddy 1999, section 3.3.
-
-    Attributes:
-        rate: The profile rate r.
-        window: The averaging window of the rate that decides between IN and OUT. Default: "1s".
-        rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
-        initial: The initial rate of the estimators, before the first packet. Default: "profile".
-        long_window: The averaging window of the rate that decides between OUT-IN and OUT-OUT. Default:
-            "10s".
-        split: How OUT packets are split by the long-term rate. Default: "threshold".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
-        out: What happens to packets out of profile. Default: "mark".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "three-precedence")
-
-    rate: str
-    window: str | None = None
-    rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
-    initial: Literal["profile", "zero"] | None = None
-    long_window: str | None = None
-    split: Literal["threshold", "proportional", "probabilistic", "four-thirds", "same-rule"] | None = None
-    af: int | None = None
-    out: Literal["mark", "drop-red", "drop"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Twam(Table):
-    """Marks IN with a probability that keeps a path's window in proportion to contracted rates.
-
-    Source: Bouras & Sevasti, section 3, equation 3.
-
-    Attributes:
-        rate: The contracted rate (`r_i`).
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
-        out: What happens to packets out of profile. Default: "mark".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "twam")
-
-    rate: str
-    af: int | None = None
-    out: Literal["mark", "drop"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Srtcm(Table):
-    """One rate and two bursts: green within the first, yellow within the second, else red.
-
-    Source: RFC 2697, section 3.
-
-    Attributes:
-        rate: The committed information rate (CIR): the rate at which tokens arrive.
-        burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
-        excess_burst: The excess burst size (EBS): how much more can be yellow at once. The bucket
-            starts full, and gets the tokens for which the other has no room.
-        mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
-        out: What happens to packets out of profile. Default: "mark".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "srtcm")
-
-    rate: str
-    burst: str
-    excess_burst: str
-    mode: Literal["color-blind", "color-aware"] | None = None
-    af: int | None = None
-    out: Literal["mark", "drop-red", "drop"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trtcm(Table):
-    """Two rates: green up to the committed rate, yellow up to the peak rate, else red.
-
-    Source: RFC 2698, section 3.
-
-    Attributes:
-        rate: The committed information rate (CIR), above which packets are yellow.
-        burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
-        peak_rate: The peak information rate (PIR), above which packets are red.
-        peak_burst: The peak burst size (PBS): how much can be green or yellow at once. The bucket
-            starts full.
-        mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
-        out: What happens to packets out of profile. Default: "mark".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "trtcm")
-
-    rate: str
-    burst: str
-    peak_rate: str
-    peak_burst: str
-    mode: Literal["color-blind", "color-aware"] | None = None
-    af: int | None = None
-    out: Literal["mark", "drop-red", "drop"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rfc4115(Table):
-    """Two independent rates: green up to the committed rate, then yellow up to the excess rate, else red.
-
-    Source: RFC 4115, section 3 and figure 1.
-
-    Attributes:
-        rate: The committed information rate (CIR): the rate of the tokens of green packets.
-        burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
-        excess_rate: The excess information rate (EIR): the rate of the tokens of yellow packets, on top
-            of `rate`.
-        excess_burst: The excess burst size (EBS): how much can be yellow at once. The bucket starts
-            full.
-        mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
-        out: What happens to packets out of profile. Default: "mark".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "rfc4115")
-
-    rate: str
-    burst: str
-    excess_rate: str
-    excess_burst: str
-    mode: Literal["color-blind", "color-aware"] | None = None
-    af: int | None = None
-    out: Literal["mark", "drop-red", "drop"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tswtcm(Table):
-    """Measured over a time sliding window, the share of traffic above the committed rate is yellow, above
-    the peak rate red.
-
-    Source: RFC 2859, sections 3 and 4.
-
-    Attributes:
-        rate: The committed target rate (CTR), at which the rate estimator starts.
-        peak_rate: The peak target rate (PTR).
-        window: The averaging window of the rate (`AVG_INTERVAL`). Default: "1s".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1.
-        out: What happens to packets out of profile. Default: "mark".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "tswtcm")
-
-    rate: str
-    peak_rate: str
-    window: str | None = None
-    af: int | None = None
-    out: Literal["mark", "drop-red", "drop"] | None = None
 
 
 Profile: TypeAlias = TokenBucket | Tsw | ThreePrecedence | Twam | Srtcm | Trtcm | Rfc4115 | Tswtcm

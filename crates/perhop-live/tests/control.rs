@@ -200,18 +200,13 @@ fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
         let selector = Selector { destination_ports: port(flow), ..Selector::default() };
         stream(format!("flow {flow} back"), flow, 1, selector, vec![Hop::Ack(0, flow)])
     };
+    let link = LinkSpec { name: "link".into(), rate, delay: DELAY, queue: queue.clone(), meters: Vec::new() };
     PlaneSpec {
         devices: 2,
         mtu: 1500,
         buffers: 1024,
         window: (Instant::ZERO, END),
-        links: vec![LinkSpec {
-            name: "link".into(),
-            rate,
-            delay: DELAY,
-            queue: queue.clone(),
-            meters: Vec::new(),
-        }],
+        links: vec![link],
         wires: vec![],
         meters: metered
             .iter()

@@ -127,7 +127,12 @@ fn every_meter_of_a_link_conserves_packets_of_both_directions() {
         profiled(&mut network.flows[0], meter("tsw", r#"{"rate": "300kbps", "out": "drop"}"#));
         // Data on the second link, ACKs on the way back over the first.
         let profile = meter(name, table);
-        let all = AggregateMeter { name: "all".into(), r#match: Default::default(), profile, promote: false };
+        let all = AggregateMeter {
+            name: "all".into(),
+            r#match: perhop_core::scheduler::Match::default(),
+            profile,
+            promote: false,
+        };
         network.links[2].meters = vec![all.clone()];
         network.links[1].meters = vec![all];
         let outcome = run_alike(&network);

@@ -431,7 +431,7 @@ def _write(axes: Axes, line: Line) -> None:
 
 
 def queue_text(queue: Mapping[str, Any] | None) -> str:
-    """A queue's rule in a few words: `rio`, `edf: abe`, `wfq: a red, b red`, `fq-codel`; empty without one."""
+    """A queue's rule in a few words: `rio`, `edf: abe`, `wfq: a red, b red`, `fq-codel`; else empty."""
     if queue is None:
         return ""
     if "scheduler" not in queue:

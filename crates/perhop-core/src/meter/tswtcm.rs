@@ -36,8 +36,8 @@ pub struct TswTcm {
 impl Block for TswTcm {
     type Params = TswTcmParams;
     const NAME: &'static str = "tswtcm";
-    const SUMMARY: &'static str = "measured over a time sliding window, the share of traffic above the committed rate is yellow, above \
-         the peak rate red";
+    const SUMMARY: &'static str =
+        "by the average rate: the share above the committed rate is yellow, that above the peak rate red";
     const SOURCE: &'static str = "RFC 2859, sections 3 and 4";
     const BATCHED: bool = true;
     const COLORS: &'static [Color] = &Color::ALL;
