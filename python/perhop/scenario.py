@@ -592,6 +592,47 @@ class Cobalt(Table):
     limit: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pi2(Table):
+    """Drops at the head, with the square of a probability that keeps the queueing delay at a target.
+
+    Source: De Schepper et al. 2016, section 4; RFC 9332, appendix A.
+
+    Attributes:
+        target: The queueing delay that the controller aims at. Default: "15ms".
+        rtt_max: The largest usual round-trip time (`RTT_max`): the defaults of `update`, `alpha` and
+            `beta` follow from it. Default: "100ms".
+        update: The time between two updates, at least 1ms (`Tupdate`). Default: the target, or a third
+            of `rtt-max`, if that is less.
+        alpha: How much p' changes in each update for each second by which the delay is above the target
+            (alpha). Default: 0.1 `update` over the square of `rtt-max`, which is 0.15.
+        beta: How much p' changes for each second by which the delay has grown since the last update
+            (beta). Default: 0.3 over `rtt-max`, which is 3.
+        spread: Drop or mark a packet each time the probabilities of the packets since the last have
+            added up to more than 1, as in RFC 9332; otherwise each by chance, as in the paper. Default:
+            True.
+        ecn: Mark ECN-capable packets instead of dropping them while the probability is below `mark-
+            below`. Where there is no room, they are dropped all the same. TCP flows are capable with
+            the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
+            Default: False.
+        mark_below: With `ecn`: from this probability on, ECN-capable packets are dropped, too
+            (`p_Cmax`). Default: 0.25.
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "pi2")
+
+    target: str | None = None
+    rtt_max: str | None = None
+    update: str | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    spread: bool | None = None
+    ecn: bool | None = None
+    mark_below: float | None = None
+    limit: str | None = None
+
+
 Aqm: TypeAlias = (
     DropTail
     | Red
@@ -606,6 +647,7 @@ Aqm: TypeAlias = (
     | Pie
     | Blue
     | Cobalt
+    | Pi2
 )
 """Any aqm."""
 

@@ -41,6 +41,9 @@ pub trait Block: Sized {
     /// For an AQM: it decides on arrival alone, from the header, the occupancy and its own state. The batched engine can then
     /// compute departures ahead of time. False for an AQM with [`on_departure`](crate::aqm::Aqm::on_departure).
     const PRECOMPUTABLE: bool = true;
+    /// For an AQM that is not precomputable: it asks for the age of the packet at the head of the queue,
+    /// [`Occupancy::head`](crate::Occupancy::head), which others are not told.
+    const NEEDS_HEAD: bool = false;
     /// The simulator's batched engine may run it: it learns of time only from its calls, and shares no state with other blocks,
     /// so that calls for one queue or flow may be ahead of those for others. A network with a block that does not declare this
     /// runs on the reference engine.

@@ -1,6 +1,6 @@
 //! How much waits in a queue, by color.
 
-use crate::{Color, Depth, Header, Unit};
+use crate::{Color, Depth, Header, Instant, Unit};
 
 /// Packets and bytes waiting in a queue; the packet in transmission is no longer counted (as in ns-2 and Linux).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,11 +10,12 @@ pub struct Occupancy {
     /// Packets of all colors: every arrival asks for them.
     all_packets: u32,
     overtaken: u32,
+    head: Option<Instant>,
 }
 
 impl Occupancy {
     /// An empty queue.
-    pub const EMPTY: Self = Self { packets: [0; 3], bytes: [0; 3], all_packets: 0, overtaken: 0 };
+    pub const EMPTY: Self = Self { packets: [0; 3], bytes: [0; 3], all_packets: 0, overtaken: 0, head: None };
 
     /// Counts a packet in.
     #[inline]
@@ -68,6 +69,18 @@ impl Occupancy {
     #[inline]
     pub fn set_overtaken(&mut self, packets: u32) {
         self.overtaken = packets;
+    }
+
+    /// When the packet that has waited longest arrived, for an AQM that [needs](crate::Block::NEEDS_HEAD) to know.
+    #[inline]
+    pub fn head(&self) -> Option<Instant> {
+        self.head
+    }
+
+    /// Set by the queue as packets come and go, for an AQM that needs it.
+    #[inline]
+    pub fn set_head(&mut self, arrived: Option<Instant>) {
+        self.head = arrived;
     }
 
     /// Everything waiting, measured in `unit`.

@@ -18,6 +18,7 @@ pub struct ManagedQueue<P> {
     /// What waits in all classes: what the AQM sees.
     occupancy: Occupancy,
     aqm: AnyAqm,
+    needs_head: bool,
     rng: Rng,
     /// The AQM knows that the queue is idle.
     idle: bool,
@@ -56,6 +57,7 @@ impl<P: Packet> ManagedQueue<P> {
         Self {
             classes: std::iter::repeat_with(class).take(classes).collect(),
             occupancy: Occupancy::EMPTY,
+            needs_head: aqm.needs_head(),
             aqm: aqm.build(environment),
             rng,
             idle: true,
@@ -73,7 +75,7 @@ impl<P: Packet> ManagedQueue<P> {
         mut packet: P,
         now: Instant,
     ) -> Result<Option<Reason>, (P, Reason)> {
-        let Self { classes, occupancy, aqm, rng, idle } = self;
+        let Self { classes, occupancy, aqm, needs_head, rng, idle } = self;
         let Class { packets, counters } = &mut classes[class];
         let header = packet.header_mut();
         let judged = counters.through.arrival(header, now, |header| {
@@ -87,6 +89,9 @@ impl<P: Packet> ManagedQueue<P> {
         counters.occupancy.add(header.color, header.size);
         packets.push_back(packet);
         *idle = false;
+        if *needs_head {
+            occupancy.set_head(oldest(classes));
+        }
         Ok(notified)
     }
 
@@ -99,9 +104,12 @@ impl<P: Packet> ManagedQueue<P> {
     /// Takes the head of a class, if it has one, after the AQM's verdict on its departure.
     #[inline]
     pub fn take(&mut self, class: usize, now: Instant) -> Option<Taken<P>> {
-        let Self { classes, occupancy, aqm, rng, .. } = self;
-        let Class { packets, counters } = &mut classes[class];
-        let mut packet = packets.pop_front()?;
+        let Self { classes, occupancy, aqm, needs_head, rng, .. } = self;
+        let mut packet = classes[class].packets.pop_front()?;
+        if *needs_head {
+            occupancy.set_head(oldest(classes));
+        }
+        let counters = &mut classes[class].counters;
         let header = packet.header_mut();
         occupancy.remove(header.color, header.size);
         counters.occupancy.remove(header.color, header.size);
@@ -177,6 +185,11 @@ impl<P: Packet> ManagedQueue<P> {
     pub fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.classes.iter().flat_map(|class| &class.packets).for_each(show);
     }
+}
+
+/// When the packet that has waited longest arrived.
+fn oldest<P: Packet>(classes: &[Class<P>]) -> Option<Instant> {
+    classes.iter().filter_map(|class| class.packets.front()).map(|packet| packet.header().arrived).min()
 }
 
 /// Gauges of a port's only AQM, as a discipline shows them.

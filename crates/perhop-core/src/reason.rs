@@ -39,7 +39,7 @@ reasons! {
     Late = "late",
     /// Sojourn times stayed above the target for too long (`CoDel`).
     Target = "target",
-    /// By chance, with a probability that a controller adapts (PIE, BLUE).
+    /// By chance, with a probability that a controller adapts (PIE, PI2, BLUE).
     Controller = "controller",
     /// The packet was out of profile, and its meter drops such packets (a policer).
     Policed = "policed",

@@ -507,6 +507,7 @@ fn only_an_aqm_that_is_not_precomputable_hears_of_departures() {
         let (mut rng, mut rng_of_twin) = (Rng::stream(1, "aqm"), Rng::stream(1, "aqm"));
         let mut busy = Occupancy::EMPTY;
         (0..8).for_each(|_| busy.add(Color::Yellow, 1000));
+        busy.set_head(Some(Instant::ZERO));
         let mut departures = (0..400_u64).map(|n| {
             let packet = Header { arrived: Instant::ZERO, ..Header::new(FlowId(0), 1000) };
             let now = Instant::from_nanos(n * 1_000_000);

@@ -76,6 +76,8 @@ fn parameters_of_aqms_that_do_not_fit_together_are_refused() {
         ("pie", r#""update": "999us""#.into(), "at least 1ms"),
         ("pie", r#""law": "docsis", "mean-packet": "0B""#.into(), "above 0B"),
         ("codel", r#""interval": "0s""#.into(), "longer than 0s"),
+        ("pi2", r#""rtt-max": "0s""#.into(), "longer than 0s"),
+        ("pi2", r#""rtt-max": "2ms""#.into(), "at least 1ms"),
         ("cobalt", r#""interval": "0s""#.into(), "longer than 0s"),
         ("cobalt", r#""increment": 0"#.into(), "an increment is above 0"),
         ("blue", r#""increment": 0, "limit": "9p""#.into(), "an increment is above 0"),

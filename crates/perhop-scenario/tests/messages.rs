@@ -363,7 +363,7 @@ fn mechanisms_of_other_systems_have_a_hint() {
         ),
         (
             "aqm = \"DualPI2\"",
-            "unknown aqm `DualPI2`; it is not built yet; the nearest is aqm = \"codel\" or aqm = \"pie\" (one of",
+            "unknown aqm `DualPI2`; it is not built yet; the nearest is aqm = \"pi2\" or aqm = \"pie\" (one of",
         ),
         ("aqm = \"ARED\"", "unknown aqm `ARED`; it is aqm = \"red\" with adaptive = true (one of"),
         (

@@ -7,6 +7,7 @@ mod codel;
 mod drop_tail;
 mod early;
 mod inverse_rate;
+mod pi2;
 mod pie;
 mod red;
 mod rio;
@@ -21,6 +22,7 @@ pub use codel::{Codel, CodelParams};
 pub use drop_tail::{DropTail, DropTailParams};
 pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
 pub use inverse_rate::{InverseRate, InverseRateParams, Reading};
+pub use pi2::{Pi2, Pi2Params};
 pub use pie::{Pie, PieLaw, PieParams};
 pub use red::{Red, RedParams};
 pub use rio::{Averages, Coupling, Rio, RioParams};
@@ -145,6 +147,11 @@ macro_rules! register_aqms {
                 match self { $(Self::$variant(_) => <$block as crate::Block>::PRECOMPUTABLE,)+ }
             }
 
+            /// Whether it asks for the age of the packet at the head: [`Block::NEEDS_HEAD`](crate::Block::NEEDS_HEAD).
+            pub fn needs_head(&self) -> bool {
+                match self { $(Self::$variant(_) => <$block as crate::Block>::NEEDS_HEAD,)+ }
+            }
+
             /// From which queueing delay on it may act: [`Block::onset`](crate::Block::onset).
             pub fn onset(&self) -> Option<crate::Onset> {
                 match self { $(Self::$variant(params) => <$block as crate::Block>::onset(params),)+ }
@@ -167,6 +174,7 @@ register_aqms! {
     Pie(Pie),
     Blue(Blue),
     Cobalt(Cobalt),
+    Pi2(Pi2),
 }
 
 #[cfg(test)]

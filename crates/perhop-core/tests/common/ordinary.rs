@@ -28,6 +28,7 @@ pub const AQMS: &[(&str, &str)] = &[
     ("pie docsis", r#"{"law": "docsis", "target": "50ms", "limit": "120p"}"#),
     ("blue", r#"{"limit": "60p"}"#),
     ("cobalt", r#"{"target": "60ms", "limit": "868p"}"#),
+    ("pi2", r#"{"target": "50ms", "limit": "868p"}"#),
 ];
 
 /// Schedulers.

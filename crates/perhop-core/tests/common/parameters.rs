@@ -88,6 +88,11 @@ pub const AQMS: &[(&str, &str)] = &[
         "cobalt",
         r#"{"target": "0s", "interval": "1ns", "increment": 1, "decrement": 0, "limit": "9kB", "ecn": true}"#,
     ),
+    ("pi2", r#"{"target": "2ms", "rtt-max": "6ms", "limit": "9p"}"#),
+    (
+        "pi2",
+        r#"{"target": "0s", "update": "1ms", "alpha": 1000, "beta": 1000, "spread": false, "ecn": true, "mark-below": 1, "limit": "9kB"}"#,
+    ),
 ];
 
 /// Schedulers; their paths are named `gold` and `silver`.

@@ -1,0 +1,422 @@
+//! PI2: De Schepper, Bondarenko, Tsang & Briscoe, "PI2: A Linearized AQM for both Classic and Scalable TCP", 2016, for one queue; the
+//! base AQM of RFC 9332, appendix A, with its constants.
+//!
+//! Every update interval, a controller moves a probability p' by how far the queueing delay is from the target and by how much it has
+//! changed. Packets are dropped, or marked, at the head of the queue with its square. So p' is in proportion to the rate of signals
+//! that flows control, and needs no scaling tables as in PIE.
+//!
+//! The queueing delay is the age of the packet at the head. There is no timer: each call first makes up for the updates that were due,
+//! between which the head has aged.
+//!
+//! ## Deviations
+//! - RFC 9332 leaves the time of the first update open: here updates come at the multiples of `update` from the start of the run
+//!   (`updates_see_the_age_of_the_head`).
+//! - If no packet arrives or departs for more than 1024 updates (15 s by default), the updates beyond are left out, but for the delay
+//!   at the last (`a_year_is_made_up_for_at_once`).
+//! - The paper decides by chance, RFC 9332 by counting up (`spread`); the RFC is the default.
+
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Aqm, Reason, Verdict};
+use crate::table::at_key;
+use crate::units::{AboveZero, UnitError};
+use crate::{
+    Block, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Probability, Rng,
+};
+
+/// Parameters of [`Pi2`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Pi2Params {
+    /// The queueing delay that the controller aims at.
+    #[serde(default = "fifteen_ms")]
+    pub target: Duration,
+    /// The largest usual round-trip time (`RTT_max`): the defaults of `update`, `alpha` and `beta` follow from it.
+    #[serde(default = "hundred_ms")]
+    pub rtt_max: Duration,
+    /// The time between two updates, at least 1ms (`Tupdate`). Default: the target, or a third of `rtt-max`, if that is less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<Duration>,
+    /// How much p' changes in each update for each second by which the delay is above the target (alpha). Default: 0.1 `update` over
+    /// the square of `rtt-max`, which is 0.15.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<AboveZero>,
+    /// How much p' changes for each second by which the delay has grown since the last update (beta). Default: 0.3 over `rtt-max`,
+    /// which is 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beta: Option<AboveZero>,
+    /// Drop or mark a packet each time the probabilities of the packets since the last have added up to more than 1, as in RFC 9332;
+    /// otherwise each by chance, as in the paper.
+    #[serde(default = "yes")]
+    pub spread: bool,
+    /// Mark ECN-capable packets instead of dropping them while the probability is below `mark-below`. Where there is no room, they are
+    /// dropped all the same. TCP flows are capable with the key `ecn`, on real packets also with
+    /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
+    #[serde(default)]
+    pub ecn: bool,
+    /// With `ecn`: from this probability on, ECN-capable packets are dropped, too (`p_Cmax`).
+    #[serde(default = "quarter")]
+    pub mark_below: Probability,
+    /// Queue limit, in packets (`200p`) or bytes (`300kB`).
+    #[serde(default = "thousand_packets")]
+    pub limit: Depth,
+}
+
+const fn fifteen_ms() -> Duration {
+    Duration::from_millis(15)
+}
+
+const fn hundred_ms() -> Duration {
+    Duration::from_millis(100)
+}
+
+const fn yes() -> bool {
+    true
+}
+
+fn quarter() -> Probability {
+    Probability::new(0.25).expect("a probability")
+}
+
+const fn thousand_packets() -> Depth {
+    Depth::Packets(1000)
+}
+
+/// The shortest `update`: updates are made up for one by one.
+const SHORTEST_UPDATE: Duration = Duration::from_millis(1);
+
+/// At most so many updates are made up for at once.
+const MOST_UPDATES: u64 = 1024;
+
+impl Pi2Params {
+    /// The update interval, alpha and beta (RFC 9332, appendix A.1, figure 2).
+    fn gains(&self) -> (Duration, f64, f64) {
+        let third = Duration::from_nanos(self.rtt_max.as_nanos() / 3);
+        let update = self.update.unwrap_or_else(|| self.target.min(third));
+        let rtt = self.rtt_max.as_secs_f64();
+        let alpha = self.alpha.map_or_else(|| 0.1 * update.as_secs_f64() / (rtt * rtt), AboveZero::get);
+        (update, alpha, self.beta.map_or_else(|| 0.3 / rtt, AboveZero::get))
+    }
+}
+
+/// Controls the queueing delay by drops at the head, with a squared probability.
+#[derive(Clone, Debug)]
+pub struct Pi2 {
+    params: Pi2Params,
+    update: Duration,
+    alpha: f64,
+    beta: f64,
+    /// p'
+    linear: f64,
+    /// The queueing delay at the last update.
+    delay_before: Duration,
+    /// The probabilities of the packets since the last hit, added up.
+    count: f64,
+    next_update: Instant,
+}
+
+impl Block for Pi2 {
+    type Params = Pi2Params;
+    const NAME: &'static str = "pi2";
+    const SUMMARY: &'static str =
+        "drops at the head, with the square of a probability that keeps the queueing delay at a target";
+    const SOURCE: &'static str = "De Schepper et al. 2016, section 4; RFC 9332, appendix A";
+    const BATCHED: bool = true;
+    const PRECOMPUTABLE: bool = false;
+    const NEEDS_HEAD: bool = true;
+
+    fn check(params: &Pi2Params) -> Result<(), UnitError> {
+        if params.rtt_max.is_zero() {
+            return Err(UnitError::new(at_key(
+                "rtt-max",
+                "a round-trip time is longer than 0s, such as 100ms",
+            )));
+        }
+        if params.gains().0 < SHORTEST_UPDATE {
+            let text = "the time between two updates is at least 1ms, such as 15ms; its default is at most the target and \
+                        a third of `rtt-max`";
+            return Err(UnitError::new(at_key("update", text)));
+        }
+        Ok(())
+    }
+
+    fn idle_keys(params: &Pi2Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        let no_marks = (!params.ecn && params.mark_below != quarter()).then(|| {
+            ("mark-below", "packets are marked only with `ecn = true`; without it this has no effect".into())
+        });
+        let given = params.update.is_some() && params.alpha.is_some() && params.beta.is_some();
+        let no_defaults = (given && params.rtt_max != hundred_ms()).then(|| {
+            ("rtt-max", "only defaults follow from it, and `update`, `alpha` and `beta` are all given".into())
+        });
+        no_marks.into_iter().chain(no_defaults).collect()
+    }
+}
+
+impl FromParams for Pi2 {
+    fn new(params: Pi2Params, _: Environment) -> Self {
+        let (update, alpha, beta) = params.gains();
+        Self {
+            update,
+            alpha,
+            beta,
+            params,
+            linear: 0.0,
+            delay_before: Duration::ZERO,
+            count: 0.0,
+            next_update: Instant::ZERO + update,
+        }
+    }
+}
+
+impl Pi2 {
+    fn probability(&self) -> f64 {
+        self.linear * self.linear
+    }
+
+    /// Makes up for the updates that were due by `now`, while the packet at the head was the one that came at `head`.
+    #[inline]
+    fn catch_up(&mut self, head: Option<Instant>, now: Instant) {
+        if self.next_update <= now {
+            self.make_up(head, now);
+        }
+    }
+
+    #[cold]
+    fn make_up(&mut self, head: Option<Instant>, now: Instant) {
+        let age = |at: Instant| head.map_or(Duration::ZERO, |arrived| at.since(arrived));
+        for _ in 0..MOST_UPDATES {
+            if self.next_update > now {
+                return;
+            }
+            self.update(age(self.next_update));
+            self.next_update += self.update;
+        }
+        let due = now.as_nanos() / self.update.as_nanos();
+        self.delay_before = age(Instant::ZERO + self.update.saturating_mul(due));
+        self.next_update = Instant::ZERO + self.update.saturating_mul(due.saturating_add(1));
+    }
+
+    /// One update of p', at this queueing delay.
+    fn update(&mut self, delay: Duration) {
+        let seconds = Duration::as_secs_f64;
+        let excess = seconds(delay) - seconds(self.params.target);
+        let growth = seconds(delay) - seconds(self.delay_before);
+        self.linear = (self.linear + self.alpha * excess + self.beta * growth).clamp(0.0, 1.0);
+        self.delay_before = delay;
+    }
+
+    /// Whether this packet is to be dropped or marked.
+    fn is_due(&mut self, rng: &mut Rng) -> bool {
+        if self.params.spread {
+            return self.recur(self.probability());
+        }
+        rng.chance(self.linear) && rng.chance(self.linear)
+    }
+
+    /// RFC 9332, appendix A.1, figure 5.
+    fn recur(&mut self, probability: f64) -> bool {
+        self.count += probability;
+        let due = self.count > 1.0;
+        if due {
+            self.count -= 1.0;
+        }
+        due
+    }
+}
+
+impl Aqm for Pi2 {
+    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        self.catch_up(queue.head(), cx.now);
+        Verdict::by_limit(packet, queue, self.params.limit)
+    }
+
+    fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        let head = left.head().map_or(packet.arrived, |left| left.min(packet.arrived));
+        self.catch_up(Some(head), cx.now);
+        let Pi2Params { ecn, mark_below, .. } = self.params;
+        if !self.is_due(cx.rng) {
+            Verdict::Pass
+        } else if ecn && self.probability() < mark_below.get() {
+            Verdict::Notify(Reason::Controller)
+        } else {
+            Verdict::Drop(Reason::Controller)
+        }
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        vec![("probability", self.probability()), ("delay_s", self.delay_before.as_secs_f64())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::environment;
+    use crate::{Color, Ecn, FlowId};
+
+    fn pi2(table: &str) -> Pi2 {
+        Pi2::new(serde_json::from_str(table).unwrap(), environment())
+    }
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn at(now: u64) -> Instant {
+        Instant::ZERO + millis(now)
+    }
+
+    #[track_caller]
+    fn assert_close(found: f64, expected: f64) {
+        assert!((found - expected).abs() <= 1e-12 * expected, "{found} {expected}");
+    }
+
+    #[test]
+    fn the_constants_follow_from_the_target_and_the_round_trip_time() {
+        for (table, update, alpha, beta) in [
+            ("{}", 15, 0.15, 3.0),
+            (r#"{"target": "20ms", "rtt-max": "200ms"}"#, 20, 0.05, 1.5),
+            (r#"{"rtt-max": "30ms"}"#, 10, 0.001 / 0.0009, 10.0),
+            (r#"{"update": "30ms", "beta": 7}"#, 30, 0.3, 7.0),
+        ] {
+            let pi2 = pi2(table);
+            assert_eq!(pi2.update, millis(update));
+            assert_close(pi2.alpha, alpha);
+            assert_close(pi2.beta, beta);
+        }
+    }
+
+    #[test]
+    fn the_probability_is_the_square_of_what_the_controller_moves() {
+        let mut pi2 = pi2("{}");
+        for (delay, linear) in [
+            (10, 0.02925),
+            (20, 0.06),
+            (30, 0.09225),
+            (25, 0.07875),
+            (20, 0.0645),
+            (15, 0.0495),
+            (10, 0.03375),
+            (5, 0.01725),
+        ] {
+            pi2.update(millis(delay));
+            assert_close(pi2.linear, linear);
+            assert_close(pi2.probability(), linear * linear);
+        }
+        pi2.update(Duration::ZERO);
+        assert!(pi2.linear < 1e-15, "{}", pi2.linear);
+    }
+
+    #[test]
+    fn hits_are_spread_out() {
+        let hits = |probability, packets| {
+            let mut pi2 = pi2("{}");
+            let hits: Vec<u32> = (1..=packets).filter(|_| pi2.recur(probability)).collect();
+            (hits, pi2.count)
+        };
+        assert_eq!(hits(0.375, 16), (vec![3, 6, 9, 11, 14], 1.0));
+        assert_eq!(hits(0.5, 8).0, [3, 5, 7]);
+        assert_eq!(hits(1.0, 5).0, [2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn by_chance_packets_are_hit_with_the_square() {
+        let mut pi2 = pi2(r#"{"spread": false}"#);
+        pi2.linear = 0.5;
+        let mut rng = Rng::stream(1, "aqm");
+        let hits = (0..4000).filter(|_| pi2.is_due(&mut rng)).count();
+        assert!((900..1100).contains(&hits), "{hits} of 4000 at 0.25");
+    }
+
+    /// Packets that came at these times wait.
+    fn waiting(heads: &[u64]) -> Occupancy {
+        let mut queue = Occupancy::EMPTY;
+        (0..heads.len()).for_each(|_| queue.add(Color::Yellow, 1000));
+        queue.set_head(heads.first().map(|&head| at(head)));
+        queue
+    }
+
+    fn arrive(pi2: &mut Pi2, now: u64, heads: &[u64]) -> Verdict {
+        let cx = &mut Context { now: at(now), rng: &mut Rng::stream(1, "aqm") };
+        pi2.on_arrival(&Header::new(FlowId(0), 1000), &waiting(heads), cx)
+    }
+
+    fn depart(pi2: &mut Pi2, now: u64, arrived: u64, left: &[u64], ecn: Ecn) -> Verdict {
+        let packet = Header { arrived: at(arrived), ecn, ..Header::new(FlowId(0), 1000) };
+        let cx = &mut Context { now: at(now), rng: &mut Rng::stream(1, "aqm") };
+        pi2.on_departure(&packet, &waiting(left), cx)
+    }
+
+    #[test]
+    fn updates_see_the_age_of_the_head() {
+        let expected = |delays: &[u64]| {
+            let mut pi2 = pi2("{}");
+            for &delay in delays {
+                pi2.update(millis(delay));
+            }
+            (pi2.linear, pi2.delay_before)
+        };
+        let mut late = pi2("{}");
+        // The head came at 4 ms: at 15 and 30 ms it is 11 and 26 ms old.
+        arrive(&mut late, 14, &[4]);
+        assert_eq!(late.linear, 0.0);
+        arrive(&mut late, 30, &[4]);
+        assert_eq!((late.linear, late.delay_before), expected(&[11, 26]));
+        // It leaves at 50 ms, and one that came at 40 ms is next: at 60 ms that is 20 ms old.
+        depart(&mut late, 50, 4, &[40], Ecn::NotCapable);
+        arrive(&mut late, 60, &[40]);
+        assert_eq!((late.linear, late.delay_before), expected(&[11, 26, 41, 20]));
+        // An older one of another class than that which leaves.
+        let mut classes = pi2("{}");
+        depart(&mut classes, 15, 9, &[4], Ecn::NotCapable);
+        assert_eq!(classes.delay_before, millis(11));
+        // Nothing waits.
+        depart(&mut late, 70, 40, &[], Ecn::NotCapable);
+        arrive(&mut late, 90, &[]);
+        assert_eq!((late.linear, late.delay_before), expected(&[11, 26, 41, 20, 0, 0]));
+    }
+
+    #[test]
+    fn a_year_is_made_up_for_at_once() {
+        let year = 365 * 86_400_000;
+        let mut idle = pi2(r#"{"update": "1ms"}"#);
+        idle.linear = 1.0;
+        arrive(&mut idle, year, &[]);
+        assert!(idle.linear < 1.0 && idle.delay_before == Duration::ZERO);
+        let mut stuck = pi2("{}");
+        arrive(&mut stuck, year + 1, &[0]);
+        assert_eq!((stuck.linear, stuck.delay_before), (1.0, millis(year)));
+        assert_eq!(stuck.next_update, at(year + 15));
+    }
+
+    #[test]
+    fn marks_replace_drops_below_a_threshold() {
+        let judge = |table, linear, ecn| {
+            let mut pi2 = pi2(table);
+            (pi2.linear, pi2.count) = (linear, 1.0);
+            depart(&mut pi2, 1, 0, &[], ecn)
+        };
+        let (drop, mark) = (Verdict::Drop(Reason::Controller), Verdict::Notify(Reason::Controller));
+        assert_eq!(judge("{}", 0.0, Ecn::Capable0), Verdict::Pass);
+        assert_eq!(judge("{}", 0.4, Ecn::Capable0), drop);
+        assert_eq!(judge(r#"{"ecn": true}"#, 0.4, Ecn::Capable0), mark);
+        assert_eq!(judge(r#"{"ecn": true}"#, 0.5, Ecn::Capable0), drop, "0.5 x 0.5 is the threshold");
+        assert_eq!(judge(r#"{"ecn": true, "mark-below": 0.3}"#, 0.5, Ecn::Capable0), mark);
+        assert_eq!(arrive(&mut pi2(r#"{"limit": "2p"}"#), 1, &[0, 0]), Verdict::Drop(Reason::Overflow));
+    }
+
+    #[test]
+    fn parameters_without_effect_are_noticed() {
+        let idle = |table: &str| {
+            let params = serde_json::from_str(table).unwrap();
+            Pi2::idle_keys(&params, &(40..=1000)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        assert_eq!(idle(r#"{"rtt-max": "50ms"}"#), [""; 0]);
+        assert_eq!(idle(r#"{"mark-below": 0.2}"#), ["mark-below"]);
+        assert_eq!(idle(r#"{"mark-below": 0.2, "ecn": true}"#), [""; 0]);
+        assert_eq!(idle(r#"{"rtt-max": "50ms", "update": "9ms", "alpha": 1, "beta": 1}"#), ["rtt-max"]);
+    }
+}
