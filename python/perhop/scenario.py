@@ -1306,10 +1306,12 @@ class Tcp(Table):
             window than a lost one, 80 % with `reno` and 85 % with `cubic` (RFC 8511, Alternative
             Backoff with ECN). Refused with other congestion controls.
         slow_start: How slow start ends, besides by a loss or a mark. Refused with congestion controls
-            that have none: `bbr` and `bbr3`.
+            that have none: `bbr`, `bbr3` and `ledbat`.
         target_rtt: With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip
             than this grow as one that has it, so that they get the same rate; `0s` leaves out this
             independence, and 25ms is the default. Refused with other congestion controls.
+        target_delay: With `congestion = "ledbat"`: the queueing delay that it aims at (RFC 6817's
+            TARGET), from 1ms to 100ms, which is the default. Refused with other congestion controls.
         send_jitter: Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`),
             against phase effects. Default: "0s".
     """
@@ -1335,12 +1337,13 @@ class Tcp(Table):
     sack: bool | None = None
     prr: bool | None = None
     congestion: (
-        Literal["reno", "cubic", "two-windows", "scalable", "dctcp", "bbr", "bbr3", "prague"] | None
+        Literal["reno", "cubic", "two-windows", "scalable", "dctcp", "bbr", "bbr3", "prague", "ledbat"] | None
     ) = None
     byte_counting: bool | None = None
     ecn_backoff: bool | None = None
     slow_start: Literal["standard", "hystart++"] | None = None
     target_rtt: str | None = None
+    target_delay: str | None = None
     send_jitter: str | None = None
 
 

@@ -161,3 +161,16 @@ fn hystart_ends_slow_start_before_a_buffer_overflows() {
     assert!(hystart.0 * 10 < standard.0 * 6, "{hystart:?} {standard:?}");
     assert!(hystart.1 > standard.1 - 0.05, "{hystart:?} {standard:?}");
 }
+
+#[test]
+fn ledbat_keeps_a_queue_of_its_target_and_yields_to_reno() {
+    let transport = r#"{"tcp": "newreno", "sack": true, "congestion": "ledbat", "target-delay": "50ms"}"#;
+    let ledbat = (transport, TcpEcn::Off);
+    let alone = run(&narrow(&[ledbat], DEEP, 60));
+    assert!(utilization(&alone) > 0.98, "{}", utilization(&alone));
+    let packets = 0.05 * 10e6 / 8000.0;
+    assert!((waiting(&alone) / packets - 1.0).abs() < 0.1, "{} of {packets}", waiting(&alone));
+    let beside = run(&narrow(&[ledbat, RENO], DEEP, 60));
+    let [ours, reno] = [0, 1].map(|flow| beside.flows[flow].throughput_bps);
+    assert!(ours < 0.1 * reno, "{ours} {reno}");
+}

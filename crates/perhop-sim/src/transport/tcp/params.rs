@@ -203,7 +203,7 @@ pub struct TcpParams {
     /// 85 % with `cubic` (RFC 8511, Alternative Backoff with ECN). Refused with other congestion controls.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ecn_backoff: bool,
-    /// How slow start ends, besides by a loss or a mark. Refused with congestion controls that have none: `bbr` and `bbr3`.
+    /// How slow start ends, besides by a loss or a mark. Refused with congestion controls that have none: `bbr`, `bbr3` and `ledbat`.
     #[serde(default, skip_serializing_if = "SlowStart::is_standard")]
     pub slow_start: SlowStart,
     /// With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip than this grow as one that has it, so
@@ -211,6 +211,10 @@ pub struct TcpParams {
     /// controls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_rtt: Option<Duration>,
+    /// With `congestion = "ledbat"`: the queueing delay that it aims at (RFC 6817's TARGET), from 1ms to 100ms, which is the
+    /// default. Refused with other congestion controls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_delay: Option<Duration>,
     /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects.
     #[serde(default)]
     pub send_jitter: Duration,
@@ -255,6 +259,9 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Linux scales no longer round trips.
 const LONGEST_TARGET_RTT: Duration = Duration::from_millis(100);
+/// A queueing delay that can be measured, and the most that RFC 6817 allows.
+const LEAST_TARGET_DELAY: Duration = Duration::from_millis(1);
+pub(super) const MOST_TARGET_DELAY: Duration = Duration::from_millis(100);
 /// See [`TcpParams::target_rtt`].
 pub(super) const DEFAULT_TARGET_RTT: Duration = Duration::from_millis(25);
 
@@ -299,27 +306,12 @@ impl TcpParams {
             ecn_backoff: false,
             slow_start: SlowStart::Standard,
             target_rtt: None,
+            target_delay: None,
             send_jitter: Duration::ZERO,
         };
         match tcp {
             Variant::Reno | Variant::NewReno | Variant::TwoWindows => plain,
-            Variant::Linux => Self {
-                initial_window: Packets::new(10),
-                tick: Duration::from_nanos(1000),
-                min_rto: Duration::from_millis(200),
-                min_rto_bounds: MinRtoBounds::Variation,
-                initial_rto: Duration::from_secs(1),
-                max_rto: Duration::from_secs(120),
-                delayed_ack: Duration::from_millis(40),
-                quick_acks: Packets::new(16),
-                handshake: true,
-                limited_transmit: true,
-                sack: true,
-                prr: true,
-                congestion: Congestion::Cubic,
-                byte_counting: true,
-                ..plain
-            },
+            Variant::Linux => plain.like_linux(),
             Variant::Ns1998 => Self {
                 initial_window: Packets::new(1),
                 tick: Duration::from_millis(100),
@@ -332,6 +324,26 @@ impl TcpParams {
                 limited_transmit: false,
                 ..plain
             },
+        }
+    }
+
+    const fn like_linux(self) -> Self {
+        Self {
+            initial_window: Packets::new(10),
+            tick: Duration::from_nanos(1000),
+            min_rto: Duration::from_millis(200),
+            min_rto_bounds: MinRtoBounds::Variation,
+            initial_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(120),
+            delayed_ack: Duration::from_millis(40),
+            quick_acks: Packets::new(16),
+            handshake: true,
+            limited_transmit: true,
+            sack: true,
+            prr: true,
+            congestion: Congestion::Cubic,
+            byte_counting: true,
+            ..self
         }
     }
 
@@ -436,6 +448,13 @@ impl TcpParams {
         }
         if self.target_rtt.is_some() && self.control() != Congestion::Prague {
             return refuse("target-rtt", "only `prague` equalizes round-trip times; leave this key out");
+        }
+        if self.target_delay.is_some() && self.control() != Congestion::Ledbat {
+            return refuse("target-delay", "only `ledbat` aims at a queueing delay; leave this key out");
+        }
+        let delays = LEAST_TARGET_DELAY..=MOST_TARGET_DELAY;
+        if self.target_delay.is_some_and(|target| !delays.contains(&target)) {
+            return refuse("target-delay", "a target is 1ms to 100ms (RFC 6817, section 2.5)");
         }
         if self.target_rtt.is_some_and(|target| target > LONGEST_TARGET_RTT) {
             return refuse("target-rtt", "at most 100ms, such as 25ms; 0s turns it off");
@@ -576,6 +595,8 @@ mod tests {
             (r#"{"tcp": "newreno", "congestion": "dctcp", "target-rtt": "25ms"}"#, "target-rtt"),
             (r#"{"tcp": "newreno", "congestion": "prague", "target-rtt": "101ms"}"#, "target-rtt"),
             (r#"{"tcp": "newreno", "congestion": "bbr", "slow-start": "hystart++"}"#, "slow-start"),
+            (r#"{"tcp": "newreno", "target-delay": "25ms"}"#, "target-delay"),
+            (r#"{"tcp": "newreno", "congestion": "ledbat", "target-delay": "101ms"}"#, "target-delay"),
         ] {
             assert_eq!(read(table).check().unwrap_err().0, key);
         }

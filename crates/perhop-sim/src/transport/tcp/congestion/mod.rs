@@ -11,6 +11,7 @@ mod bbr;
 mod bbr3;
 mod cubic;
 mod dctcp;
+mod ledbat;
 mod path_model;
 mod prague;
 mod reno;
@@ -30,6 +31,7 @@ pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use ledbat::Ledbat;
 pub use prague::Prague;
 pub use reno::Reno;
 pub use scalable::Scalable;
@@ -158,6 +160,8 @@ pub struct Setup {
     pub ecn_backoff: bool,
     /// Where round-trip times up to this get the same rate, if the control makes them; zero turns that off.
     pub target_rtt: Duration,
+    /// The queueing delay that the control aims at, if it aims at one.
+    pub target_delay: Duration,
     /// ACKs report what arrived beyond a gap (RFC 2018).
     pub selective_acks: bool,
     /// What a control that decides by chance begins its random stream with: the flow's own.
@@ -355,6 +359,7 @@ register_congestion_controls! {
     Bbr(Bbr),
     Bbr3(Bbr3),
     Prague(Prague),
+    Ledbat(Ledbat),
     #[cfg(test)] // It needs all that a control may ask of the sender.
     Paced(tests::Paced),
 }

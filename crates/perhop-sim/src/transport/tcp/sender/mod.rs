@@ -30,7 +30,7 @@ use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 
 use super::congestion::{AnyCongestion, CongestionControl, Needs, Setup};
-use super::params::DEFAULT_TARGET_RTT;
+use super::params::{DEFAULT_TARGET_RTT, MOST_TARGET_DELAY};
 use super::{RtoEstimator, SlowStart, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
 use delivery::DeliveryRate;
@@ -270,6 +270,7 @@ fn setup(params: &TcpParams, reserved: Option<Bitrate>, seed: u64) -> Setup {
         reserved,
         ecn_backoff: params.ecn_backoff,
         target_rtt: params.target_rtt.unwrap_or(DEFAULT_TARGET_RTT),
+        target_delay: params.target_delay.unwrap_or(MOST_TARGET_DELAY),
         selective_acks: params.sack,
         seed,
     }
