@@ -115,6 +115,11 @@ fn parameters_of_schedulers_that_do_not_fit_together_are_refused() {
     for (name, table, problem) in [
         ("edf", format!(r#""green": "2ms", "blue": "1ms", {rule}"#), "must not be later than `blue`"),
         ("dsd", format!(r#""bound": "1ms", "control": "0s", {rule}"#), "control must be above 0s"),
+        (
+            "shaper",
+            r#""rate": "1Mbps", "burst": "1kB", "queue": {"aqm": "drop-tail", "limit": "9p"}"#.into(),
+            "at least `mtu`",
+        ),
         ("priority", format!(r#"{plain}, "window": "0s""#), "longer than 0s"),
         ("priority", r#""queues": []"#.into(), "has no queues"),
         ("drr", format!(r#"{plain}, "quantum": "0B""#), "above 0B"),
@@ -197,21 +202,27 @@ fn a_scheduler_tells_its_rules_and_its_paths() {
     for (name, table) in SCHEDULERS {
         let mut read = serde_json::Deserializer::from_str(table);
         let mut params = SchedulerParams::deserialize_named(name, &mut read).unwrap().unwrap();
-        let table: serde_json::Value = serde_json::from_str(table).unwrap();
+        let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
+        let mut inside = "";
+        if *name == "shaper" {
+            (table, inside) = (table["queue"].clone(), "queue.");
+        }
         let queues = table["queues"].as_array().cloned().unwrap_or_default();
         let expected: Vec<(String, String)> = match *name {
+            "shaper" if !table["aqm"].is_null() => vec![("queue".into(), table["aqm"].to_string())],
+            "shaper" if queues.is_empty() => vec![("queue.rule".into(), table["rule"]["aqm"].to_string())],
             "fifo" => vec![(String::new(), table["rule"]["aqm"].to_string())],
             "edf" | "dsd" => vec![("rule".into(), table["rule"]["aqm"].to_string())],
             _ => (0..)
                 .zip(&queues)
-                .map(|(n, q): (usize, _)| (format!("queues[{n}].rule"), q["rule"]["aqm"].to_string()))
+                .map(|(n, q): (usize, _)| (format!("{inside}queues[{n}].rule"), q["rule"]["aqm"].to_string()))
                 .collect(),
         };
         let rules = params.aqms(None).into_iter().map(|(key, rule)| (key, format!("{:?}", rule.name())));
         assert_eq!(rules.collect::<Vec<_>>(), expected, "{name}");
         let named = |(n, queue): (usize, &serde_json::Value)| {
             let path = queue["match"]["path"].as_str()?;
-            Some((format!("queues[{n}].match.path"), path.to_owned()))
+            Some((format!("{inside}queues[{n}].match.path"), path.to_owned()))
         };
         let paths: Vec<_> = (0..).zip(&queues).filter_map(named).collect();
         let found = params.paths().into_iter().map(|(key, path)| (key, path.name().to_owned()));

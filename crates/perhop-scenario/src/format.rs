@@ -438,11 +438,7 @@ impl<'de> Deserialize<'de> for Queue {
         let table = Map::deserialize(deserializer)?;
         let scheduler_named = table.contains_key(SchedulerParams::TAG);
         if !scheduler_named && !table.contains_key(AqmParams::TAG) {
-            return Err(de::Error::custom(format!(
-                "key `aqm` is missing; it names one of {} (or `scheduler`, one of {})",
-                AqmParams::NAMES.join(", "),
-                SchedulerParams::NAMES.join(", ")
-            )));
+            return Err(de::Error::custom(SchedulerParams::missing()));
         }
         let table = Value::Object(table).into_deserializer();
         let read = if scheduler_named {

@@ -159,7 +159,7 @@ impl Outline {
                  some of them, or leave the queue out",
                 discipline.class_name(class)
             );
-            (format!("queues[{class}].match"), text)
+            (format!("{}[{class}].match", queue.queues_key()), text)
         });
         told.collect()
     }
@@ -366,7 +366,7 @@ pub fn division(queue: &SchedulerParams, rate: Bitrate, packets: Vec<Header>) ->
     let mut codepoints: Vec<String> = classes.iter().map(|(_, dscp, _)| format!("\"{dscp}\"")).collect();
     codepoints.dedup();
     Some(Division {
-        key: format!("queues[{first}].match"),
+        key: format!("{}[{first}].match", queue.queues_key()),
         meets: meets.collect::<Vec<_>>().join(", "),
         remedy: format!("dscp = [{}]", codepoints.join(", ")),
     })

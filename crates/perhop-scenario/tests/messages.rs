@@ -473,6 +473,26 @@ fn messages_name_the_choices_and_the_nearest_one() {
             "s.toml:19: flows[0].profile.out: unknown value `drop-red`; did you mean `drop`? (one of mark, drop)",
         ),
         (
+            QUEUE,
+            "scheduler = \"shaper\", rate = \"9Mbps\", burst = \"1kB\", queue = { aqm = \"drop-tail\", limit = \"9p\" }",
+            "s.toml:10: links.bottleneck.queue.burst: must be at least `mtu`, which is 1.5kB, not 1kB",
+        ),
+        (
+            QUEUE,
+            "scheduler = \"shaper\", rate = \"20Mbps\", burst = \"9kB\", queue = { aqm = \"drop-tail\", limit = \"9p\" }",
+            "s.toml:10: links.bottleneck.queue.rate: the link's rate is 20Mbps, so the shaper has no effect; lower it or leave",
+        ),
+        (
+            QUEUE,
+            "scheduler = \"shaper\", rate = \"9Mbps\", burst = \"9kB\", queue = { aqm = \"drop-tail\", limit = \"9x\" }",
+            "s.toml:10: links.bottleneck.queue.queue.limit: `9x`",
+        ),
+        (
+            QUEUE,
+            "scheduler = \"shaper\", rate = \"9Mbps\", burst = \"9kB\", queue = { limit = \"9p\" }",
+            "s.toml:10: links.bottleneck.queue.queue: key `aqm` is missing; it names one of drop-tail,",
+        ),
+        (
             "delay = \"48ms\"",
             "delay = \"48ms\"\nreverse.meters = [{ name = \"a\", profile = { marker = \"tsw\", rate = \"1Mbps\" } }]",
             "s.toml:10: links.bottleneck.reverse.meters: a link without a queue is not measured, so nothing would count these \

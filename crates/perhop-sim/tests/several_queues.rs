@@ -347,3 +347,32 @@ fn fair_queueing_shields_flows_from_a_flood() {
         assert!(of(marked.dropped(Reason::Target)) > 100, "{keys}: the flood is dropped");
     }
 }
+
+#[test]
+fn a_shaper_sends_its_burst_and_then_its_rate_whatever_is_within() {
+    // A packet of 1000 bytes each 2 ms, against 3000 bytes and 125 in a millisecond: 0, 1 and 2 leave at once, and from then on the
+    // k-th of those that the queue admits leaves at 8 (k - 2) ms. At 4 s packet 502 does; 9 wait behind it. If the source stops before,
+    // 502 have left, 9 wait in the queue and one for its tokens.
+    let packets = udp(r#"{"udp": "cbr", "rate": "4Mbps", "packet": "1000B", "jitter": 0.0}"#);
+    let tail = r#"{"aqm": "drop-tail", "limit": "9p"}"#;
+    let drr = format!(r#"{{"scheduler": "drr", "queues": [{{"name": "all", "rule": {tail}}}]}}"#);
+    for queue in [tail, &drr] {
+        let shaper =
+            format!(r#"{{"scheduler": "shaper", "rate": "1Mbps", "burst": "3kB", "queue": {queue}}}"#);
+        let mut sender = flow("cbr".into(), 0, 1, packets.clone(), None);
+        (sender.access, sender.start) = (None, (Instant::ZERO, Instant::ZERO));
+        let mut network = Network {
+            nodes: 2,
+            links: duplex("there", 0, 1, "10Mbps", "1ms", scheduler(&shaper)).into(),
+            flows: vec![sender],
+            ..Network::new(Duration::from_secs(4))
+        };
+        let [batched, reference] = [Engine::Batched, Engine::Reference].map(|engine| run(&network, engine));
+        assert_eq!((&batched.links, &batched.flows), (&reference.links, &reference.flows));
+        let link = &batched.links[0];
+        assert_eq!((arrived(link), link.counters.sent, link.waiting), (2001, [0, 503, 0], [0, 9, 0]));
+        network.duration = Duration::from_secs(9);
+        network.flows[0].stop = Some(Instant::from_nanos(3_999_000_000));
+        assert_eq!(run(&network, Engine::Batched).flows[0].delivered_packets, 512);
+    }
+}

@@ -9,6 +9,7 @@ mod precomputed;
 mod priority;
 mod queues;
 mod services;
+mod shaper;
 mod wfq;
 
 pub use drr::{Drr, DrrParams};
@@ -19,6 +20,7 @@ pub use fq_codel::{Backlog, FlowHash, FqCodel, FqCodelParams, FqLaw};
 pub use precomputed::{Admitted, Departures, PrecomputedFifo};
 pub use priority::{CapMeter, Excess, Priority, PriorityParams, PriorityQueue};
 pub use queues::{Match, PathName, SharingQueue};
+pub use shaper::{ShapedQueue, Shaper, ShaperParams};
 pub use wfq::{Wfq, WfqParams};
 
 use ambassador::delegatable_trait;
@@ -178,6 +180,28 @@ register_schedulers! {
     Drr(Drr),
     Wfq(Wfq),
     FqCodel(FqCodel),
+    Shaper(Shaper),
+}
+
+impl SchedulerParams {
+    /// What is wrong with the table of a queue that names neither an AQM nor a scheduler.
+    pub fn missing() -> String {
+        format!(
+            "key `aqm` is missing; it names one of {} (or `scheduler`, one of {})",
+            AqmParams::NAMES.join(", "),
+            Self::NAMES.join(", ")
+        )
+    }
+
+    /// The path of the key `queues` of the scheduler that has several.
+    pub fn queues_key(&self) -> &'static str {
+        if let Self::Shaper(_) = self { "queue.queues" } else { "queues" }
+    }
+
+    /// The scheduler within a shaper.
+    pub fn shaped(&self) -> Option<&Self> {
+        if let Self::Shaper(params) = self { Some(&params.queue.0) } else { None }
+    }
 }
 
 impl From<AqmParams> for SchedulerParams {

@@ -101,7 +101,7 @@ enum Cap {
 
 /// Tokens in bits × 10⁹, so that no rounding accumulates; below zero after a packet larger than the bucket.
 #[derive(Clone, Debug)]
-struct Bucket {
+pub(super) struct Bucket {
     rate: i128,
     depth: i128,
     tokens: i128,
@@ -221,11 +221,7 @@ impl<P: Packet> Discipline<P> for Priority<P> {
 impl Cap {
     fn new(rate: Bitrate, params: &PriorityParams) -> Self {
         match params.meter {
-            CapMeter::TokenBucket => {
-                let depth = i128::from(params.burst.get()) * 8 * SCALE;
-                let rate = i128::from(rate.as_bps());
-                Self::TokenBucket(Bucket { rate, depth, tokens: depth, filled: Instant::ZERO })
-            }
+            CapMeter::TokenBucket => Self::TokenBucket(Bucket::new(rate, params.burst)),
             CapMeter::Tsw => {
                 let sent = RateEstimator::new(params.window, 0.0);
                 Self::Tsw(Window { cap: rate.as_bps() as f64, sent })
@@ -249,7 +245,7 @@ impl Cap {
     #[inline]
     fn charge(&mut self, packet: &Header, now: Instant) {
         match self {
-            Self::TokenBucket(bucket) => bucket.tokens -= price(packet),
+            Self::TokenBucket(bucket) => bucket.charge(packet),
             Self::Tsw(window) => {
                 window.sent.update(packet, now);
             }
@@ -273,9 +269,21 @@ fn price(packet: &Header) -> i128 {
 }
 
 impl Bucket {
+    /// A full bucket of this depth.
+    pub(super) fn new(rate: Bitrate, burst: Bytes) -> Self {
+        let depth = i128::from(burst.get()) * 8 * SCALE;
+        Self { rate: i128::from(rate.as_bps()), depth, tokens: depth, filled: Instant::ZERO }
+    }
+
+    /// Takes the tokens of a packet.
+    #[inline]
+    pub(super) fn charge(&mut self, packet: &Header) {
+        self.tokens -= price(packet);
+    }
+
     /// Whether a packet's tokens are there, or, for a packet larger than the bucket, whether it is full.
     #[inline]
-    fn check(&mut self, packet: &Header, now: Instant) -> Result<(), Instant> {
+    pub(super) fn check(&mut self, packet: &Header, now: Instant) -> Result<(), Instant> {
         let elapsed = i128::from(now.since(self.filled).as_nanos());
         self.filled = now;
         self.tokens = (self.tokens + elapsed * self.rate).min(self.depth);

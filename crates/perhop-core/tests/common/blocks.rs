@@ -26,10 +26,11 @@ pub fn scheduler(name: &str, table: &str, seed: u64) -> AnyScheduler<Header> {
 }
 
 /// Every scheduler over queues under one AQM, which sees all packets.
-pub fn under_one_aqm(aqm: &str) -> [(&'static str, SchedulerParams, &'static str); 6] {
+pub fn under_one_aqm(aqm: &str) -> [(&'static str, SchedulerParams, &'static str); 7] {
     let one = format!(r#""rule": {aqm}"#);
     let queues = format!(r#""queues": [{{"name": "all", "rule": {aqm}}}]"#);
     let dsd = format!(r#""bound": "5ms", "rule": {aqm}"#);
+    let shaped = format!(r#""rate": "999Gbps", "burst": "9GB", "queue": {aqm}"#);
     let read = |name: &str, keys: &str| {
         serde_json::from_str(&format!(r#"{{"scheduler": "{name}", {keys}}}"#)).expect("valid parameters")
     };
@@ -40,5 +41,6 @@ pub fn under_one_aqm(aqm: &str) -> [(&'static str, SchedulerParams, &'static str
         ("priority", read("priority", &queues), "all "),
         ("drr", read("drr", &queues), "all "),
         ("wfq", read("wfq", &queues), "all "),
+        ("shaper", read("shaper", &shaped), ""),
     ]
 }

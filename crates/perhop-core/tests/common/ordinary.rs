@@ -53,6 +53,10 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
         r#"{"queues": [{"name": "green", "match": {"service": "green"}, "rate": "3Mbps", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}, {"name": "rest", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}]}"#,
     ),
     ("fq-codel", r#"{"limit": "868p", "target": "60ms"}"#),
+    (
+        "shaper",
+        r#"{"rate": "7.9Mbps", "burst": "40kB", "queue": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}"#,
+    ),
 ];
 
 /// Meters, of a flow that sends twice its profile.

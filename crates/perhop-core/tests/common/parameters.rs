@@ -177,6 +177,28 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
         r#"{"flows": 8, "hash": "set-associative", "quantum": "1B", "memory-limit": "9kB", "law": "linux", "backlog": "queue", "mtu": "0B", "target": "0s", "interval": "1ns", "ecn": false}"#,
     ),
     ("fq-codel", r#"{"flows": 1, "hash": "exact", "limit": "7p", "batch": 1, "quantum": "1GB"}"#),
+    (
+        "shaper",
+        r#"{"rate": "3Mbps", "burst": "3kB", "queue": {"aqm": "red", "thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}}"#,
+    ),
+    (
+        "shaper",
+        r#"{"rate": "7Mbps", "burst": "2kB", "queue": {"scheduler": "drr", "queues": [
+            {"name": "path", "match": {"path": "gold"}, "rate": "2Mbps", "rule": {"aqm": "codel", "target": "2ms", "interval": "5ms", "limit": "9p"}},
+            {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "7p"}}
+        ]}}"#,
+    ),
+    (
+        "shaper",
+        r#"{"rate": "1bps", "burst": "0B", "mtu": "0B", "queue": {"scheduler": "edf", "rule": {"aqm": "drop-tail", "limit": "3p"}}}"#,
+    ),
+    (
+        "shaper",
+        r#"{"rate": "4Mbps", "burst": "9GB", "queue": {"scheduler": "priority", "excess": "idle", "queues": [
+            {"name": "ef", "match": {"dscp": 3}, "cap": "1Mbps", "rule": {"aqm": "drop-tail", "limit": "5p"}},
+            {"name": "rest", "cap": "2Mbps", "rule": {"aqm": "drop-tail", "limit": "9p"}}
+        ]}}"#,
+    ),
 ];
 
 /// Meters.

@@ -205,6 +205,15 @@ impl Drawn<'_, '_> {
     }
 
     fn queue(&mut self) -> Value {
+        let queue = self.unshaped();
+        if !self.choices.one_in(6) {
+            return queue;
+        }
+        let rate = self.of(&["300kbps", "1.3Mbps"]);
+        json!({ "scheduler": "shaper", "rate": rate, "burst": self.of(&["1500B", "9kB"]), "queue": queue })
+    }
+
+    fn unshaped(&mut self) -> Value {
         match self.choices.below(8) {
             3 => json!({ "scheduler": "edf", "blue": self.of(&["1ms", "50ms"]), "rule": self.rule() }),
             4 => {

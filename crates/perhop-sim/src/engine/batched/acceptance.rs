@@ -85,7 +85,8 @@ fn check_blocks(network: &Network) -> Result<(), Refusal> {
 fn queue_blocks(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
     network.links.iter().flat_map(|link| {
         let place = ("link", &*link.name);
-        let scheduler = link.queue.iter().map(move |queue| {
+        let schedulers = link.queue.iter().flat_map(|queue| [Some(queue), queue.shaped()]).flatten();
+        let scheduler = schedulers.map(move |queue| {
             let (name, batched) = (queue.name(), queue.batched());
             UsedBlock { role: "scheduler", name, batched, place }
         });

@@ -1,0 +1,374 @@
+//! Token bucket shaper: RFC 2475, section 2.3.3.3; the Linux kernel's `tbf`.
+//!
+//! It delays the packets of another scheduler until there are tokens for them. The other scheduler chooses the next packet when the
+//! link is free and the packet before has left; the packet chosen waits here for its tokens, and none overtakes it.
+//!
+//! ## Deviations
+//! - A packet larger than the bucket leaves when the bucket is full, and later ones wait until its tokens are repaid; `tbf` drops
+//!   it: `a_packet_larger_than_the_bucket_leaves_when_it_is_full`.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
+
+use super::priority::Bucket;
+use super::{AnyScheduler, Dequeued, Discipline, PathName, Scheduler, SchedulerParams};
+use crate::aqm::AqmParams;
+use crate::control::Message;
+use crate::table::{at_key, nested, split_key};
+use crate::units::UnitError;
+use crate::{
+    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Packet, Reason, Streams,
+};
+
+/// Parameters of [`Shaper`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ShaperParams {
+    /// The rate at which tokens arrive: the highest rate of the packets that leave, but for `burst`.
+    pub rate: Bitrate,
+    /// The bucket's depth: how much can leave at once. The bucket starts full.
+    pub burst: Bytes,
+    /// The largest packet, for which `burst` must suffice.
+    #[serde(default = "ethernet")]
+    pub mtu: Bytes,
+    /// The queue whose packets are shaped: an AQM or a scheduler, as in a link.
+    pub queue: ShapedQueue,
+}
+
+const fn ethernet() -> Bytes {
+    Bytes::new(1500)
+}
+
+/// A queue: an AQM by name, over packets in order of arrival, or a scheduler by name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShapedQueue(pub Box<SchedulerParams>);
+
+impl<'de> Deserialize<'de> for ShapedQueue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let table = Map::deserialize(deserializer)?;
+        let named = table.contains_key(SchedulerParams::TAG);
+        if !named && !table.contains_key(AqmParams::TAG) {
+            return Err(de::Error::custom(SchedulerParams::missing()));
+        }
+        let read = nested(Value::Object(table), |table| {
+            Some(if named {
+                SchedulerParams::deserialize(table)
+            } else {
+                AqmParams::deserialize(table).map(SchedulerParams::from)
+            })
+        });
+        read.expect("always read").map(|params| Self(Box::new(params)))
+    }
+}
+
+impl Serialize for ShapedQueue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &*self.0 {
+            SchedulerParams::Fifo(params) => params.rule.serialize(serializer),
+            scheduler => scheduler.serialize(serializer),
+        }
+    }
+}
+
+impl JsonSchema for ShapedQueue {
+    fn schema_name() -> Cow<'static, str> {
+        "Queue".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut aqm = generator.subschema_for::<AqmParams>();
+        aqm.insert("description".into(), "A FIFO queue under this AQM.".into());
+        let mut scheduler = generator.subschema_for::<SchedulerParams>();
+        scheduler.insert("description".into(), "A scheduler with its queues, each under an AQM.".into());
+        let alternatives = [aqm, scheduler];
+        json_schema!({ "anyOf": alternatives })
+    }
+}
+
+/// A scheduler whose packets wait for tokens.
+#[derive(Clone, Debug)]
+pub struct Shaper<P> {
+    inner: Box<AnyScheduler<P>>,
+    bucket: Bucket,
+    /// The packet that waits for its tokens, and its class.
+    held: Option<(P, usize)>,
+    books: Box<Books>,
+}
+
+/// While a packet is held: the other scheduler has counted it as sent, here it still waits.
+#[derive(Clone, Debug, Default)]
+struct Books {
+    /// What waits.
+    occupancy: Occupancy,
+    /// The counters of the packet's class.
+    class: ClassCounters,
+}
+
+impl<P: Packet> Block for Shaper<P> {
+    type Params = ShaperParams;
+    const NAME: &'static str = "shaper";
+    const SUMMARY: &'static str = "a token bucket that delays the packets of another scheduler to its rate";
+    const SOURCE: &'static str = "RFC 2475, section 2.3.3.3; the Linux kernel's tbf";
+    const BATCHED: bool = true;
+
+    fn check(params: &ShaperParams) -> Result<(), UnitError> {
+        if params.burst < params.mtu {
+            let text = format!("must be at least `mtu`, which is {}, not {}", params.mtu, params.burst);
+            return Err(UnitError::new(at_key("burst", text)));
+        }
+        if let SchedulerParams::Shaper(_) = *params.queue.0 {
+            let text = "a shaper around a shaper has the lower rate of the two; leave one out";
+            return Err(UnitError::new(at_key(&format!("queue.{}", SchedulerParams::TAG), text)));
+        }
+        Ok(())
+    }
+}
+
+/// The key of what the inner queue calls `key`.
+fn inner(key: &str) -> String {
+    if key.is_empty() { "queue".into() } else { format!("queue.{key}") }
+}
+
+impl<P: Packet> Scheduler for Shaper<P> {
+    fn new(params: ShaperParams, environment: Environment, streams: Streams<'_>) -> Self {
+        let rate = params.rate.min(environment.rate);
+        Self {
+            inner: Box::new(params.queue.0.build(Environment { rate }, streams)),
+            bucket: Bucket::new(params.rate, params.burst),
+            held: None,
+            books: Box::default(),
+        }
+    }
+
+    fn fits(params: &ShaperParams, rate: Bitrate) -> Result<(), UnitError> {
+        if params.rate >= rate {
+            let text = format!(
+                "the link's rate is {rate}, so the shaper has no effect; lower it or leave the shaper out"
+            );
+            return Err(UnitError::new(at_key("rate", text)));
+        }
+        params.queue.0.fits(params.rate).map_err(|problem| {
+            let text = problem.to_string();
+            let (key, problem) = split_key(&text);
+            UnitError::new(at_key(&inner(key), problem))
+        })
+    }
+
+    fn paths(params: &mut ShaperParams) -> Vec<(String, &mut PathName)> {
+        params.queue.0.paths().into_iter().map(|(key, path)| (inner(&key), path)).collect()
+    }
+
+    fn aqms<'a>(params: &'a ShaperParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        params.queue.0.aqms(path).into_iter().map(|(key, aqm)| (inner(&key), aqm)).collect()
+    }
+}
+
+impl<P: Packet> Shaper<P> {
+    /// Brings the counters with the held packet up to those of the other scheduler.
+    fn recount(&mut self) {
+        let Self { inner, held, books, .. } = self;
+        let Some((packet, class)) = held else { return };
+        let Header { color, size, .. } = *packet.header();
+        books.occupancy.clone_from(inner.occupancy());
+        books.occupancy.add(color, size);
+        books.class.clone_from(inner.class(*class));
+        books.class.through.sent[color.index()] -= 1;
+        books.class.occupancy.add(color, size);
+    }
+}
+
+impl<P: Packet> Discipline<P> for Shaper<P> {
+    fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
+        let taken = self.inner.enqueue(packet, now);
+        self.recount();
+        taken
+    }
+
+    fn shed(&mut self, now: Instant) -> Option<(P, Reason)> {
+        let shed = self.inner.shed(now);
+        self.recount();
+        shed
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
+        let (packet, class) = match self.held.take() {
+            Some(held) => held,
+            None => match self.inner.dequeue(now) {
+                Dequeued::Sent(packet, class) => (packet, class),
+                other => return other,
+            },
+        };
+        match self.bucket.check(packet.header(), now) {
+            Ok(()) => {
+                self.bucket.charge(packet.header());
+                Dequeued::Sent(packet, class)
+            }
+            Err(until) => {
+                self.held = Some((packet, class));
+                self.recount();
+                Dequeued::Wait(Some(until))
+            }
+        }
+    }
+
+    fn occupancy(&self) -> &Occupancy {
+        if self.held.is_some() { &self.books.occupancy } else { self.inner.occupancy() }
+    }
+
+    fn classes(&self) -> usize {
+        self.inner.classes()
+    }
+
+    fn class(&self, class: usize) -> &ClassCounters {
+        match &self.held {
+            Some((_, held)) if *held == class => &self.books.class,
+            _ => self.inner.class(class),
+        }
+    }
+
+    fn class_name(&self, class: usize) -> &str {
+        self.inner.class_name(class)
+    }
+
+    fn class_of(&self, packet: &Header) -> usize {
+        self.inner.class_of(packet)
+    }
+
+    fn order_of(&self, packet: &Header) -> u64 {
+        self.inner.order_of(packet)
+    }
+    fn gauges(&self) -> Vec<(String, f64)> {
+        self.inner.gauges()
+    }
+
+    fn on_message(&mut self, label: u32, message: &Message) {
+        self.inner.on_message(label, message);
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(&P)) {
+        self.held.iter().for_each(|held| show(&held.0));
+        self.inner.inspect(show);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{environment, streams};
+    use crate::{FlowId, Offered, Port, Served};
+
+    fn params(keys: &str) -> ShaperParams {
+        let params = serde_json::from_str(&format!("{{{keys}}}")).unwrap();
+        Shaper::<Header>::check(&params).unwrap();
+        params
+    }
+
+    const EIGHT: &str = r#""rate": "8Mbps", "burst": "3kB""#;
+    const TAIL: &str = r#""queue": {"aqm": "drop-tail", "limit": "99p"}"#;
+
+    /// When packets that come at these times, in microseconds, leave for a link that takes no time.
+    fn departures(params: ShaperParams, arrivals: &[(u64, u16)]) -> Vec<(u32, u64)> {
+        let window = (Instant::ZERO, Instant::NEVER);
+        let params = SchedulerParams::Shaper(params);
+        let mut port: Port<Header> = Port::new(params, Bitrate::MAX, streams(1), window);
+        let (mut sent, mut serve_at) = (Vec::new(), Vec::new());
+        let mut serve = |port: &mut Port<Header>, now: Instant, serve_at: &mut Vec<Instant>| loop {
+            match port.serve(now) {
+                Served::Sent(packet, free_at) => {
+                    sent.push((packet.flow.0, now.as_nanos() / 1000));
+                    serve_at.push(free_at);
+                    return;
+                }
+                Served::Later(at) => return serve_at.push(at),
+                Served::Dropped(..) => {}
+                Served::Nothing => return,
+            }
+        };
+        for (number, &(micros, size)) in (0..).zip(arrivals) {
+            let now = Instant::from_nanos(micros * 1000);
+            while let Some(at) = serve_at.iter().copied().filter(|&at| at < now).min() {
+                serve_at.retain(|&other| other != at);
+                serve(&mut port, at, &mut serve_at);
+            }
+            if let Offered::Idle = port.offer(Header::new(FlowId(number), size), now) {
+                serve(&mut port, now, &mut serve_at);
+            }
+        }
+        while let Some(at) = serve_at.iter().copied().min() {
+            serve_at.retain(|&other| other != at);
+            serve(&mut port, at, &mut serve_at);
+        }
+        sent
+    }
+
+    #[test]
+    fn packets_leave_when_their_tokens_are_there() {
+        let arrivals = [[(0, 1500); 5].as_slice(), &[(10_000, 1500); 3]].concat();
+        let expected = [0, 0, 1500, 3000, 4500, 10_000, 10_000, 11_500];
+        for queue in [
+            TAIL,
+            r#""queue": {"scheduler": "drr", "queues": [{"name": "all", "rule": {"aqm": "drop-tail", "limit": "99p"}}]}"#,
+        ] {
+            let departed = departures(params(&format!("{EIGHT}, {queue}")), &arrivals);
+            assert_eq!(departed, (0..).zip(expected).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_bucket_leaves_when_it_is_full() {
+        // Of 3000 bytes the first takes 1500. The second, of 4500 bytes, waits for the other 1500, and leaves the bucket at -1500:
+        // the third has its 500 bytes 2 ms later.
+        let departed = departures(params(&format!("{EIGHT}, {TAIL}")), &[(0, 1500), (0, 4500), (0, 500)]);
+        assert_eq!(departed, [(0, 0), (1, 1500), (2, 3500)]);
+    }
+
+    #[test]
+    fn a_packet_that_waits_for_tokens_is_counted_as_waiting() {
+        let mut shaper: Shaper<Header> =
+            Shaper::new(params(&format!("{EIGHT}, {TAIL}")), environment(), streams(1));
+        let now = Instant::ZERO;
+        for number in 0..4 {
+            shaper.enqueue(Header::new(FlowId(number), 1500), now).unwrap();
+        }
+        for _ in 0..2 {
+            assert!(matches!(shaper.dequeue(now), Dequeued::Sent(_, 0)));
+        }
+        assert_eq!(shaper.dequeue(now), Dequeued::Wait(Some(Instant::from_nanos(1_500_000))));
+        for waiting in [2, 3] {
+            assert_eq!(
+                (shaper.occupancy().packets(), shaper.class(0).occupancy.packets()),
+                (waiting, waiting)
+            );
+            assert_eq!(shaper.class(0).through.sent, [0, 2, 0]);
+            shaper.class(0).balance().unwrap();
+            let mut shown = Vec::new();
+            shaper.inspect(&mut |packet| shown.push(packet.flow.0));
+            assert_eq!(shown, (2..2 + waiting as u32).collect::<Vec<_>>());
+            shaper.enqueue(Header::new(FlowId(4), 1500), now).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_bucket_below_a_packet_and_a_shaper_in_a_shaper_are_refused() {
+        let refused = |keys: &str| {
+            let params = serde_json::from_str(&format!("{{{keys}}}")).unwrap();
+            Shaper::<Header>::check(&params).unwrap_err().to_string()
+        };
+        let small = refused(&format!(r#""rate": "8Mbps", "burst": "1499B", {TAIL}"#));
+        assert!(small.contains("must be at least `mtu`, which is 1.5kB, not 1.499kB"), "{small}");
+        params(&format!(r#""rate": "8Mbps", "burst": "1499B", "mtu": "1kB", {TAIL}"#));
+        let twice = refused(&format!(r#"{EIGHT}, "queue": {{"scheduler": "shaper", {EIGHT}, {TAIL}}}"#));
+        assert!(twice.contains("leave one out"), "{twice}");
+    }
+
+    #[test]
+    fn a_shaper_as_fast_as_its_link_is_refused() {
+        let fits = |rate: &str| {
+            SchedulerParams::Shaper(params(&format!("{EIGHT}, {TAIL}"))).fits(rate.parse().unwrap())
+        };
+        assert!(fits("8.1Mbps").is_ok());
+        assert!(fits("8Mbps").unwrap_err().to_string().contains("the shaper has no effect"));
+    }
+}
