@@ -239,6 +239,7 @@ impl<P: Packet> Discipline<P> for Shaper<P> {
     fn order_of(&self, packet: &Header) -> u64 {
         self.inner.order_of(packet)
     }
+
     fn gauges(&self) -> Vec<(String, f64)> {
         self.inner.gauges()
     }
