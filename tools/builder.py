@@ -56,6 +56,7 @@ class Builder:
         self.schema = schema
         self.classes: dict[str, str] = {}
         self.exported: list[str] = []
+        self.begun: set[str] = set()
 
     def text(self) -> str:
         """The module."""
@@ -94,14 +95,16 @@ class Builder:
             return self.type_of(schema)
         if all("const" in one for one in alternatives):
             return f"Literal[{', '.join(repr_(one['const']) for one in alternatives)}]"
+        if name in self.begun:
+            return name  # A queue may be within a queue; annotations are evaluated when the module is complete.
+        self.begun.add(name)
         members = [
             self.table(class_name(one["title"]), one) if "title" in one else self.type_of(one)
             for one in alternatives
         ]
-        if name not in self.classes:
-            doc = textwrap.fill(schema.get("description", f"Any {name.lower()}."), WIDTH)
-            self.classes[name] = f'{_alias(name, members)}\n"""{doc}"""\n'
-            self.exported.append(name)
+        doc = textwrap.fill(schema.get("description", f"Any {name.lower()}."), WIDTH)
+        self.classes[name] = f'{_alias(name, members)}\n"""{doc}"""\n'
+        self.exported.append(name)
         return name
 
     def table(self, name: str, schema: dict[str, Any]) -> str:

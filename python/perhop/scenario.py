@@ -63,6 +63,7 @@ __all__ = [
     "Scenario",
     "Scheduler",
     "Setting",
+    "Shaper",
     "SharingQueue",
     "Srtcm",
     "Tcp",
