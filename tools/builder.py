@@ -96,7 +96,7 @@ class Builder:
         if all("const" in one for one in alternatives):
             return f"Literal[{', '.join(repr_(one['const']) for one in alternatives)}]"
         if name in self.begun:
-            return name  # A queue may be within a queue; annotations are evaluated when the module is complete.
+            return name  # A queue may be within a queue.
         self.begun.add(name)
         members = [
             self.table(class_name(one["title"]), one) if "title" in one else self.type_of(one)
