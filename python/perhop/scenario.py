@@ -34,6 +34,7 @@ __all__ = [
     "Drr",
     "Dscp",
     "Dsd",
+    "Dualpi2",
     "Dwred",
     "Edf",
     "Fifo",
@@ -913,7 +914,67 @@ class FqCodel(Table):
     law: Literal["rfc", "linux"] | None = None
 
 
-Scheduler: TypeAlias = Fifo | Edf | Dsd | Priority | Drr | Wfq | FqCodel
+@dataclass(frozen=True, kw_only=True)
+class Dualpi2(Table):
+    """L4S and classic packets in a queue each, marked and dropped by one controller of the delay.
+
+    Source: RFC 9332, appendix A.
+
+    Attributes:
+        target: The queueing delay that the controller aims at. Default: "15ms".
+        rtt_max: The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta`
+            follow (`RTT_max`). Default: "100ms".
+        interval: How often the base probability is updated (Tupdate), at least 1 ms. Default: the
+            target, or a third of `rtt-max` if that is less; 16 ms with `law = "linux"`.
+        alpha: The integral gain in Hz. Default: 0.1 interval / rtt-max^2; 41/256 with `law = "linux"`.
+        beta: The proportional gain in Hz. Default: 0.3 / rtt-max; 819/256 with `law = "linux"`.
+        k: The coupling factor: L4S packets are marked with k times the base probability (k). Default:
+            2.0.
+        step: The sojourn time from which L4S packets are marked (minTh). Default: 800us; 1ms with `law
+            = "linux"`.
+        range: Over how much more sojourn time the share of marked L4S packets rises to all (range).
+            Default: 400us; with `law = "linux"` all are marked above `step`, and this has no effect.
+            Default: "400us".
+        step_length: L4S packets are not marked for their sojourn time while no more packets wait, they
+            included (`Th_len`). Default: 1.
+        order: Which of the two queues sends next. Default: "weighted-round-robin".
+        classic_share: The share of the link that the classic queue gets at least. Default: 0.0625; 0.1
+            with `law = "linux"`.
+        shift: By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
+            Default: "50ms".
+        limit: The room in both queues together, in packets or bytes. Default: what the link sends in
+            250 ms; `10000p` with `law = "linux"`.
+        overload: What happens when marking each L4S packet is not enough. Default: "drop".
+        mtu: The largest packet: from it follows where round robin begins, and with `law = "linux"` how
+            much must wait for the controller to decide. Default: "1.5kB".
+        l4s_dscp: Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as
+            45, Non-Queue-Building (RFC 9956). Those that are not ECN-capable are dropped where others
+            are marked.
+        law: Whose details to follow where RFC 9332 and Linux differ. Default: "rfc".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "dualpi2")
+
+    target: str | None = None
+    rtt_max: str | None = None
+    interval: str | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    k: float | None = None
+    step: str | None = None
+    range: str | None = None
+    step_length: int | None = None
+    order: Literal["weighted-round-robin", "time-shifted-fifo"] | None = None
+    classic_share: float | None = None
+    shift: str | None = None
+    limit: str | None = None
+    overload: Literal["drop", "overflow"] | None = None
+    mtu: str | None = None
+    l4s_dscp: Codepoints | None = None
+    law: Literal["rfc", "linux"] | None = None
+
+
+Scheduler: TypeAlias = Fifo | Edf | Dsd | Priority | Drr | Wfq | FqCodel | Dualpi2
 """Any scheduler."""
 
 
@@ -1495,7 +1556,7 @@ class Flow(Table):
     color: Literal["green", "yellow", "red"] | None = None
     service: Literal["blue", "green"] | None = None
     dscp: Dscp | None = None
-    ecn: Literal["off", "classic", "accurate"] | None = None
+    ecn: Literal["off", "classic", "accurate", "l4s"] | None = None
     out_feedback: str | None = None
     start: str | None = None
     stop: str | None = None

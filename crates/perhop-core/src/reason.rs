@@ -39,8 +39,12 @@ reasons! {
     Late = "late",
     /// Sojourn times stayed above the target for too long (`CoDel`).
     Target = "target",
-    /// By chance, with a probability that a controller adapts (PIE, PI2, BLUE).
+    /// By chance, with a probability that a controller adapts (PIE, PI2, `DualPI2`, BLUE).
     Controller = "controller",
+    /// Its sojourn time was above the threshold of a low-latency queue (`DualPI2`).
+    Step = "step",
+    /// Marking every packet of a low-latency queue did not suffice (`DualPI2`).
+    Overload = "overload",
     /// The packet was out of profile, and its meter drops such packets (a policer).
     Policed = "policed",
 }
@@ -61,9 +65,11 @@ mod tests {
             "late",
             "target",
             "controller",
+            "step",
+            "overload",
             "policed",
         ];
         assert_eq!(Reason::ALL.map(Reason::name), names);
-        assert_eq!(Reason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(Reason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     }
 }

@@ -174,6 +174,12 @@ fn parameters_of_schedulers_without_rules_that_are_out_of_range_are_refused() {
         ("fq-codel", r#"{"quantum": "2GB"}"#, "a quantum is at most 1GB"),
         ("fq-codel", r#"{"batch": 0}"#, "at least 1 packet is dropped"),
         ("fq-codel", r#"{"interval": "0s"}"#, "an interval is longer than 0s"),
+        ("dualpi2", r#"{"rtt-max": "2999us"}"#, "a round-trip time is at least 3ms"),
+        ("dualpi2", r#"{"interval": "999us"}"#, "updated once in 1ms at most"),
+        ("dualpi2", r#"{"target": "999us"}"#, "updated once in 1ms at most"),
+        ("dualpi2", r#"{"classic-share": 0.0}"#, "neither queue may starve"),
+        ("dualpi2", r#"{"classic-share": 1}"#, "neither queue may starve"),
+        ("dualpi2", r#"{"k": 101}"#, "the coupling factor is at most 100"),
     ] {
         let found = refused(Role::Scheduler, name, table);
         assert!(found.contains(problem), "{name} {table}: {found}");

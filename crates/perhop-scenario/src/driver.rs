@@ -28,6 +28,7 @@ impl Scenario {
             return Ok(());
         }
         self.check_kernels_ecn()?;
+        self.check_l4s()?;
         for port in self.queues() {
             for key in marking_rules(&port) {
                 let (outline, link) = (self.outline(), port.name());
@@ -62,13 +63,21 @@ impl Scenario {
         Err(Problem::at(path, text))
     }
 
+    /// Neither Linux's own congestion controls nor the datagrams of hosts are ECT(1).
+    fn check_l4s(&self) -> Result<(), Problem> {
+        let Some(place) = self.flows.iter().position(|flow| flow.ecn == TcpEcn::L4s) else { return Ok(()) };
+        let text = "Linux sends ECT(1) only with TCP Prague, which is not part of it: take `ecn = \"accurate\"`, or the simulator";
+        let path = [KeyPart::Key("flows".into()), KeyPart::Index(place), KeyPart::Key("ecn".into())];
+        Err(Problem::at(path, text))
+    }
+
     /// The kernel's settings for ECN that stand for the flows' `ecn`, unless the scenario itself sets them.
     pub fn kernels_ecn(&self) -> Option<(&'static str, &'static str)> {
         let ecn = self.flows.iter().map(|flow| flow.ecn).find(|ecn| !ecn.is_off())?;
         let asked = match ecn {
             TcpEcn::Off => return None,
             TcpEcn::Classic => "1",
-            TcpEcn::Accurate => "3",
+            TcpEcn::Accurate | TcpEcn::L4s => "3",
         };
         (!self.live.sysctl.contains_key(TCP_ECN)).then_some((TCP_ECN, asked))
     }
@@ -84,7 +93,7 @@ impl Scenario {
     pub(crate) fn idle_marks(&self, port: &QueuePlace<'_>, outline: &Outline) -> Vec<(String, String)> {
         let is_capable = |flow: &FlowSpec| match flow.transport {
             TransportSpec::Tcp(_) => !flow.tcp_ecn.is_off() || self.kernel_asks_for_ecn(),
-            TransportSpec::Udp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => false,
+            TransportSpec::Udp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => flow.ecn.is_capable(),
         };
         if outline.passing(&port.name()).any(|(_, flow)| is_capable(flow)) {
             return Vec::new();

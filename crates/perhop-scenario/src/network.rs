@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Ecn, Instant};
+use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 
 use crate::format::{Access, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, Scenario, Transport};
@@ -82,6 +83,7 @@ impl Scenario {
 
     fn flow_spec(&self, group: &Flow, member: u32, node: impl Fn(&str) -> NodeId) -> FlowSpec {
         let access = |access: &Access| AccessSpec { rate: access.rate, delay: access.delay };
+        let is_tcp = matches!(group.transport, Transport::Tcp(_));
         FlowSpec {
             name: format!("{}/{member}", group.name),
             from: node(self.ends(group).0),
@@ -93,8 +95,8 @@ impl Scenario {
             marking: self.marking(group),
             color: group.color,
             dscp: group.dscp.unwrap_or(group.service.dscp()),
-            ecn: Ecn::NotCapable,
-            tcp_ecn: group.ecn,
+            ecn: if is_tcp { Ecn::NotCapable } else { group.ecn.codepoint() },
+            tcp_ecn: if is_tcp { group.ecn } else { TcpEcn::Off },
             service: self.profile_rate(group),
             reserved: self.reserved(group),
             out_feedback: group.out_feedback,

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::{AggregateMeter, MeterParams};
-use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
-use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Environment, FlowId, Header, Onset, Streams};
-use perhop_sim::{FlowSpec, LinkSpec, Network};
+use perhop_core::scheduler::{AnyScheduler, Discipline, DualPi2Params, SchedulerParams};
+use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Ecn, Environment, FlowId, Header, Onset, Streams};
+use perhop_sim::{FlowSpec, LinkSpec, Network, TransportSpec};
 use serde::Serialize;
 
 use crate::error::{KeyPart, Problem, steps};
@@ -25,7 +25,7 @@ impl Scenario {
             let idle = idle_keys(place.scheduler(), place.rate, &sizes);
             let marks = self.idle_marks(&place, &outline);
             let unused = outline.unused_queues(&link);
-            let idle = idle.into_iter().chain(marks).chain(unused);
+            let idle = idle.into_iter().chain(marks).chain(unused).chain(outline.unused_l4s(&link));
             notices.extend(idle.map(|(key, text)| place.at(&key, text)));
             let divided =
                 divisions(outline.passing(&link).map(|(group, flow)| (group, outline.division(flow, &link))));
@@ -164,6 +164,21 @@ impl Outline {
         told.collect()
     }
 
+    /// That no flow's data joins the L4S queue of the link of this name, if it has one that takes ECT(1) alone.
+    fn unused_l4s(&self, link: &str) -> Option<(String, String)> {
+        let SchedulerParams::DualPi2(DualPi2Params { l4s_dscp: None, .. }) =
+            self.link(link)?.queue.as_ref()?
+        else {
+            return None;
+        };
+        if self.passing(link).any(|(_, flow)| sends_ect_1(flow)) {
+            return None;
+        }
+        let text = "no flow that passes this link sends ECT(1), so the L4S queue stays empty: give TCP flows \
+                    `congestion = \"prague\"` or any flows `ecn = \"l4s\"`, or take a FIFO with another AQM";
+        Some((SchedulerParams::TAG.into(), text.into()))
+    }
+
     fn described(&self, packet: &Header) -> String {
         let mut paths = self.paths.iter().zip(&self.network.paths);
         let path = paths.find(|(_, path)| path.label == packet.label);
@@ -273,6 +288,12 @@ pub fn idle_keys(
     });
     let own = limit_without_room(queue, sizes).map_or_else(|| queue.idle_keys(sizes), |none| vec![none]);
     own.into_iter().map(|(key, text)| (key.to_owned(), text)).chain(idle).collect()
+}
+
+/// Whether new data of the flow is ECT(1).
+fn sends_ect_1(flow: &FlowSpec) -> bool {
+    let is_l4s = matches!(&flow.transport, TransportSpec::Tcp(params) if params.control().info().is_l4s);
+    is_l4s && !flow.tcp_ecn.is_off() || [flow.ecn, flow.tcp_ecn.codepoint()].contains(&Ecn::Capable1)
 }
 
 /// The limit of an AQM, or of a scheduler with a limit of its own, if no packet fits in.

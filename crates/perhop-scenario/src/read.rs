@@ -235,7 +235,7 @@ fn plainer(text: &str) -> String {
 /// Mechanisms of other systems that have no block of their own, and what comes nearest.
 const MECHANISMS: [(&[&str], &str); 5] = [
     (&["fq-pie", "cake", "sfq"], "it is not built yet; the nearest is scheduler = \"fq-codel\""),
-    (&["dualpi2", "sfb"], "it is not built yet; the nearest is aqm = \"pi2\" or aqm = \"pie\""),
+    (&["sfb"], "it is not built yet; the nearest is aqm = \"pi2\" or aqm = \"pie\""),
     (&["ared", "adaptive-red"], "it is aqm = \"red\" with adaptive = true"),
     (&["docsis-pie"], "it is aqm = \"pie\" with law = \"docsis\""),
     (&["fifo", "pfifo", "bfifo", "taildrop"], "a FIFO queue without other management is aqm = \"drop-tail\""),

@@ -401,6 +401,16 @@ fn a_scheduler_with_limits_of_its_own_has_its_idle_keys_named() {
              packet, and none is dropped for its sojourn time; lower `mtu`, or raise `limit`"
         ]
     );
+    let dualpi2 = said_of_queue("{ scheduler = \"dualpi2\", shift = \"40ms\" }");
+    assert_eq!(
+        dualpi2,
+        [
+            "s.toml:9: links.bottleneck.queue.shift: it acts with `order = \"time-shifted-fifo\"` only; leave it out",
+            "s.toml:9: links.bottleneck.queue.scheduler: no flow that passes this link sends ECT(1), so the L4S queue stays empty: \
+             give flows `ecn = \"l4s\"`, or take a FIFO with another AQM",
+        ]
+    );
+    assert_eq!(said_of_queue("{ scheduler = \"dualpi2\", l4s-dscp = 45 }"), [""; 0]);
     assert!(fq("memory-limit = \"39B\"")[0].contains("queue.memory-limit: `39B`: no packet fits"));
 }
 
@@ -438,6 +448,11 @@ fn ecn_is_refused_on_real_packets_where_nobody_is_capable() {
     }
     with_ecn(Driver::RealPackets, TCP, &capable("classic", TCP)).unwrap();
     let one = "transport = { tcp = \"newreno\" }";
+    let l4s = with_ecn(Driver::RealPackets, TCP, &capable("l4s", "transport = { sack = true, tcp"));
+    assert!(
+        l4s.as_ref().is_err_and(|text| text.contains(".ecn: Linux sends ECT(1) only with TCP Prague")),
+        "{l4s:?}"
+    );
     let unlike = with_ecn(Driver::RealPackets, one, &capable("classic", one)).unwrap_err();
     assert!(unlike.contains("flows[2].ecn: the kernel uses ECN in one way for all"), "{unlike}");
     let without = ASSURED.replacen("total = \"20/80/0.1\"", "total = \"20/80/0.1\", ecn = false", 1);

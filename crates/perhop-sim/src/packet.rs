@@ -169,10 +169,10 @@ impl SimPacket {
         Self { content: self.content | (Ecn::Congested as u64) << ECN, ..self }
     }
 
-    /// The packet as one that ECN-capable ends send: ECT(0) or ECT(1).
+    /// The packet with this ECN field.
     #[inline]
-    pub fn capable(self, ecn: Ecn) -> Self {
-        Self { content: self.content | (ecn as u64) << ECN, ..self }
+    pub fn with_ecn(self, ecn: Ecn) -> Self {
+        Self { content: self.content & !(3 << ECN) | (ecn as u64) << ECN, ..self }
     }
 
     /// The packet with or without its flag: CWR of data, ECN-Echo of an ACK.
@@ -360,6 +360,8 @@ mod tests {
             let remarked = Header { color: Color::Red, dscp: class.codepoint(Color::Red), ..header };
             prop_assert_eq!(packet.remarked(&remarked), SimPacket::new(&remarked, step, sequence));
             let notified = Header { ecn: Ecn::Congested, ..header };
+            let capable = Header { ecn: Ecn::Capable1, ..header };
+            prop_assert_eq!(packet.with_ecn(Ecn::Capable1), SimPacket::new(&capable, step, sequence));
             prop_assert_eq!(packet.notified(), SimPacket::new(&notified, step, sequence));
             prop_assert_eq!(changed.due(Instant::ZERO).header(), Header { arrived: Instant::ZERO, ..expected });
         }

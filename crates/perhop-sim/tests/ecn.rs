@@ -1,6 +1,6 @@
 //! ECN from queue to receiver to sender, in whole runs.
 
-use crate::common::{aqm, duplex, flow, tcp, udp};
+use crate::common::{aqm, duplex, flow, scheduler, tcp, udp};
 use perhop_core::{Duration, Ecn};
 use perhop_sim::transport::tcp::{Congestion, TcpEcn};
 use perhop_sim::{Engine, FlowOutcome, Network, Outcome, Simulation};
@@ -118,6 +118,26 @@ fn datagrams_keep_the_ecn_field_of_their_flow() {
     let outcome = run(&network, Engine::Batched);
     let seen: Vec<_> = outcome.flows.iter().map(|flow| marked(flow) > 0).collect();
     assert_eq!(seen, [true, false, false, false]);
+}
+
+#[test]
+fn scalable_ends_send_ect_1() {
+    // The L4S queue of DualPI2 takes ECT(1); what is sent again is not ECN-capable.
+    let arrived = |ecn, engine| {
+        let mut network = network(&[(r#"{"tcp": "newreno", "sack": true}"#.to_owned(), ecn)], 3, false);
+        network.links[0].queue = Some(scheduler(r#"{"scheduler": "dualpi2"}"#));
+        let outcome = run(&network, engine);
+        assert!(outcome.flows.iter().all(|flow| marked(flow) > 0 && flow.sender.ecn_reductions > 0));
+        [0, 1].map(|class| outcome.links[0].classes[class].counters.arrived.iter().sum::<u64>())
+    };
+    for engine in [Engine::Reference, Engine::Batched] {
+        let ([l4s, again], [none, classic]) =
+            (arrived(TcpEcn::L4s, engine), arrived(TcpEcn::Accurate, engine));
+        assert!(
+            l4s > 10_000 && again < 100 && none == 0 && classic > 10_000,
+            "{l4s} {again} {none} {classic}"
+        );
+    }
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use crate::common::{RIO, aqm, duplex, every_transport, flow, scheduler, tcp, udp};
 use perhop_core::measure::LinkOutcome;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Counters, Dscp, Duration, Instant, Reason};
+use perhop_core::{Counters, Dscp, Duration, Ecn, Instant, Reason};
 use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{Engine, FlowSpec, Network, NodeId, Outcome, PathSpec, Simulation};
 
@@ -374,5 +374,24 @@ fn a_shaper_sends_its_burst_and_then_its_rate_whatever_is_within() {
         network.duration = Duration::from_secs(9);
         network.flows[0].stop = Some(Instant::from_nanos(3_999_000_000));
         assert_eq!(run(&network, Engine::Batched).flows[0].delivered_packets, 512);
+    }
+}
+
+#[test]
+fn an_l4s_flow_waits_for_a_packet_or_two_beside_a_classic_queue_at_its_target() {
+    for keys in ["", r#", "law": "linux""#, r#", "order": "time-shifted-fifo""#] {
+        let mut network = beside_a_flood(&format!(r#"{{"scheduler": "dualpi2"{keys}}}"#));
+        network.flows.pop();
+        network.flows[3].ecn = Ecn::Capable1;
+        for engine in [Engine::Reference, Engine::Batched] {
+            let link = &run(&network, engine).links[0];
+            let [l4s, classic] = &link.classes[..] else { panic!("two classes") };
+            assert_eq!((l4s.name.as_str(), classic.name.as_str()), ("l4s", "classic"));
+            // The packet in transmission takes 0.8 ms, and one more may go before.
+            assert!(l4s.delays.largest[1] < Duration::from_millis(2), "{keys}: {:?}", l4s.delays.largest);
+            // In 15 ms the link sends some 19 packets.
+            assert!((9.0..28.0).contains(&link.mean_queue_packets), "{keys}: {}", link.mean_queue_packets);
+            assert!(link.utilization > 0.95, "{keys}: {}", link.utilization);
+        }
     }
 }

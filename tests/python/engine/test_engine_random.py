@@ -73,7 +73,7 @@ class Draw:
         return {"aqm": aqm, "limit": self.one(LIMITS), **more} | {key: self.thresholds() for key in sets[aqm]}
 
     def queue(self) -> dict[str, Any]:
-        scheduler = self.one(["", "", "", "edf", "dsd", "priority", "drr", "wfq", "fq-codel"])
+        scheduler = self.one(["", "", "", "edf", "dsd", "priority", "drr", "wfq", "fq-codel", "dualpi2"])
         if not scheduler:
             return self.rule()
         if scheduler == "edf":
@@ -93,6 +93,18 @@ class Draw:
                 backlog=["queue"],
                 ecn=[False],
                 law=["linux"],
+            )
+            return {"scheduler": scheduler, **more}
+        if scheduler == "dualpi2":
+            more = self.some(
+                target=["2ms"],
+                law=["linux"],
+                order=["time-shifted-fifo"],
+                overload=["overflow"],
+                limit=["20p"],
+                k=[1],
+                l4s_dscp=[46],
+                step_length=[3],
             )
             return {"scheduler": scheduler, **more}
         kinds = [{"dscp": 46}, {"color": "green"}, {"path": "pinned"}, {"service": "green"}]
@@ -190,7 +202,7 @@ class Draw:
         else:
             way |= self.one([{"service": "green"}, {"color": "red"}, {"dscp": 46}, {}])
         if "tcp" in transport:
-            way |= self.some(ecn=["classic", "classic", "accurate"])
+            way |= self.some(ecn=["classic", "classic", "accurate", "l4s"])
         # Without an end to them, windows would turn over a network without delays for ever.
         volume = self.some(volume=["1kB", "30kB"]) if "udp" in transport else {"volume": "30kB"}
         access = {key: self.access() for key in self.some(access=[1], egress=[1])}

@@ -2,6 +2,7 @@
 
 mod drr;
 mod dsd;
+mod dualpi2;
 mod edf;
 mod fifo;
 mod fq_codel;
@@ -14,6 +15,7 @@ mod wfq;
 
 pub use drr::{Drr, DrrParams};
 pub use dsd::{Dsd, DsdParams, GreenDrop, RefusedGreen};
+pub use dualpi2::{DualPi2, DualPi2Law, DualPi2Order, DualPi2Params, Overload};
 pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
 pub use fq_codel::{Backlog, FlowHash, FqCodel, FqCodelParams, FqLaw};
@@ -181,6 +183,7 @@ register_schedulers! {
     Wfq(Wfq),
     FqCodel(FqCodel),
     Shaper(Shaper),
+    DualPi2(DualPi2),
 }
 
 impl SchedulerParams {

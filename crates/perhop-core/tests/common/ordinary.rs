@@ -57,6 +57,7 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
         "shaper",
         r#"{"rate": "7.9Mbps", "burst": "40kB", "queue": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}"#,
     ),
+    ("dualpi2", r#"{"target": "60ms", "limit": "868p"}"#),
 ];
 
 /// Meters, of a flow that sends twice its profile.

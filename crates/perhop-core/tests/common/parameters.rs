@@ -199,6 +199,18 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
             {"name": "rest", "cap": "2Mbps", "rule": {"aqm": "drop-tail", "limit": "9p"}}
         ]}}"#,
     ),
+    (
+        "dualpi2",
+        r#"{"target": "2ms", "rtt-max": "10ms", "l4s-dscp": [0, 3], "limit": "9p", "step": "1ms", "classic-share": 0.3}"#,
+    ),
+    (
+        "dualpi2",
+        r#"{"law": "linux", "interval": "1ms", "alpha": 9, "beta": 99, "k": 0.5, "order": "time-shifted-fifo", "shift": "0s", "l4s-dscp": 3, "mtu": "0B", "step-length": 0, "step": "0s"}"#,
+    ),
+    (
+        "dualpi2",
+        r#"{"target": "0s", "interval": "1ms", "rtt-max": "3ms", "k": 100, "range": "0s", "step": "0s", "overload": "overflow", "l4s-dscp": 46, "classic-share": 0.9999, "limit": "0p"}"#,
+    ),
 ];
 
 /// Meters.

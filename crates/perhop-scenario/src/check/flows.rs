@@ -144,11 +144,12 @@ impl Scenario {
     }
 }
 
-/// Checks that only TCP flows use ECN, and that no key of ECN is without effect.
+/// Checks that only TCP flows use ECN, but for datagrams of L4S, and that no key of ECN is without effect.
 fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
     let Transport::Tcp(params) = &flow.transport else {
+        let datagrams = matches!(flow.transport, Transport::Udp(_)) && flow.ecn == TcpEcn::L4s;
         let text = "only TCP feeds marks back to its sender; leave this key out";
-        return if flow.ecn.is_off() { Ok(()) } else { Err(Problem::at(under("ecn"), text)) };
+        return if flow.ecn.is_off() || datagrams { Ok(()) } else { Err(Problem::at(under("ecn"), text)) };
     };
     let control = params.control().info();
     if control.needs.marks && flow.ecn.is_off() {
@@ -159,7 +160,7 @@ fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
         );
         return Err(Problem::at(under("ecn"), text));
     }
-    if control.is_l4s && flow.ecn != TcpEcn::Accurate {
+    if control.is_l4s && !flow.ecn.counts() {
         let text = format!(
             "`{}` requires exact counts of marks: give the flow `ecn = \"accurate\"`, and the transport `sack = true`",
             control.name
@@ -173,7 +174,7 @@ fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
         );
         return Err(Problem::at(under("ecn"), text));
     }
-    if flow.ecn == TcpEcn::Accurate && !params.sack {
+    if flow.ecn.counts() && !params.sack {
         let text = "counts of marks travel in selective acknowledgements; give the transport `sack = true`, or take \
                     `ecn = \"classic\"`";
         return Err(Problem::at(under("ecn"), text));

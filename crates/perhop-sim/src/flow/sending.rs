@@ -211,7 +211,7 @@ impl SendingHost {
         {
             let mut packet = self.template.numbered(sequence).sized(size);
             if ecn != Ecn::NotCapable {
-                packet = packet.capable(ecn).flagged(reduced);
+                packet = packet.with_ecn(ecn).flagged(reduced);
             }
             match &mut self.marked_at {
                 MarkingPoint::Nowhere => self.marked[packet.color().index()] += 1,

@@ -1,5 +1,6 @@
 //! ECN at the receiver, and how a connection uses it (RFC 3168, section 6.1).
 
+use perhop_core::Ecn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +16,32 @@ pub enum TcpEcn {
     /// whether the packets that it acknowledges were marked (RFC 8257, section 3.2).
     Classic,
     /// Every ACK carries the exact number of marked packets so far, as if RFC 9768's counters never wrapped; needs `sack`.
-    /// `"dctcp"` and `"prague"`, whose data is ECT(1) in place of ECT(0), use the number; the other congestion controls answer to it as they do to ECN-Echo: once in a round trip.
+    /// `"dctcp"` and `"prague"`, whose data is ECT(1) in place of ECT(0), use the number; the other congestion controls answer to
+    /// it as they do to ECN-Echo: once in a round trip.
     Accurate,
+    /// The same for the low-latency queue of `dualpi2` (RFC 9331): new data is ECT(1), so the congestion control should be a
+    /// scalable one. Datagrams may be ECT(1), too; their sender does not react to marks. In the simulator only.
+    L4s,
 }
 
 impl TcpEcn {
     /// Its packets are not capable.
     pub const fn is_off(&self) -> bool {
         matches!(self, Self::Off)
+    }
+
+    /// The ECN field of new data.
+    pub const fn codepoint(self) -> Ecn {
+        match self {
+            Self::Off => Ecn::NotCapable,
+            Self::Classic | Self::Accurate => Ecn::Capable0,
+            Self::L4s => Ecn::Capable1,
+        }
+    }
+
+    /// Its ACKs carry the number of marked packets.
+    pub const fn counts(self) -> bool {
+        matches!(self, Self::Accurate | Self::L4s)
     }
 }
 
@@ -70,7 +89,7 @@ impl Echo {
 
     /// Whether ACKs carry the number of marked packets.
     pub(super) fn counts(self) -> bool {
-        self.ecn == TcpEcn::Accurate
+        self.ecn.counts()
     }
 }
 

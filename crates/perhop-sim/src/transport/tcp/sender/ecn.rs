@@ -29,11 +29,7 @@ pub(in crate::transport::tcp) struct EcnState {
 
 impl EcnState {
     pub(super) fn new(ecn: TcpEcn, control: &CongestionInfo) -> Self {
-        let codepoint = match ecn {
-            TcpEcn::Off => Ecn::NotCapable,
-            _ if control.is_l4s => Ecn::Capable1,
-            TcpEcn::Classic | TcpEcn::Accurate => Ecn::Capable0,
-        };
+        let codepoint = if control.is_l4s && !ecn.is_off() { Ecn::Capable1 } else { ecn.codepoint() };
         Self { ecn, codepoint, hears_marks: control.needs.marks, ..Self::default() }
     }
 
@@ -68,8 +64,8 @@ impl EcnState {
 }
 
 impl TcpSender {
-    /// Whether the congestion control is to know of the ACK at hand now: one that owns its recoveries gets it later. RFC 3168, section 6.1.2: the window does not grow by one
-    /// that reports marks.
+    /// Whether the congestion control is to know of the ACK at hand now: one that owns its recoveries gets it later. RFC 3168,
+    /// section 6.1.2: the window does not grow by one that reports marks.
     pub(super) fn may_grow(&self) -> bool {
         !self.rare.owns_recovery && (self.rare.ecn.marks == 0 || self.rare.ecn.hears_marks)
     }

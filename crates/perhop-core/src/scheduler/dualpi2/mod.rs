@@ -1,0 +1,491 @@
+//! `DualPI2`: RFC 9332, appendix A.
+//!
+//! Packets of scalable congestion controls, which say so by ECT(1), wait in a short queue of their own (L4S, RFC 9331), all others in the
+//! classic queue. Both share the link: one controller of the queueing delay gives a base probability p', by which L4S packets are
+//! marked with the probability k p' and classic ones dropped or marked with p'^2, so that flows of both kinds have about the same
+//! window. L4S packets are also marked where they have waited longer than about a millisecond.
+//!
+//! ## Deviations
+//! - Where k p' is above 1, it counts as 1 in L4S marking: in the RFC's pseudocode the counter of marks would grow without bound, and
+//!   marks would go on long after (`an_overload_leaves_no_debt_of_marks`). Drops and marks of L4S packets in overload have a counter each.
+//! - The RFC leaves the scheduler open, but for bounds. Weighted round robin is Linux's, with one credit: `a_classic_packet_goes_after_nine`.
+//! - `law = "linux"`: gains are rounded, each decision is a random draw, one threshold takes the place of the ramp, and the controller
+//!   decides on nothing while less than two packets of `mtu` wait. Linux's limit of memory is left out.
+
+mod marking;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::marking::{Marking, State};
+use super::{Dequeued, Discipline, Scheduler};
+use crate::aqm::{AqmParams, PiController, Verdict};
+use crate::control::Message;
+use crate::table::at_key;
+use crate::units::{AboveZero, UnitError};
+use crate::{
+    Block, Bytes, ClassCounters, Codepoints, Depth, Duration, Ecn, Environment, Header, Instant, Occupancy,
+    Packet, Probability, Reason, Rng, Streams,
+};
+
+/// Whose details `DualPI2` follows where they differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DualPi2Law {
+    /// RFC 9332, appendix A.
+    #[default]
+    Rfc,
+    /// Linux's `dualpi2`.
+    Linux,
+}
+
+/// Which of the two queues sends next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DualPi2Order {
+    /// Weighted round robin: the classic queue gets at least `classic-share` of the link.
+    #[default]
+    WeightedRoundRobin,
+    /// The packet that has waited longer, where an L4S packet's time counts `shift` more.
+    TimeShiftedFifo,
+}
+
+/// What happens when marking each L4S packet is not enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overload {
+    /// Packets are dropped, with p'^2 in both queues, whether they are ECN-capable or not.
+    #[default]
+    Drop,
+    /// The base probability stays at 1/k, and the queues grow up to `limit`.
+    Overflow,
+}
+
+/// Parameters of [`DualPi2`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DualPi2Params {
+    /// The queueing delay that the controller aims at.
+    #[serde(default = "fifteen_ms")]
+    pub target: Duration,
+    /// The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta` follow (`RTT_max`).
+    #[serde(default = "hundred_ms")]
+    pub rtt_max: Duration,
+    /// How often the base probability is updated (Tupdate), at least 1 ms. Default: the target, or a third of `rtt-max` if that is
+    /// less; 16 ms with `law = "linux"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Duration>,
+    /// The integral gain in Hz. Default: 0.1 interval / rtt-max^2; 41/256 with `law = "linux"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<AboveZero>,
+    /// The proportional gain in Hz. Default: 0.3 / rtt-max; 819/256 with `law = "linux"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beta: Option<AboveZero>,
+    /// The coupling factor: L4S packets are marked with k times the base probability (k).
+    #[serde(default = "two")]
+    pub k: AboveZero,
+    /// The sojourn time from which L4S packets are marked (minTh). Default: 800us; 1ms with `law = "linux"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Duration>,
+    /// Over how much more sojourn time the share of marked L4S packets rises to all (range). Default: 400us; with `law = "linux"` all
+    /// are marked above `step`, and this has no effect.
+    #[serde(default = "four_hundred_us")]
+    pub range: Duration,
+    /// L4S packets are not marked for their sojourn time while no more packets wait, they included (`Th_len`).
+    #[serde(default = "one_waits")]
+    pub step_length: u32,
+    /// Which of the two queues sends next.
+    #[serde(default)]
+    pub order: DualPi2Order,
+    /// The share of the link that the classic queue gets at least. Default: 0.0625; 0.1 with `law = "linux"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classic_share: Option<Probability>,
+    /// By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
+    #[serde(default = "fifty_ms")]
+    pub shift: Duration,
+    /// The room in both queues together, in packets or bytes. Default: what the link sends in 250 ms; `10000p` with
+    /// `law = "linux"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Depth>,
+    /// What happens when marking each L4S packet is not enough.
+    #[serde(default)]
+    pub overload: Overload,
+    /// The largest packet: from it follows where round robin begins, and with `law = "linux"` how much must wait for the controller to
+    /// decide.
+    #[serde(default = "one_packet")]
+    pub mtu: Bytes,
+    /// Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as 45, Non-Queue-Building (RFC 9956). Those
+    /// that are not ECN-capable are dropped where others are marked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l4s_dscp: Option<Codepoints>,
+    /// Whose details to follow where RFC 9332 and Linux differ.
+    #[serde(default)]
+    pub law: DualPi2Law,
+}
+
+const fn fifteen_ms() -> Duration {
+    Duration::from_millis(15)
+}
+
+const fn hundred_ms() -> Duration {
+    Duration::from_millis(100)
+}
+
+const fn two() -> AboveZero {
+    AboveZero::literal(2.0)
+}
+
+const fn four_hundred_us() -> Duration {
+    Duration::from_nanos(400_000)
+}
+
+const fn one_waits() -> u32 {
+    1
+}
+
+const fn fifty_ms() -> Duration {
+    Duration::from_millis(50)
+}
+
+const fn one_packet() -> Bytes {
+    Bytes::new(1500)
+}
+
+/// Two queues under one controller.
+#[derive(Clone, Debug)]
+pub struct DualPi2<P> {
+    l4s: Queue<P>,
+    classic: Queue<P>,
+    total: Occupancy,
+    limit: Depth,
+    l4s_dscp: Option<Codepoints>,
+    controller: PiController,
+    marking: Marking,
+    turns: Turns,
+    rng: Rng,
+}
+
+#[derive(Clone, Debug)]
+struct Queue<P> {
+    packets: VecDeque<P>,
+    counters: ClassCounters,
+}
+
+/// Which queue sends next.
+#[derive(Clone, Debug)]
+enum Turns {
+    /// Parts of the link, and what the classic queue may send: it sends while that is above zero.
+    WeightedRoundRobin {
+        classic: i64,
+        l4s: i64,
+        credit: i64,
+        first: i64,
+    },
+    TimeShiftedFifo(Duration),
+}
+
+/// The classes.
+const L4S: usize = 0;
+const CLASSIC: usize = 1;
+
+/// The parts of which `classic-share` is a whole number.
+const PARTS: f64 = 10_000.0;
+
+impl<P: Packet> Block for DualPi2<P> {
+    type Params = DualPi2Params;
+    const NAME: &'static str = "dualpi2";
+    const SUMMARY: &'static str =
+        "L4S and classic packets in a queue each, marked and dropped by one controller of the delay";
+    const SOURCE: &'static str = "RFC 9332, appendix A";
+    const BATCHED: bool = true;
+
+    fn check(params: &DualPi2Params) -> Result<(), UnitError> {
+        let refuse = |key: &str, text: &str| Err(UnitError::new(at_key(key, text)));
+        let parts = params.parts();
+        if params.rtt_max < Duration::from_millis(3) {
+            return refuse("rtt-max", "a round-trip time is at least 3ms, such as 100ms");
+        }
+        if params.interval() < Duration::from_millis(1) {
+            let key = if params.interval.is_some() { "interval" } else { "target" };
+            return refuse(
+                key,
+                "the base probability is updated once in 1ms at most: write a longer time, such as 15ms",
+            );
+        }
+        if !(1..PARTS as i64).contains(&parts) {
+            return refuse(
+                "classic-share",
+                "a share lies between 0.0001 and 0.9999, such as 0.0625: neither queue may starve",
+            );
+        }
+        if params.k.get() > 100.0 {
+            return refuse("k", "the coupling factor is at most 100, such as 2");
+        }
+        Ok(())
+    }
+
+    fn idle_keys(params: &DualPi2Params, _: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        let mut idle = Vec::new();
+        if params.order == DualPi2Order::WeightedRoundRobin && params.shift != fifty_ms() {
+            idle.push(("shift", "it acts with `order = \"time-shifted-fifo\"` only; leave it out".into()));
+        }
+        if params.order == DualPi2Order::TimeShiftedFifo && params.classic_share.is_some() {
+            idle.push((
+                "classic-share",
+                "it acts with `order = \"weighted-round-robin\"` only; leave it out".into(),
+            ));
+        }
+        if params.is_linux() && params.range != four_hundred_us() {
+            idle.push((
+                "range",
+                "with `law = \"linux\"` all packets above `step` are marked; leave it out".into(),
+            ));
+        }
+        idle
+    }
+}
+
+impl DualPi2Params {
+    const fn is_linux(&self) -> bool {
+        matches!(self.law, DualPi2Law::Linux)
+    }
+
+    /// Tupdate.
+    fn interval(&self) -> Duration {
+        let third = Duration::from_nanos(self.rtt_max.as_nanos() / 3);
+        let derived = if self.is_linux() { Duration::from_millis(16) } else { self.target.min(third) };
+        self.interval.unwrap_or(derived)
+    }
+
+    /// alpha and beta.
+    fn gains(&self) -> (f64, f64) {
+        let rtt = self.rtt_max.as_secs_f64();
+        let (alpha, beta) = if self.is_linux() {
+            (41.0 / 256.0, 819.0 / 256.0)
+        } else {
+            (0.1 * self.interval().as_secs_f64() / (rtt * rtt), 0.3 / rtt)
+        };
+        (self.alpha.map_or(alpha, AboveZero::get), self.beta.map_or(beta, AboveZero::get))
+    }
+
+    /// The classic queue's parts of the link.
+    fn parts(&self) -> i64 {
+        let share = self.classic_share.map_or(if self.is_linux() { 0.1 } else { 0.062_5 }, Probability::get);
+        (share * PARTS).round() as i64
+    }
+
+    fn turns(&self) -> Turns {
+        match self.order {
+            DualPi2Order::TimeShiftedFifo => Turns::TimeShiftedFifo(self.shift),
+            DualPi2Order::WeightedRoundRobin => {
+                let classic = self.parts();
+                let l4s = PARTS as i64 - classic;
+                let mtu = i64::try_from(self.mtu.get().min(MOST_MTU)).unwrap_or(0);
+                let first = mtu * (classic - l4s);
+                Turns::WeightedRoundRobin { classic, l4s, credit: first, first }
+            }
+        }
+    }
+
+    fn limit(&self, environment: Environment) -> Depth {
+        let of_link = u128::from(environment.rate.as_bps()) / 8 / 4;
+        let derived = if self.is_linux() {
+            Depth::Packets(10_000)
+        } else {
+            Depth::Bytes(u64::try_from(of_link).unwrap_or(u64::MAX))
+        };
+        self.limit.unwrap_or(derived)
+    }
+}
+
+/// Credits stay far from the end of their range.
+const MOST_MTU: u64 = 1 << 32;
+
+impl<P: Packet> Scheduler for DualPi2<P> {
+    fn new(params: DualPi2Params, environment: Environment, streams: Streams<'_>) -> Self {
+        let (law, marking) = marking::new(&params);
+        Self {
+            l4s: Queue::new(),
+            classic: Queue::new(),
+            total: Occupancy::EMPTY,
+            limit: params.limit(environment),
+            l4s_dscp: params.l4s_dscp,
+            controller: PiController::new(law, params.target, params.interval()),
+            marking,
+            turns: params.turns(),
+            rng: streams.of("scheduler"),
+        }
+    }
+
+    fn aqms<'a>(_: &'a DualPi2Params, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        Vec::new()
+    }
+}
+
+impl<P: Packet> Queue<P> {
+    fn new() -> Self {
+        Self { packets: VecDeque::new(), counters: ClassCounters::default() }
+    }
+
+    /// When its head came.
+    #[inline]
+    fn oldest(&self) -> Option<Instant> {
+        self.packets.front().map(|head| head.header().arrived)
+    }
+}
+
+impl Turns {
+    /// Whether the L4S queue sends next, where both have packets with heads that came at these times.
+    #[inline]
+    fn choose_l4s(&self, l4s: Instant, classic: Instant) -> bool {
+        match self {
+            Self::WeightedRoundRobin { credit, .. } => *credit <= 0,
+            Self::TimeShiftedFifo(shift) => l4s <= classic + *shift,
+        }
+    }
+
+    /// A packet of this class is sent, while packets of the other waited, too.
+    #[inline]
+    fn charge(&mut self, class: usize, size: u16) {
+        if let Self::WeightedRoundRobin { classic, l4s, credit, .. } = self {
+            *credit += i64::from(size) * if class == L4S { *classic } else { -*l4s };
+        }
+    }
+
+    /// Nothing waits.
+    fn begin_anew(&mut self) {
+        if let Self::WeightedRoundRobin { credit, first, .. } = self {
+            *credit = *first;
+        }
+    }
+}
+
+impl<P: Packet> DualPi2<P> {
+    /// Makes up for the updates of the base probability that are due, as the queues were.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        let oldest = [self.l4s.oldest(), self.classic.oldest()].into_iter().flatten().min();
+        self.controller.settle(oldest, now);
+    }
+
+    /// The class whose head goes next, and whether both have one.
+    #[inline]
+    fn choose(&self) -> Option<(usize, bool)> {
+        match (self.l4s.oldest(), self.classic.oldest()) {
+            (None, None) => None,
+            (Some(_), None) => Some((L4S, false)),
+            (None, Some(_)) => Some((CLASSIC, false)),
+            (Some(l4s), Some(classic)) => {
+                Some((if self.turns.choose_l4s(l4s, classic) { L4S } else { CLASSIC }, true))
+            }
+        }
+    }
+
+    #[inline]
+    fn queue_mut(&mut self, class: usize) -> &mut Queue<P> {
+        if class == L4S { &mut self.l4s } else { &mut self.classic }
+    }
+
+    #[inline]
+    fn judge(&mut self, class: usize, packet: &Header, now: Instant) -> Verdict {
+        let state = State {
+            law: self.controller.law(),
+            waiting: self.total.bytes(),
+            behind: self.l4s.packets.len(),
+            sojourn: now.since(packet.arrived),
+        };
+        if class == L4S {
+            self.marking.of_l4s(&state, &mut self.rng)
+        } else {
+            self.marking.of_classic(&state, &mut self.rng)
+        }
+    }
+}
+
+impl<P: Packet> Discipline<P> for DualPi2<P> {
+    #[inline]
+    fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
+        self.settle(now);
+        let class = self.class_of(packet.header());
+        let room = !self.total.is_full_for(packet.header(), self.limit);
+        let queue = if class == L4S { &mut self.l4s } else { &mut self.classic };
+        let decide = |_: &mut Header| if room { Ok(None) } else { Err(Reason::Overflow) };
+        if let Err(reason) = queue.counters.through.arrival(packet.header_mut(), now, decide) {
+            return Err((packet, reason));
+        }
+        let Header { color, size, .. } = *packet.header();
+        self.total.add(color, size);
+        queue.counters.occupancy.add(color, size);
+        queue.packets.push_back(packet);
+        Ok(())
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
+        self.settle(now);
+        let Some((class, both)) = self.choose() else {
+            self.turns.begin_anew();
+            return Dequeued::Wait(None);
+        };
+        let queue = self.queue_mut(class);
+        let mut packet = queue.packets.pop_front().expect("its head was seen");
+        let Header { color, size, .. } = *packet.header();
+        queue.counters.occupancy.remove(color, size);
+        self.total.remove(color, size);
+        let judged = self.judge(class, packet.header(), now).apply(packet.header_mut());
+        let through = &mut self.queue_mut(class).counters.through;
+        match judged {
+            Ok(notified) => {
+                if let Some(reason) = notified {
+                    through.notify(color, reason);
+                }
+                through.send(color);
+                if both {
+                    self.turns.charge(class, size);
+                }
+                Dequeued::Sent(packet, class)
+            }
+            Err(reason) => {
+                through.drop(color, reason);
+                Dequeued::Dropped(packet, reason)
+            }
+        }
+    }
+
+    fn occupancy(&self) -> &Occupancy {
+        &self.total
+    }
+
+    fn classes(&self) -> usize {
+        2
+    }
+
+    fn class(&self, class: usize) -> &ClassCounters {
+        if class == L4S { &self.l4s.counters } else { &self.classic.counters }
+    }
+
+    fn class_name(&self, class: usize) -> &str {
+        if class == L4S { "l4s" } else { "classic" }
+    }
+
+    #[inline]
+    fn class_of(&self, packet: &Header) -> usize {
+        let scalable = matches!(packet.ecn, Ecn::Capable1 | Ecn::Congested);
+        if scalable || self.l4s_dscp.is_some_and(|dscps| dscps.contains(packet.dscp)) { L4S } else { CLASSIC }
+    }
+
+    fn gauges(&self) -> Vec<(String, f64)> {
+        vec![("base probability".into(), self.controller.p())]
+    }
+
+    fn on_message(&mut self, _label: u32, _message: &Message) {}
+
+    fn inspect(&self, show: &mut dyn FnMut(&P)) {
+        self.l4s.packets.iter().chain(&self.classic.packets).for_each(show);
+    }
+}
