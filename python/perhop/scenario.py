@@ -48,6 +48,7 @@ __all__ = [
     "Live",
     "Match",
     "Meter",
+    "Pi2",
     "Pie",
     "Priority",
     "PriorityQueue",
@@ -915,6 +916,28 @@ class FqCodel(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shaper(Table):
+    """A token bucket that delays the packets of another scheduler to its rate.
+
+    Source: RFC 2475, section 2.3.3.3; the Linux kernel's tbf.
+
+    Attributes:
+        rate: The rate at which tokens arrive: the highest rate of the packets that leave, but for
+            `burst`.
+        burst: The bucket's depth: how much can leave at once. The bucket starts full.
+        mtu: The largest packet, for which `burst` must suffice. Default: "1.5kB".
+        queue: The queue whose packets are shaped: an AQM or a scheduler, as in a link.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "shaper")
+
+    rate: str
+    burst: str
+    queue: Queue
+    mtu: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Dualpi2(Table):
     """L4S and classic packets in a queue each, marked and dropped by one controller of the delay.
 
@@ -974,7 +997,7 @@ class Dualpi2(Table):
     law: Literal["rfc", "linux"] | None = None
 
 
-Scheduler: TypeAlias = Fifo | Edf | Dsd | Priority | Drr | Wfq | FqCodel | Dualpi2
+Scheduler: TypeAlias = Fifo | Edf | Dsd | Priority | Drr | Wfq | FqCodel | Shaper | Dualpi2
 """Any scheduler."""
 
 

@@ -175,7 +175,6 @@ impl Hosts {
 }
 
 /// The data plane of the same link, path and flows.
-#[expect(clippy::too_many_lines, reason = "a data plane, written out")]
 fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
     let rate: Bitrate = RATE.parse().unwrap();
     let metered: Vec<usize> = (0..FLOWS).filter(|&flow| sold(flow).is_some()).collect();

@@ -1,7 +1,6 @@
 //! Meters of links: routers that meter what hosts and other routers have colored.
 
 use perhop_core::meter::{AggregateMeter, MeterCounts, MeterParams};
-use perhop_core::scheduler::Match;
 use perhop_core::{Color, Duration, Instant};
 use perhop_sim::{Engine, FlowSpec, LinkSpec, Marking, Network, Outcome, Simulation, TransportSpec};
 
