@@ -361,9 +361,10 @@ fn mechanisms_of_other_systems_have_a_hint() {
             "scheduler = \"cake\"",
             "unknown scheduler `cake`; it is not built yet; the nearest is scheduler = \"fq-codel\" (one of",
         ),
+        ("aqm = \"DualPI2\"", "unknown aqm `DualPI2`; write scheduler = \"dualpi2\" (one of drop-tail,"),
         (
-            "aqm = \"DualPI2\"",
-            "unknown aqm `DualPI2`; it is not built yet; the nearest is aqm = \"pi2\" or aqm = \"pie\" (one of",
+            "aqm = \"SFB\"",
+            "unknown aqm `SFB`; it is not built yet; the nearest is aqm = \"pi2\" or aqm = \"pie\" (one of",
         ),
         ("aqm = \"ARED\"", "unknown aqm `ARED`; it is aqm = \"red\" with adaptive = true (one of"),
         (

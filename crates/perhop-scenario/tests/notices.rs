@@ -407,7 +407,7 @@ fn a_scheduler_with_limits_of_its_own_has_its_idle_keys_named() {
         [
             "s.toml:9: links.bottleneck.queue.shift: it acts with `order = \"time-shifted-fifo\"` only; leave it out",
             "s.toml:9: links.bottleneck.queue.scheduler: no flow that passes this link sends ECT(1), so the L4S queue stays empty: \
-             give flows `ecn = \"l4s\"`, or take a FIFO with another AQM",
+             give TCP flows `congestion = \"prague\"` or any flows `ecn = \"l4s\"`, or take a FIFO with another AQM",
         ]
     );
     assert_eq!(said_of_queue("{ scheduler = \"dualpi2\", l4s-dscp = 45 }"), [""; 0]);
