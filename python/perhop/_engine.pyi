@@ -126,19 +126,23 @@ def simulate(
         MemoryError: The run takes more than `cancel` allows.
     """
 
-def engine_for(scenario: str) -> tuple[Literal["batched", "reference"], str | None]:
-    """The engine that runs a scenario if none is requested.
+def engine_for(
+    scenario: str, cancel: Cancel | None = None
+) -> tuple[Literal["batched", "reference"], str | None]:
+    """The engine that runs a scenario if none is requested; other threads go on meanwhile.
 
     It takes the memory of the scenario's flows (`memory`), and none once it has returned.
 
     Args:
         scenario: In JSON, as `scenario_from_toml` returns it.
+        cancel: Set it from another thread to end the setup of the flows.
 
     Returns:
         The engine, and why it is the reference engine; None for the batched engine.
 
     Raises:
         ScenarioError: The scenario cannot be run.
+        Cancelled: `cancel` was set.
     """
 
 def live_probe() -> None:

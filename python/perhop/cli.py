@@ -31,13 +31,14 @@ from perhop.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop import judging, reproduction, simulation, store, studies
+    from perhop import judging, parallel, reproduction, simulation, store, studies
     from perhop.output import files, summary, table, writer
     from perhop.reproduction import Counts, StudyOutcome
     from perhop.store import DirectoryStore
     from perhop.study import Factors, Study, Verdict
 else:
     judging = Lazy("perhop.judging")
+    parallel = Lazy("perhop.parallel")
     reproduction = Lazy("perhop.reproduction")
     simulation = Lazy("perhop.simulation")
     store = Lazy("perhop.store")
@@ -254,7 +255,10 @@ def run(
 
 def _note_reference_engine(text: str) -> None:
     """Say before the runs why they take longer, where the batched engine refuses the network."""
-    _, reason = _engine.engine_for(text)
+    cancel = _engine.Cancel()
+    ((_, reason),) = parallel.parallel_map(
+        lambda scenario: _engine.engine_for(scenario, cancel), [text], jobs=1, cancel=cancel
+    )
     if reason is not None:
         terminal.note(f"Computed by the reference engine, which is slower: {reason}.")
 

@@ -153,10 +153,16 @@ fn simulate<'py>(
 
 /// The engine that runs a scenario if none is requested: its name, and why it is the reference engine.
 #[pyfunction]
-fn engine_for(py: Python<'_>, scenario: &str) -> PyResult<(&'static str, Option<String>)> {
+#[pyo3(signature = (scenario, cancel = None))]
+fn engine_for(
+    py: Python<'_>,
+    scenario: &str,
+    cancel: Option<&Cancel>,
+) -> PyResult<(&'static str, Option<String>)> {
     let scenario = Scenario::from_json_for(scenario, "scenario", Driver::Simulator)
         .map_err(|e| ScenarioError::new_err(e.to_string()))?;
-    let used = py.detach(|| Simulation::engine_for(&scenario.network(), &Watch::default()));
+    let watch = cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default();
+    let used = py.detach(|| Simulation::engine_for(&scenario.network(), &watch));
     let used = used.map_err(|failure| raised(&failure))?;
     Ok((used.engine().name(), used.reason()))
 }
