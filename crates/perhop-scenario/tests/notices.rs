@@ -492,6 +492,11 @@ fn ecn_is_refused_where_it_cannot_act() {
             "flows[0].ecn: `dctcp` reduces its window by the share of packets that are marked",
         ),
         (
+            "packet = \"1000B\"",
+            "packet = \"1000B\", congestion = \"prague\"".into(),
+            "flows[0].ecn: `prague` requires exact counts of marks: give the flow `ecn = \"accurate\"`",
+        ),
+        (
             TCP,
             capable("classic", "transport = { congestion = \"prague\", tcp"),
             "flows[0].ecn: `prague` requires exact counts of marks",

@@ -152,17 +152,17 @@ fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
         return if flow.ecn.is_off() || datagrams { Ok(()) } else { Err(Problem::at(under("ecn"), text)) };
     };
     let control = params.control().info();
-    if control.needs.marks && flow.ecn.is_off() {
+    if control.is_l4s && !flow.ecn.counts() {
         let text = format!(
-            "`{}` reduces its window by the share of packets that are marked, and without ECN none is: give the flow `ecn = \
-             \"classic\"`, or another `congestion`",
+            "`{}` requires exact counts of marks: give the flow `ecn = \"accurate\"`, and the transport `sack = true`",
             control.name
         );
         return Err(Problem::at(under("ecn"), text));
     }
-    if control.is_l4s && !flow.ecn.counts() {
+    if control.needs.marks && flow.ecn.is_off() {
         let text = format!(
-            "`{}` requires exact counts of marks: give the flow `ecn = \"accurate\"`, and the transport `sack = true`",
+            "`{}` reduces its window by the share of packets that are marked, and without ECN none is: give the flow `ecn = \
+             \"classic\"`, or another `congestion`",
             control.name
         );
         return Err(Problem::at(under("ecn"), text));
