@@ -42,7 +42,7 @@ pub trait Block: Sized {
     /// compute departures ahead of time. False for an AQM with [`on_departure`](crate::aqm::Aqm::on_departure).
     const PRECOMPUTABLE: bool = true;
     /// For an AQM that is not precomputable: it asks for the age of the packet at the head of the queue,
-    /// [`Occupancy::head`](crate::Occupancy::head), which others are not told.
+    /// [`Occupancy::head`](crate::Occupancy::head), which other AQMs do not get.
     const NEEDS_HEAD: bool = false;
     /// The simulator's batched engine may run it: it learns of time only from its calls, and shares no state with other blocks,
     /// so that calls for one queue or flow may be ahead of those for others. A network with a block that does not declare this

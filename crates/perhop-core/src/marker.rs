@@ -28,7 +28,7 @@ impl AfClass {
         self.0 as usize - 1
     }
 
-    /// The class of a codepoint and the drop precedence that it stands for: AFn1 is green, AFn2 yellow, AFn3 red.
+    /// The class of a codepoint and its drop precedence: AFn1 is green, AFn2 yellow, AFn3 red.
     pub const fn of(dscp: Dscp) -> Option<(Self, Color)> {
         let color = match dscp.get() & 7 {
             2 => Color::Green,

@@ -41,12 +41,12 @@ pub(super) fn colors(meter: &mut impl Meter, packets: &[(u64, u16, char)]) -> St
 
 /// Checks that each of two bursts is reported if it has no room for a packet of the smallest size, 500 bytes.
 pub(super) fn idle<M: FromParams>(table: impl Fn(&str, &str) -> String, keys: [&str; 2]) {
-    let told = |first: &str, second: &str| {
+    let named = |first: &str, second: &str| {
         let params = serde_json::from_str(&table(first, second)).unwrap();
         M::idle_keys(&params, &(500..=1500)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
     };
-    assert_eq!(told("500B", "500B"), [""; 0]);
-    assert_eq!(told("499B", "500B"), keys[..1]);
-    assert_eq!(told("500B", "499B"), keys[1..]);
-    assert_eq!(told("1B", "1B"), keys);
+    assert_eq!(named("500B", "500B"), [""; 0]);
+    assert_eq!(named("499B", "500B"), keys[..1]);
+    assert_eq!(named("500B", "499B"), keys[1..]);
+    assert_eq!(named("1B", "1B"), keys);
 }

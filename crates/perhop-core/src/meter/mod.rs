@@ -106,11 +106,11 @@ fn small_bursts(
 ) -> Vec<(&'static str, String)> {
     let smallest = sizes.start();
     let small = bursts.iter().filter(|(_, burst, _)| (1..*smallest).contains(&burst.get()));
-    let told = small.map(|&(key, burst, colors)| {
+    let notices = small.map(|&(key, burst, colors)| {
         let text = format!("`{burst}`: the smallest packet has {smallest}B, so none is {colors}; raise it");
         (key, text)
     });
-    told.collect()
+    notices.collect()
 }
 
 /// Measures a flow against its profile.

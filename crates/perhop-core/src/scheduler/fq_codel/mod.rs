@@ -5,7 +5,7 @@
 //! its own. When the port is full, the queue with the most bytes loses packets from its head.
 //!
 //! ## Deviations
-//! - A flow is told by its number and direction, on a router by its five-tuple. The salt of the hash is drawn from the scheduler's random stream.
+//! - A flow is identified by its number and direction, on a router by its five-tuple. The salt of the hash is drawn from the scheduler's random stream.
 //! - `law = "linux"` follows Linux in the credit test (at most 0, where the RFC has below 0), in when an empty new queue leaves the
 //!   turns at once, in how much a full port drops (half of the bytes, where the RFC has half of the packets), and in counting these
 //!   drops for the control law: `the_credit_test_decides_on_a_credit_of_zero`, `a_full_port_drops_half_of_the_longest_queue`.

@@ -182,7 +182,7 @@ impl Owners {
     }
 }
 
-/// A flow in one direction: what comes back has the same number.
+/// A flow in one direction; packets in the other direction have the same number.
 #[inline]
 fn flow_of(packet: &Header) -> u64 {
     u64::from(packet.flow.0) << 1 | u64::from(packet.direction == Direction::Backward)

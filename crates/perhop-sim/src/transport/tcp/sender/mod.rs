@@ -106,7 +106,7 @@ pub(super) struct Rare {
     owns_recovery: bool,
     /// Outstanding segments that are not in the network, as far as ACKs tell.
     absent: u32,
-    /// Segments found to be lost of which the congestion control has not been told in an ACK.
+    /// Segments found to be lost since the last ACK that was passed to the congestion control.
     lost: u32,
     pub(super) params: TcpParams,
     pub(super) statistics: SenderStatistics,
