@@ -2,24 +2,10 @@
 
 use perhop_core::meter::{AggregateMeter, MeterCounts, MeterParams};
 use perhop_core::{Color, Duration, Instant};
-use perhop_sim::{Engine, FlowSpec, LinkSpec, Marking, Network, Outcome, Simulation, TransportSpec};
+use perhop_sim::{Engine, FlowSpec, LinkSpec, Marking, Network, TransportSpec};
 
-use crate::common::{aqm, duplex, flow, meter, rap, scheduler, tcp, tfrc, udp};
+use crate::common::{aqm, duplex, flow, meter, rap, run, run_alike, scheduler, tcp, tfrc, udp};
 use crate::parameters::METERS;
-
-fn run(network: &Network, engine: Engine) -> Outcome {
-    let mut simulation = Simulation::on_engine(network, 1, engine).unwrap();
-    simulation.run_to_end();
-    simulation.finish().unwrap()
-}
-
-/// Runs on both engines, which must agree.
-fn run_alike(network: &Network) -> Outcome {
-    let [batched, reference] = [Engine::Batched, Engine::Reference].map(|engine| run(network, engine));
-    assert_eq!(batched.flows, reference.flows);
-    assert_eq!((&batched.links, batched.hops), (&reference.links, reference.hops));
-    batched
-}
 
 fn meters(text: &str) -> Vec<AggregateMeter> {
     let meters: Vec<AggregateMeter> = serde_json::from_str(text).unwrap();

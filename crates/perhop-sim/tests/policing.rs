@@ -2,24 +2,10 @@
 
 use perhop_core::meter::MeterParams;
 use perhop_core::{Color, Duration, Instant};
-use perhop_sim::{Engine, FlowSpec, Marking, Network, Outcome, SharedMeter, Simulation, TransportSpec};
+use perhop_sim::{FlowSpec, Marking, Network, SharedMeter, TransportSpec};
 
-use crate::common::{aqm, duplex, flow, meter, rap, tcp, tfrc, udp};
+use crate::common::{aqm, duplex, flow, meter, rap, run_alike, tcp, tfrc, udp};
 use crate::parameters::METERS;
-
-fn run(network: &Network, engine: Engine) -> Outcome {
-    let mut simulation = Simulation::on_engine(network, 1, engine).unwrap();
-    simulation.run_to_end();
-    simulation.finish().unwrap()
-}
-
-/// Runs on both engines, which must agree.
-fn run_alike(network: &Network) -> Outcome {
-    let [batched, reference] = [Engine::Batched, Engine::Reference].map(|engine| run(network, engine));
-    assert_eq!(batched.flows, reference.flows);
-    assert_eq!((&batched.links, batched.hops), (&reference.links, reference.hops));
-    batched
-}
 
 /// Where a meter may be.
 const PLACES: [fn(MeterParams) -> Marking; 3] = [Marking::Host, Marking::Ingress, |_| Marking::Edge(0)];

@@ -9,7 +9,9 @@ use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::tfrc::TfrcParams;
 use perhop_sim::transport::udp::UdpParams;
-use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, TransportSpec};
+use perhop_sim::{
+    AccessSpec, Engine, FlowSpec, LinkSpec, Marking, Network, NodeId, Outcome, Simulation, TransportSpec,
+};
 
 pub const RIO: &str = r#"{"in": "390/694/0.02", "total": "347/694/0.05", "limit": "868p"}"#;
 
@@ -163,4 +165,19 @@ pub fn yeom(rate: &str, queue: AqmParams, variant: &str, meter: impl Fn(&str) ->
         flows,
         ..Network::new(Duration::from_secs(30))
     }
+}
+
+/// Runs a network on this engine, with the seed 1.
+pub fn run(network: &Network, engine: Engine) -> Outcome {
+    let mut simulation = Simulation::on_engine(network, 1, engine).unwrap();
+    simulation.run_to_end();
+    simulation.finish().unwrap()
+}
+
+/// Runs on both engines, which must agree.
+pub fn run_alike(network: &Network) -> Outcome {
+    let [batched, reference] = [Engine::Batched, Engine::Reference].map(|engine| run(network, engine));
+    assert_eq!(batched.flows, reference.flows);
+    assert_eq!((&batched.links, batched.hops), (&reference.links, reference.hops));
+    batched
 }
