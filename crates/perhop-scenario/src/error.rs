@@ -15,16 +15,29 @@ pub struct ScenarioError {
     pub problem: String,
 }
 
+/// One line, whatever the file says: control characters of names and values are escaped.
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.origin)?;
+        write!(f, "{}", OneLine(&self.origin))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }
         if !self.key.is_empty() {
-            write!(f, ": {}", self.key)?;
+            write!(f, ": {}", OneLine(&self.key))?;
         }
-        write!(f, ": {}", self.problem)
+        write!(f, ": {}", OneLine(&self.problem))
+    }
+}
+
+/// Text with its control characters escaped, as in `\n`.
+struct OneLine<'a>(&'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|character| match character.is_control() {
+            true => write!(f, "{}", character.escape_default()),
+            false => write!(f, "{character}"),
+        })
     }
 }
 
@@ -113,4 +126,20 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
         .min()
         .filter(|(distance, candidate)| 2 * distance <= candidate.chars().count().max(word.chars().count()))
         .map_or_else(String::new, |(_, candidate)| format!("; did you mean `{candidate}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_whatever_the_file_says() {
+        let error = ScenarioError {
+            origin: "a\nb.toml".into(),
+            line: Some(2),
+            key: "links.x\r\n".into(),
+            problem: "unknown value `\n` of é".into(),
+        };
+        assert_eq!(error.to_string(), r"a\nb.toml:2: links.x\r\n: unknown value `\n` of é");
+    }
 }
