@@ -192,13 +192,16 @@ def holds_up_to(levels: Sequence[T], values: Sequence[float], wanted: float) -> 
     return last
 
 
-def histogram_quantile(edges: Sequence[float], counts: Sequence[int], q: float) -> float | None:
+def histogram_quantile(
+    edges: Sequence[float], counts: Sequence[int], q: float, longest: float = math.inf
+) -> float | None:
     """The q-quantile of a histogram, linear within its bin, in the unit of the edges.
 
     Args:
         edges: b + 1 ascending bin edges; the last may be infinite, and its bin then reads as its lower edge.
         counts: b counts.
         q: In [0, 1].
+        longest: The largest value, if it is known: the last bin ends there.
 
     Returns:
         The quantile, or None if the histogram is empty.
@@ -208,9 +211,10 @@ def histogram_quantile(edges: Sequence[float], counts: Sequence[int], q: float) 
         return None
     wanted, below = q * total, 0
     value = float(edges[0])
-    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+    for low, edge, count in zip(edges[:-1], edges[1:], counts, strict=True):
         if count == 0:
             continue
+        high = min(edge, longest)
         value = (
             float(low) if math.isinf(high) else float(low + (high - low) * min(1, (wanted - below) / count))
         )

@@ -186,6 +186,9 @@ class Link(TypedDict):
     """Share of the time in which the link transmitted (a fraction)."""
     policed_packets: int
     """Packets that the link's own meters dropped before the queue."""
+    policing_ratio: float | None
+    """The same over all packets that came to the link, data and ACKs; none for a link without meters (a
+    fraction)."""
     mean_queue_packets: float
     """Mean number of packets that wait."""
     arrived_packets: int

@@ -91,3 +91,21 @@ def test_drop_red_needs_a_meter_of_three_colors() -> None:
     wrong = {**SCENARIO, "flows": [{**flow, "profile": {**flow["profile"], "out": "drop-red"}}]}
     with pytest.raises(perhop.ScenarioError, match=r"profile\.out: unknown value `drop-red`"):
         perhop.run(wrong)
+
+
+def test_packets_that_the_meters_of_a_link_drop_are_in_its_table() -> None:
+    """The same bucket at the link, for the packets of both flows."""
+    bucket = {"rate": "2Mbps", "marker": "token-bucket", "burst": "2kB", "out": "drop"}
+    link = {**SCENARIO["links"]["link"], "meters": [{"name": "edge", "profile": bucket}]}
+    flows = [{name: of for name, of in flow.items() if name != "profile"} for flow in SCENARIO["flows"]]
+    result = perhop.run({**SCENARIO, "links": {"link": link}, "flows": flows})
+    row = next(row for row in result.links.iter_rows(named=True) if row["link"] == "link")
+    dropped = sum(
+        flow["sent_packets"] - flow["delivered_packets"] for flow in result.flows.iter_rows(named=True)
+    )
+    assert row["policed_packets"] == dropped
+    assert row["policing_ratio"] == pytest.approx(dropped / 4000)
+    unmetered = perhop.run(SCENARIO).links.row(0, named=True)
+    assert unmetered["policing_ratio"] is None
+    _, of_links = summarize(result).text(80).split("\nlink  used", maxsplit=1)
+    assert re.search(r"\bpoliced,", of_links.split("─")[0])

@@ -192,6 +192,8 @@ def test_histogram_quantile() -> None:
     assert histogram_quantile([0.0, 1.0, 2.0, 4.0], [0, 2, 2], 0.75) == 3.0
     assert histogram_quantile([0.0, 1.0, math.inf], [0, 3], 0.99) == 1.0
     assert histogram_quantile([0.0, 1.0], [0], 0.5) is None
+    assert histogram_quantile([0.0, 1.0, 2.0], [2, 2], 1.0, longest=1.5) == 1.5
+    assert histogram_quantile([0.0, 1.0, 2.0], [2, 2], 0.75, longest=1.5) == 1.25
 
 
 @pytest.mark.parametrize(

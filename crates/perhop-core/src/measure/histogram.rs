@@ -68,12 +68,14 @@ impl DelayHistogram {
 pub struct FlowDelays {
     first: usize,
     counts: Vec<u32>,
+    longest: Duration,
 }
 
 impl FlowDelays {
     /// Counts one delay.
     pub fn record(&mut self, delay: Duration) {
         let bin = bin(delay);
+        self.longest = self.longest.max(delay);
         if self.counts.is_empty() {
             self.first = bin;
         }
@@ -88,7 +90,7 @@ impl FlowDelays {
         self.counts[place] = self.counts[place].saturating_add(1);
     }
 
-    /// The `q`-quantile in seconds, linear within its bin; `None` without a delay.
+    /// The `q`-quantile in seconds, linear within its bin, which ends at the longest; `None` without a delay.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().copied().map(u64::from).sum();
         let wanted = q * total as f64;
@@ -96,7 +98,7 @@ impl FlowDelays {
         for (bin, &count) in (self.first..).zip(&self.counts) {
             let count = f64::from(count);
             if count > 0.0 && below + count >= wanted {
-                let [low, high] = [bin, bin + 1].map(|bin| lower_edge(bin).as_secs_f64());
+                let [low, high] = [bin, bin + 1].map(|bin| lower_edge(bin).min(self.longest).as_secs_f64());
                 return Some(low + (high - low) * (wanted - below) / count);
             }
             below += count;
@@ -142,6 +144,7 @@ mod tests {
         assert_eq!((delays.first, delays.counts.len()), (1, 82));
         assert_eq!(delays.quantile(0.5), Some(units(51)));
         assert_eq!(delays.quantile(0.99), Some(units(100)));
+        assert_eq!(delays.quantile(1.0), Some(units(100)));
         assert_eq!(delays.quantile(0.0), Some(units(1)));
     }
 

@@ -34,8 +34,18 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
         name: "policed_packets",
         unit: Packets,
         description: "Packets that the link's own meters dropped before the queue.",
-        value: Count(|link| link.meters.iter().map(|meter| all(meter.measured.policed)).sum()),
+        value: Count(policed),
         summary: None,
+    },
+    Measure {
+        name: "policing_ratio",
+        unit: Fraction,
+        description: "The same over all packets that came to the link, data and ACKs; none for a link without meters.",
+        value: Optional(|link| {
+            let policed = policed(link);
+            ratio(policed, policed + all(link.measured.arrived)).filter(|_| !link.meters.is_empty())
+        }),
+        summary: Some(Summary { table: Table::All(15), importance: 145, ..Summary::of("policed") }),
     },
     Measure {
         name: "mean_queue_packets",
@@ -243,6 +253,10 @@ impl Queue for ClassOutcome {
     }
 }
 
+fn policed(link: &LinkOutcome) -> u64 {
+    link.meters.iter().map(|meter| all(meter.measured.policed)).sum()
+}
+
 fn all(by_color: [u64; 3]) -> u64 {
     by_color.into_iter().sum()
 }
@@ -260,15 +274,16 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The `q`-quantile of waiting times in seconds, linear within its bin; `None` without a packet.
+/// The `q`-quantile of waiting times in seconds, linear within its bin, which ends at the longest; `None` without a packet.
 fn quantile(delays: &DelayOutcome, q: f64) -> Option<f64> {
+    let longest = delays.largest.iter().max().map_or(0.0, |longest| longest.as_secs_f64());
     let packets = || delays.counts.iter().map(|by_color| all(*by_color));
     let wanted = q * packets().sum::<u64>() as f64;
     let mut below = 0;
     for (edges, count) in delays.edges.windows(2).zip(packets()).filter(|(_, count)| *count > 0) {
         if (below + count) as f64 >= wanted {
             let part = (wanted - below as f64) / count as f64;
-            return Some(edges[0] + (edges[1] - edges[0]) * part.min(1.0));
+            return Some(edges[0] + (edges[1].min(longest) - edges[0]) * part.min(1.0));
         }
         below += count;
     }
@@ -290,8 +305,12 @@ mod tests {
         };
         assert_eq!(quantile(&delays, 0.2), Some(0.5));
         assert_eq!(quantile(&delays, 0.4), Some(1.0));
-        assert_eq!(quantile(&delays, 0.7), Some(2.5));
-        assert_eq!(quantile(&delays, 1.0), Some(3.0));
+        // The last bin ends at the longest wait.
+        assert_eq!(quantile(&delays, 0.7), Some(2.25));
+        assert_eq!(quantile(&delays, 1.0), Some(2.5));
+        let no_wait =
+            DelayOutcome { edges: vec![0.0, 1.0], counts: vec![[5, 0, 0]], largest: [Duration::ZERO; 3] };
+        assert_eq!(quantile(&no_wait, 0.5), Some(0.0));
         let none = DelayOutcome { edges: vec![0.0], counts: Vec::new(), largest: [Duration::ZERO; 3] };
         assert_eq!(quantile(&none, 0.5), None);
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perhop.judging import near
-from perhop.measures import histogram_cdf, histogram_quantile
+from perhop.measures import histogram_cdf
 from perhop.studies.paper import Paper
 from perhop.study import Axis, Sample
 
@@ -263,22 +263,16 @@ def waits(factors: Factors, run: Run) -> Iterator[Sample]:
     """Quantiles of each service's wait at the bottleneck, ms; jitter as p99 − p50 and as in RFC 3550."""
     for service in services(run):
         key = {**factors, "service": service}
-        delay = run.link_class(LINK, service)["delay_s"]
-        edges, counts = [float(e) for e in delay["edges"]], [int(n) for n in delay["counts"].sum(axis=1)]
-        found = {name: histogram_quantile(edges, counts, q) for name, q in QUANTILES.items()}
-        if any(value is None for value in found.values()):
+        books = run.link_class(LINK, service)
+        if books["delay_max_s"] is None:
             continue
-        in_ms = {name: 1e3 * (value or 0.0) for name, value in found.items()}
+        in_ms = {name: 1e3 * books[f"delay_{name}_s"] for name in ("p50", "p95", "p99", "max")}
         for name, value in in_ms.items():
             yield Sample(key, f"wait_{name}", "ms", value)
-        yield Sample(key, "wait_max", "ms", 1e3 * float(delay["max"].max()))
         yield Sample(key, "jitter", "ms", in_ms["p99"] - in_ms["p50"])
         rfc = mean_ms(run, service, "jitter_s")  # none for TCP
         if rfc is not None:
             yield Sample(key, "jitter_rfc3550", "ms", rfc)
-
-
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def each_source(factors: Factors, run: Run) -> Iterator[Sample]:
