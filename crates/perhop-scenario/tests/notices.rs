@@ -488,6 +488,11 @@ fn ecn_is_refused_where_it_cannot_act() {
         ),
         (
             "packet = \"1000B\"",
+            "packet = \"1000B\", accecn = \"ace\"".into(),
+            "flows[0].transport.accecn: the ACE field is part of Accurate ECN",
+        ),
+        (
+            "packet = \"1000B\"",
             "packet = \"1000B\", congestion = \"dctcp\"".into(),
             "flows[0].ecn: `dctcp` reduces its window by the share of packets that are marked",
         ),

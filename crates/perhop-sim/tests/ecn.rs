@@ -59,7 +59,7 @@ fn both_engines_agree_mark_by_mark() {
         (r#"{"tcp": "reno", "delayed-ack": "100ms", "handshake": true}"#, TcpEcn::Classic),
         (r#"{"tcp": "newreno", "sack": true, "prr": true, "ecn-backoff": true}"#, TcpEcn::Classic),
         (r#"{"tcp": "linux", "ecn-backoff": true}"#, TcpEcn::Accurate),
-        (r#"{"tcp": "newreno", "sack": true, "send-jitter": "1ms"}"#, TcpEcn::Accurate),
+        (r#"{"tcp": "newreno", "sack": true, "send-jitter": "1ms", "accecn": "ace"}"#, TcpEcn::Accurate),
         (r#"{"tcp": "newreno"}"#, TcpEcn::Off),
     ];
     let transports = transports.map(|(transport, ecn)| (transport.to_owned(), ecn));
@@ -78,6 +78,22 @@ fn both_engines_agree_mark_by_mark() {
             assert!(batched.links[1].counters.drops().count() > 0, "ACKs were dropped");
         }
     }
+}
+
+#[test]
+fn three_bits_say_as_much_as_the_count_unless_many_acks_are_lost() {
+    let with = |accecn: &str, back: &str| {
+        let tcp =
+            format!(r#"{{"tcp": "newreno", "sack": true, "congestion": "dctcp", "accecn": "{accecn}"}}"#);
+        let mut network = network(&[(tcp, TcpEcn::Accurate)], 8, true);
+        network.links[1].rate = back.parse().unwrap();
+        let outcome = run(&network, Engine::Batched);
+        assert!(of(&outcome, marked) > 100);
+        outcome
+    };
+    assert_eq!(with("ace", "10Mbps").flows, with("exact", "10Mbps").flows);
+    // An ACK for four packets on average, and for more than seven now and then.
+    assert_ne!(with("ace", "100kbps").flows, with("exact", "100kbps").flows);
 }
 
 #[test]

@@ -145,6 +145,7 @@ class Draw:
                     byte_counting=[True],
                     slow_start=["hystart++"],
                     ecn_backoff=[True],
+                    accecn=["ace"],
                     quick_acks=["3p"],
                     rtt_arithmetic=["fixed-point"],
                     newreno_timer=["slow-but-steady"],

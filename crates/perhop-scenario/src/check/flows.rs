@@ -6,7 +6,7 @@ use perhop_core::Color;
 use perhop_core::abe::Service;
 use perhop_core::meter::MeterParams;
 use perhop_core::table::bad_name;
-use perhop_sim::transport::tcp::TcpEcn;
+use perhop_sim::transport::tcp::{AccEcn, TcpEcn};
 
 use super::{Checked, refuse};
 use crate::error::{KeyPart, Problem, did_you_mean};
@@ -182,6 +182,11 @@ fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
     if params.ecn_backoff && flow.ecn.is_off() {
         let path = under("transport").into_iter().chain([KeyPart::Key("ecn-backoff".into())]);
         let text = "without `ecn` no packet of the flow is marked; leave this key out, or give the flow `ecn = \"classic\"`";
+        return Err(Problem::at(path, text));
+    }
+    if params.accecn == AccEcn::Ace && !flow.ecn.counts() {
+        let path = under("transport").into_iter().chain([KeyPart::Key("accecn".into())]);
+        let text = "the ACE field is part of Accurate ECN; leave this key out, or give the flow `ecn = \"accurate\"`";
         return Err(Problem::at(path, text));
     }
     Ok(())

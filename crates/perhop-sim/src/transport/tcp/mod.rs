@@ -1,6 +1,7 @@
 //! TCP, in whole segments: Reno and `NewReno` (RFC 5681, 6582, 6298, 3042), selective acknowledgements (RFC 2018, 6675), PRR
 //! (RFC 9937) and CUBIC (RFC 9438).
 
+mod ace;
 mod acks;
 pub mod congestion;
 mod ecn;
@@ -13,6 +14,7 @@ mod sack_sender;
 mod scoreboard;
 mod sender;
 
+pub use ace::AccEcn;
 pub use acks::Acks;
 pub use congestion::Congestion;
 pub use ecn::{Signals, TcpEcn};

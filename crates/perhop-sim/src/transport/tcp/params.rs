@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::{Map, Value};
 
-use super::Congestion;
+use super::{AccEcn, Congestion};
 
 /// How losses are recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -203,6 +203,9 @@ pub struct TcpParams {
     /// 85 % with `cubic` (RFC 8511, Alternative Backoff with ECN). Refused with other congestion controls.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ecn_backoff: bool,
+    /// With `ecn = "accurate"` or `"l4s"`: how ACKs carry the number of marked packets. Refused without.
+    #[serde(default, skip_serializing_if = "AccEcn::is_exact")]
+    pub accecn: AccEcn,
     /// How slow start ends, besides by a loss or a mark. Refused with congestion controls that have none: `bbr`, `bbr3` and `ledbat`.
     #[serde(default, skip_serializing_if = "SlowStart::is_standard")]
     pub slow_start: SlowStart,
@@ -304,6 +307,7 @@ impl TcpParams {
             congestion: Congestion::Reno,
             byte_counting: false,
             ecn_backoff: false,
+            accecn: AccEcn::Exact,
             slow_start: SlowStart::Standard,
             target_rtt: None,
             target_delay: None,

@@ -8,6 +8,7 @@ use perhop_core::{Ecn, Instant};
 
 use super::TcpSender;
 use crate::transport::tcp::TcpEcn;
+use crate::transport::tcp::ace::{self, AccEcn, AceReader};
 use crate::transport::tcp::congestion::{CongestionControl, CongestionInfo};
 
 /// What a sender remembers of marks.
@@ -25,18 +26,24 @@ pub(in crate::transport::tcp) struct EcnState {
     /// Marks that the ACK at hand reports, and, with accurate feedback, all that were reported.
     pub(super) marks: u32,
     reported: u32,
+    /// Where the number comes in three bits.
+    ace: Option<AceReader>,
 }
 
 impl EcnState {
-    pub(super) fn new(ecn: TcpEcn, control: &CongestionInfo) -> Self {
+    pub(super) fn new(ecn: TcpEcn, accecn: AccEcn, control: &CongestionInfo) -> Self {
         let codepoint = if control.is_l4s && !ecn.is_off() { Ecn::Capable1 } else { ecn.codepoint() };
-        Self { ecn, codepoint, hears_marks: control.needs.marks, ..Self::default() }
+        let ace = (accecn == AccEcn::Ace && ecn.counts()).then(AceReader::default);
+        Self { ecn, codepoint, hears_marks: control.needs.marks, ace, ..Self::default() }
     }
 
     /// The marks that an ACK of so many new segments reports: by its ECN-Echo, or by its count. Where each mark is echoed, the
     /// ECN-Echo is of all these segments (RFC 8257, section 3.3, step 3).
     pub(in crate::transport::tcp) fn learn(&mut self, ece: bool, counted: u32, delivered: u32) {
-        let new = counted.saturating_sub(self.reported);
+        let new = match &mut self.ace {
+            None => counted.saturating_sub(self.reported),
+            Some(reader) => reader.read(ace::field(counted), delivered),
+        };
         self.reported += new;
         let echoed = if self.hears_marks { delivered.max(1) } else { 1 };
         self.marks = new.max(if ece { echoed } else { 0 });

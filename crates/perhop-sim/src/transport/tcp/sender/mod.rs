@@ -158,7 +158,7 @@ impl TcpSender {
             rare: Box::new(Rare {
                 rto,
                 recovery: Recovery::default(),
-                ecn: EcnState::new(ecn, &params.control().info()),
+                ecn: EcnState::new(ecn, params.accecn, &params.control().info()),
                 delivery: (needs.delivery || hystart.is_some()).then(DeliveryRate::default),
                 hystart,
                 paced_until: Instant::ZERO,
