@@ -1390,6 +1390,8 @@ class Tcp(Table):
         ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves more of the
             window than a lost one, 80 % with `reno` and 85 % with `cubic` (RFC 8511, Alternative
             Backoff with ECN). Refused with other congestion controls.
+        accecn: With `ecn = "accurate"` or `"l4s"`: how ACKs carry the number of marked packets. Refused
+            without.
         slow_start: How slow start ends, besides by a loss or a mark. Refused with congestion controls
             that have none: `bbr`, `bbr3` and `ledbat`.
         target_rtt: With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip
@@ -1426,6 +1428,7 @@ class Tcp(Table):
     ) = None
     byte_counting: bool | None = None
     ecn_backoff: bool | None = None
+    accecn: Literal["exact", "ace"] | None = None
     slow_start: Literal["standard", "hystart++"] | None = None
     target_rtt: str | None = None
     target_delay: str | None = None

@@ -34,9 +34,12 @@ struct OneLine<'a>(&'a str);
 
 impl fmt::Display for OneLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|character| match character.is_control() {
-            true => write!(f, "{}", character.escape_default()),
-            false => write!(f, "{character}"),
+        self.0.chars().try_for_each(|character| {
+            if character.is_control() {
+                write!(f, "{}", character.escape_default())
+            } else {
+                write!(f, "{character}")
+            }
         })
     }
 }
