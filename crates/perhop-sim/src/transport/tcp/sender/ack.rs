@@ -13,12 +13,9 @@ impl TcpSender {
         let expected = ack.number;
         let before = self.acked;
         if self.notes {
-            self.rare.ecn.learn(ack.ece, 0, expected.saturating_sub(self.acked));
+            self.note_ack(ack, now);
         }
         if expected > self.acked {
-            if self.notes {
-                (self.acked..expected).for_each(|sequence| self.note_delivered(sequence, now));
-            }
             if self.recovering && expected < self.recover && self.rare.params.has_partial_acks() {
                 self.on_partial_ack(expected, now);
             } else {
@@ -32,6 +29,13 @@ impl TcpSender {
             self.tell_owner_of_cumulative_ack(before, now);
         }
         self.limit = self.allowed();
+    }
+
+    /// Notes what an ACK tells of marks and of segments that have arrived.
+    #[cold]
+    fn note_ack(&mut self, Ack { number: expected, ece }: Ack, now: Instant) {
+        self.rare.ecn.learn(ece, 0, expected.saturating_sub(self.acked));
+        (self.acked..expected).for_each(|sequence| self.note_delivered(sequence, now));
     }
 
     #[inline(always)]
