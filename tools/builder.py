@@ -119,7 +119,7 @@ class Builder:
             textwrap.fill(summary + stop.rstrip(), WIDTH),
             "",
             *([textwrap.fill(more, WIDTH), ""] if more else []),
-            *([f"{source.strip()} {origin}", ""] if source else []),
+            *([textwrap.fill(f"{source.strip()} {origin}", WIDTH), ""] if source else []),
             "Attributes:",
         ]
         for key, value in schema["properties"].items():

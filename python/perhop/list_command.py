@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import _engine, terminal
+from perhop import terminal
+from perhop.errors import PerhopError
 from perhop.lazy import Lazy
 from perhop.wording import counted
 
 if TYPE_CHECKING:
-    from perhop import catalog, studies
+    from perhop import blocks, catalog, studies
     from perhop.output import table
 else:
+    blocks = Lazy("perhop.blocks")
     catalog = Lazy("perhop.catalog")
     studies = Lazy("perhop.studies")
     table = Lazy("perhop.output.table")
@@ -66,21 +69,27 @@ def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> Non
 
 
 @app.command("blocks", short_help="Queue rules, meters, schedulers, congestion controls.")
-def list_blocks(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
-    """List queue rules, meters, schedulers and congestion controls, with their parameters."""
-    blocks: list[dict[str, Any]] = json.loads(_engine.blocks())
+def list_blocks(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these; without, all.")
+    ] = None,
+    *,
+    as_json: AsJson = False,
+    wide: terminal.Wide = False,
+) -> None:
+    """List queue rules, meters, schedulers and congestion controls by role and age, with their parameters.
+
+    Each says which paper, RFC, draft or program it follows, and since when Linux has it.
+    """
+    chosen = _chosen(names or [])
     if as_json:
-        terminal.say(json.dumps({"blocks": blocks}, indent=1, ensure_ascii=False))
+        terminal.say(json.dumps({"blocks": chosen}, indent=1, ensure_ascii=False))
         return
     width = terminal.width(wide=wide)
-    for block in blocks:
-        terminal.say(f"{block['name']}  ({block['role']})")
-        for text in (block["summary"], block["source"]):
-            terminal.say(table.prose(text, width, "    "))
-        for line, entry in zip(_defaults(block), block["parameters"].values(), strict=True):
-            text = f"{entry['description']} [{entry['type']}]"
-            terminal.say(table.prose(text, width, line, " " * min(len(line), MOST_INDENT)))
-        terminal.say("")
+    if not names:
+        _overview(width)
+    for block in chosen:
+        _describe(block, width)
 
 
 @app.command("measures", short_help="What is measured of runs, flows and links.")
@@ -109,6 +118,44 @@ def list_measures(*, as_json: AsJson = False, wide: terminal.Wide = False) -> No
             terminal.say(table.prose(f"{names}{unit}", width, "    "))
             terminal.say(table.prose(line.description, width, "        "))
         terminal.say("")
+
+
+def _chosen(names: list[str]) -> list[blocks.Block]:
+    """The blocks of these names, or all."""
+    known = [block["name"] for block in blocks.registered()]
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean `{close[0]}`?" if close else "; `perhop list blocks` lists all"
+            raise PerhopError(f"no block is called `{name}`{hint}")
+    return [block for block in blocks.registered() if not names or block["name"] in names]
+
+
+def _overview(width: int | None) -> None:
+    """All names by role and age."""
+    deep = max(map(len, blocks.ERAS)) + 4
+    for role, eras in blocks.grouped().items():
+        terminal.say(table.prose(f"{role}: {blocks.ROLES[role]}", width, "", "  "))
+        for era, members in eras.items():
+            text = ", ".join(block["name"] for block in members)
+            terminal.say(table.prose(text, width, f"  {era}".ljust(deep), " " * deep))
+    terminal.say("")
+    for era, meaning in blocks.ERAS.items():
+        terminal.say(table.prose(meaning, width, f"  {era}".ljust(deep), " " * deep))
+    terminal.say("")
+
+
+def _describe(block: blocks.Block, width: int | None) -> None:
+    """One block: what it does, where it comes from, what can be set."""
+    terminal.say(f"{block['name']}  ({block['role']}, {block['era']}, {block['year']})")
+    linux = blocks.linux(block)
+    for text in (block["summary"], f"follows {block['source']}", linux and f"in Linux: {linux}"):
+        if text:
+            terminal.say(table.prose(text, width, "    "))
+    for line, entry in zip(_defaults(block), block["parameters"].values(), strict=True):
+        text = f"{entry['description']} [{entry['type']}]"
+        terminal.say(table.prose(text, width, line, " " * min(len(line), MOST_INDENT)))
+    terminal.say("")
 
 
 def _default(parameter: dict[str, Any]) -> str:

@@ -85,122 +85,10 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class DropTail(Table):
-    """Drops a packet only when the queue has no room.
-
-    Source: RFC 7567, section 1.
-
-    Attributes:
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`).
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "drop-tail")
-
-    limit: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Red(Table):
-    """Drops at random as the average queue grows, regardless of color.
-
-    Source: Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001.
-
-    Attributes:
-        thresholds: `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`). Required,
-            unless `target-delay` is given.
-        spare_short_queue: Drop early only if more than one packet waits, whatever the average, as
-            ns-2's `Queue/RED` does (`qlen > 1`). With a shorter queue the spacing of drops is reset, as
-            below min. A full queue still drops. `false` is the algorithm of Floyd & Jacobson. Default:
-            False.
-        adaptive: Adaptive RED (Floyd, Gummadi & Shenker 2001): move max_p so that the average stays in
-            the middle of the thresholds' range, from 40 % to 60 % of it. The paper also sets `gentle`.
-            Default: False.
-        adapt_interval: With `adaptive`: how often max_p is adapted (interval). Default: "500ms".
-        adapt_increment: With `adaptive`: by how much max_p rises, or by a quarter of it, if that is
-            less (alpha). Default: 0.01.
-        adapt_factor: With `adaptive`: max_p falls to this share of it (beta). Default: 0.9.
-        adapt_least: With `adaptive`: max_p does not fall further once it is below this. Default: 0.01.
-        adapt_most: With `adaptive`: max_p does not rise further once it is above this. Default: 0.5.
-        target_delay: In place of `thresholds` and `weight`: choose them for this queueing delay, as the
-            paper does by default with 5ms. min is half of the delay in mean packets at the link's rate,
-            and at least 5; max is 3 min, and `max_p` begins at 0.1; the weight is 1 - exp(-1/C), with C
-            mean packets a second.
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "red")
-
-    limit: str
-    thresholds: str | None = None
-    spare_short_queue: bool | None = None
-    adaptive: bool | None = None
-    adapt_interval: str | None = None
-    adapt_increment: float | None = None
-    adapt_factor: float | None = None
-    adapt_least: float | None = None
-    adapt_most: float | None = None
-    target_delay: str | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: bool | None = None
-    mean_packet: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rio(Table):
-    """RED for IN packets on the IN queue, and for OUT packets on the whole queue.
-
-    Source: Clark & Fang 1998, section IV.
-
-    Attributes:
-        in_: `min/max/max_p` for IN packets, against the average of IN packets.
-        total: `min/max/max_p` for OUT packets, against the average of all packets (coupled) or of OUT
-            packets (decoupled).
-        coupling: Which average queue length the test of OUT packets uses. Default: "coupled".
-        averages: Which arrivals update which average. Default: "every-arrival".
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio")
-
-    in_: str
-    total: str
-    limit: str
-    coupling: Literal["coupled", "decoupled"] | None = None
-    averages: Literal["every-arrival", "own-class", "in-arrivals"] | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: bool | None = None
-    mean_packet: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class RioPlusOut(Table):
     """RIO with a third threshold set, on the average number of OUT packets.
 
-    Source: Kim, Park & Bahk, figure 1.
+    Source: Kim, Park & Bahk, figure 1 (a reproduced paper's, 2000).
 
     Attributes:
         in_: `min/max/max_p` for IN packets, against the average of IN packets.
@@ -238,7 +126,7 @@ class RioPlusOut(Table):
 class RioThree(Table):
     """RIO with three drop precedences: IN, OUT-IN and OUT-OUT.
 
-    Source: Yeom & Reddy 1999, section 3.3.
+    Source: Yeom & Reddy 1999, section 3.3 (a reproduced paper's, 1999).
 
     Attributes:
         in_: `min/max/max_p` for IN (green) packets, against the average of IN packets.
@@ -281,7 +169,7 @@ class RioThree(Table):
 class InverseRate(Table):
     """RIO that drops OUT packets less often the higher their service level.
 
-    Source: Yeom & Reddy 1999, section 3.2, equation 9.
+    Source: Yeom & Reddy 1999, section 3.2, equation 9 (a reproduced paper's, 1999).
 
     Attributes:
         in_: `min/max/max_p` for IN packets, against the average of IN packets.
@@ -327,7 +215,7 @@ class InverseRate(Table):
 class Abe(Table):
     """RED that drops green packets more often than blue ones, and keeps their queueing delay short.
 
-    Source: Hurley & Le Boudec 1999, section 2.
+    Source: Hurley & Le Boudec 1999, section 2 (a reproduced paper's, 1999).
 
     Attributes:
         thresholds: `min/max/max_p` of the RED test that gives p, against the average of all packets.
@@ -386,46 +274,10 @@ class Abe(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wred(Table):
-    """RED with one average over all packets and a threshold set for each color.
-
-    Source: Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5.
-
-    Attributes:
-        green: `min/max/max_p` for green packets. Default: they are dropped on overflow only.
-        yellow: `min/max/max_p` for yellow packets. Default: they are dropped on overflow only.
-        red: `min/max/max_p` for red packets. Default: those of yellow packets.
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "wred")
-
-    limit: str
-    green: str | None = None
-    yellow: str | None = None
-    red: str | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: bool | None = None
-    mean_packet: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Dwred(Table):
     """WRED whose thresholds follow the sum of the windows of its path's flows.
 
-    Source: Bouras & Sevasti, section 4.
+    Source: Bouras & Sevasti, section 4 (a reproduced paper's, 2003).
 
     Attributes:
         out: `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout.
@@ -462,10 +314,188 @@ class Dwred(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DropTail(Table):
+    """Drops a packet only when the queue has no room.
+
+    Source: RFC 2309, section 2; RFC 7567, section 1 (classic, 1998); `pfifo` in Linux since 2.2.
+
+    Attributes:
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`).
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "drop-tail")
+
+    limit: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Red(Table):
+    """Drops at random as the average queue grows, regardless of color.
+
+    Source: Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001 (classic, 1993); `red` in
+    Linux since 2.2.
+
+    Attributes:
+        thresholds: `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`). Required,
+            unless `target-delay` is given.
+        spare_short_queue: Drop early only if more than one packet waits, whatever the average, as
+            ns-2's `Queue/RED` does (`qlen > 1`). With a shorter queue the spacing of drops is reset, as
+            below min. A full queue still drops. `false` is the algorithm of Floyd & Jacobson. Default:
+            False.
+        adaptive: Adaptive RED (Floyd, Gummadi & Shenker 2001): move max_p so that the average stays in
+            the middle of the thresholds' range, from 40 % to 60 % of it. The paper also sets `gentle`.
+            Default: False.
+        adapt_interval: With `adaptive`: how often max_p is adapted (interval). Default: "500ms".
+        adapt_increment: With `adaptive`: by how much max_p rises, or by a quarter of it, if that is
+            less (alpha). Default: 0.01.
+        adapt_factor: With `adaptive`: max_p falls to this share of it (beta). Default: 0.9.
+        adapt_least: With `adaptive`: max_p does not fall further once it is below this. Default: 0.01.
+        adapt_most: With `adaptive`: max_p does not rise further once it is above this. Default: 0.5.
+        target_delay: In place of `thresholds` and `weight`: choose them for this queueing delay, as the
+            paper does by default with 5ms. min is half of the delay in mean packets at the link's rate,
+            and at least 5; max is 3 min, and `max_p` begins at 0.1; the weight is 1 - exp(-1/C), with C
+            mean packets a second.
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
+        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
+            True.
+        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
+            (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "red")
+
+    limit: str
+    thresholds: str | None = None
+    spare_short_queue: bool | None = None
+    adaptive: bool | None = None
+    adapt_interval: str | None = None
+    adapt_increment: float | None = None
+    adapt_factor: float | None = None
+    adapt_least: float | None = None
+    adapt_most: float | None = None
+    target_delay: str | None = None
+    weight: float | None = None
+    wait: bool | None = None
+    gentle: bool | None = None
+    ecn: bool | None = None
+    mean_packet: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rio(Table):
+    """RED for IN packets on the IN queue, and for OUT packets on the whole queue.
+
+    Source: Clark & Fang 1998, section IV (classic, 1998).
+
+    Attributes:
+        in_: `min/max/max_p` for IN packets, against the average of IN packets.
+        total: `min/max/max_p` for OUT packets, against the average of all packets (coupled) or of OUT
+            packets (decoupled).
+        coupling: Which average queue length the test of OUT packets uses. Default: "coupled".
+        averages: Which arrivals update which average. Default: "every-arrival".
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
+        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
+            True.
+        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
+            (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio")
+
+    in_: str
+    total: str
+    limit: str
+    coupling: Literal["coupled", "decoupled"] | None = None
+    averages: Literal["every-arrival", "own-class", "in-arrivals"] | None = None
+    weight: float | None = None
+    wait: bool | None = None
+    gentle: bool | None = None
+    ecn: bool | None = None
+    mean_packet: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wred(Table):
+    """RED with one average over all packets and a threshold set for each color.
+
+    Source: Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5 (classic, 1998).
+
+    Attributes:
+        green: `min/max/max_p` for green packets. Default: they are dropped on overflow only.
+        yellow: `min/max/max_p` for yellow packets. Default: they are dropped on overflow only.
+        red: `min/max/max_p` for red packets. Default: those of yellow packets.
+        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
+        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
+            True.
+        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
+            (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
+            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "wred")
+
+    limit: str
+    green: str | None = None
+    yellow: str | None = None
+    red: str | None = None
+    weight: float | None = None
+    wait: bool | None = None
+    gentle: bool | None = None
+    ecn: bool | None = None
+    mean_packet: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blue(Table):
+    """Drops at random, with a probability that overflows raise and idle times lower.
+
+    Source: Feng, Shin, Kandlur & Saha 2002, figure 2 (classic, 2002).
+
+    Attributes:
+        increment: By how much the drop probability rises (d1). Default: 0.02.
+        decrement: By how much it falls (d2). Default: 0.002.
+        freeze: It rises or falls only if it has not for longer than this (`freeze_time`). Default:
+            "100ms".
+        threshold: A packet that finds this much waiting raises the drop probability, too, although
+            there is room for it (L). Default: only one for which there is no room.
+        ecn: Mark ECN-capable packets instead of dropping them. Where there is no room, they are dropped
+            all the same. TCP flows are capable with the key `ecn`, on real packets also with `[live]
+            sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`).
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "blue")
+
+    limit: str
+    increment: float | None = None
+    decrement: float | None = None
+    freeze: str | None = None
+    threshold: str | None = None
+    ecn: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Codel(Table):
     """Drops at the head when packets have waited too long for an interval.
 
-    Source: RFC 8289, sections 4 and 5.
+    Source: RFC 8289, sections 4 and 5 (today's, 2012); `codel` in Linux since 3.5.
 
     Attributes:
         target: The sojourn time that a standing queue may have (TARGET). Default: "5ms".
@@ -493,7 +523,8 @@ class Codel(Table):
 class Pie(Table):
     """Drops at random so that a controller keeps the queueing delay at a target.
 
-    Source: RFC 8033, appendices A and B; RFC 8034, appendix A.
+    Source: RFC 8033, appendices A and B; RFC 8034, appendix A (today's, 2013); `pie` in Linux since
+    3.14.
 
     Attributes:
         law: Which RFC, and which of its algorithms. The defaults of several other parameters depend on
@@ -535,39 +566,11 @@ class Pie(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blue(Table):
-    """Drops at random, with a probability that overflows raise and idle times lower.
-
-    Source: Feng, Shin, Kandlur & Saha 2002, figure 2.
-
-    Attributes:
-        increment: By how much the drop probability rises (d1). Default: 0.02.
-        decrement: By how much it falls (d2). Default: 0.002.
-        freeze: It rises or falls only if it has not for longer than this (`freeze_time`). Default:
-            "100ms".
-        threshold: A packet that finds this much waiting raises the drop probability, too, although
-            there is room for it (L). Default: only one for which there is no room.
-        ecn: Mark ECN-capable packets instead of dropping them. Where there is no room, they are dropped
-            all the same. TCP flows are capable with the key `ecn`, on real packets also with `[live]
-            sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`).
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("aqm", "blue")
-
-    limit: str
-    increment: float | None = None
-    decrement: float | None = None
-    freeze: str | None = None
-    threshold: str | None = None
-    ecn: bool | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Cobalt(Table):
     """CoDel whose count falls slowly, and BLUE for flows that do not respond to it.
 
-    Source: Høiland-Jørgensen, Täht & Morton 2018, section III; Linux, sch_cake.
+    Source: Høiland-Jørgensen, Täht & Morton 2018, section III; Linux, sch_cake (today's, 2018); `cake`
+    in Linux since 4.19.
 
     Attributes:
         target: The sojourn time that a standing queue may have. Default: "5ms".
@@ -599,7 +602,7 @@ class Cobalt(Table):
 class Pi2(Table):
     """Drops at the head, with the square of a probability that keeps the queueing delay at a target.
 
-    Source: De Schepper et al. 2016, section 4; RFC 9332, appendix A.
+    Source: De Schepper et al. 2016, section 4; RFC 9332, appendix A (today's, 2016).
 
     Attributes:
         target: The queueing delay that the controller aims at. Default: "15ms".
@@ -637,18 +640,18 @@ class Pi2(Table):
 
 
 Aqm: TypeAlias = (
-    DropTail
-    | Red
-    | Rio
-    | RioPlusOut
+    RioPlusOut
     | RioThree
     | InverseRate
     | Abe
-    | Wred
     | Dwred
+    | DropTail
+    | Red
+    | Rio
+    | Wred
+    | Blue
     | Codel
     | Pie
-    | Blue
     | Cobalt
     | Pi2
 )
@@ -656,25 +659,10 @@ Aqm: TypeAlias = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fifo(Table):
-    """First in, first out; the default where a queue names no scheduler.
-
-    Source: RFC 7567, section 2.
-
-    Attributes:
-        rule: The AQM, which decides which packets are dropped.
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "fifo")
-
-    rule: Aqm
-
-
-@dataclass(frozen=True, kw_only=True)
 class Edf(Table):
     """Earliest deadline first: green packets before blue ones, unless these are overdue.
 
-    Source: Hurley & Le Boudec 1999, section 2.
+    Source: Hurley & Le Boudec 1999, section 2 (a reproduced paper's, 1999).
 
     Attributes:
         blue: The deadline of a blue packet after its arrival (D). Default: "100ms".
@@ -690,10 +678,26 @@ class Edf(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fifo(Table):
+    """First in, first out; the default where a queue names no scheduler.
+
+    Source: RFC 970; RFC 7567, section 2 (classic, 1985); `pfifo` in Linux since 2.2.
+
+    Attributes:
+        rule: The AQM, which decides which packets are dropped.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "fifo")
+
+    rule: Aqm
+
+
+@dataclass(frozen=True, kw_only=True)
 class Dsd(Table):
     """Green packets leave soon or are dropped, blue ones leave no later than without green.
 
-    Source: duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5.
+    Source: duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5
+    (classic, 2000).
 
     Attributes:
         bound: The maximum waiting time of a green packet (d).
@@ -798,7 +802,8 @@ class PriorityQueue(Table):
 class Priority(Table):
     """Strict priority: the first queue that has a packet and is within its cap.
 
-    Source: Bouras & Sevasti, section 5.3; ns-2's DiffServ module, mode PRI.
+    Source: ns-2's DiffServ module, mode PRI; Bouras & Sevasti, section 5.3 (classic, 2000); `prio` in
+    Linux since 2.2.
 
     Attributes:
         queues: The queues, highest priority first.
@@ -845,7 +850,7 @@ class SharingQueue(Table):
 class Drr(Table):
     """Queues take turns; the unused part of a quantum carries over to the next turn.
 
-    Source: deficit round robin, Shreedhar & Varghese 1995.
+    Source: deficit round robin, Shreedhar & Varghese 1995 (classic, 1995); `drr` in Linux since 2.6.29.
 
     Attributes:
         queues: The queues, in the order of their first turns.
@@ -863,7 +868,7 @@ class Drr(Table):
 class Wfq(Table):
     """Every queue gets at least its guaranteed rate, and a share of the remaining capacity.
 
-    Source: start-time fair queueing, Goyal, Vin & Cheng 1997.
+    Source: start-time fair queueing, Goyal, Vin & Cheng 1997 (classic, 1997).
 
     Attributes:
         queues: The queues. If start tags are equal, the first queue is served first.
@@ -875,10 +880,32 @@ class Wfq(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shaper(Table):
+    """A token bucket that delays the packets of another scheduler to its rate.
+
+    Source: RFC 2475, section 2.3.3.3; Linux, sch_tbf (classic, 1998); `tbf` in Linux since 2.2.
+
+    Attributes:
+        rate: The rate at which tokens arrive: the highest rate of the packets that leave, but for
+            `burst`.
+        burst: The bucket's depth: how much can leave at once. The bucket starts full.
+        mtu: The largest packet, for which `burst` must suffice. Default: "1.5kB".
+        queue: The queue whose packets are shaped: an AQM or a scheduler, as in a link.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "shaper")
+
+    rate: str
+    burst: str
+    queue: Queue
+    mtu: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FqCodel(Table):
     """A queue for each flow, which take turns, new ones first, each under CoDel.
 
-    Source: RFC 8290.
+    Source: RFC 8290 (today's, 2012); `fq_codel` in Linux since 3.5.
 
     Attributes:
         flows: Queues to which flows are assigned, from 1 to 65536. With `hash = "exact"`: when there
@@ -916,32 +943,10 @@ class FqCodel(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shaper(Table):
-    """A token bucket that delays the packets of another scheduler to its rate.
-
-    Source: RFC 2475, section 2.3.3.3; the Linux kernel's tbf.
-
-    Attributes:
-        rate: The rate at which tokens arrive: the highest rate of the packets that leave, but for
-            `burst`.
-        burst: The bucket's depth: how much can leave at once. The bucket starts full.
-        mtu: The largest packet, for which `burst` must suffice. Default: "1.5kB".
-        queue: The queue whose packets are shaped: an AQM or a scheduler, as in a link.
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "shaper")
-
-    rate: str
-    burst: str
-    queue: Queue
-    mtu: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Dualpi2(Table):
     """L4S and classic packets in a queue each, marked and dropped by one controller of the delay.
 
-    Source: RFC 9332, appendix A.
+    Source: RFC 9332, appendix A (today's, 2015); `dualpi2` in Linux since 6.17.
 
     Attributes:
         target: The queueing delay that the controller aims at. Default: "15ms".
@@ -997,7 +1002,7 @@ class Dualpi2(Table):
     law: Literal["rfc", "linux"] | None = None
 
 
-Scheduler: TypeAlias = Fifo | Edf | Dsd | Priority | Drr | Wfq | FqCodel | Shaper | Dualpi2
+Scheduler: TypeAlias = Edf | Fifo | Dsd | Priority | Drr | Wfq | Shaper | FqCodel | Dualpi2
 """Any scheduler."""
 
 
@@ -1006,60 +1011,10 @@ Queue: TypeAlias = Aqm | Scheduler
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenBucket(Table):
-    """IN while the bucket has tokens, else OUT.
-
-    Source: Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket.
-
-    Attributes:
-        rate: The profile rate r: the rate at which tokens arrive.
-        burst: The bucket's depth: how much can be IN at once. The bucket starts full.
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
-            of each packet's own codepoint.
-        out: What happens to packets out of profile. Default: "mark".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "token-bucket")
-
-    rate: str
-    burst: str
-    af: int | None = None
-    out: Literal["mark", "drop"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tsw(Table):
-    """IN up to the profile rate, measured over a time sliding window, else OUT.
-
-    Source: Clark & Fang 1998, section IV; RFC 2859 with two colors.
-
-    Attributes:
-        rate: The profile rate r.
-        window: The averaging window of the rate. Default: "1s".
-        rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
-        initial: The initial rate of the estimator, before the first packet. Default: "profile".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
-            of each packet's own codepoint.
-        out: What happens to packets out of profile. Default: "mark".
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("marker", "tsw")
-
-    rate: str
-    window: str | None = None
-    rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
-    initial: Literal["profile", "zero"] | None = None
-    af: int | None = None
-    out: Literal["mark", "drop"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class ThreePrecedence(Table):
     """As tsw, with OUT packets split by the flow's long-term sending rate.
 
-    Source: Yeom & Reddy 1999, section 3.3.
+    Source: Yeom & Reddy 1999, section 3.3 (a reproduced paper's, 1999).
 
     Attributes:
         rate: The profile rate r.
@@ -1091,7 +1046,7 @@ class ThreePrecedence(Table):
 class Twam(Table):
     """Marks IN with a probability that keeps a path's window in proportion to contracted rates.
 
-    Source: Bouras & Sevasti, section 3, equation 3.
+    Source: Bouras & Sevasti, section 3, equation 3 (a reproduced paper's, 2003).
 
     Attributes:
         rate: The contracted rate (`r_i`).
@@ -1109,10 +1064,60 @@ class Twam(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TokenBucket(Table):
+    """IN while the bucket has tokens, else OUT.
+
+    Source: Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket (classic, 1998).
+
+    Attributes:
+        rate: The profile rate r: the rate at which tokens arrive.
+        burst: The bucket's depth: how much can be IN at once. The bucket starts full.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
+            of each packet's own codepoint.
+        out: What happens to packets out of profile. Default: "mark".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "token-bucket")
+
+    rate: str
+    burst: str
+    af: int | None = None
+    out: Literal["mark", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tsw(Table):
+    """IN up to the profile rate, measured over a time sliding window, else OUT.
+
+    Source: Clark & Fang 1998, section IV; RFC 2859 with two colors (classic, 1998).
+
+    Attributes:
+        rate: The profile rate r.
+        window: The averaging window of the rate. Default: "1s".
+        rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
+        initial: The initial rate of the estimator, before the first packet. Default: "profile".
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
+            of each packet's own codepoint.
+        out: What happens to packets out of profile. Default: "mark".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("marker", "tsw")
+
+    rate: str
+    window: str | None = None
+    rule: Literal["probabilistic", "deterministic", "four-thirds"] | None = None
+    initial: Literal["profile", "zero"] | None = None
+    af: int | None = None
+    out: Literal["mark", "drop"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Srtcm(Table):
     """One rate and two bursts: green within the first, yellow within the second, else red.
 
-    Source: RFC 2697, section 3.
+    Source: RFC 2697, section 3 (classic, 1999).
 
     Attributes:
         rate: The committed information rate (CIR): the rate at which tokens arrive.
@@ -1140,7 +1145,7 @@ class Srtcm(Table):
 class Trtcm(Table):
     """Two rates: green up to the committed rate, yellow up to the peak rate, else red.
 
-    Source: RFC 2698, section 3.
+    Source: RFC 2698, section 3 (classic, 1999).
 
     Attributes:
         rate: The committed information rate (CIR), above which packets are yellow.
@@ -1170,7 +1175,7 @@ class Trtcm(Table):
 class Rfc4115(Table):
     """Two independent rates: green up to the committed rate, then yellow up to the excess rate, else red.
 
-    Source: RFC 4115, section 3 and figure 1.
+    Source: RFC 4115, section 3 and figure 1 (classic, 2005).
 
     Attributes:
         rate: The committed information rate (CIR): the rate of the tokens of green packets.
@@ -1201,7 +1206,7 @@ class Rfc4115(Table):
 class Tswtcm(Table):
     """By the average rate: the share above the committed rate is yellow, that above the peak rate red.
 
-    Source: RFC 2859, sections 3 and 4.
+    Source: RFC 2859, sections 3 and 4 (classic, 2000).
 
     Attributes:
         rate: The committed target rate (CTR), at which the rate estimator starts.
@@ -1222,7 +1227,7 @@ class Tswtcm(Table):
     out: Literal["mark", "drop-red", "drop"] | None = None
 
 
-Meter: TypeAlias = TokenBucket | Tsw | ThreePrecedence | Twam | Srtcm | Trtcm | Rfc4115 | Tswtcm
+Meter: TypeAlias = ThreePrecedence | Twam | TokenBucket | Tsw | Srtcm | Trtcm | Rfc4115 | Tswtcm
 """Any meter."""
 
 
@@ -1329,7 +1334,7 @@ class LabelSwitchedPath(Table):
     control: WindowControl | None = None
 
 
-Profile: TypeAlias = TokenBucket | Tsw | ThreePrecedence | Twam | Srtcm | Trtcm | Rfc4115 | Tswtcm
+Profile: TypeAlias = ThreePrecedence | Twam | TokenBucket | Tsw | Srtcm | Trtcm | Rfc4115 | Tswtcm
 """Any profile."""
 
 
@@ -1424,7 +1429,7 @@ class Tcp(Table):
     sack: bool | None = None
     prr: bool | None = None
     congestion: (
-        Literal["reno", "cubic", "two-windows", "scalable", "dctcp", "bbr", "bbr3", "prague", "ledbat"] | None
+        Literal["two-windows", "reno", "scalable", "cubic", "dctcp", "bbr", "bbr3", "prague", "ledbat"] | None
     ) = None
     byte_counting: bool | None = None
     ecn_backoff: bool | None = None

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::units::UnitError;
-use crate::{Bitrate, Color, Duration, Instant, Rng};
+use crate::{Bitrate, Color, Duration, Instant, Origin, Rng};
 
 /// The time and the random numbers that a block may use.
 #[derive(Debug)]
@@ -34,8 +34,8 @@ pub trait Block: Sized {
     const NAME: &'static str;
     /// One line for the tables of blocks.
     const SUMMARY: &'static str;
-    /// The paper and figure, or the RFC and section.
-    const SOURCE: &'static str;
+    /// Where it comes from: what it follows, how old it is, and Linux's version of it.
+    const ORIGIN: Origin;
     /// Requires the control messages of a label-switched path; refused on a link without such a path.
     const FOLLOWS_PATHS: bool = false;
     /// For an AQM: it decides on arrival alone, from the header, the occupancy and its own state. The batched engine can then
@@ -114,8 +114,8 @@ pub struct BlockInfo {
     pub name: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
-    /// Its source: the paper and figure, or the RFC and section.
-    pub source: &'static str,
+    /// Where it comes from.
+    pub origin: Origin,
     /// JSON Schema of its parameters.
     pub parameters: fn(&mut SchemaGenerator) -> Schema,
 }
@@ -126,7 +126,7 @@ impl BlockInfo {
             role,
             name: B::NAME,
             summary: B::SUMMARY,
-            source: B::SOURCE,
+            origin: B::ORIGIN,
             parameters: <B::Params as JsonSchema>::json_schema,
         }
     }
@@ -260,7 +260,7 @@ mod tests {
         type Params = ();
         const NAME: &'static str = "plain";
         const SUMMARY: &'static str = "";
-        const SOURCE: &'static str = "";
+        const ORIGIN: Origin = Origin::published(2000, "");
     }
 
     fn batched<B: Block>() -> bool {

@@ -83,8 +83,9 @@ pub fn read_block<'de, D: Deserializer<'de>, T>(
     })
 }
 
-/// The schema of a table that names a block under `tag`: one alternative for each block.
-pub fn alternatives(generator: &mut SchemaGenerator, tag: &str, blocks: Vec<BlockInfo>) -> Schema {
+/// The schema of a table that names a block under `tag`: one alternative for each block, by age.
+pub fn alternatives(generator: &mut SchemaGenerator, tag: &str, mut blocks: Vec<BlockInfo>) -> Schema {
+    blocks.sort_by_key(|block| block.origin.era);
     let alternatives: Vec<Value> = blocks
         .into_iter()
         .map(|block| {
@@ -92,7 +93,7 @@ pub fn alternatives(generator: &mut SchemaGenerator, tag: &str, blocks: Vec<Bloc
             let object = schema.as_object_mut().expect("parameters are a table");
             object.insert("title".into(), block.name.into());
             object
-                .insert("description".into(), format!("{}. Source: {}.", block.summary, block.source).into());
+                .insert("description".into(), format!("{}. Source: {}.", block.summary, block.origin).into());
             let properties = object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
             let named = serde_json::json!({ "const": block.name, "description": "The block's name." });
             if let Some(properties) = properties.as_object_mut() {

@@ -12,8 +12,8 @@ use perhop_core::scheduler::{
 };
 use perhop_core::testing::{self, Bench, Effect, Operation, environment, fifo, meter_colors, streams};
 use perhop_core::{
-    ClassCounters, Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Occupancy, Offered, Port,
-    Reason, Rng, Role, Serializer, Served, registry,
+    BlockInfo, ClassCounters, Color, Context, Dscp, Duration, Ecn, Era, FlowId, Header, Instant, Occupancy,
+    Offered, Port, Reason, Rng, Role, Serializer, Served, TODAY, registry,
 };
 use proptest::prelude::*;
 
@@ -60,8 +60,34 @@ fn every_registered_block_is_in_the_harness() {
             "{:?} `{}` is registered, but the harness has no parameters for it",
             block.role, block.name
         );
-        assert!(!block.summary.is_empty() && !block.source.is_empty());
+        assert!(!block.summary.is_empty());
     }
+}
+
+#[test]
+fn every_registered_block_says_where_it_comes_from() {
+    for BlockInfo { name, origin, .. } in registry() {
+        assert!(!origin.source.is_empty(), "`{name}` names no paper, RFC or program as its source");
+        assert!((1950..2100).contains(&origin.year), "`{name}`: {}", origin.year);
+        let today = origin.year >= TODAY;
+        assert!(origin.era == Era::Papers || (origin.era == Era::Today) == today, "`{name}`: {origin:?}");
+        // Years within the source are not before the first publication, and a paper cited by its year is not older.
+        let cited = years(origin.source);
+        assert!(cited.iter().all(|&year| year >= origin.year), "`{name}`: {origin:?}");
+        if let Some(linux) = origin.linux {
+            let version =
+                linux.since.is_none_or(|since| since.split('.').all(|part| part.parse::<u8>().is_ok()));
+            assert!(!linux.name.is_empty() && version, "`{name}`: {linux:?}");
+        }
+    }
+}
+
+/// The years that a text cites.
+fn years(text: &str) -> Vec<u16> {
+    let words = text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '-');
+    let numbers =
+        words.clone().zip(words.skip(1)).filter(|(before, _)| !matches!(*before, "RFC" | "section"));
+    numbers.filter_map(|(_, word)| word.parse().ok()).filter(|year| (1950..2100).contains(year)).collect()
 }
 
 #[test]

@@ -233,7 +233,7 @@ fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
         );
         (key, text)
     };
-    control.kernel.map(str::to_owned).ok_or_else(missing)
+    control.origin.linux.map(|linux| linux.name.to_owned()).ok_or_else(missing)
 }
 
 /// Where the kernel differs from the scenario.

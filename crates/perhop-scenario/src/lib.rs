@@ -22,6 +22,7 @@ pub use memory::Memory;
 pub use notices::{Division, division, divisions, idle_keys, marked_by};
 pub use read::{notices_in, read_toml};
 
+use perhop_core::Origin;
 use perhop_sim::transport::tcp::Congestion;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -34,33 +35,34 @@ pub fn schema() -> Value {
     schema.to_value()
 }
 
-/// Every registered block: name, role, summary, source, and for each parameter its type, default and description. Of a
-/// congestion control also the kernel's name for it.
+/// Every registered block and congestion control: name, role, summary, era, year, source, Linux's version of it, and for each
+/// parameter its type, default and description.
 pub fn blocks() -> Value {
     let blocks = perhop_core::registry().map(|block| {
         let mut generator = SchemaSettings::draft2020_12().into_generator();
         let parameters = (block.parameters)(&mut generator).to_value();
         let definitions = Value::Object(generator.take_definitions(true));
-        json!({
-            "name": block.name,
-            "role": block.role,
-            "summary": block.summary,
-            "source": block.source,
-            "parameters": describe(&parameters, &definitions),
-        })
+        let parameters = describe(&parameters, &definitions);
+        listed(block.name, &json!(block.role), block.summary, &block.origin, &parameters)
     });
     let controls = Congestion::ALL.iter().map(|control| {
         let control = control.info();
-        json!({
-            "name": control.name,
-            "role": "congestion-control",
-            "summary": control.summary,
-            "source": control.source,
-            "kernel": control.kernel,
-            "parameters": {},
-        })
+        listed(control.name, &json!("congestion-control"), control.summary, &control.origin, &json!({}))
     });
     blocks.chain(controls).collect()
+}
+
+fn listed(name: &str, role: &Value, summary: &str, origin: &Origin, parameters: &Value) -> Value {
+    json!({
+        "name": name,
+        "role": role,
+        "summary": summary,
+        "era": origin.era,
+        "year": origin.year,
+        "source": origin.source,
+        "linux": origin.linux,
+        "parameters": parameters,
+    })
 }
 
 fn describe(parameters: &Value, definitions: &Value) -> Value {

@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from perhop import _engine
+from perhop import _engine, blocks
 from perhop.errors import ScenarioError
 from perhop.live.equivalence import collect
 from perhop.statistics import Difference, paired, welch
@@ -160,8 +160,8 @@ STAND_IN = "reno"
 @functools.cache
 def _simulated() -> dict[str, str]:
     """The simulated congestion controls, by the kernel's names."""
-    controls = (block for block in json.loads(_engine.blocks()) if block["role"] == "congestion-control")
-    return {control["kernel"]: control["name"] for control in controls if control["kernel"]}
+    controls = (block for block in blocks.registered() if block["role"] == "congestion-control")
+    return {control["linux"]["name"]: control["name"] for control in controls if control["linux"]}
 
 
 def explain(

@@ -19,6 +19,7 @@ import pytest
 from tests.python.conftest import Finished, run_in
 
 from perhop import _engine
+from perhop.blocks import ERAS, ROLES
 from perhop.journal import joined, pieces
 from perhop.store import Entry, pack
 from perhop.studies import PAPERS, STUDIES, in_order
@@ -235,6 +236,26 @@ def test_list_blocks(perhop: Perhop) -> None:
     assert {"red", "rio", "rio-plus-out", "token-bucket"} <= names
     text = perhop("list", "blocks").out
     assert all(name in text for name in names)
+
+
+def test_blocks_are_listed_by_role_and_age_with_their_origin(perhop: Perhop) -> None:
+    entries = json.loads(perhop("list", "blocks", "--json").out)["blocks"]
+    keys = [(list(ROLES).index(entry["role"]), list(ERAS).index(entry["era"])) for entry in entries]
+    assert keys == sorted(keys)
+    assert {entry["era"] for entry in entries} == set(ERAS)
+    for entry in entries:
+        assert entry["source"]
+        assert entry["era"] == "papers" or (entry["era"] == "today") == (entry["year"] >= 2008), entry
+        assert entry["linux"] is None or entry["linux"].keys() == {"name", "since"}, entry
+    text = perhop("list", "blocks").out
+    overview = text[: text.index("(meter, ")]
+    assert overview.index("two-windows") < overview.index("reno") < overview.index("bbr3")
+    codel = perhop("list", "blocks", "codel").out
+    assert codel.startswith("codel  (aqm, today, 2012)\n")
+    assert "follows RFC 8289, sections 4 and 5" in codel
+    assert "in Linux: `codel` since 3.5" in codel
+    assert "drop-tail" not in codel
+    assert "did you mean `codel`?" in perhop("list", "blocks", "codl", code=2).err
 
 
 def test_schema_accepts_a_scenario(perhop: Perhop, small: Path) -> None:

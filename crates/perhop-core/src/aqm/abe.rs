@@ -33,8 +33,8 @@ use crate::abe::Service;
 use crate::table::at_key;
 use crate::units::{Packets, Positive, UnitError};
 use crate::{
-    Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Probability,
-    Thresholds, Weight,
+    Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin,
+    Probability, Thresholds, Weight,
 };
 
 /// How alpha is adapted.
@@ -187,7 +187,7 @@ impl Block for Abe {
     const NAME: &'static str = "abe";
     const SUMMARY: &'static str =
         "RED that drops green packets more often than blue ones, and keeps their queueing delay short";
-    const SOURCE: &'static str = "Hurley & Le Boudec 1999, section 2";
+    const ORIGIN: Origin = Origin::paper(1999, "Hurley & Le Boudec 1999, section 2");
     const BATCHED: bool = true;
 
     fn check(params: &AbeParams) -> Result<(), UnitError> {

@@ -16,7 +16,7 @@ use super::{Aqm, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Block, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Probability,
+    Block, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin, Probability,
 };
 
 /// Parameters of [`Blue`].
@@ -111,7 +111,7 @@ impl Block for Blue {
     const NAME: &'static str = "blue";
     const SUMMARY: &'static str =
         "drops at random, with a probability that overflows raise and idle times lower";
-    const SOURCE: &'static str = "Feng, Shin, Kandlur & Saha 2002, figure 2";
+    const ORIGIN: Origin = Origin::published(2002, "Feng, Shin, Kandlur & Saha 2002, figure 2");
     const BATCHED: bool = true;
 
     fn check(params: &BlueParams) -> Result<(), UnitError> {

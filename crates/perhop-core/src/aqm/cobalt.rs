@@ -20,7 +20,8 @@ use super::{Aqm, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Probability,
+    Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin,
+    Probability,
 };
 
 /// Parameters of [`Cobalt`].
@@ -93,7 +94,9 @@ impl Block for Cobalt {
     const NAME: &'static str = "cobalt";
     const SUMMARY: &'static str =
         "CoDel whose count falls slowly, and BLUE for flows that do not respond to it";
-    const SOURCE: &'static str = "Høiland-Jørgensen, Täht & Morton 2018, section III; Linux, sch_cake";
+    const ORIGIN: Origin =
+        Origin::published(2018, "Høiland-Jørgensen, Täht & Morton 2018, section III; Linux, sch_cake")
+            .in_linux("cake", "4.19");
     const BATCHED: bool = true;
     const PRECOMPUTABLE: bool = false;
 

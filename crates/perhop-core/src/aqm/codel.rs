@@ -19,6 +19,7 @@ use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Onset,
+    Origin,
 };
 
 /// Parameters of [`Codel`].
@@ -90,7 +91,7 @@ impl Block for Codel {
     type Params = CodelParams;
     const NAME: &'static str = "codel";
     const SUMMARY: &'static str = "drops at the head when packets have waited too long for an interval";
-    const SOURCE: &'static str = "RFC 8289, sections 4 and 5";
+    const ORIGIN: Origin = Origin::published(2012, "RFC 8289, sections 4 and 5").in_linux("codel", "3.5");
     const BATCHED: bool = true;
     const PRECOMPUTABLE: bool = false;
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, Verdict};
-use crate::{Block, Context, Depth, Environment, FromParams, Header, Occupancy};
+use crate::{Block, Context, Depth, Environment, FromParams, Header, Occupancy, Origin};
 
 /// Parameters of [`DropTail`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +24,8 @@ impl Block for DropTail {
     type Params = DropTailParams;
     const NAME: &'static str = "drop-tail";
     const SUMMARY: &'static str = "drops a packet only when the queue has no room";
-    const SOURCE: &'static str = "RFC 7567, section 1";
+    const ORIGIN: Origin =
+        Origin::published(1998, "RFC 2309, section 2; RFC 7567, section 1").in_linux("pfifo", "2.2");
     const BATCHED: bool = true;
 }
 

@@ -20,7 +20,7 @@ use super::{Aqm, Reason, Verdict};
 use crate::units::{AboveZero, Positive, UnitError};
 use crate::{
     Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
-    ServiceLevel, Thresholds, Weight,
+    Origin, ServiceLevel, Thresholds, Weight,
 };
 
 /// How RED uses the probability p of equation 9.
@@ -108,7 +108,7 @@ impl Block for InverseRate {
     type Params = InverseRateParams;
     const NAME: &'static str = "inverse-rate";
     const SUMMARY: &'static str = "RIO that drops OUT packets less often the higher their service level";
-    const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.2, equation 9";
+    const ORIGIN: Origin = Origin::paper(1999, "Yeom & Reddy 1999, section 3.2, equation 9");
     const BATCHED: bool = true;
 
     fn check(params: &InverseRateParams) -> Result<(), UnitError> {

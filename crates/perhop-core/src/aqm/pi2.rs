@@ -24,7 +24,8 @@ use super::{Aqm, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
-    Block, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Probability, Rng,
+    Block, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin,
+    Probability, Rng,
 };
 
 /// Parameters of [`Pi2`].
@@ -123,7 +124,8 @@ impl Block for Pi2 {
     const NAME: &'static str = "pi2";
     const SUMMARY: &'static str =
         "drops at the head, with the square of a probability that keeps the queueing delay at a target";
-    const SOURCE: &'static str = "De Schepper et al. 2016, section 4; RFC 9332, appendix A";
+    const ORIGIN: Origin =
+        Origin::published(2016, "De Schepper et al. 2016, section 4; RFC 9332, appendix A");
     const BATCHED: bool = true;
     const PRECOMPUTABLE: bool = false;
     const NEEDS_HEAD: bool = true;

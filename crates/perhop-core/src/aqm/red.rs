@@ -23,7 +23,7 @@ use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
-    Onset, Probability, Thresholds, Unit, Weight,
+    Onset, Origin, Probability, Thresholds, Unit, Weight,
 };
 
 /// Adds to a block of the RED family the parameters that all of them have.
@@ -245,7 +245,9 @@ impl Block for Red {
     type Params = RedParams;
     const NAME: &'static str = "red";
     const SUMMARY: &'static str = "drops at random as the average queue grows, regardless of color";
-    const SOURCE: &'static str = "Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001";
+    const ORIGIN: Origin =
+        Origin::published(1993, "Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001")
+            .in_linux("red", "2.2");
     const BATCHED: bool = true;
 
     fn check(params: &RedParams) -> Result<(), UnitError> {

@@ -17,8 +17,8 @@ use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Thresholds,
-    Unit, Weight,
+    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
+    Thresholds, Unit, Weight,
 };
 
 /// Which arrivals update which average.
@@ -168,7 +168,7 @@ impl Block for Rio {
     const NAME: &'static str = "rio";
     const SUMMARY: &'static str =
         "RED for IN packets on the IN queue, and for OUT packets on the whole queue";
-    const SOURCE: &'static str = "Clark & Fang 1998, section IV";
+    const ORIGIN: Origin = Origin::published(1998, "Clark & Fang 1998, section IV");
     const BATCHED: bool = true;
 
     fn check(params: &RioParams) -> Result<(), UnitError> {

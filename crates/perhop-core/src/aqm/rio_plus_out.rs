@@ -18,8 +18,8 @@ use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Thresholds,
-    Weight,
+    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
+    Thresholds, Weight,
 };
 
 red_params! {
@@ -57,7 +57,7 @@ impl Block for RioPlusOut {
     type Params = RioPlusOutParams;
     const NAME: &'static str = "rio-plus-out";
     const SUMMARY: &'static str = "RIO with a third threshold set, on the average number of OUT packets";
-    const SOURCE: &'static str = "Kim, Park & Bahk, figure 1";
+    const ORIGIN: Origin = Origin::paper(2000, "Kim, Park & Bahk, figure 1");
     const BATCHED: bool = true;
 
     fn check(params: &RioPlusOutParams) -> Result<(), UnitError> {

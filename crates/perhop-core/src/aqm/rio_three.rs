@@ -17,8 +17,8 @@ use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Thresholds,
-    Unit, Weight,
+    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
+    Thresholds, Unit, Weight,
 };
 
 /// Which packets count in the average queue length that the test of OUT-IN packets uses.
@@ -95,7 +95,7 @@ impl Block for RioThree {
     type Params = RioThreeParams;
     const NAME: &'static str = "rio-three";
     const SUMMARY: &'static str = "RIO with three drop precedences: IN, OUT-IN and OUT-OUT";
-    const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.3";
+    const ORIGIN: Origin = Origin::paper(1999, "Yeom & Reddy 1999, section 3.3");
     const BATCHED: bool = true;
 
     fn check(params: &RioThreeParams) -> Result<(), UnitError> {

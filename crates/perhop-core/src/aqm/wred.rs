@@ -21,8 +21,8 @@ use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Positive, UnitError};
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Probability,
-    Thresholds, Unit, Weight,
+    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
+    Probability, Thresholds, Unit, Weight,
 };
 
 red_params! {
@@ -98,7 +98,8 @@ impl Block for Wred {
     type Params = WredParams;
     const NAME: &'static str = "wred";
     const SUMMARY: &'static str = "RED with one average over all packets and a threshold set for each color";
-    const SOURCE: &'static str = "Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5";
+    const ORIGIN: Origin =
+        Origin::published(1998, "Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5");
     const BATCHED: bool = true;
 
     fn check(params: &WredParams) -> Result<(), UnitError> {
@@ -207,7 +208,7 @@ impl Block for Dwred {
     type Params = DwredParams;
     const NAME: &'static str = "dwred";
     const SUMMARY: &'static str = "WRED whose thresholds follow the sum of the windows of its path's flows";
-    const SOURCE: &'static str = "Bouras & Sevasti, section 4";
+    const ORIGIN: Origin = Origin::paper(2003, "Bouras & Sevasti, section 4");
     const BATCHED: bool = true;
     const FOLLOWS_PATHS: bool = true;
 

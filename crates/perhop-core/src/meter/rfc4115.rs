@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::bucket::{Bucket, Source};
 use super::{ColorMode, Meter, meter_params, small_bursts};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Origin};
 
 meter_params! {
     /// Parameters of [`Rfc4115`].
@@ -46,7 +46,7 @@ impl Block for Rfc4115 {
     const NAME: &'static str = "rfc4115";
     const SUMMARY: &'static str =
         "two independent rates: green up to the committed rate, then yellow up to the excess rate, else red";
-    const SOURCE: &'static str = "RFC 4115, section 3 and figure 1";
+    const ORIGIN: Origin = Origin::published(2005, "RFC 4115, section 3 and figure 1");
     const BATCHED: bool = true;
     const COLORS: &'static [Color] = &Color::ALL;
 

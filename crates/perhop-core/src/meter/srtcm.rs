@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::bucket::{Bucket, Source};
 use super::{ColorMode, Meter, meter_params, small_bursts};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Origin};
 
 meter_params! {
     /// Parameters of [`SrTcm`].
@@ -43,7 +43,7 @@ impl Block for SrTcm {
     const NAME: &'static str = "srtcm";
     const SUMMARY: &'static str =
         "one rate and two bursts: green within the first, yellow within the second, else red";
-    const SOURCE: &'static str = "RFC 2697, section 3";
+    const ORIGIN: Origin = Origin::published(1999, "RFC 2697, section 3");
     const BATCHED: bool = true;
     const COLORS: &'static [Color] = &Color::ALL;
 

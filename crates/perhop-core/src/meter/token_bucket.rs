@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Source};
 use super::{Meter, meter_params, small_bursts};
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Origin};
 
 meter_params! {
     /// Parameters of [`TokenBucket`].
@@ -30,7 +30,8 @@ impl Block for TokenBucket {
     type Params = TokenBucketParams;
     const NAME: &'static str = "token-bucket";
     const SUMMARY: &'static str = "IN while the bucket has tokens, else OUT";
-    const SOURCE: &'static str = "Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket";
+    const ORIGIN: Origin =
+        Origin::published(1998, "Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket");
     const BATCHED: bool = true;
 
     fn idle_keys(params: &TokenBucketParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {

@@ -12,7 +12,7 @@ use super::bucket::{Bucket, Source};
 use super::{ColorMode, Meter, meter_params, not_below, small_bursts};
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Origin};
 
 meter_params! {
     /// Parameters of [`TrTcm`].
@@ -45,7 +45,7 @@ impl Block for TrTcm {
     const NAME: &'static str = "trtcm";
     const SUMMARY: &'static str =
         "two rates: green up to the committed rate, yellow up to the peak rate, else red";
-    const SOURCE: &'static str = "RFC 2698, section 3";
+    const ORIGIN: Origin = Origin::published(1999, "RFC 2698, section 3");
     const BATCHED: bool = true;
     const COLORS: &'static [Color] = &Color::ALL;
 

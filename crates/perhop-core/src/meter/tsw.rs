@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Meter, Out, meter_params};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Color, Context, Duration, Environment, FromParams, Header, Instant};
+use crate::{Bitrate, Block, Color, Context, Duration, Environment, FromParams, Header, Instant, Origin};
 
 /// A flow's rate, smoothed over a window: R <- (R W + bits) / (gap + W) on each packet.
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ impl Block for Tsw {
     type Params = TswParams;
     const NAME: &'static str = "tsw";
     const SUMMARY: &'static str = "IN up to the profile rate, measured over a time sliding window, else OUT";
-    const SOURCE: &'static str = "Clark & Fang 1998, section IV; RFC 2859 with two colors";
+    const ORIGIN: Origin = Origin::published(1998, "Clark & Fang 1998, section IV; RFC 2859 with two colors");
     const BATCHED: bool = true;
 
     fn check(params: &TswParams) -> Result<(), UnitError> {
@@ -223,7 +223,7 @@ impl Block for ThreePrecedence {
     type Params = ThreePrecedenceParams;
     const NAME: &'static str = "three-precedence";
     const SUMMARY: &'static str = "as tsw, with OUT packets split by the flow's long-term sending rate";
-    const SOURCE: &'static str = "Yeom & Reddy 1999, section 3.3";
+    const ORIGIN: Origin = Origin::paper(1999, "Yeom & Reddy 1999, section 3.3");
     const BATCHED: bool = true;
     const COLORS: &'static [Color] = &Color::ALL;
 

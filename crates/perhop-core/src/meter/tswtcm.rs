@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::tsw::{RateEstimator, not_empty, one_second};
 use super::{Meter, meter_params, not_below};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Color, Context, Duration, Environment, FromParams, Header};
+use crate::{Bitrate, Block, Color, Context, Duration, Environment, FromParams, Header, Origin};
 
 meter_params! {
     /// Parameters of [`TswTcm`].
@@ -38,7 +38,7 @@ impl Block for TswTcm {
     const NAME: &'static str = "tswtcm";
     const SUMMARY: &'static str =
         "by the average rate: the share above the committed rate is yellow, that above the peak rate red";
-    const SOURCE: &'static str = "RFC 2859, sections 3 and 4";
+    const ORIGIN: Origin = Origin::published(2000, "RFC 2859, sections 3 and 4");
     const BATCHED: bool = true;
     const COLORS: &'static [Color] = &Color::ALL;
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Meter, meter_params};
 use crate::control::Message;
-use crate::{Bitrate, Block, Color, Context, Environment, FromParams, Header};
+use crate::{Bitrate, Block, Color, Context, Environment, FromParams, Header, Origin};
 
 /// How the denominator of equation 3 is interpreted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,7 +73,7 @@ impl Block for Twam {
     const NAME: &'static str = "twam";
     const SUMMARY: &'static str =
         "marks IN with a probability that keeps a path's window in proportion to contracted rates";
-    const SOURCE: &'static str = "Bouras & Sevasti, section 3, equation 3";
+    const ORIGIN: Origin = Origin::paper(2003, "Bouras & Sevasti, section 3, equation 3");
     const BATCHED: bool = true;
 }
 

@@ -22,7 +22,8 @@ use crate::control::Message;
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Packet, Reason, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
+    Streams,
 };
 
 /// Parameters of [`Drr`].
@@ -63,7 +64,8 @@ impl<P: Packet> Block for Drr<P> {
     const NAME: &'static str = "drr";
     const SUMMARY: &'static str =
         "queues take turns; the unused part of a quantum carries over to the next turn";
-    const SOURCE: &'static str = "deficit round robin, Shreedhar & Varghese 1995";
+    const ORIGIN: Origin =
+        Origin::published(1995, "deficit round robin, Shreedhar & Varghese 1995").in_linux("drr", "2.6.29");
     const BATCHED: bool = true;
 
     fn check(params: &DrrParams) -> Result<(), UnitError> {

@@ -16,8 +16,8 @@ use crate::control::Message;
 use crate::queue::owned;
 use crate::units::UnitError;
 use crate::{
-    Block, ClassCounters, Duration, Environment, Header, Instant, ManagedQueue, Occupancy, Packet, Reason,
-    Streams, Taken,
+    Block, ClassCounters, Duration, Environment, Header, Instant, ManagedQueue, Occupancy, Origin, Packet,
+    Reason, Streams, Taken,
 };
 
 /// Parameters of [`Edf`].
@@ -80,7 +80,7 @@ impl<P: Packet> Block for Edf<P> {
     const NAME: &'static str = "edf";
     const SUMMARY: &'static str =
         "earliest deadline first: green packets before blue ones, unless these are overdue";
-    const SOURCE: &'static str = "Hurley & Le Boudec 1999, section 2";
+    const ORIGIN: Origin = Origin::paper(1999, "Hurley & Le Boudec 1999, section 2");
     const BATCHED: bool = true;
 
     fn check(params: &EdfParams) -> Result<(), UnitError> {

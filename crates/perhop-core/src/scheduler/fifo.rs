@@ -7,7 +7,9 @@ use super::{Dequeued, Discipline, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::queue::owned;
-use crate::{Block, ClassCounters, Environment, Instant, ManagedQueue, Occupancy, Packet, Reason, Streams};
+use crate::{
+    Block, ClassCounters, Environment, Instant, ManagedQueue, Occupancy, Origin, Packet, Reason, Streams,
+};
 
 /// Parameters of [`Fifo`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +29,7 @@ impl<P: Packet> Block for Fifo<P> {
     type Params = FifoParams;
     const NAME: &'static str = "fifo";
     const SUMMARY: &'static str = "first in, first out; the default where a queue names no scheduler";
-    const SOURCE: &'static str = "RFC 7567, section 2";
+    const ORIGIN: Origin = Origin::published(1985, "RFC 970; RFC 7567, section 2").in_linux("pfifo", "2.2");
     const BATCHED: bool = true;
 }
 

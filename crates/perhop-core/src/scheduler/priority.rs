@@ -23,8 +23,8 @@ use crate::meter::RateEstimator;
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Packet, Reason,
-    Streams,
+    Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Origin, Packet,
+    Reason, Streams,
 };
 
 /// How a queue's rate is compared with its cap.
@@ -118,7 +118,9 @@ impl<P: Packet> Block for Priority<P> {
     type Params = PriorityParams;
     const NAME: &'static str = "priority";
     const SUMMARY: &'static str = "strict priority: the first queue that has a packet and is within its cap";
-    const SOURCE: &'static str = "Bouras & Sevasti, section 5.3; ns-2's DiffServ module, mode PRI";
+    const ORIGIN: Origin =
+        Origin::published(2000, "ns-2's DiffServ module, mode PRI; Bouras & Sevasti, section 5.3")
+            .in_linux("prio", "2.2");
     const BATCHED: bool = true;
 
     fn check(params: &PriorityParams) -> Result<(), UnitError> {

@@ -20,7 +20,8 @@ use crate::control::Message;
 use crate::table::{at_key, nested, split_key};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Packet, Reason, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
+    Streams,
 };
 
 /// Parameters of [`Shaper`].
@@ -110,7 +111,8 @@ impl<P: Packet> Block for Shaper<P> {
     type Params = ShaperParams;
     const NAME: &'static str = "shaper";
     const SUMMARY: &'static str = "a token bucket that delays the packets of another scheduler to its rate";
-    const SOURCE: &'static str = "RFC 2475, section 2.3.3.3; the Linux kernel's tbf";
+    const ORIGIN: Origin =
+        Origin::published(1998, "RFC 2475, section 2.3.3.3; Linux, sch_tbf").in_linux("tbf", "2.2");
     const BATCHED: bool = true;
 
     fn check(params: &ShaperParams) -> Result<(), UnitError> {

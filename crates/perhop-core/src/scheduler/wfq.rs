@@ -22,7 +22,7 @@ use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, ClassCounters, Environment, Header, Instant, Occupancy, Packet, Reason, Streams,
+    Bitrate, Block, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason, Streams,
 };
 
 /// Parameters of [`Wfq`].
@@ -57,7 +57,7 @@ impl<P: Packet> Block for Wfq<P> {
     const NAME: &'static str = "wfq";
     const SUMMARY: &'static str =
         "every queue gets at least its guaranteed rate, and a share of the remaining capacity";
-    const SOURCE: &'static str = "start-time fair queueing, Goyal, Vin & Cheng 1997";
+    const ORIGIN: Origin = Origin::published(1997, "start-time fair queueing, Goyal, Vin & Cheng 1997");
     const BATCHED: bool = true;
 
     fn check(params: &WfqParams) -> Result<(), UnitError> {

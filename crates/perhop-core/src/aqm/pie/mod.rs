@@ -28,7 +28,7 @@ use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
     Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
-    Onset, Probability, Rng,
+    Onset, Origin, Probability, Rng,
 };
 
 /// Parameters of [`Pie`].
@@ -214,7 +214,8 @@ impl Block for Pie {
     type Params = PieParams;
     const NAME: &'static str = "pie";
     const SUMMARY: &'static str = "drops at random so that a controller keeps the queueing delay at a target";
-    const SOURCE: &'static str = "RFC 8033, appendices A and B; RFC 8034, appendix A";
+    const ORIGIN: Origin =
+        Origin::published(2013, "RFC 8033, appendices A and B; RFC 8034, appendix A").in_linux("pie", "3.14");
     const BATCHED: bool = true;
     const PRECOMPUTABLE: bool = false;
 

@@ -39,8 +39,8 @@ use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Duration, Ecn, Environment, Header, Instant, Occupancy, Packet,
-    Probability, Reason, Rng, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Duration, Ecn, Environment, Header, Instant, Occupancy, Origin,
+    Packet, Probability, Reason, Rng, Streams,
 };
 
 /// When a green packet that cannot leave in time is dropped.
@@ -150,8 +150,10 @@ impl<P: Packet> Block for Dsd<P> {
     const NAME: &'static str = "dsd";
     const SUMMARY: &'static str =
         "green packets leave soon or are dropped, blue ones leave no later than without green";
-    const SOURCE: &'static str =
-        "duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5";
+    const ORIGIN: Origin = Origin::published(
+        2000,
+        "duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5",
+    );
     const BATCHED: bool = true;
 
     fn check(params: &DsdParams) -> Result<(), UnitError> {

@@ -30,7 +30,7 @@ use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
     Block, Bytes, ClassCounters, Codepoints, Depth, Duration, Ecn, Environment, Header, Instant, Occupancy,
-    Packet, Probability, Reason, Rng, Streams,
+    Origin, Packet, Probability, Reason, Rng, Streams,
 };
 
 /// Whose details `DualPI2` follows where they differ.
@@ -201,7 +201,7 @@ impl<P: Packet> Block for DualPi2<P> {
     const NAME: &'static str = "dualpi2";
     const SUMMARY: &'static str =
         "L4S and classic packets in a queue each, marked and dropped by one controller of the delay";
-    const SOURCE: &'static str = "RFC 9332, appendix A";
+    const ORIGIN: Origin = Origin::published(2015, "RFC 9332, appendix A").in_linux("dualpi2", "6.17");
     const BATCHED: bool = true;
 
     fn check(params: &DualPi2Params) -> Result<(), UnitError> {

@@ -35,8 +35,8 @@ use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Packets as Count, UnitError};
 use crate::{
-    Block, Bytes, ClassCounters, Context, Duration, Environment, Header, Instant, Occupancy, Packet, Reason,
-    Rng, Streams,
+    Block, Bytes, ClassCounters, Context, Duration, Environment, Header, Instant, Occupancy, Origin, Packet,
+    Reason, Rng, Streams,
 };
 
 pub use self::table::FlowHash;
@@ -190,7 +190,7 @@ impl<P: Packet> Block for FqCodel<P> {
     type Params = FqCodelParams;
     const NAME: &'static str = "fq-codel";
     const SUMMARY: &'static str = "a queue for each flow, which take turns, new ones first, each under CoDel";
-    const SOURCE: &'static str = "RFC 8290";
+    const ORIGIN: Origin = Origin::published(2012, "RFC 8290").in_linux("fq_codel", "3.5");
     const BATCHED: bool = true;
 
     fn check(params: &FqCodelParams) -> Result<(), UnitError> {

@@ -1,6 +1,6 @@
 //! BBR, version 1: draft-cardwell-iccrg-bbr-congestion-control-00, and Linux's `tcp_bbr.c`, where they differ.
 
-use perhop_core::{Bitrate, Bytes, Duration, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Duration, Instant, Origin, Rng};
 
 use super::path_model::{Aggregation, FullPipe, RecentMax, Rounds, bitrate, rate_of};
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, Needs, Setup};
@@ -76,8 +76,9 @@ impl Algorithm for Bbr {
     const NAME: &'static str = "bbr";
     const SUMMARY: &'static str =
         "Version 1: paced at the rate that the path delivers, twice its bandwidth-delay product in flight";
-    const SOURCE: &'static str = "draft-cardwell-iccrg-bbr-congestion-control-00, and Linux";
-    const KERNEL: Option<&'static str> = Some("bbr");
+    const ORIGIN: Origin =
+        Origin::published(2016, "draft-cardwell-iccrg-bbr-congestion-control-00, and Linux")
+            .in_linux("bbr", "4.9");
     const SLOW_START: bool = false;
     const NEEDS: Needs = Needs { delivery: true, pacing: true, recovery: true, ..Needs::NOTHING };
     const ANSWERS_MARKS: bool = false;

@@ -10,7 +10,7 @@
 //! - Times without data (section 5.8) count as any others.
 //! - Reductions that proved unnecessary are not undone (section 4.9).
 
-use perhop_core::Instant;
+use perhop_core::{Instant, Origin};
 
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
 
@@ -34,8 +34,7 @@ impl Algorithm for Cubic {
     const NAME: &'static str = "cubic";
     const SUMMARY: &'static str =
         "A cubic function of the time since the last loss, which leaves 70 % of the window";
-    const SOURCE: &'static str = "RFC 9438";
-    const KERNEL: Option<&'static str> = Some("cubic");
+    const ORIGIN: Origin = Origin::published(2008, "RFC 9438").in_linux("cubic", "2.6.13");
     const ECN_BACKOFF: Option<f64> = Some(BY_MARK);
 
     fn new(setup: &Setup) -> Self {

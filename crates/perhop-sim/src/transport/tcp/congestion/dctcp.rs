@@ -2,6 +2,8 @@
 //!
 //! How the receiver echoes each mark (section 3.2) is the [receiver](crate::transport::tcp::TcpReceiver)'s.
 
+use perhop_core::Origin;
+
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, Setup, Window};
 
 /// g: the weight of the last window in the estimate (section 4.2).
@@ -28,8 +30,7 @@ impl Algorithm for Dctcp {
     const NAME: &'static str = "dctcp";
     const SUMMARY: &'static str =
         "Marks reduce the window by half the share of packets that are marked, losses by half";
-    const SOURCE: &'static str = "RFC 8257";
-    const KERNEL: Option<&'static str> = Some("dctcp");
+    const ORIGIN: Origin = Origin::published(2010, "RFC 8257").in_linux("dctcp", "3.18");
     const NEEDS: Needs = Needs { marks: true, ..Needs::NOTHING };
 
     fn new(setup: &Setup) -> Self {

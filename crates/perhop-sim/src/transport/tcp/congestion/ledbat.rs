@@ -1,6 +1,6 @@
 //! LEDBAT, Low Extra Delay Background Transport: RFC 6817, section 2.
 
-use perhop_core::{Duration, Instant};
+use perhop_core::{Duration, Instant, Origin};
 
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, Setup};
 
@@ -38,7 +38,7 @@ impl Algorithm for Ledbat {
     const NAME: &'static str = "ledbat";
     const SUMMARY: &'static str =
         "The window follows the queueing delay towards a target, as background traffic that yields";
-    const SOURCE: &'static str = "RFC 6817";
+    const ORIGIN: Origin = Origin::published(2012, "RFC 6817");
     const SLOW_START: bool = false;
     const NEEDS: Needs = Needs { delivery: true, ..Needs::NOTHING };
 

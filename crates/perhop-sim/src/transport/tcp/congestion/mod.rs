@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
 use ambassador::{Delegate, delegatable_trait, delegate_to_remote_methods};
-use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Duration, Instant, Origin};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -44,10 +44,8 @@ pub trait Algorithm: CongestionControl + Sized {
     const NAME: &'static str;
     /// One line for the documentation.
     const SUMMARY: &'static str;
-    /// The paper and figure, or the RFC and section.
-    const SOURCE: &'static str;
-    /// The Linux kernel's name for it; `None` if the kernel has none.
-    const KERNEL: Option<&'static str> = None;
+    /// Where it comes from: what it follows, how old it is, and the Linux kernel's name for it.
+    const ORIGIN: Origin;
     /// What a mark leaves of the window where RFC 8511 says so (key `ecn-backoff`); `None` if it says nothing of this control.
     const ECN_BACKOFF: Option<f64> = None;
     /// It begins with a slow start, which may end by round-trip times.
@@ -247,9 +245,7 @@ pub struct CongestionInfo {
     /// What it does, in one line.
     pub summary: &'static str,
     /// Where it comes from.
-    pub source: &'static str,
-    /// The Linux kernel's name for it.
-    pub kernel: Option<&'static str>,
+    pub origin: Origin,
     /// What a mark leaves of the window where RFC 8511 says so.
     pub ecn_backoff: Option<f64>,
     /// It begins with a slow start.
@@ -267,8 +263,7 @@ impl CongestionInfo {
         Self {
             name: C::NAME,
             summary: C::SUMMARY,
-            source: C::SOURCE,
-            kernel: C::KERNEL,
+            origin: C::ORIGIN,
             ecn_backoff: C::ECN_BACKOFF,
             slow_start: C::SLOW_START,
             answers_marks: C::ANSWERS_MARKS,
@@ -390,10 +385,13 @@ impl JsonSchema for Congestion {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let choice = |control: &Self| {
-            let CongestionInfo { name, summary, source, .. } = control.info();
-            json_schema!({ "type": "string", "const": name, "description": format!("{summary} ({source}).") })
+            let CongestionInfo { name, summary, origin, .. } = control.info();
+            let description = format!("{summary}. Source: {origin}.");
+            json_schema!({ "type": "string", "const": name, "description": description })
         };
-        let choices: Vec<Schema> = Self::ALL.iter().map(choice).collect();
+        let mut controls = Self::ALL.to_vec();
+        controls.sort_by_key(|control| control.info().origin.era);
+        let choices: Vec<Schema> = controls.iter().map(choice).collect();
         json_schema!({ "oneOf": choices, "description": "Which rule moves the congestion window." })
     }
 }

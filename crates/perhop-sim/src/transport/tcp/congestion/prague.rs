@@ -1,6 +1,6 @@
 //! TCP Prague: the L4S team's `tcp_prague.c`, version 0.6, for the requirements of RFC 9331, section 4.
 
-use perhop_core::{Bitrate, Bytes, Duration, Instant};
+use perhop_core::{Bitrate, Bytes, Duration, Instant, Origin};
 
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, Setup, path_model};
 
@@ -53,8 +53,8 @@ impl Algorithm for Prague {
     const NAME: &'static str = "prague";
     const SUMMARY: &'static str =
         "L4S: marks reduce the window by half the share of packets that are marked; paced, ECT(1)";
-    const SOURCE: &'static str = "RFC 9331, section 4, and L4S Linux";
-    const KERNEL: Option<&'static str> = Some("prague");
+    const ORIGIN: Origin =
+        Origin::published(2019, "RFC 9331, section 4, and L4S Linux").in_patched_linux("prague");
     const NEEDS: Needs = Needs { marks: true, pacing: true, ..Needs::NOTHING };
     const IS_L4S: bool = true;
 

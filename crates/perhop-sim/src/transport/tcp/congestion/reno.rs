@@ -4,6 +4,8 @@
 
 #![expect(clippy::inline_always, reason = "it is a part of the sender's fast path")]
 
+use perhop_core::Origin;
+
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
 
 /// What a loss leaves of the window, and a mark where RFC 8511 is asked for.
@@ -24,8 +26,7 @@ pub struct Reno {
 impl Algorithm for Reno {
     const NAME: &'static str = "reno";
     const SUMMARY: &'static str = "One segment more each round trip, half the window after a loss";
-    const SOURCE: &'static str = "RFC 5681, section 3.1";
-    const KERNEL: Option<&'static str> = Some("reno");
+    const ORIGIN: Origin = Origin::published(1990, "RFC 5681, section 3.1").in_linux("reno", "2.6.13");
     const ECN_BACKOFF: Option<f64> = Some(BY_MARK);
 
     fn new(setup: &Setup) -> Self {

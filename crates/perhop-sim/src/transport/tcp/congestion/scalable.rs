@@ -1,5 +1,7 @@
 //! Scalable TCP: Kelly 2003, "Scalable TCP: improving performance in highspeed wide area networks", section 3.
 
+use perhop_core::Origin;
+
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
 
 /// a: what each ACK adds to the window.
@@ -23,8 +25,7 @@ impl Algorithm for Scalable {
     const NAME: &'static str = "scalable";
     const SUMMARY: &'static str =
         "0.01 segments more for each ACK, 7/8 of the window after a loss; up to 16 segments, as Reno";
-    const SOURCE: &'static str = "Kelly 2003, section 3";
-    const KERNEL: Option<&'static str> = Some("scalable");
+    const ORIGIN: Origin = Origin::published(2003, "Kelly 2003, section 3").in_linux("scalable", "2.6.13");
 
     fn new(setup: &Setup) -> Self {
         Self { window: Window::new(setup) }

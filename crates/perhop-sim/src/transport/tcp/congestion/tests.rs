@@ -183,7 +183,7 @@ pub(in crate::transport::tcp) struct Paced {
 impl Algorithm for Paced {
     const NAME: &'static str = "paced";
     const SUMMARY: &'static str = "Reno's window, paced by delivery rates";
-    const SOURCE: &'static str = "a stand-in of the tests";
+    const ORIGIN: Origin = Origin::published(2000, "a stand-in of the tests");
     const NEEDS: Needs = Needs { delivery: true, pacing: true, ..Needs::NOTHING };
 
     fn new(setup: &Setup) -> Self {

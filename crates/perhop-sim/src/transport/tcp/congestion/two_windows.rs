@@ -1,6 +1,6 @@
 //! Two-windows TCP: Yeom & Reddy 1999, figure 7.
 
-use perhop_core::Color;
+use perhop_core::{Color, Origin};
 
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, Setup, Window};
 
@@ -25,7 +25,7 @@ impl Algorithm for TwoWindows {
     const NAME: &'static str = "two-windows";
     const SUMMARY: &'static str =
         "Reno that keeps its reserved window where an OUT packet is lost, and halves the rest";
-    const SOURCE: &'static str = "Yeom & Reddy 1999, figure 7";
+    const ORIGIN: Origin = Origin::paper(1999, "Yeom & Reddy 1999, figure 7");
     const NEEDS: Needs = Needs { colors: true, ..Needs::NOTHING };
 
     fn new(setup: &Setup) -> Self {

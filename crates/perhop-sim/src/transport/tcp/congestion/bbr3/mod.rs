@@ -1,6 +1,6 @@
 //! BBR, version 3: draft-ietf-ccwg-bbr-06 of 6 July 2026. Names in capitals and dots are the draft's.
 
-use perhop_core::{Bitrate, Bytes, Duration, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Duration, Instant, Origin, Rng};
 
 use super::path_model::{Aggregation, FullPipe, RecentMax, Rounds, bitrate, rate_of};
 use super::{
@@ -160,7 +160,7 @@ impl Algorithm for Bbr3 {
     const NAME: &'static str = "bbr3";
     const SUMMARY: &'static str =
         "Version 3: paced at the rate that the path delivers, probes by turns, backs off above 2 % of loss";
-    const SOURCE: &'static str = "draft-ietf-ccwg-bbr-06";
+    const ORIGIN: Origin = Origin::published(2023, "draft-ietf-ccwg-bbr-06");
     const SLOW_START: bool = false;
     const NEEDS: Needs = Needs { delivery: true, pacing: true, recovery: true, ..Needs::NOTHING };
 
