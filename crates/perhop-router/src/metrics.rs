@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use perhop_core::Color;
 use perhop_core::Reason;
 use perhop_core::measure::DelayHistogram;
-use perhop_live::{Loss, Plane, Report};
+use perhop_core::meter::MeterCounts;
+use perhop_live::{LinkTotals, Loss, Plane, Report};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -215,6 +216,7 @@ impl Snapshot {
             },
         );
         self.count("perhop_queue_dropped_packets", "Packets that a queue dropped", dropped);
+        self.add_meters(&links);
         let gauges = links.iter().flat_map(|l| {
             let labels = |gauge: &str| vec![("link", l.name.to_owned()), ("gauge", gauge.to_owned())];
             l.view.gauges.iter().map(move |(name, value)| (labels(name), *value))
@@ -228,6 +230,29 @@ impl Snapshot {
         });
         let help = "Waiting times in a queue since it was configured; bounds and sum are exact to 3 %";
         self.add("perhop_queue_delay_seconds", help, MetricType::Histogram, delays);
+    }
+
+    /// The meters of links: what came is what went on and what was dropped.
+    fn add_meters(&mut self, links: &[LinkTotals<'_>]) {
+        let by_color = |pick: fn(&MeterCounts) -> [u64; 3]| {
+            let meters = links
+                .iter()
+                .flat_map(|l| l.meters.iter().map(move |(meter, counts)| (l.name, meter, counts)));
+            meters.flat_map(move |(link, meter, counts)| {
+                let packets = pick(counts);
+                Color::ALL.map(|color| {
+                    let labels = [("link", link), ("meter", meter), ("color", color.name())]
+                        .map(|(key, of)| (key, of.to_owned()));
+                    (labels.into(), packets[color.index()])
+                })
+            })
+        };
+        let help = "Packets that came to a meter of a link, by the color that they came with";
+        self.count("perhop_meter_arrived_packets", help, by_color(|counts| counts.arrived));
+        let help = "Packets that a meter of a link let pass, by the color that they left with";
+        self.count("perhop_meter_passed_packets", help, by_color(|counts| counts.passed));
+        let help = "Packets that a meter of a link dropped, by the color that it gave them";
+        self.count("perhop_meter_policed_packets", help, by_color(|counts| counts.policed));
     }
 
     fn add_classes(&mut self, plane: &Plane) {
@@ -270,7 +295,7 @@ impl Snapshot {
         );
         self.count(
             "perhop_class_policed_packets",
-            "Packets of a class dropped by the meter, out of profile",
+            "Packets of a class dropped by its meter or by one of its link",
             by_color(|c| c.policed),
         );
         self.count(
@@ -427,5 +452,70 @@ profile = { marker = "token-bucket", rate = "1Mbps", burst = "4kB" }
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    const POLICED: &str = r#"
+inside = { device = "in0", kind = "packet" }
+outside = { device = "out0", kind = "packet" }
+upstream.rate = "8Mbps"
+upstream.queue = { aqm = "drop-tail", limit = "100p" }
+upstream.meters = [{ name = "udp", profile = { marker = "srtcm", rate = "8kbps", burst = "3kB", excess-burst = "2kB", mode = "color-aware", out = "drop-red" } }]
+[[classes]]
+name = "calls"
+match = { protocol = "udp" }
+color = "green"
+"#;
+
+    /// The metrics of a meter of the upstream link: arrived, passed and policed packets, each by color.
+    fn of_meter(plane: &Plane, meter: &str) -> [[f64; 3]; 3] {
+        let report = Report { aside: vec![perhop_live::device::Aside::default(); 2], ..Report::default() };
+        let names = ["in0".to_owned(), "out0".to_owned()];
+        let beside = Beside { reloads: &Reloads::default(), unlogged: 0, capture: None };
+        let published = Published::default();
+        published.publish(Snapshot::of(plane, &report, &names, &beside));
+        let text = published.text().unwrap();
+        ["arrived", "passed", "policed"].map(|count| {
+            Color::ALL.map(|color| {
+                let color = color.name();
+                let start =
+                    format!("perhop_meter_{count}_packets_total{{link=\"upstream\",meter=\"{meter}\",color=\"{color}\"}} ");
+                let line = text.lines().find_map(|line| line.strip_prefix(&start));
+                line.unwrap_or_else(|| panic!("{start}\n{text}")).parse().unwrap()
+            })
+        })
+    }
+
+    /// Ten packets of 1000 bytes at once: three fit into the first bucket, two into the second.
+    fn ten(plane: &mut Plane, at: Instant) {
+        let mut packet = Vec::new();
+        PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9).udp(1, 2).write(&mut packet, &[0; 972]).unwrap();
+        for _ in 0..10 {
+            let (slot, room) = plane.room().unwrap();
+            room[..1000].copy_from_slice(&packet);
+            plane.arrive(0, slot, 1000, at, &mut Nowhere);
+        }
+    }
+
+    #[test]
+    fn what_a_meter_of_a_link_polices_is_counted_through_reloads() {
+        let read = |text: &str| plan::plane(&Config::read(text, "r.toml").unwrap(), 1500);
+        let mut plane = Plane::new(read(POLICED), 1);
+        ten(&mut plane, Instant::ZERO);
+        assert_eq!(of_meter(&plane, "udp"), [[10.0, 0.0, 0.0], [3.0, 2.0, 0.0], [0.0, 0.0, 5.0]]);
+        assert_eq!(plane.counters().lost(Loss::Dropped(Reason::Policed)), 5);
+        plane.balance().unwrap();
+        // Another profile is another meter with full buckets; the counters go on.
+        let later = Instant::ZERO + Duration::from_millis(100);
+        plane.advance(later, &mut Nowhere);
+        let changed = plane.reload(read(&POLICED.replace("2kB", "1kB")), 1).unwrap();
+        assert_eq!(changed.meters, ["upstream"]);
+        ten(&mut plane, later);
+        assert_eq!(of_meter(&plane, "udp"), [[20.0, 0.0, 0.0], [6.0, 3.0, 0.0], [0.0, 0.0, 11.0]]);
+        // A meter that is gone keeps its counts.
+        plane.advance(later + Duration::from_millis(100), &mut Nowhere);
+        plane.reload(read(&POLICED.replace("\"udp\", profile", "\"other\", profile")), 1).unwrap();
+        assert_eq!(of_meter(&plane, "udp")[0], [20.0, 0.0, 0.0]);
+        assert_eq!(of_meter(&plane, "other")[0], [0.0; 3]);
+        plane.balance().unwrap();
     }
 }

@@ -1,10 +1,7 @@
 //! From a configuration to the data plane's specification.
 
-use perhop_core::marker::AfClass;
 use perhop_core::{Bitrate, Color, Dscp, Instant, ServiceLevel};
-use perhop_live::{
-    Coloring, Hop, LinkSpec, MeterSpec, PlaneSpec, Selector, StreamFlow, StreamSpec, color_of,
-};
+use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, PlaneSpec, Selector, StreamFlow, StreamSpec};
 
 use crate::config::{Class, Config, Direction, UNMATCHED, Unmatched};
 
@@ -32,7 +29,8 @@ pub fn plane(config: &Config, mtu: u16) -> PlaneSpec {
         let link = if direction == Direction::Upstream { &config.upstream } else { &config.downstream };
         let to_link = link.as_ref().map(|link| {
             let (rate, delay, queue) = (link.rate, link.delay, link.queue.scheduler.clone());
-            plan.links.push(LinkSpec { name: name.into(), rate, delay, queue, meters: Vec::new() });
+            let meters = link.meters.clone();
+            plan.links.push(LinkSpec { name: name.into(), rate, delay, queue, meters });
             Hop::Link(plan.links.len() - 1)
         });
         let path = Path { name, from, to_link };
@@ -71,7 +69,10 @@ impl Path {
                 let coloring = if profile.reads_color() { Coloring::Trust } else { green };
                 (coloring, ServiceLevel::of(profile.rate()), Some(meter))
             }
-            None => (coloring(class), ServiceLevel::NONE, None),
+            None => {
+                let fixed = class.coloring().map(|(color, dscp)| Coloring::Fixed(color, dscp));
+                (fixed.unwrap_or(Coloring::Trust), ServiceLevel::NONE, None)
+            }
         };
         self.stream(plan, &class.name, class.r#match.selector(), coloring, service, meter);
     }
@@ -96,16 +97,6 @@ impl Path {
             route: meter.into_iter().chain(self.to_link).collect(),
             leaves: 1 - self.from,
         });
-    }
-}
-
-/// The coloring of a class without a profile.
-fn coloring(class: &Class) -> Coloring {
-    match (class.color, class.dscp) {
-        (Some(color), Some(dscp)) => Coloring::Fixed(color, dscp),
-        (Some(color), None) => Coloring::Fixed(color, AfClass::ONE.codepoint(color)),
-        (None, Some(dscp)) => Coloring::Fixed(color_of(dscp), dscp),
-        (None, None) => Coloring::Trust,
     }
 }
 

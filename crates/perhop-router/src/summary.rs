@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 
 use perhop_core::Color;
+use perhop_core::meter::MeterCounts;
 use perhop_live::{Loss, Plane, Report};
 
 use crate::capture::CaptureStatus;
@@ -44,6 +45,7 @@ impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.devices(f)?;
         self.classes(f)?;
+        self.meters(f)?;
         self.losses(f)?;
         let late = |share| self.report.lateness.quantile(share).as_secs_f64() * 1e6;
         write!(
@@ -112,9 +114,25 @@ impl Summary<'_> {
                 write!(f, "; marked {}", marked.join(", "))?;
             }
             if counts.policed != [0; 3] {
-                write!(f, "; of these {} dropped by the meter", counts.policed.iter().sum::<u64>())?;
+                write!(f, "; {} dropped by meters", counts.policed.iter().sum::<u64>())?;
             }
             writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    fn meters(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for link in self.plane.link_totals() {
+            for (name, MeterCounts { arrived, passed, policed }) in &link.meters {
+                let [arrived, policed] = [arrived, policed].map(|counts| counts.iter().sum::<u64>());
+                let passed = Color::ALL.map(|color| format!("{} {}", passed[color.index()], color.name()));
+                let passed = passed.join(", ");
+                writeln!(
+                    f,
+                    "meter {name} ({}): {arrived} packets, passed {passed}, {policed} dropped",
+                    link.name
+                )?;
+            }
         }
         Ok(())
     }

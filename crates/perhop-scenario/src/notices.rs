@@ -32,6 +32,7 @@ impl Scenario {
             notices.extend(divided.into_iter().map(|(key, text)| place.at(&key, text)));
         }
         notices.extend(self.idle_profiles());
+        notices.extend(self.idle_colors());
         notices.extend(self.idle_meters(&outline, &sizes));
         notices
     }
@@ -53,6 +54,25 @@ impl Scenario {
         own.chain(shared).flat_map(|(place, meter, flows): (Vec<KeyPart>, _, Vec<&Flow>)| {
             let at = |(key, text): (&str, String)| Problem::at(place.iter().cloned().chain(steps(key)), text);
             idle_profile(meter, &flows).into_iter().map(at).collect::<Vec<_>>()
+        })
+    }
+
+    /// Colors of flows whose meter gives each packet a color without looking at this one.
+    fn idle_colors(&self) -> impl Iterator<Item = Problem> {
+        self.flows.iter().enumerate().filter_map(|(number, flow)| {
+            let meter = match flow.profile.as_ref()? {
+                FlowProfile::Own(profile) => &profile.0,
+                FlowProfile::Shared(name) => &self.profiles.get(name)?.0,
+            };
+            (flow.color != Color::default() && !meter.reads_color()).then(|| {
+                let text = format!(
+                    "`{}`: no effect, since the meter `{}` of the profile gives each packet its color and does not look at \
+                     this one; leave the key out, or choose a meter that has mode = \"color-aware\"",
+                    flow.color.name(),
+                    meter.name()
+                );
+                Problem::at(steps(&format!("flows[{number}].color")), text)
+            })
         })
     }
 

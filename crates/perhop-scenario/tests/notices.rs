@@ -160,6 +160,20 @@ fn a_color_aware_meter_to_which_no_green_packet_comes_is_named() {
     assert!(shared("yellow")[0].contains("every packet comes to this meter yellow"));
 }
 
+#[test]
+fn a_color_beside_a_meter_that_does_not_look_at_it_is_named() {
+    let gold = "marker = \"token-bucket\", burst = \"40kB\" }";
+    assert_eq!(
+        said(gold, &format!("{gold}\ncolor = \"green\"")),
+        [
+            "s.toml:28: flows[0].color: `green`: no effect, since the meter `token-bucket` of the profile gives each packet its \
+             color and does not look at this one; leave the key out, or choose a meter that has mode = \"color-aware\""
+        ]
+    );
+    let blind = "marker = \"srtcm\", burst = \"40kB\", excess-burst = \"9kB\" }\ncolor = \"red\"";
+    assert!(said(gold, blind)[0].contains("flows[0].color: `red`: no effect, since the meter `srtcm`"));
+}
+
 /// The example, whose link has these meters.
 fn with_meters(meters: &str) -> Vec<String> {
     said("delay = \"10ms\"\n", &format!("delay = \"10ms\"\nmeters = [{meters}]\n"))

@@ -111,6 +111,23 @@ pub struct MeterCounts {
 }
 
 impl MeterCounts {
+    /// Whether every packet that came went on or was dropped.
+    pub fn is_balanced(&self) -> bool {
+        let sum = |counts: &[u64; 3]| counts.iter().sum::<u64>();
+        sum(&self.arrived) == sum(&self.passed) + sum(&self.policed)
+    }
+
+    /// These and those of another meter together.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let sum = |one: [u64; 3], two: [u64; 3]| std::array::from_fn(|color| one[color] + two[color]);
+        Self {
+            arrived: sum(self.arrived, other.arrived),
+            passed: sum(self.passed, other.passed),
+            policed: sum(self.policed, other.policed),
+        }
+    }
+
     /// Those since an earlier count of the same meter.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -259,10 +276,11 @@ mod tests {
         let expected = MeterCounts { arrived: [1, 0, 2], passed: [0, 0, 1], policed: [0, 2, 0] };
         assert_eq!(meters.counts(), [("rest", &expected)]);
         let early = MeterCounts { arrived: [0, 0, 1], passed: [0, 0, 1], policed: [0; 3] };
-        assert_eq!(
-            expected.since(&early),
-            MeterCounts { arrived: [1, 0, 1], passed: [0; 3], policed: [0, 2, 0] }
-        );
+        let later = MeterCounts { arrived: [1, 0, 1], passed: [0; 3], policed: [0, 2, 0] };
+        assert_eq!(expected.since(&early), later);
+        assert_eq!(early.and(&later), expected);
+        assert!(expected.is_balanced());
+        assert!(!MeterCounts { passed: [0, 0, 2], ..expected }.is_balanced());
     }
 
     #[test]

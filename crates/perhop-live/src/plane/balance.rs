@@ -11,6 +11,13 @@ use super::Plane;
 pub enum Unbalanced {
     /// In a queue.
     Queue(String, Imbalance),
+    /// At a meter of a link.
+    Meter {
+        /// The link's name.
+        link: String,
+        /// The meter's name.
+        meter: String,
+    },
     /// In the plane as a whole.
     Plane {
         /// Packets that were read.
@@ -24,6 +31,12 @@ impl fmt::Display for Unbalanced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Queue(link, imbalance) => write!(f, "link {link}: {imbalance}"),
+            Self::Meter { link, meter } => {
+                write!(
+                    f,
+                    "link {link}: packets that came to the meter {meter} neither went on nor were dropped"
+                )
+            }
             Self::Plane { read, known } => write!(f, "{read} packets came, but {known} are accounted for"),
         }
     }
@@ -38,7 +51,7 @@ impl Plane {
     }
 
     /// Checks that every packet is accounted for: read = delivered + lost(reason) + inside, and for every queue and color
-    /// arrived = sent + dropped + waiting.
+    /// arrived = sent + dropped + waiting, and for every meter of a link arrived = passed + policed.
     ///
     /// # Errors
     /// The first identity that does not hold.
@@ -46,6 +59,11 @@ impl Plane {
         for link in &self.links {
             for class in link.ports().flat_map(Port::classes) {
                 class.balance().map_err(|imbalance| Unbalanced::Queue(link.name.clone(), imbalance))?;
+            }
+            if let Some((meter, _)) =
+                link.meters.counts().into_iter().find(|(_, counts)| !counts.is_balanced())
+            {
+                return Err(Unbalanced::Meter { link: link.name.clone(), meter: meter.into() });
             }
         }
         let (read, known) = (self.counters.all_read(), self.counters.all_known() + self.inside());

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use perhop_core::measure::PortView;
-use perhop_core::meter::{AggregateMeter, AggregateMeters};
+use perhop_core::meter::{AggregateMeter, AggregateMeters, MeterCounts};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Color, Counters, Instant, Port, Streams};
 
@@ -18,6 +18,8 @@ pub(super) struct Link {
     pub(super) queue: SchedulerParams,
     meter_specs: Vec<AggregateMeter>,
     pub(super) meters: AggregateMeters,
+    /// The counts of meters of earlier configurations, by name.
+    retired_meters: Vec<(String, MeterCounts)>,
     pub(super) port: Port<Frame>,
     /// Ports of earlier configurations, which are served first.
     earlier: VecDeque<Port<Frame>>,
@@ -35,6 +37,8 @@ pub struct LinkTotals<'a> {
     pub rate: Bitrate,
     /// The counters of each class of packets that its queues distinguish.
     pub classes: Vec<ClassTotals<'a>>,
+    /// The counts of its meters, by name.
+    pub meters: Vec<(&'a str, MeterCounts)>,
     /// Its queue as it is now.
     pub view: PortView<'a>,
     /// Packets that wait in queues of earlier configurations.
@@ -63,6 +67,7 @@ impl Link {
             port: Port::new(queue.clone(), rate, streams, window),
             meters: AggregateMeters::new(&meters, streams),
             meter_specs: meters,
+            retired_meters: Vec::new(),
             earlier: VecDeque::new(),
             retired: Vec::new(),
             line: Line::new(delay),
@@ -76,6 +81,8 @@ impl Link {
     pub(super) fn reconfigure_meters(&mut self, meters: &[AggregateMeter], seed: u64) -> bool {
         let are_new = self.meter_specs != meters;
         if are_new {
+            let totals = self.meter_totals().into_iter();
+            self.retired_meters = totals.map(|(name, counts)| (name.to_owned(), counts)).collect();
             self.meter_specs = meters.to_vec();
             self.meters =
                 AggregateMeters::new(meters, Streams { seed, path: &format!("links/{}", self.name) });
@@ -95,6 +102,20 @@ impl Link {
         self.earlier.iter_mut().for_each(|port| port.set_rate(rate));
         (self.rate, self.queue) = (rate, queue);
         true
+    }
+
+    /// The counts of its meters over all configurations.
+    fn meter_totals(&self) -> Vec<(&str, MeterCounts)> {
+        let present = self.meters.counts().into_iter();
+        let mut totals: Vec<(&str, MeterCounts)> =
+            present.map(|(name, counts)| (name, counts.clone())).collect();
+        for (name, earlier) in &self.retired_meters {
+            match totals.iter_mut().find(|(known, _)| known == name) {
+                Some((_, counts)) => *counts = counts.and(earlier),
+                None => totals.push((name, earlier.clone())),
+            }
+        }
+        totals
     }
 
     /// A sample of its present port and its meters.
@@ -150,6 +171,7 @@ impl Link {
             }
         }
         let left_over = self.earlier.iter().map(|port| port.view().waiting().iter().sum::<u64>()).sum();
-        LinkTotals { name: &self.name, rate: self.rate, classes, view: self.view(), left_over }
+        let meters = self.meter_totals();
+        LinkTotals { name: &self.name, rate: self.rate, classes, meters, view: self.view(), left_over }
     }
 }

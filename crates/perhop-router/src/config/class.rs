@@ -1,8 +1,10 @@
 //! Classes of packets: which packets they match, and the color and codepoint that these get.
 
+use perhop_core::marker::AfClass;
 use perhop_core::meter::MeterParams;
 use perhop_core::table::bad_name;
 use perhop_core::{Color, Dscp};
+use perhop_live::color_of;
 use perhop_scenario::{Problem, steps};
 use serde::Deserialize;
 
@@ -113,6 +115,16 @@ fn follows_windows(profile: &MeterParams) -> bool {
 }
 
 impl Class {
+    /// The color and the codepoint of all its packets; `None` if it has a profile, or its packets keep their codepoint.
+    pub fn coloring(&self) -> Option<(Color, Dscp)> {
+        match (self.color, self.dscp) {
+            (Some(color), Some(dscp)) => Some((color, dscp)),
+            (Some(color), None) => Some((color, AfClass::ONE.codepoint(color))),
+            (None, Some(dscp)) => Some((color_of(dscp), dscp)),
+            (None, None) => None,
+        }
+    }
+
     /// Whether it takes packets of all directions that another one takes.
     fn covers(&self, direction: Direction) -> bool {
         self.direction == Direction::Both || self.direction == direction

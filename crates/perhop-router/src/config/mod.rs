@@ -175,9 +175,11 @@ impl Config {
 
     /// Keys without effect, and keys that act otherwise than they seem to, each with its place.
     pub fn notices(&self) -> Vec<Problem> {
-        let upstream = link::notices(self.upstream.as_ref(), Direction::Upstream, &self.classes);
-        let downstream = link::notices(self.downstream.as_ref(), Direction::Downstream, &self.classes);
-        [upstream, downstream].concat()
+        let of = |link: &Option<Link>, direction| {
+            link::notices(link.as_ref(), direction, &self.classes, self.unmatched)
+        };
+        let (upstream, downstream) = (&self.upstream, &self.downstream);
+        [of(upstream, Direction::Upstream), of(downstream, Direction::Downstream)].concat()
     }
 
     /// The first key that differs in another configuration and cannot change while a router runs.

@@ -97,6 +97,26 @@ fn each_problem_is_named_where_it_stands() {
             "10.0.0.0/33",
             "r.toml:21: classes[0].match.source: `10.0.0.0/33` is neither an address nor a network",
         ),
+        (
+            "delay = \"1ms\"",
+            "meters = [{ name = \"a\", profile = { marker = \"twam\", rate = \"1Mbps\" } }]",
+            "r.toml:16: upstream.meters[0].profile.marker: a window-aware marker measures one flow",
+        ),
+        (
+            "delay = \"1ms\"",
+            "meters = [{ name = \"a\", match = { path = \"p\" }, profile = { marker = \"tsw\", rate = \"1Mbps\" } }]",
+            "r.toml:16: upstream.meters[0].match.path: a router has no label-switched paths, such as `p`",
+        ),
+        (
+            "delay = \"1ms\"",
+            "meters = [{ name = \"a\", profile = { marker = \"tsw\", rat = \"1Mbps\" } }]",
+            "r.toml:16: upstream.meters[0].profile.rat: unknown key `rat`; did you mean `rate`?",
+        ),
+        (
+            "delay = \"1ms\"",
+            "meters = [{ name = \"a\", profile = { marker = \"tsw\", rate = \"1Mbps\" } }, { name = \"b\", profile = { marker = \"tsw\", rate = \"1Mbps\" } }]",
+            "r.toml:16: upstream.meters[1].match: the earlier meter `a` takes all of these packets",
+        ),
         ("\"tcp\"", "\"tpc\"", "r.toml:21: classes[0].match.protocol: unknown protocol `tpc`"),
         (
             "\"tcp\"",
@@ -259,6 +279,61 @@ fn what_cannot_act_and_what_a_queue_divides_are_told() {
 }
 
 #[test]
+fn meters_of_a_link_that_cannot_act_are_told() {
+    let said = |meter: &str, edit: fn(String) -> String| {
+        let text =
+            edit(GOOD.replacen("delay = \"1ms\"", &format!("meters = [{{ name = \"a\", {meter} }}]"), 1));
+        let config = Config::read(&text, "r.toml").unwrap();
+        let found = perhop_scenario::notices_in(Some(&text), "r.toml", config.notices());
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let plain = |text: String| text;
+    let bucket = |burst: &str| {
+        format!("profile = {{ marker = \"token-bucket\", rate = \"9Mbps\", burst = \"{burst}\" }}")
+    };
+    assert_eq!(said(&bucket("40kB"), plain), [""; 0]);
+    let small = said(&bucket("10B"), plain);
+    assert!(small[0].starts_with("r.toml:16: upstream.meters[0].profile.burst: `10B`"), "{small:?}");
+    let silver = format!("match = {{ dscp = [\"AF21\", \"AF22\"] }}, {}", bucket("40kB"));
+    let unmatched = said(&silver, plain);
+    assert!(
+        unmatched[0].starts_with("r.toml:16: upstream.meters[0].match: no packet of the classes"),
+        "{unmatched:?}"
+    );
+    // A class that keeps codepoints may have any.
+    assert_eq!(
+        said(&silver, |text| text.replace("unmatched = \"best-effort\"", "unmatched = \"trust\"")),
+        [""; 0]
+    );
+    // Without the classes only best effort comes, which is yellow.
+    let aware = "profile = { marker = \"srtcm\", rate = \"9Mbps\", burst = \"40kB\", excess-burst = \"40kB\", mode = \"color-aware\" }";
+    assert_eq!(said(aware, plain), [""; 0]);
+    let yellow = said(aware, |text| text[..text.find("[[classes]]").unwrap()].into());
+    assert!(
+        yellow[0].starts_with("r.toml:16: upstream.meters[0].profile.mode: the best color"),
+        "{yellow:?}"
+    );
+}
+
+#[test]
+fn a_queue_that_divides_what_a_meter_of_the_link_re_marks_is_told() {
+    let rule = "rule = { aqm = \"drop-tail\", limit = \"50p\" }";
+    let said = |meter: &str| {
+        let queue = format!(
+            "queue = {{ scheduler = \"drr\", queues = [{{ name = \"assured\", match = {{ dscp = [\"AF11\", \"AF12\"] }}, {rule} }}, \
+             {{ name = \"rest\", {rule} }}] }}"
+        );
+        let start = GOOD.find("queue = ").unwrap();
+        let end = start + GOOD[start..].find('\n').unwrap();
+        let text = format!("{}{queue}\n{meter}{}", &GOOD[..start], &GOOD[end..]);
+        Config::read(&text, "r.toml").unwrap().notices().len()
+    };
+    assert_eq!(said(""), 0);
+    let meter = "meters = [{ name = \"a\", profile = { marker = \"srtcm\", rate = \"9Mbps\", burst = \"4kB\", excess-burst = \"4kB\" } }]";
+    assert_eq!(said(meter), 1, "it makes AF13 of some packets of the class `gold`");
+}
+
+#[test]
 fn a_color_aware_meter_sees_the_color_of_the_codepoint() {
     let colorings = |mode: &str| {
         let meter =
@@ -311,8 +386,17 @@ proptest! {
 
 #[test]
 fn the_examples_are_good_ones() {
-    let example = include_str!("../../../../contrib/perhop-router.toml");
-    Config::read(example, "contrib/perhop-router.toml").unwrap();
+    for example in [
+        include_str!("../../../../contrib/perhop-router.toml"),
+        include_str!("../../../../contrib/perhop-router-policer.toml"),
+    ] {
+        assert_eq!(Config::read(example, "example").unwrap().notices(), []);
+    }
+    let guide = include_str!("../../../../docs/router.md");
+    let link = guide.split("```toml\n").find(|part| part.starts_with("[upstream]")).unwrap();
+    let link = link.split("```").next().unwrap();
+    let interfaces = &GOOD[GOOD.find("[inside]").unwrap()..GOOD.find("[upstream]").unwrap()];
+    Config::read(&format!("{interfaces}{link}"), "docs/router.md").unwrap();
     let readme = include_str!("../../../../README.md");
     let snippet = readme.split("```toml\n").find(|part| part.starts_with("inside = ")).unwrap();
     Config::read(snippet.split("```").next().unwrap(), "README.md").unwrap();
