@@ -1,0 +1,74 @@
+"""The examples run without notices, and show what their comments and the README say."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import perhop
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
+PLANS = ("sweep", "tune")
+SCENARIOS = sorted(path.name for path in EXAMPLES.glob("*.toml") if not path.stem.startswith(PLANS))
+
+
+def run(name: str, before: str = "", after: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two runs of an example, with a part replaced: its classes of flows, and its links and their classes."""
+    text = (EXAMPLES / name).read_text(encoding="utf-8")
+    assert before in text
+    result = perhop.run(text.replace(before, after) if before else text, runs=2)
+    classes = {row["class"]: row for row in result.classes().iter_rows(named=True)}
+    links = {row["link"]: row for row in result.link_summary().iter_rows(named=True)}
+    parts = {row["class"]: row for row in result.link_class_summary().iter_rows(named=True)}
+    return classes, links | parts
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_an_example_runs_without_notices(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", perhop.PerhopWarning)
+        result = perhop.run(EXAMPLES / name, runs=1)
+    assert all(row["throughput_bps"] > 0 for row in result.classes().iter_rows(named=True))
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
+def test_an_example_is_in_the_documentation(path: Path) -> None:
+    texts = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    assert any(f"examples/{path.name}" in text.read_text(encoding="utf-8") for text in texts)
+
+
+def test_dualpi2_gives_prague_low_delay_and_both_a_share() -> None:
+    classes, links = run("dualpi2.toml")
+    assert links["l4s"]["delay_p50_s"] < 1e-3
+    assert 0.010 < links["classic"]["delay_p50_s"] < 0.020
+    assert 0.5 < classes["prague"]["throughput_bps"] / classes["cubic"]["throughput_bps"] < 2
+    assert links["uplink"]["utilization"] > 0.99
+
+
+def test_fq_codel_lets_a_call_pass_downloads() -> None:
+    classes, _ = run("fq-codel.toml")
+    codel, _ = run("fq-codel.toml", 'scheduler = "fq-codel"', 'aqm = "codel"')
+    assert classes["call"]["mean_transit_s"] < 0.025 < codel["call"]["mean_transit_s"]
+    assert classes["call"]["dropped_yellow"] == 0
+
+
+def test_pie_keeps_its_target_where_a_large_buffer_is_full() -> None:
+    classes, links = run("pie.toml")
+    assert 0.010 < links["pie"]["delay_p50_s"] < 0.020
+    assert links["buffer"]["delay_p50_s"] > 0.2
+    assert all(row["throughput_bps"] > 2.4e6 for row in classes.values())
+
+
+def test_the_edges_meters_keep_what_the_modest_customer_was_promised() -> None:
+    classes, _ = run("policer.toml")
+    assert classes["modest"]["throughput_bps"] * 3 > 6e6
+    assert classes["greedy"]["throughput_bps"] * 3 < 9.01e6
+    assert classes["greedy"]["policing_ratio"] == pytest.approx(0.4, abs=0.01)
+    text = (EXAMPLES / "policer.toml").read_text(encoding="utf-8")
+    without = text[: text.index("meters = [")] + text[text.index("[[flows]]") :]
+    unmetered = {row["class"]: row for row in perhop.run(without, runs=2).classes().iter_rows(named=True)}
+    assert unmetered["modest"]["throughput_bps"] * 3 < 4e6
