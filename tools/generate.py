@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.builder import builder
+from tools.dictionary import dictionary
 from tools.outcome import outcome
 
 from perhop import _engine, catalog
@@ -220,6 +221,9 @@ VIEWS: dict[str, Callable[[], str]] = {
     "docs/measures.md": measures,
     "docs/scenario.md": scenario_format,
     "docs/scenario.schema.json": json_schema,
+    "fuzz/dictionaries/toml.dict": lambda: dictionary(
+        json.loads(_engine.scenario_schema()), (ROOT / "docs/router.md").read_text(encoding="utf-8")
+    ),
     "python/perhop/outcome.py": lambda: outcome(json.loads(_engine.measures())),
     "python/perhop/scenario.py": lambda: builder(json.loads(_engine.scenario_schema())),
 }

@@ -31,6 +31,31 @@ CONGESTION = [
     block["name"] for block in json.loads(_engine.blocks()) if block["role"] == "congestion-control"
 ]
 
+TODAYS: dict[str, dict[str, Sequence[Any]]] = {
+    "fq-codel": {
+        "flows": [2],
+        "hash": ["exact"],
+        "quantum": ["300B"],
+        "limit": ["10p"],
+        "target": ["1ms"],
+        "interval": ["10ms"],
+        "backlog": ["queue"],
+        "ecn": [False],
+        "law": ["linux"],
+    },
+    "dualpi2": {
+        "target": ["2ms"],
+        "law": ["linux"],
+        "order": ["time-shifted-fifo"],
+        "overload": ["overflow"],
+        "limit": ["20p"],
+        "k": [1],
+        "l4s_dscp": [46],
+        "step_length": [3],
+    },
+}
+"""Schedulers whose parameters all have defaults, and other values of some of them."""
+
 LIMITS = ["1p", "3p", "10p", "20kB", "200p"]
 
 
@@ -73,40 +98,22 @@ class Draw:
         return {"aqm": aqm, "limit": self.one(LIMITS), **more} | {key: self.thresholds() for key in sets[aqm]}
 
     def queue(self) -> dict[str, Any]:
-        scheduler = self.one(["", "", "", "edf", "dsd", "priority", "drr", "wfq", "fq-codel", "dualpi2"])
+        several = ["priority", "drr", "wfq"]
+        scheduler = self.one(["", "", "", "edf", "dsd", "shaper", *several, "fq-codel", "dualpi2"])
         if not scheduler:
             return self.rule()
+        if scheduler == "shaper":
+            # Below the links' rates, since others are refused; bursts of one packet and of many.
+            bucket = {"rate": self.one(["20kbps", "300kbps"]), "burst": self.one(["1500B", "20kB"])}
+            return {"scheduler": scheduler, **bucket, "queue": self.queue()}
         if scheduler == "edf":
             return {"scheduler": "edf", "blue": self.one(["1ms", "50ms"]), "rule": self.rule()}
         if scheduler == "dsd":
             rule = {"aqm": "drop-tail", "limit": self.one(LIMITS)}
             more = self.some(bias=[0.5], green_drop=["late"], control=["50ms"])
             return {"scheduler": "dsd", "bound": self.one(["1ms", "20ms"]), "rule": rule, **more}
-        if scheduler == "fq-codel":
-            more = self.some(
-                flows=[2],
-                hash=["exact"],
-                quantum=["300B"],
-                limit=["10p"],
-                target=["1ms"],
-                interval=["10ms"],
-                backlog=["queue"],
-                ecn=[False],
-                law=["linux"],
-            )
-            return {"scheduler": scheduler, **more}
-        if scheduler == "dualpi2":
-            more = self.some(
-                target=["2ms"],
-                law=["linux"],
-                order=["time-shifted-fifo"],
-                overload=["overflow"],
-                limit=["20p"],
-                k=[1],
-                l4s_dscp=[46],
-                step_length=[3],
-            )
-            return {"scheduler": scheduler, **more}
+        if scheduler in TODAYS:
+            return {"scheduler": scheduler, **self.some(**TODAYS[scheduler])}
         kinds = [{"dscp": 46}, {"color": "green"}, {"path": "pinned"}, {"service": "green"}]
         matches: list[dict[str, Any]] = [{"match": self.one(kinds)}, {}]
         share = self.some(cap=["100kbps"]) if scheduler == "priority" else self.some(rate=["50kbps"])
@@ -243,7 +250,7 @@ class Draw:
 
 @pytest.mark.parametrize("batch", range(6))
 def test_both_engines_give_the_same_numbers(batch: int) -> None:
-    compared, packets, batched = 0, 0, 0
+    compared, packets, batched, shaped = 0, 0, 0, 0
     for seed in range(batch * 1000, (batch + 1) * 1000):
         try:
             scenario = _engine.scenario_from_json(json.dumps(Draw(seed).scenario()), "random")
@@ -255,8 +262,10 @@ def test_both_engines_give_the_same_numbers(batch: int) -> None:
         batched += fast["engine"] == "batched"
         assert pack({**fast, **COST}) == pack({**plain, **COST}), f"{seed}: {scenario}"
         compared += 1
+        shaped += '"shaper"' in scenario
         if compared == SCENARIOS:
             break
     assert compared == SCENARIOS
+    assert shaped > 0
     assert packets > 1000
     assert batched > SCENARIOS / 2
