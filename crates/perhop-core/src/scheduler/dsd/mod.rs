@@ -150,7 +150,7 @@ impl<P: Packet> Block for Dsd<P> {
     const NAME: &'static str = "dsd";
     const SUMMARY: &'static str =
         "green packets leave soon or are dropped, blue ones leave no later than without green";
-    const ORIGIN: Origin = Origin::published(
+    const ORIGIN: Origin = Origin::paper(
         2000,
         "duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5",
     );
