@@ -103,6 +103,12 @@ impl PiController {
         }
     }
 
+    /// The queueing delay at the last update.
+    #[inline]
+    pub fn delay(&self) -> Duration {
+        self.previous
+    }
+
     /// Makes up for all updates that are due by `now`. Since the last call the oldest packet that waits has been the one that came at
     /// `oldest`: its age is the queueing delay, which is zero without one.
     #[inline]

@@ -5,14 +5,14 @@
 //! changed. Packets are dropped, or marked, at the head of the queue with its square. So p' is in proportion to the rate of signals
 //! that flows control, and needs no scaling tables as in PIE.
 //!
-//! The queueing delay is the age of the packet at the head. There is no timer: each call first makes up for the updates that were due,
-//! between which the head has aged.
+//! The controller is [`PiController`], which `DualPI2` uses, too. The queueing delay is the age of the packet at the head. There is no
+//! timer: each call first makes up for the updates that were due, between which the head has aged.
 //!
 //! ## Deviations
 //! - RFC 9332 leaves the time of the first update open: here updates come at the multiples of `update` from the start of the run
 //!   (`updates_see_the_age_of_the_head`).
-//! - If no packet arrives or departs for more than 1024 updates (15 s by default), the updates beyond are left out, but for the delay
-//!   at the last (`a_year_is_made_up_for_at_once`).
+//! - If no packet arrives or departs for more than 100 000 updates (25 minutes by default), the updates beyond are left out, but for
+//!   the last (`a_year_is_made_up_for_at_once`).
 //! - The paper decides by chance, RFC 9332 by counting up (`spread`); the RFC is the default.
 
 use std::ops::RangeInclusive;
@@ -20,12 +20,11 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, PiController, PiLaw, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
-    Block, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin,
-    Probability, Rng,
+    Block, Context, Depth, Duration, Environment, FromParams, Header, Occupancy, Origin, Probability, Rng,
 };
 
 /// Parameters of [`Pi2`].
@@ -89,9 +88,6 @@ const fn thousand_packets() -> Depth {
 /// The shortest `update`: updates are made up for one by one.
 const SHORTEST_UPDATE: Duration = Duration::from_millis(1);
 
-/// At most so many updates are made up for at once.
-const MOST_UPDATES: u64 = 1024;
-
 impl Pi2Params {
     /// The update interval, alpha and beta (RFC 9332, appendix A.1, figure 2).
     fn gains(&self) -> (Duration, f64, f64) {
@@ -107,16 +103,9 @@ impl Pi2Params {
 #[derive(Clone, Debug)]
 pub struct Pi2 {
     params: Pi2Params,
-    update: Duration,
-    alpha: f64,
-    beta: f64,
-    /// p'
-    linear: f64,
-    /// The queueing delay at the last update.
-    delay_before: Duration,
+    controller: PiController,
     /// The probabilities of the packets since the last hit, added up.
     count: f64,
-    next_update: Instant,
 }
 
 impl Block for Pi2 {
@@ -160,54 +149,14 @@ impl Block for Pi2 {
 impl FromParams for Pi2 {
     fn new(params: Pi2Params, _: Environment) -> Self {
         let (update, alpha, beta) = params.gains();
-        Self {
-            update,
-            alpha,
-            beta,
-            params,
-            linear: 0.0,
-            delay_before: Duration::ZERO,
-            count: 0.0,
-            next_update: Instant::ZERO + update,
-        }
+        let controller = PiController::new(PiLaw::exact(alpha, beta, 1.0), params.target, update);
+        Self { params, controller, count: 0.0 }
     }
 }
 
 impl Pi2 {
     fn probability(&self) -> f64 {
-        self.linear * self.linear
-    }
-
-    /// Makes up for the updates that were due by `now`, while the packet at the head was the one that came at `head`.
-    #[inline]
-    fn catch_up(&mut self, head: Option<Instant>, now: Instant) {
-        if self.next_update <= now {
-            self.make_up(head, now);
-        }
-    }
-
-    #[cold]
-    fn make_up(&mut self, head: Option<Instant>, now: Instant) {
-        let age = |at: Instant| head.map_or(Duration::ZERO, |arrived| at.since(arrived));
-        for _ in 0..MOST_UPDATES {
-            if self.next_update > now {
-                return;
-            }
-            self.update(age(self.next_update));
-            self.next_update += self.update;
-        }
-        let due = now.as_nanos() / self.update.as_nanos();
-        self.delay_before = age(Instant::ZERO + self.update.saturating_mul(due));
-        self.next_update = Instant::ZERO + self.update.saturating_mul(due.saturating_add(1));
-    }
-
-    /// One update of p', at this queueing delay.
-    fn update(&mut self, delay: Duration) {
-        let seconds = Duration::as_secs_f64;
-        let excess = seconds(delay) - seconds(self.params.target);
-        let growth = seconds(delay) - seconds(self.delay_before);
-        self.linear = (self.linear + self.alpha * excess + self.beta * growth).clamp(0.0, 1.0);
-        self.delay_before = delay;
+        self.controller.p() * self.controller.p()
     }
 
     /// Whether this packet is to be dropped or marked.
@@ -215,7 +164,8 @@ impl Pi2 {
         if self.params.spread {
             return self.recur(self.probability());
         }
-        rng.chance(self.linear) && rng.chance(self.linear)
+        let linear = self.controller.p();
+        rng.chance(linear) && rng.chance(linear)
     }
 
     /// RFC 9332, appendix A.1, figure 5.
@@ -231,13 +181,13 @@ impl Pi2 {
 
 impl Aqm for Pi2 {
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.catch_up(queue.head(), cx.now);
+        self.controller.settle(queue.head(), cx.now);
         Verdict::by_limit(packet, queue, self.params.limit)
     }
 
     fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
         let head = left.head().map_or(packet.arrived, |left| left.min(packet.arrived));
-        self.catch_up(Some(head), cx.now);
+        self.controller.settle(Some(head), cx.now);
         let Pi2Params { ecn, mark_below, .. } = self.params;
         if !self.is_due(cx.rng) {
             Verdict::Pass
@@ -249,7 +199,7 @@ impl Aqm for Pi2 {
     }
 
     fn gauges(&self) -> Vec<(&'static str, f64)> {
-        vec![("probability", self.probability()), ("delay_s", self.delay_before.as_secs_f64())]
+        vec![("probability", self.probability()), ("delay_s", self.controller.delay().as_secs_f64())]
     }
 }
 
@@ -257,7 +207,7 @@ impl Aqm for Pi2 {
 mod tests {
     use super::*;
     use crate::testing::environment;
-    use crate::{Color, Ecn, FlowId};
+    use crate::{Color, Ecn, FlowId, Instant};
 
     fn pi2(table: &str) -> Pi2 {
         Pi2::new(serde_json::from_str(table).unwrap(), environment())
@@ -284,32 +234,31 @@ mod tests {
             (r#"{"rtt-max": "30ms"}"#, 10, 0.001 / 0.0009, 10.0),
             (r#"{"update": "30ms", "beta": 7}"#, 30, 0.3, 7.0),
         ] {
-            let pi2 = pi2(table);
-            assert_eq!(pi2.update, millis(update));
-            assert_close(pi2.alpha, alpha);
-            assert_close(pi2.beta, beta);
+            let params: Pi2Params = serde_json::from_str(table).unwrap();
+            let gains = params.gains();
+            assert_eq!(gains.0, millis(update));
+            assert_close(gains.1, alpha);
+            assert_close(gains.2, beta);
         }
+    }
+
+    /// With this base probability, which does not move.
+    fn held_at(table: &str, p: f64) -> Pi2 {
+        let mut pi2 = pi2(table);
+        let law = PiLaw::Exact { alpha: 0.0, beta: 0.0, p, most: 1.0 };
+        pi2.controller = PiController::new(law, millis(15), millis(15));
+        pi2
     }
 
     #[test]
     fn the_probability_is_the_square_of_what_the_controller_moves() {
+        // At 15, 30 and 45 ms the head is 10, 20 and 30 ms old.
         let mut pi2 = pi2("{}");
-        for (delay, linear) in [
-            (10, 0.02925),
-            (20, 0.06),
-            (30, 0.09225),
-            (25, 0.07875),
-            (20, 0.0645),
-            (15, 0.0495),
-            (10, 0.03375),
-            (5, 0.01725),
-        ] {
-            pi2.update(millis(delay));
-            assert_close(pi2.linear, linear);
+        for (now, head, linear) in [(15, 5, 0.02925), (30, 10, 0.06), (45, 15, 0.09225)] {
+            arrive(&mut pi2, now, &[head]);
+            assert_close(pi2.controller.p(), linear);
             assert_close(pi2.probability(), linear * linear);
         }
-        pi2.update(Duration::ZERO);
-        assert!(pi2.linear < 1e-15, "{}", pi2.linear);
     }
 
     #[test]
@@ -326,8 +275,7 @@ mod tests {
 
     #[test]
     fn by_chance_packets_are_hit_with_the_square() {
-        let mut pi2 = pi2(r#"{"spread": false}"#);
-        pi2.linear = 0.5;
+        let mut pi2 = held_at(r#"{"spread": false}"#, 0.5);
         let mut rng = Rng::stream(1, "aqm");
         let hits = (0..4000).filter(|_| pi2.is_due(&mut rng)).count();
         assert!((900..1100).contains(&hits), "{hits} of 4000 at 0.25");
@@ -354,51 +302,59 @@ mod tests {
 
     #[test]
     fn updates_see_the_age_of_the_head() {
-        let expected = |delays: &[u64]| {
-            let mut pi2 = pi2("{}");
-            for &delay in delays {
-                pi2.update(millis(delay));
-            }
-            (pi2.linear, pi2.delay_before)
+        // Delays that the updates find, in milliseconds; p' by hand: 0.15 times what each has above 15 ms, and 3 times the last.
+        let expected = |delays: &[i32]| {
+            let excess: i32 = delays.iter().map(|delay| delay - 15).sum();
+            let last = delays.last().copied().unwrap_or(0);
+            (f64::from(excess) * 0.000_15 + f64::from(last) * 0.003, millis(last.unsigned_abs().into()))
+        };
+        let assert_found = |pi2: &Pi2, delays: &[i32]| {
+            let (p, delay) = expected(delays);
+            assert!((pi2.controller.p() - p).abs() < 1e-12, "{} {p}", pi2.controller.p());
+            assert_eq!(pi2.controller.delay(), delay);
         };
         let mut late = pi2("{}");
         // The head came at 4 ms: at 15 and 30 ms it is 11 and 26 ms old.
         arrive(&mut late, 14, &[4]);
-        assert_eq!(late.linear, 0.0);
+        assert_eq!(late.controller.p(), 0.0);
         arrive(&mut late, 30, &[4]);
-        assert_eq!((late.linear, late.delay_before), expected(&[11, 26]));
+        assert_found(&late, &[11, 26]);
         // It leaves at 50 ms, and one that came at 40 ms is next: at 60 ms that is 20 ms old.
         depart(&mut late, 50, 4, &[40], Ecn::NotCapable);
         arrive(&mut late, 60, &[40]);
-        assert_eq!((late.linear, late.delay_before), expected(&[11, 26, 41, 20]));
+        assert_found(&late, &[11, 26, 41, 20]);
         // An older one of another class than that which leaves.
         let mut classes = pi2("{}");
         depart(&mut classes, 15, 9, &[4], Ecn::NotCapable);
-        assert_eq!(classes.delay_before, millis(11));
+        assert_eq!(classes.controller.delay(), millis(11));
         // Nothing waits.
         depart(&mut late, 70, 40, &[], Ecn::NotCapable);
         arrive(&mut late, 90, &[]);
-        assert_eq!((late.linear, late.delay_before), expected(&[11, 26, 41, 20, 0, 0]));
+        assert_found(&late, &[11, 26, 41, 20, 0, 0]);
     }
 
     #[test]
     fn a_year_is_made_up_for_at_once() {
         let year = 365 * 86_400_000;
         let mut idle = pi2(r#"{"update": "1ms"}"#);
-        idle.linear = 1.0;
+        arrive(&mut idle, 10_000, &[0]);
+        assert_eq!(idle.controller.p(), 1.0);
         arrive(&mut idle, year, &[]);
-        assert!(idle.linear < 1.0 && idle.delay_before == Duration::ZERO);
+        assert_eq!((idle.controller.p(), idle.controller.delay()), (0.0, Duration::ZERO));
         let mut stuck = pi2("{}");
         arrive(&mut stuck, year + 1, &[0]);
-        assert_eq!((stuck.linear, stuck.delay_before), (1.0, millis(year)));
-        assert_eq!(stuck.next_update, at(year + 15));
+        assert_eq!((stuck.controller.p(), stuck.controller.delay()), (1.0, millis(year)));
+        arrive(&mut stuck, year + 14, &[0]);
+        assert_eq!(stuck.controller.delay(), millis(year));
+        arrive(&mut stuck, year + 15, &[0]);
+        assert_eq!(stuck.controller.delay(), millis(year + 15));
     }
 
     #[test]
     fn marks_replace_drops_below_a_threshold() {
         let judge = |table, linear, ecn| {
-            let mut pi2 = pi2(table);
-            (pi2.linear, pi2.count) = (linear, 1.0);
+            let mut pi2 = held_at(table, linear);
+            pi2.count = 1.0;
             depart(&mut pi2, 1, 0, &[], ecn)
         };
         let (drop, mark) = (Verdict::Drop(Reason::Controller), Verdict::Notify(Reason::Controller));
