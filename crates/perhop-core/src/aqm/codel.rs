@@ -1,12 +1,15 @@
-//! `CoDel`: RFC 8289, the law of its section 4 and the pseudocode of its section 5, with exact square roots.
+//! `CoDel`: RFC 8289, the law of its section 4 and the pseudocode of its section 5, with exact square roots; Linux's `codel`.
 //!
 //! A packet at the head of the queue has waited too long if its sojourn time is at least the target and more than one packet's
 //! bytes stay behind it. When that has lasted for an interval, packets are dropped, or marked, one at a time: the n-th comes an
 //! interval over the square root of n after the one before it, until a packet has not waited too long.
 //!
 //! ## Deviations
-//! - Linux keeps time in units of 1024 ns and takes 1/sqrt(count) by one Newton step in 16 bits; here both are exact. So drops come
-//!   at other times than in Linux's `codel`: `drops_come_at_the_times_of_the_control_law` has the exact ones.
+//! - `law = "linux"` follows Linux (`include/net/codel_impl.h`): it counts time in ticks of 1024 ns, drops only after the interval has
+//!   passed and not as it ends, and takes 1/sqrt(count) by one Newton step in 16 bits for each change of the count. From 1 to 2 this
+//!   step gives 0.50 in place of 0.71, so the second drop comes too early (`linux_drops_at_the_times_of_its_integers`). A queue that is
+//!   empty does not end the time above the target (`linux_remembers_the_time_above_the_target_of_an_empty_queue`). Linux counts its
+//!   ticks in 32 bits, which overflow after 73 minutes; here they do not.
 //! - A packet that is dropped because the queue has no room does not count for the control law, as in RFC 8289.
 
 use std::ops::RangeInclusive;
@@ -21,6 +24,17 @@ use crate::{
     Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Onset,
     Origin,
 };
+
+/// Whose arithmetic `CoDel` follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CodelLaw {
+    /// RFC 8289, with exact times and square roots.
+    #[default]
+    Rfc,
+    /// Linux: ticks of 1024 ns, and square roots by one Newton step in 16 bits.
+    Linux,
+}
 
 /// Parameters of [`Codel`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +58,9 @@ pub struct CodelParams {
     /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
+    /// Whose arithmetic to follow: for comparisons with Linux's `codel` on real packets, `linux`.
+    #[serde(default)]
+    pub law: CodelLaw,
 }
 
 const fn five_ms() -> Duration {
@@ -66,15 +83,78 @@ const fn thousand_packets() -> Depth {
 #[derive(Clone, Debug)]
 pub struct Codel {
     params: CodelParams,
+    clock: Clock,
     /// When a sojourn time that stays above the target leads to a drop; none while it is below.
-    above_until: Option<Instant>,
+    above_until: Option<Ticks>,
     dropping: bool,
     /// When the next packet is due to be dropped.
-    next: Instant,
+    next: Ticks,
     /// Packets dropped since the dropping state began, and as it last began.
     count: u32,
     last_count: u32,
     behind: Behind,
+}
+
+/// A time, or a span of time, in the unit of the law.
+type Ticks = u64;
+
+/// The law's time and square roots.
+#[derive(Clone, Debug)]
+enum Clock {
+    /// In nanoseconds.
+    Rfc,
+    /// In units of 1024 ns, with 1/sqrt(count) in units of 2^-16.
+    Linux { inverse_root: u16 },
+}
+
+impl Clock {
+    #[inline]
+    fn ticks(&self, nanos: u64) -> Ticks {
+        match self {
+            Self::Rfc => nanos,
+            Self::Linux { .. } => nanos >> 10,
+        }
+    }
+
+    /// Whether an interval that ends at `until` has passed.
+    #[inline]
+    fn has_passed(&self, until: Ticks, now: Ticks) -> bool {
+        match self {
+            Self::Rfc => now >= until,
+            Self::Linux { .. } => now > until,
+        }
+    }
+
+    /// The count begins anew at 1.
+    fn begin_anew(&mut self) {
+        if let Self::Linux { inverse_root } = self {
+            *inverse_root = u16::MAX;
+        }
+    }
+
+    /// The count has changed: a step of Newton's method, y (3 - count y^2) / 2, in fixed point of 32 bits.
+    fn count_changed(&mut self, count: u32) {
+        if let Self::Linux { inverse_root } = self {
+            let root = u64::from(*inverse_root) << 16;
+            let square = (root * root) >> 32;
+            // As in Linux's arithmetic, a count above what the step can follow wraps around.
+            let factor = (3_u64 << 32).wrapping_sub(u64::from(count).wrapping_mul(square)) >> 2;
+            *inverse_root = (factor.wrapping_mul(root) >> 31 >> 16) as u16;
+        }
+    }
+
+    /// An interval over the square root of `count`.
+    #[inline]
+    fn share(&self, interval: Duration, count: u32) -> Ticks {
+        match self {
+            Self::Rfc => over_root(interval, count),
+            Self::Linux { inverse_root } => {
+                let (interval, root) =
+                    (u128::from(self.ticks(interval.as_nanos())), u128::from(*inverse_root));
+                u64::try_from((interval * root) >> 16).unwrap_or(Ticks::MAX)
+            }
+        }
+    }
 }
 
 /// What happened to the packet before this one, if both are judged for the same transmission.
@@ -132,17 +212,28 @@ impl FromParams for Codel {
 
 impl Codel {
     /// The rule for the queue of one flow, which has no limit of its own (RFC 8290, section 4.2).
-    pub(crate) fn of_flow(target: Duration, interval: Duration, mtu: Bytes, ecn: bool) -> Self {
+    pub(crate) fn of_flow(
+        target: Duration,
+        interval: Duration,
+        mtu: Bytes,
+        ecn: bool,
+        law: CodelLaw,
+    ) -> Self {
         let limit = Depth::Packets(u64::MAX);
-        Self::at_start(CodelParams { target, interval, mtu, limit, ecn })
+        Self::at_start(CodelParams { target, interval, mtu, limit, ecn, law })
     }
 
     const fn at_start(params: CodelParams) -> Self {
+        let clock = match params.law {
+            CodelLaw::Rfc => Clock::Rfc,
+            CodelLaw::Linux => Clock::Linux { inverse_root: 0 },
+        };
         Self {
             params,
+            clock,
             above_until: None,
             dropping: false,
-            next: Instant::ZERO,
+            next: 0,
             count: 0,
             last_count: 0,
             behind: Behind::Nothing,
@@ -156,24 +247,35 @@ impl Codel {
 
     /// Whether sojourn times have been above the target for an interval.
     #[inline]
-    fn too_long(&mut self, packet: &Header, left: &Occupancy, now: Instant) -> bool {
-        if now.since(packet.arrived) < self.params.target || left.bytes() <= self.params.mtu.get() {
+    fn too_long(&mut self, packet: &Header, left: &Occupancy, now: Ticks) -> bool {
+        let CodelParams { target, interval, mtu, .. } = &self.params;
+        let sojourn = now.saturating_sub(self.clock.ticks(packet.arrived.as_nanos()));
+        if sojourn < self.clock.ticks(target.as_nanos()) || left.bytes() <= mtu.get() {
             self.above_until = None;
             return false;
         }
-        now >= *self.above_until.get_or_insert(now + self.params.interval)
+        let interval = self.clock.ticks(interval.as_nanos());
+        let until = *self.above_until.get_or_insert(now.saturating_add(interval));
+        self.clock.has_passed(until, now)
     }
 
     /// The time of the next drop after one that was due at `at`.
-    fn control_law(&self, at: Instant) -> Instant {
-        control_law(at, self.params.interval, self.count)
+    fn control_law(&self, at: Ticks) -> Ticks {
+        at.saturating_add(self.clock.share(self.params.interval, self.count))
     }
 
     /// Enters the dropping state: at a higher rate if it was left a short time ago.
-    fn enter(&mut self, now: Instant) {
-        let dropped = self.count - self.last_count;
-        let recent = now.since(self.next).as_nanos() < self.params.interval.as_nanos().saturating_mul(16);
-        self.count = if dropped > 1 && recent { dropped } else { 1 };
+    fn enter(&mut self, now: Ticks) {
+        let dropped = self.count.wrapping_sub(self.last_count);
+        let interval = self.clock.ticks(self.params.interval.as_nanos());
+        let recent = now.saturating_sub(self.next) < interval.saturating_mul(16);
+        if dropped > 1 && recent {
+            self.count = dropped;
+            self.clock.count_changed(dropped);
+        } else {
+            self.count = 1;
+            self.clock.begin_anew();
+        }
         self.last_count = self.count;
         self.next = self.control_law(now);
         self.dropping = true;
@@ -192,9 +294,14 @@ impl Codel {
     }
 }
 
+/// An interval over the square root of `count`, in nanoseconds.
+fn over_root(interval: Duration, count: u32) -> u64 {
+    (interval.as_nanos() as f64 / f64::from(count).sqrt()) as u64
+}
+
 /// An interval over the square root of `count` later.
 pub(super) fn control_law(at: Instant, interval: Duration, count: u32) -> Instant {
-    at + Duration::from_nanos((interval.as_nanos() as f64 / f64::from(count).sqrt()) as u64)
+    at + Duration::from_nanos(over_root(interval, count))
 }
 
 impl Aqm for Codel {
@@ -205,7 +312,8 @@ impl Aqm for Codel {
 
     #[inline]
     fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        let too_long = self.too_long(packet, left, cx.now);
+        let now = self.clock.ticks(cx.now.as_nanos());
+        let too_long = self.too_long(packet, left, now);
         let behind = std::mem::replace(&mut self.behind, Behind::Nothing);
         if !too_long {
             self.dropping = false;
@@ -217,18 +325,22 @@ impl Aqm for Codel {
             Behind::Nothing => {}
         }
         if !self.dropping {
-            self.enter(cx.now);
+            self.enter(now);
             return self.signal(packet, Behind::First);
         }
-        if cx.now < self.next {
+        if now < self.next {
             return Verdict::Pass;
         }
         self.count = self.count.saturating_add(1);
+        self.clock.count_changed(self.count);
         self.signal(packet, Behind::Drop)
     }
 
     fn on_idle(&mut self, _since: Instant) {
-        self.above_until = None;
+        // Linux finds out that nothing waits behind a packet only if it has dropped that packet.
+        if matches!(self.clock, Clock::Rfc) || self.behind != Behind::Nothing {
+            self.above_until = None;
+        }
         self.dropping = false;
         self.behind = Behind::Nothing;
     }
@@ -262,7 +374,7 @@ mod tests {
     }
 
     fn due(codel: &Codel) -> u64 {
-        codel.next.since(BEGIN).as_nanos()
+        codel.next - BEGIN.as_nanos()
     }
 
     /// Judges a packet that has waited for so many microseconds, with so many bytes left.
@@ -367,6 +479,83 @@ mod tests {
         assert_eq!(first(5000, 1501), Verdict::Drop(Reason::Target));
         assert_eq!(first(4999, 1501), Verdict::Pass);
         assert_eq!(first(5000, 1500), Verdict::Pass);
+    }
+
+    #[test]
+    fn linux_drops_at_the_times_of_its_integers() {
+        let times = |table: &str, ecn| {
+            let mut codel = codel(table);
+            let mut found = Vec::new();
+            for now in 0..=608 {
+                loop {
+                    let verdict = judge(&mut codel, now * 1000, 50_000, 60_000, ecn);
+                    if verdict != Verdict::Pass {
+                        found.push(now);
+                    }
+                    if !matches!(verdict, Verdict::Drop(_)) {
+                        break;
+                    }
+                }
+            }
+            found
+        };
+        let expected = [101, 201, 251, 308, 357, 401, 441, 479, 514, 547, 578, 608];
+        assert_eq!(times(r#"{"law": "linux"}"#, Ecn::NotCapable), expected);
+        assert_eq!(times(r#"{"law": "linux", "ecn": true}"#, Ecn::Capable0), expected);
+    }
+
+    #[test]
+    fn square_roots_of_linux_are_one_newton_step_each() {
+        let mut clock = Clock::Linux { inverse_root: 0 };
+        clock.begin_anew();
+        let mut of = |count| {
+            if count > 1 {
+                clock.count_changed(count);
+            }
+            let Clock::Linux { inverse_root } = clock else { panic!("it is Linux's") };
+            inverse_root
+        };
+        assert_eq!([1, 2, 3, 4, 5, 6].map(&mut of), [65_535, 32_769, 36_864, 31_968, 28_935, 26_481]);
+        // An interval over the root: of 97656 ticks, 97654, and 48829 at a count of 2.
+        let share = |inverse_root| Clock::Linux { inverse_root }.share(Duration::from_millis(100), 9);
+        assert_eq!([65_535, 32_769].map(share), [97_654, 48_829]);
+    }
+
+    #[test]
+    fn linux_counts_time_in_ticks() {
+        // 4999.68 us are 4882 ticks, as many as 5 ms; one nanosecond less is a tick less.
+        let first = |sojourn: u64| {
+            let mut codel = codel(r#"{"law": "linux"}"#);
+            let now = 2_048_000_000;
+            let cx = &mut Context { now: Instant::from_nanos(now), rng: &mut Rng::stream(1, "aqm") };
+            let header =
+                Header { arrived: Instant::from_nanos(now - sojourn), ..Header::new(FlowId(0), 1500) };
+            codel.on_departure(&header, &waiting(9000), cx);
+            codel.above_until
+        };
+        assert_eq!(first(4882 * 1024), Some(2_000_000 + 97_656));
+        assert_eq!(first(4881 * 1024), None);
+    }
+
+    #[test]
+    fn linux_remembers_the_time_above_the_target_of_an_empty_queue() {
+        // In FQ-CoDel more than a packet may wait in other queues when this one is empty.
+        let after = |law: &str| {
+            let mut codel = codel(&format!(r#"{{"law": "{law}"}}"#));
+            judge(&mut codel, 0, 50_000, 60_000, Ecn::NotCapable);
+            codel.on_idle(at(1000));
+            judge(&mut codel, 150_000, 50_000, 60_000, Ecn::NotCapable)
+        };
+        assert_eq!((after("linux"), after("rfc")), (Verdict::Drop(Reason::Target), Verdict::Pass));
+        // Not if a drop has emptied it.
+        let mut codel = codel(r#"{"law": "linux"}"#);
+        signals(&mut codel, 0..=100, Ecn::NotCapable);
+        assert_eq!(
+            judge(&mut codel, 101_000, 50_000, 60_000, Ecn::NotCapable),
+            Verdict::Drop(Reason::Target)
+        );
+        codel.on_idle(at(101_000));
+        assert_eq!(judge(&mut codel, 150_000, 50_000, 60_000, Ecn::NotCapable), Verdict::Pass);
     }
 
     #[test]

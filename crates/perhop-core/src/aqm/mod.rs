@@ -19,7 +19,7 @@ mod wred;
 pub use abe::{Abe, AbeParams, Law, Losses, Root};
 pub use blue::{Blue, BlueParams};
 pub use cobalt::{Cobalt, CobaltParams};
-pub use codel::{Codel, CodelParams};
+pub use codel::{Codel, CodelLaw, CodelParams};
 pub use drop_tail::{DropTail, DropTailParams};
 pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
 pub use inverse_rate::{InverseRate, InverseRateParams, Reading};

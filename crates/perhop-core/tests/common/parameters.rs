@@ -66,6 +66,11 @@ pub const AQMS: &[(&str, &str)] = &[
     ("dwred", r#"{"out": "0/0/0", "limit": "9p", "share": 1, "least": 3, "green": "above"}"#),
     ("codel", r#"{"target": "2ms", "interval": "5ms", "mtu": "100B", "limit": "9p"}"#),
     ("codel", r#"{"target": "0s", "interval": "1ns", "mtu": "0B", "limit": "9kB", "ecn": true}"#),
+    ("codel", r#"{"law": "linux", "target": "2ms", "interval": "5ms", "mtu": "100B", "limit": "9p"}"#),
+    (
+        "codel",
+        r#"{"law": "linux", "target": "0s", "interval": "1ns", "mtu": "0B", "limit": "9p", "ecn": true}"#,
+    ),
     (
         "pie",
         r#"{"target": "1ms", "update": "1ms", "max-burst": "3ms", "alpha": 20, "beta": 200, "mean-packet": "300B", "limit": "12p"}"#,
@@ -77,6 +82,10 @@ pub const AQMS: &[(&str, &str)] = &[
     (
         "pie",
         r#"{"law": "docsis", "target": "1ms", "update": "2ms", "max-burst": "3ms", "alpha": 20, "beta": 200, "mean-packet": "300B", "limit": "9kB"}"#,
+    ),
+    (
+        "pie",
+        r#"{"law": "linux", "target": "1ms", "update": "1ms", "max-burst": "3ms", "alpha": 20, "beta": 200, "mean-packet": "300B", "limit": "12p", "ecn": true}"#,
     ),
     ("blue", r#"{"increment": 0.2, "decrement": 0.05, "freeze": "2ms", "limit": "9p"}"#),
     (

@@ -1,5 +1,5 @@
 //! PIE, Proportional Integral controller Enhanced: RFC 8033, sections 4 and 5 and the pseudocode of its appendices A and B; DOCSIS-PIE:
-//! RFC 8034, appendix A.
+//! RFC 8034, appendix A; Linux's `pie`.
 //!
 //! Every update interval, a controller changes the drop probability by how far the queueing delay is from the target and by how much
 //! the delay has changed. Packets are dropped, or marked, with this probability as they arrive. The queueing delay is the sojourn
@@ -9,6 +9,13 @@
 //! The AQM has no timer. The delay is constant between two calls, so each call first makes up for the updates since the last one.
 //!
 //! ## Deviations
+//! - `law = "linux"` follows Linux's `pie` (`net/sched/sch_pie.c`, with timestamps; module `linux`). It updates first after 0.5 s. Each idle update
+//!   takes 1/64 off the drop probability, where the RFC takes 1/50, and leaves it alone while packets wait; above 250 ms it adds 0.02
+//!   (`linux_updates_by_its_own_rules`). Little congestion is judged by the current delay, and a burst is allowed from the start of a
+//!   run and whenever delays are small and the probability is zero (`linux_allows_a_burst_while_packets_leave`). A packet is marked at
+//!   a probability of `mark-below`, too (`linux_marks_up_to_a_tenth`). The probability may be above 1, up to 256, so that drops go on
+//!   long after an overload (`the_probability_of_linux_may_be_above_1`). Linux's integers of 56 bits agree with the real numbers here to
+//!   1e-8; its delays are in units of 64 ns, and `update` in jiffies.
 //! - RFC 8033 leaves the time of the first update open: here updates come at the multiples of `update` from the start of the run
 //!   (`updates_come_at_the_multiples_of_the_interval`).
 //! - If no packet arrives or departs for more than 1024 updates (15 s by default), the updates beyond are left out, unless they would
@@ -17,6 +24,8 @@
 //!   Here it is always active, as in Linux, and a burst is allowed as in section 4.4 and appendix A.
 //! - RFC 8034 computes the delay from two rates, those of a token bucket and of its peak. Here both are the rate of the link.
 //! - The pseudocode of RFC 8034 never marks; with `ecn` its variant marks as RFC 8033 does.
+
+mod linux;
 
 use std::ops::RangeInclusive;
 
@@ -35,7 +44,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PieParams {
-    /// Which RFC, and which of its algorithms. The defaults of several other parameters depend on it.
+    /// Which RFC, and which of its algorithms, or Linux. The defaults of several other parameters depend on it.
     #[serde(default)]
     pub law: PieLaw,
     /// The queueing delay that the controller aims at (`QDELAY_REF`, `LATENCY_TARGET`). Default: 15ms; with `docsis` 10ms.
@@ -56,8 +65,9 @@ pub struct PieParams {
     /// 2.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beta: Option<AboveZero>,
-    /// No packet is dropped while the queue holds no more than two packets of this size (`MEAN_PKTSIZE`). With `docsis` the drop
-    /// probability is that of a packet of this size, and in proportion for others. Default: 1000B; with `docsis` 1024B.
+    /// No packet is dropped while the queue holds no more than two packets of this size (`MEAN_PKTSIZE`), with `linux` while it holds
+    /// less. With `docsis` the drop probability is that of a packet of this size, and in proportion for others. Default: 1000B; with
+    /// `docsis` 1024B, with `linux` 1500B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_packet: Option<Bytes>,
     /// Mark ECN-capable packets instead of dropping them while the drop probability is below `mark-below`. Where there is no room,
@@ -65,7 +75,7 @@ pub struct PieParams {
     /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
-    /// With `ecn`: from this drop probability on, ECN-capable packets are dropped, too (`MARK_ECNTH`).
+    /// With `ecn`: from this drop probability on, with `linux` above it, ECN-capable packets are dropped, too (`MARK_ECNTH`).
     #[serde(default = "tenth")]
     pub mark_below: Probability,
     /// Queue limit, in packets (`200p`) or bytes (`300kB`).
@@ -85,6 +95,9 @@ pub enum PieLaw {
     /// RFC 8034, DOCSIS-PIE: as `enhanced`, with a drop probability in proportion to a packet's size, and inactive until the queue is
     /// a third full.
     Docsis,
+    /// Linux's `pie`, for comparisons with it on real packets: much as `enhanced`, with other rules for bursts, for a high delay and for
+    /// an idle queue.
+    Linux,
 }
 
 fn tenth() -> Probability {
@@ -115,6 +128,7 @@ impl Settings {
         let (target, update, max_burst, alpha, beta, mean_packet) = match params.law {
             PieLaw::Enhanced | PieLaw::Basic => (15, 15, 150, 0.125, 1.25, 1000),
             PieLaw::Docsis => (10, 16, 142, 0.25, 2.5, 1024),
+            PieLaw::Linux => (15, 15, 150, 0.125, 1.25, 1500),
         };
         let span = |own: Option<Duration>, millis| own.unwrap_or(Duration::from_millis(millis));
         let target = span(params.target, target);
@@ -130,6 +144,10 @@ impl Settings {
             mark_below: params.ecn.then_some(params.mark_below.get()),
             limit: params.limit,
         }
+    }
+
+    fn first_update(&self) -> Instant {
+        Instant::ZERO + if self.law == PieLaw::Linux { linux::FIRST_UPDATE } else { self.update }
     }
 }
 
@@ -197,6 +215,8 @@ struct Controller {
     /// What is left of the time in which a burst is not dropped (`burst_allowance_`).
     burst: Duration,
     phase: Phase,
+    /// In Linux, when a packet last left (`dq_tstamp`).
+    last_departure: Option<Instant>,
 }
 
 /// The states of RFC 8034. By RFC 8033 the AQM is always active.
@@ -239,9 +259,13 @@ impl Block for Pie {
         let no_marks = (!params.ecn && params.mark_below != tenth()).then(|| {
             ("mark-below", "packets are marked only with `ecn = true`; without it this has no effect".into())
         });
-        let no_drops = (most <= spared.get()).then(|| {
+        let (spares, spare) = match params.law {
+            PieLaw::Linux => (most < spared.get(), "less"),
+            _ => (most <= spared.get(), "no more"),
+        };
+        let no_drops = spares.then(|| {
             let text = format!(
-                "a packet that the queue has room for finds at most {} in it, and with no more than two mean packets, {spared}, \
+                "a packet that the queue has room for finds at most {} in it, and with {spare} than two mean packets, {spared}, \
                  none is dropped by chance; lower `mean-packet`, or raise `limit`",
                 Bytes::new(most)
             );
@@ -262,19 +286,21 @@ impl FromParams for Pie {
     fn new(params: PieParams, environment: Environment) -> Self {
         let settings = Settings::of(&params);
         let phase = if settings.law == PieLaw::Docsis { Phase::Inactive } else { Phase::Active };
+        let burst = if settings.law == PieLaw::Linux { settings.max_burst } else { Duration::ZERO };
         Self {
             rate: environment.rate,
             controller: Controller {
                 probability: 0.0,
                 delay_before: Duration::ZERO,
-                burst: Duration::ZERO,
+                burst,
                 phase,
+                last_departure: None,
             },
             sojourn: Duration::ZERO,
             backlog: Bytes::new(0),
             accumulated: 0.0,
             updates: 0,
-            next_update: Instant::ZERO + settings.update,
+            next_update: settings.first_update(),
             settings,
         }
     }
@@ -284,7 +310,7 @@ impl Pie {
     /// The queueing delay, which has been constant since the last call.
     fn delay(&self) -> Duration {
         match self.settings.law {
-            PieLaw::Enhanced | PieLaw::Basic => self.sojourn,
+            PieLaw::Enhanced | PieLaw::Basic | PieLaw::Linux => self.sojourn,
             PieLaw::Docsis => self.rate.time_of(self.backlog),
         }
     }
@@ -299,17 +325,26 @@ impl Pie {
 
     #[cold]
     fn make_up(&mut self, now: Instant) {
-        let (interval, delay) = (self.settings.update, self.delay());
-        let due = now.as_nanos() / interval.as_nanos();
+        let (interval, delay, first) = (self.settings.update, self.delay(), self.settings.first_update());
+        let due = now.since(first).as_nanos() / interval.as_nanos() + 1;
         for _ in 0..due.saturating_sub(self.updates).min(MOST_UPDATES) {
             let before = self.controller;
-            self.controller.update(&self.settings, delay);
+            self.update(delay);
             if self.controller == before {
                 break; // Neither would the updates that are left change anything.
             }
         }
         self.updates = due;
-        self.next_update = Instant::ZERO + interval.saturating_mul(due.saturating_add(1));
+        self.next_update = first + interval.saturating_mul(due);
+    }
+
+    fn update(&mut self, delay: Duration) {
+        if self.settings.law != PieLaw::Linux {
+            self.controller.update(&self.settings, delay);
+        } else if self.controller.update_as_linux(&self.settings, delay, self.backlog.get() > 0) {
+            self.controller.begin_anew(&self.settings);
+            self.accumulated = 0.0;
+        }
     }
 
     /// Whether this packet, for which there is room, is to be dropped or marked (`drop_early`).
@@ -320,6 +355,7 @@ impl Pie {
             // In appendix B's order: where a burst is allowed, packets count all the same.
             PieLaw::Enhanced => !self.spares(queue) && self.is_due(probability, rng) && !self.allows_burst(),
             PieLaw::Docsis => self.is_hit_by_docsis(packet, queue, rng),
+            PieLaw::Linux => self.is_hit_by_linux(queue, rng),
         }
     }
 
@@ -416,7 +452,7 @@ impl Controller {
         let stays_below = |bound| delay < bound && self.delay_before < bound;
         let (decays, most) = match settings.law {
             PieLaw::Basic => (delay.is_zero() && self.delay_before.is_zero(), 1.0),
-            PieLaw::Enhanced => (stays_below(settings.half_target), 1.0),
+            PieLaw::Enhanced | PieLaw::Linux => (stays_below(settings.half_target), 1.0),
             PieLaw::Docsis => (stays_below(LATENCY.0), SPREAD.0 * settings.mean_packet as f64 / MIN_PACKET),
         };
         let mut probability = self.probability + step;
@@ -461,7 +497,7 @@ impl Aqm for Pie {
         let Settings { law, half_target, max_burst, mark_below, limit, .. } = self.settings;
         let Controller { probability, delay_before, .. } = self.controller;
         let calm = probability == 0.0 && delay_before < half_target && self.sojourn < half_target;
-        if law != PieLaw::Docsis && calm {
+        if matches!(law, PieLaw::Enhanced | PieLaw::Basic) && calm {
             self.controller.burst = max_burst;
         }
         if queue.is_full_for(packet, limit) {
@@ -470,6 +506,13 @@ impl Aqm for Pie {
         }
         match mark_below {
             _ if !self.is_hit(packet, queue, cx.rng) => Verdict::Pass,
+            _ if law == PieLaw::Linux => {
+                if self.marks_as_linux(packet) {
+                    Verdict::Notify(Reason::Controller)
+                } else {
+                    Verdict::Drop(Reason::Controller)
+                }
+            }
             Some(bound) if probability < bound => Verdict::Notify(Reason::Controller),
             _ => Verdict::Drop(Reason::Controller),
         }
@@ -479,6 +522,9 @@ impl Aqm for Pie {
         self.backlog = Bytes::new(left.bytes() + u64::from(packet.size));
         self.catch_up(cx.now);
         self.sojourn = if left.is_empty() { Duration::ZERO } else { cx.now.since(packet.arrived) };
+        if self.settings.law == PieLaw::Linux {
+            self.controller.age_burst(cx.now);
+        }
         Verdict::Pass
     }
 

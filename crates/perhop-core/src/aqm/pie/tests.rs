@@ -8,6 +8,7 @@ fn pie(table: &str) -> Pie {
 }
 
 const BASIC: &str = r#"{"law": "basic"}"#;
+const LINUX: &str = r#"{"law": "linux"}"#;
 const DOCSIS: &str = r#"{"law": "docsis"}"#;
 
 fn millis(millis: u64) -> Duration {
@@ -39,7 +40,7 @@ fn depart(pie: &mut Pie, at: u64, waited: u64, left: u16) {
 /// The drop probability after each update, given the queueing delay at each.
 fn controlled(pie: &mut Pie, delays: &[u64]) -> Vec<f64> {
     let update = |&delay| {
-        pie.controller.update(&pie.settings, millis(delay));
+        pie.update(millis(delay));
         pie.controller.probability
     };
     delays.iter().map(update).collect()
@@ -77,6 +78,7 @@ fn the_drop_probability_follows_the_controller() {
     ];
     assert_close(&controlled(&mut pie("{}"), &DELAYS), &expected);
     assert_close(&controlled(&mut pie(BASIC), &DELAYS), &expected);
+    assert_close(&controlled(&mut pie(LINUX), &DELAYS), &expected);
 }
 
 #[test]
@@ -104,7 +106,7 @@ fn the_drop_probability_of_docsis_follows_its_controller() {
 
 #[test]
 fn a_high_drop_probability_rises_slowly_unless_basic() {
-    for (table, expected) in [("{}", [0.14, 0.16]), (BASIC, [0.193_125, 0.231_25])] {
+    for (table, expected) in [("{}", [0.14, 0.16]), (LINUX, [0.14, 0.16]), (BASIC, [0.193_125, 0.231_25])] {
         let mut pie = pie(table);
         (pie.controller.probability, pie.controller.delay_before) = (0.12, millis(50));
         assert_close(&controlled(&mut pie, &[100, 120]), &expected);
@@ -401,4 +403,98 @@ fn an_update_interval_without_length_and_a_packet_of_no_size_are_refused() {
     assert_eq!(refused(r#"{"update": "1ms"}"#), Ok(()));
     assert!(refused(r#"{"update": "999us"}"#).unwrap_err().contains("at least 1ms"));
     assert!(refused(r#"{"mean-packet": "0B"}"#).unwrap_err().contains("above 0B"));
+}
+
+/// A `pie` of Linux at this drop probability, with this delay at the last update and of the last packet, in milliseconds.
+fn linux_at(probability: f64, before: u64, sojourn: u64, keys: &str) -> Pie {
+    let mut pie = pie(&format!(r#"{{"law": "linux"{keys}}}"#));
+    (pie.controller.probability, pie.controller.delay_before) = (probability, millis(before));
+    (pie.controller.burst, pie.sojourn) = (Duration::ZERO, millis(sojourn));
+    pie
+}
+
+#[test]
+fn linux_updates_by_its_own_rules() {
+    let once = |probability, before, delay, waiting| {
+        let mut pie = linux_at(probability, before, delay, "");
+        pie.backlog = Bytes::new(waiting);
+        controlled(&mut pie, &[delay])[0]
+    };
+    // Above 250 ms, 0.02 more than the bounded step.
+    assert_close(&[once(0.5, 250, 250, 9000), once(0.5, 251, 251, 9000)], &[0.52, 0.54]);
+    // On an idle queue: -0.125 x 0.015, then 63/64 of it, unless packets wait.
+    let moved = 0.5 - 0.001_875;
+    assert_close(&[once(0.5, 0, 0, 0), once(0.5, 0, 0, 1000)], &[moved * 63.0 / 64.0, moved]);
+    // Half of the target is idle enough for the RFC, not for Linux.
+    assert_close(&[once(0.5, 5, 5, 0)], &[0.5 - 0.001_25]);
+}
+
+#[test]
+fn the_probability_of_linux_may_be_above_1() {
+    let mut high = linux_at(0.99, 300, 300, "");
+    assert_close(&controlled(&mut high, &[300, 300]), &[1.03, 1.07]);
+    let mut overflow = linux_at(255.99, 300, 300, "");
+    assert_close(&controlled(&mut overflow, &[300]), &[1.0]);
+}
+
+#[test]
+fn linux_updates_first_after_half_a_second() {
+    let mut pie = linux_at(0.0, 0, 40, "");
+    arrive(&mut pie, 499, 9, Ecn::NotCapable);
+    assert_eq!(pie.controller.probability, 0.0);
+    arrive(&mut pie, 500, 9, Ecn::NotCapable);
+    let first = pie.controller.probability;
+    assert_close(&[first], &[(0.125 * 0.025 + 1.25 * 0.04) / 2048.0]);
+    arrive(&mut pie, 514, 9, Ecn::NotCapable);
+    assert_eq!(pie.controller.probability, first);
+    arrive(&mut pie, 515, 9, Ecn::NotCapable);
+    assert!(pie.controller.probability > first);
+}
+
+#[test]
+fn linux_allows_a_burst_while_packets_leave() {
+    let mut pie = pie(LINUX);
+    assert_eq!(pie.controller.burst, millis(150));
+    // The time before the first departure does not count, nor do updates.
+    depart(&mut pie, 100, 30, 9);
+    assert_eq!(pie.controller.burst, millis(150));
+    depart(&mut pie, 160, 30, 9);
+    assert_eq!(pie.controller.burst, millis(90));
+    pie.update(millis(30));
+    assert_eq!(pie.controller.burst, millis(90));
+    // Everything begins anew with small delays and a probability of zero.
+    (pie.accumulated, pie.controller.probability) = (0.5, 0.0);
+    pie.update(millis(5));
+    assert_eq!((pie.controller.burst, pie.accumulated), (millis(90), 0.5), "the delay before was 30 ms");
+    pie.controller.probability = 0.0;
+    pie.update(millis(5));
+    assert_eq!((pie.controller.burst, pie.accumulated), (millis(150), 0.0));
+    assert_eq!(pie.controller.last_departure, None);
+}
+
+#[test]
+fn linux_judges_by_the_current_delay_and_spares_less_than_two_packets() {
+    let hit = |before, sojourn, bytes| {
+        let mut pie = linux_at(0.19, before, sojourn, "");
+        pie.accumulated = 9.0;
+        let mut queue = Occupancy::EMPTY;
+        queue.add(Color::Yellow, bytes);
+        let cx = &mut Context { now: Instant::ZERO, rng: &mut Rng::stream(1, "aqm") };
+        pie.on_arrival(&header(Ecn::NotCapable), &queue, cx) != Verdict::Pass
+    };
+    assert_eq!([hit(0, 8, 3000), hit(20, 7, 3000), hit(0, 8, 2999)], [true, false, false]);
+}
+
+#[test]
+fn linux_marks_up_to_a_tenth() {
+    let judge = |probability, ecn| {
+        let mut pie = linux_at(probability, 20, 20, r#", "ecn": true"#);
+        pie.accumulated = 8.5;
+        (arrive(&mut pie, 1, 9, ecn), pie.accumulated)
+    };
+    let (mark, drop) = (Verdict::Notify(Reason::Controller), Verdict::Drop(Reason::Controller));
+    // A mark that is due leaves the sum as it is: so the next packet is due, too.
+    assert_eq!(judge(0.1, Ecn::Capable0), (mark, 8.6));
+    assert_eq!(judge(0.1, Ecn::NotCapable), (mark, 0.0));
+    assert_eq!(judge(0.101, Ecn::Capable0), (drop, 0.0));
 }

@@ -7,10 +7,9 @@
 //! ## Deviations
 //! - A flow is identified by its number and direction, on a router by its five-tuple. The salt of the hash is drawn from the scheduler's random stream.
 //! - `law = "linux"` follows Linux in the credit test (at most 0, where the RFC has below 0), in when an empty new queue leaves the
-//!   turns at once, in how much a full port drops (half of the bytes, where the RFC has half of the packets), and in counting these
-//!   drops for the control law: `the_credit_test_decides_on_a_credit_of_zero`, `a_full_port_drops_half_of_the_longest_queue`.
-//! - Each law has [`Codel`]'s exact square roots. With ns-3's and Linux's approximation its test of five flows has 4 drops in each queue, here
-//!   3: `queues_are_controlled_one_by_one`.
+//!   turns at once, in how much a full port drops (half of the bytes, where the RFC has half of the packets), in counting these
+//!   drops for the control law, and in the arithmetic of [`Codel`], which is `law = "linux"`, too: `the_credit_test_decides_on_a_credit_of_zero`,
+//!   `a_full_port_drops_half_of_the_longest_queue`, `queues_are_controlled_one_by_one`.
 //! - `memory-limit` counts the bytes of packets; Linux counts its buffers, which are larger.
 //! - Where dropping a batch leaves too many bytes, more is dropped; Linux lets them wait.
 //! - Linux takes no quantum below 256 bytes and skips nothing; here, rounds in which nobody could send are skipped at once
@@ -30,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use self::packets::{Chain, Packets};
 use self::table::{Assigned, FlowTable, WAYS};
 use super::{Dequeued, Discipline, Scheduler};
-use crate::aqm::{Aqm, AqmParams, Codel};
+use crate::aqm::{Aqm, AqmParams, Codel, CodelLaw};
 use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Packets as Count, UnitError};
@@ -49,7 +48,7 @@ pub enum FqLaw {
     #[default]
     Rfc,
     /// Linux: a queue sends while its credit is above 0; a full port drops half of the bytes of the longest queue, and the drops raise
-    /// the rate of `CoDel`'s.
+    /// the rate of `CoDel`'s; `CoDel` is that of Linux, too.
     Linux,
 }
 
@@ -263,10 +262,14 @@ impl<P: Packet> Scheduler for FqCodel<P> {
 
 impl Queue {
     fn new(params: &FqCodelParams) -> Self {
-        let FqCodelParams { target, interval, mtu, ecn, .. } = *params;
+        let FqCodelParams { target, interval, mtu, ecn, law, .. } = *params;
+        let law = match law {
+            FqLaw::Rfc => CodelLaw::Rfc,
+            FqLaw::Linux => CodelLaw::Linux,
+        };
         Self {
             chain: Chain::EMPTY,
-            codel: Codel::of_flow(target, interval, mtu, ecn),
+            codel: Codel::of_flow(target, interval, mtu, ecn, law),
             credit: 0,
             active: false,
         }
