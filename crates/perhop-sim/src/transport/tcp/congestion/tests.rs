@@ -232,7 +232,7 @@ fn names_are_unique_and_survive_a_round_trip() {
         let info = control.info();
         assert_eq!(Congestion::NAMES[place], info.name);
         assert!(!Congestion::NAMES[..place].contains(&info.name), "{}", info.name);
-        assert!(!info.summary.is_empty() && !info.source.is_empty() && !info.summary.ends_with('.'));
+        assert!(!info.summary.is_empty() && !info.origin.source.is_empty() && !info.summary.ends_with('.'));
         let written = serde_json::to_string(control).unwrap();
         assert_eq!(written, format!("\"{}\"", info.name));
         assert_eq!(serde_json::from_str::<Congestion>(&written).unwrap(), *control);
