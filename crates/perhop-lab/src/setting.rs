@@ -4,7 +4,7 @@ use perhop_core::{Duration, Instant, Rng};
 use perhop_scenario::Scenario;
 use perhop_scenario::format::IpVersion;
 use perhop_sim::transport::datagram::{DatagramReceiver, DatagramSender};
-use perhop_sim::transport::tcp::{NewRenoTimer, PartialWindowDeflation, TcpParams, Variant};
+use perhop_sim::transport::tcp::{NewRenoTimer, Pacing, PartialWindowDeflation, TcpParams, Variant};
 use perhop_sim::{FlowSpec, Network, TransportSpec};
 
 use crate::error::LabError;
@@ -261,6 +261,13 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
         notes.push(
             "the kernel has its own loss recovery (SACK, RACK): `newreno-timer` and `partial-window-deflation`, which \
              `tcp = \"ns-1998\"` sets, act in the simulator only"
+                .into(),
+        );
+    }
+    if tcp().any(|params| params.pacing == Some(Pacing::Window)) {
+        notes.push(
+            "`pacing = \"window\"` acts in the simulator only: the kernel's reno and cubic are paced by the queueing discipline fq, \
+             which hosts here do not have"
                 .into(),
         );
     }

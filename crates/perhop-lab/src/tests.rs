@@ -179,6 +179,9 @@ fn a_recovery_that_is_not_the_kernels_is_reported() {
     assert!(says("tcp = \"newreno\", newreno-timer = \"slow-but-steady\""));
     assert!(!says("tcp = \"newreno\""));
     assert!(!says("tcp = \"linux\""));
+    let is_paced = |transport| notes(transport).iter().any(|note| note.contains("`pacing = "));
+    assert!(is_paced("tcp = \"newreno\", pacing = \"window\""));
+    assert!(!is_paced("tcp = \"newreno\", pacing = \"none\""));
 }
 
 #[test]

@@ -115,6 +115,38 @@ fn bbr_version_1_starves_reno_in_a_shallow_buffer() {
 }
 
 #[test]
+fn pacing_sends_slow_start_through_a_queue_of_three_packets() {
+    // Windows of 10 and 20 of the 50 packets that the path holds, at twice their rate: less than the link's.
+    let first_loss = |extra: &str| {
+        let transport = format!(
+            r#"{{"tcp": "newreno", "sack": true, "handshake": true, "initial-window": "10p" {extra}}}"#
+        );
+        let mut network =
+            narrow(&[(transport.as_str(), TcpEcn::Off)], ("drop-tail", r#"{"limit": "3p"}"#), 3);
+        network.flows[0].volume = Some("30kB".parse().unwrap());
+        network.warmup = Duration::ZERO;
+        of(&run(&network), |flow| flow.sender.retransmitted)
+    };
+    assert!(first_loss("") > 0);
+    assert_eq!(first_loss(r#", "pacing": "window""#), 0);
+}
+
+#[test]
+fn a_paced_sender_of_each_kind_runs_alike_on_both_engines() {
+    let transports = [
+        r#"{"tcp": "reno", "pacing": "window"}"#,
+        r#"{"tcp": "newreno", "pacing": "window", "delayed-ack": "40ms"}"#,
+        r#"{"tcp": "two-windows", "pacing": "window", "handshake": true}"#,
+        r#"{"tcp": "newreno", "sack": true, "prr": true, "pacing": "window", "slow-start": "hystart++"}"#,
+        r#"{"tcp": "linux", "pacing": "window"}"#,
+        r#"{"tcp": "newreno", "congestion": "ledbat", "pacing": "window"}"#,
+        r#"{"tcp": "newreno", "pacing": "none"}"#,
+    ];
+    let outcome = run(&narrow(&transports.map(|transport| (transport, TcpEcn::Off)), FLAT, 30));
+    assert!(outcome.flows.iter().all(|flow| flow.delivered_packets > 100 && flow.sender.retransmitted > 0));
+}
+
+#[test]
 fn prague_keeps_the_link_busy_over_a_queue_of_a_few_packets() {
     let transport = r#"{"tcp": "newreno", "sack": true, "congestion": "prague"}"#;
     let outcome = run(&narrow(&[(transport, TcpEcn::Accurate); 2], SHALLOW, 30));

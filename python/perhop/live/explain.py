@@ -84,6 +84,13 @@ SIMULATED = (
     Variation("sack", "SACK", "simulated", transport={"sack": True}),
     Variation("prr", "SACK and PRR", "simulated", transport={"sack": True, "prr": True}),
     Variation(
+        "tlp",
+        "SACK, PRR and RACK-TLP",
+        "simulated",
+        transport={"sack": True, "prr": True, "loss-detection": "rack"},
+    ),
+    Variation("hystart", "HyStart", "simulated", transport={"slow-start": "hystart"}),
+    Variation(
         "linux",
         "all of Linux's TCP that is modelled",
         "simulated",
@@ -213,7 +220,7 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
             "Loss detection: SACK, RACK and tail loss probes (RFC 8985), "
             f"window reduction by PRR; simulated: {tcp['tcp']}."
         )
-    else:
+    elif tcp.get("loss-detection") != "rack":
         yield "Loss detection: by RACK and tail loss probes (RFC 8985), too; simulated: by ACKs alone."
     ours = tcp.get("congestion", "reno")
     congestion = congestion or ours
@@ -238,8 +245,9 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
         if ours != "bbr":
             yield "bbr paces segments by a model of the path; simulated: no such model."
     else:
-        yield "Pacing: none, as simulated; the kernel paces reno and cubic only under the scheduler fq."
-    if congestion == "cubic":
+        ours = "by the rate of the window" if tcp.get("pacing") == "window" else "none"
+        yield f"Pacing: none for reno and cubic, unless under the scheduler fq; simulated: {ours}."
+    if congestion == "cubic" and tcp.get("slow-start") != "hystart":
         ours = "by another rule (HyStart++)" if tcp.get("slow-start") == "hystart++" else "at the first loss"
         yield f"Slow start: ends early when round-trip times grow (HyStart); simulated: {ours}."
     if not tcp["handshake"]:

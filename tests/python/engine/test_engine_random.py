@@ -150,7 +150,8 @@ class Draw:
                     initial_rto=["500ms"],
                     congestion=CONGESTION,
                     byte_counting=[True],
-                    slow_start=["hystart++"],
+                    slow_start=["hystart++", "hystart"],
+                    pacing=["window"],
                     ecn_backoff=[True],
                     accecn=["ace"],
                     quick_acks=["3p"],
@@ -158,7 +159,8 @@ class Draw:
                     newreno_timer=["slow-but-steady"],
                     partial_window_deflation=["to-ssthresh"],
                 )
-                recovery = self.one([{}, {}, {"sack": True}, {"sack": True, "prr": True}])
+                rack = {"sack": True, "loss-detection": "rack"}
+                recovery = self.one([{}, {}, {"sack": True}, {"sack": True, "prr": True}, rack])
                 variant = self.one(["reno", "newreno", "two-windows", "linux", "ns-1998"])
                 return {"tcp": variant, **size, **more, **recovery}
 

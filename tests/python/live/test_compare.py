@@ -351,9 +351,14 @@ def test_linux_like_tcp_needs_fewer_words() -> None:
     said = "\n".join(found)
     assert "Timeouts" not in said
     assert "Acknowledgements" not in said
-    assert "HyStart" in said, "its congestion control is CUBIC unless it says otherwise"
+    assert "HyStart" not in said, "its congestion control is CUBIC unless it says otherwise, and has it"
+    assert "RACK" not in said
+    plain = LIVE.replace('tcp = "newreno"', 'tcp = "linux", loss-detection = "duplicate-acks", pacing = "window"')
+    said = "\n".join(otherwise(simulation.canonical(plain)))
+    assert "by ACKs alone" in said
+    assert "by the rate of the window" in said
     like = {one.id for one, _ in variations(simulation.canonical(LIVE)) if one.where == "simulated"}
-    assert {"sack", "prr", "timeouts", "linux"} <= like
+    assert {"sack", "prr", "tlp", "timeouts", "linux"} <= like
 
 
 @pytest.mark.parametrize(

@@ -391,6 +391,7 @@ impl Drawn<'_, '_> {
             ("initial-rto", &[json!("500ms")]),
             ("quick-acks", &[json!("3p")]),
             ("rtt-arithmetic", &[json!("fixed-point")]),
+            ("pacing", &[json!("window"), json!("none")]),
         ];
         self.some(&mut transport, &keys);
         if variant != "two-windows" {
@@ -402,15 +403,12 @@ impl Drawn<'_, '_> {
             ];
             self.some(&mut transport, &keys);
         }
-        let control = transport["congestion"].as_str().unwrap_or_default();
-        if Congestion::ALL.iter().any(|one| one.info().name == control && one.info().needs.pacing)
-            && let Some(table) = transport.as_object_mut()
-        {
-            table.remove("send-jitter");
-        }
+        leave_out_what_pacing_excludes(&mut transport);
         if variant == "newreno" && self.choices.one_in(2) {
             transport["sack"] = true.into();
-            self.some(&mut transport, &[("prr", &[json!(true)])]);
+            let keys: [(&str, &[Value]); 2] =
+                [("prr", &[json!(true)]), ("loss-detection", &[json!("rack"), json!("duplicate-acks")])];
+            self.some(&mut transport, &keys);
         } else if ["newreno", "ns-1998"].contains(&variant) {
             let keys: [(&str, &[Value]); 2] = [
                 ("newreno-timer", &[json!("slow-but-steady")]),
@@ -419,6 +417,19 @@ impl Drawn<'_, '_> {
             self.some(&mut transport, &keys);
         }
         transport
+    }
+}
+
+fn leave_out_what_pacing_excludes(transport: &mut Value) {
+    let control = transport["congestion"].as_str().unwrap_or_default();
+    let has_rate = Congestion::ALL.iter().any(|one| one.info().name == control && one.info().needs.pacing);
+    let is_paced = has_rate || transport["pacing"] == "window";
+    let Some(table) = transport.as_object_mut() else { return };
+    if has_rate {
+        table.remove("pacing");
+    }
+    if is_paced {
+        table.remove("send-jitter");
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct AckRecord {
     pub(super) blocks: [Block; MOST_BLOCKS],
     /// Marked packets that had come by then, if the receiver counts them.
     pub(super) marked: u32,
+    /// The segment that had this ACK sent, if it had arrived before (D-SACK, RFC 2883).
+    pub(super) duplicate: Option<u32>,
 }
 
 /// The acknowledgements of one flow that are in transit, each under a number of its own: several may ask for the same

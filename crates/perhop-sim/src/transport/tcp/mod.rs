@@ -1,5 +1,5 @@
 //! TCP, in whole segments: Reno and `NewReno` (RFC 5681, 6582, 6298, 3042), selective acknowledgements (RFC 2018, 6675), PRR
-//! (RFC 9937) and CUBIC (RFC 9438).
+//! (RFC 9937), RACK-TLP (RFC 8985) and CUBIC (RFC 9438).
 
 mod ace;
 mod acks;
@@ -7,6 +7,7 @@ pub mod congestion;
 mod ecn;
 mod params;
 mod prr;
+mod rack;
 mod receiver;
 mod rto;
 mod sack_receiver;
@@ -19,7 +20,8 @@ pub use acks::Acks;
 pub use congestion::Congestion;
 pub use ecn::{Signals, TcpEcn};
 pub use params::{
-    MinRtoBounds, NewRenoTimer, PartialWindowDeflation, RttArithmetic, SlowStart, TcpParams, Variant,
+    LossDetection, MinRtoBounds, NewRenoTimer, Pacing, PartialWindowDeflation, RttArithmetic, SlowStart,
+    TcpParams, Variant,
 };
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;

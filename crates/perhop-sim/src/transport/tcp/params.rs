@@ -5,7 +5,7 @@
 
 use perhop_core::table::{at_key, nested};
 use perhop_core::units::{Packets, UnitError};
-use perhop_core::{Bytes, Duration};
+use perhop_core::{Bytes, Duration, Probability};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::{Map, Value};
@@ -28,14 +28,15 @@ pub enum Variant {
     #[serde(rename = "two-windows")]
     TwoWindows,
     /// What a Linux sender and receiver do by default, as far as it is modelled: a preset for the keys that are not given.
-    /// It stands for `sack`, `prr`, `byte-counting`, `handshake` and `limited-transmit` = true, `congestion = "cubic"`,
-    /// `initial-window = "10p"`, `delayed-ack = "40ms"`, `quick-acks = "16p"`, `tick = "1us"`, `initial-rto = "1s"`,
-    /// `min-rto = "200ms"`, `min-rto-bounds = "variation"` and `max-rto = "120s"`. Give `congestion = "reno"` beside it for
-    /// Linux's Reno; without `sack` (and `prr`) losses are recovered as by `newreno`. Sizes are not part of it: on Ethernet
-    /// take `packet = "1500B"` and `ack = "52B"`, and as `window` the segments that the socket's buffer holds. Not modelled:
-    /// RACK and tail loss probes (RFC 8985; a retransmission that is lost again waits for the timeout), undoing a reduction
-    /// that was in vain, pacing, segments in bunches (TSO, GRO), HyStart, windows that tune themselves, and delayed
-    /// acknowledgements that adapt their wait.
+    /// It stands for `sack`, `prr`, `byte-counting`, `handshake` and `limited-transmit` = true, `loss-detection = "rack"`,
+    /// `congestion = "cubic"`, `slow-start = "hystart"`, `initial-window = "10p"`, `delayed-ack = "40ms"`, `quick-acks = "16p"`,
+    /// `tick = "1us"`, `initial-rto = "1s"`, `min-rto = "200ms"`, `min-rto-bounds = "variation"` and `max-rto = "120s"`. Give
+    /// `congestion = "reno"` beside it for Linux's Reno, which has no HyStart; without `sack` (and `prr`) losses are found and
+    /// recovered as by `newreno`. Nothing is paced unless the congestion control does so, as on Linux without the queueing discipline
+    /// `fq`; with `fq`, add `pacing = "window"`. Sizes are not part of it: on Ethernet take `packet = "1500B"` and `ack = "52B"`, and
+    /// as `window` the segments that the socket's buffer holds. Not modelled: undoing a reduction that was in vain (by timestamps or
+    /// duplicates, F-RTO), segments in bunches (TSO, GRO), windows that tune themselves, delayed acknowledgements that adapt their
+    /// wait, and a round trip measured by every ACK (one a window is measured, except by RACK and HyStart).
     Linux,
     /// The NewReno agent of ns-2 in 1998 and 1999 (versions 2.1b2 to 2.1b5), with which the papers of the time simulated: a
     /// preset for the keys that are not given. It stands for `newreno-timer = "slow-but-steady"`,
@@ -93,23 +94,43 @@ pub enum RttArithmetic {
 }
 
 /// How slow start ends, besides by a loss or a mark.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlowStart {
     /// At the slow-start threshold (RFC 5681, section 3.1).
-    #[default]
     Standard,
+    /// With `congestion = "cubic"`: the first one ends as Linux's CUBIC ends it, when the round trip has grown by an eighth, or when
+    /// ACKs have come in a row for half of it (`HyStart`, Ha & Rhee 2011).
+    Hystart,
     /// The first one ends when round-trip times grow: `HyStart`++ (RFC 9406), with its L of 8 segments an ACK, unless segments are
-    /// paced. Linux's `HyStart`, which is CUBIC's, is another rule.
+    /// paced.
     #[serde(rename = "hystart++")]
     HystartPlusPlus,
 }
 
-impl SlowStart {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-    fn is_standard(&self) -> bool {
-        *self == Self::Standard
-    }
+/// How losses are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossDetection {
+    /// By counts: three duplicate ACKs (RFC 5681), or with `sack` three segments beyond it that have arrived (RFC 6675). What is
+    /// sent again and lost again is found by the retransmission timeout.
+    DuplicateAcks,
+    /// By times, with `sack`: a segment is lost if one that was sent later has arrived, and a reordering window has passed, which
+    /// begins with a fourth of the least round trip and grows with retransmissions that were in vain; where a flight ends, a probe
+    /// after two round trips finds out (RACK-TLP, RFC 8985).
+    Rack,
+}
+
+/// What spaces the segments of a sender whose congestion control has no rate of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pacing {
+    /// Nothing: what an ACK lets out leaves at once.
+    None,
+    /// The window: segments leave at twice its rate (the window by the smoothed round-trip time) while it is below half of the
+    /// slow-start threshold, else at 1.2 times its rate, as from Linux with the queueing discipline `fq` (`tcp_pacing_ss_ratio`,
+    /// `tcp_pacing_ca_ratio`). The first window, sent before a round trip is known, leaves at once.
+    Window,
 }
 
 /// What the shortest retransmission timeout bounds.
@@ -191,6 +212,9 @@ pub struct TcpParams {
     /// RFC 9937) in place of all at once.
     #[serde(default)]
     pub prr: bool,
+    /// How losses are found: `duplicate-acks`, the default, or `rack`, which requires `sack`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_detection: Option<LossDetection>,
     /// How the window grows beyond the slow-start threshold, and how far a loss lowers it. A key of its own, as on Linux and
     /// in RFC 9438: it goes with every way to recover from losses, except that `two-windows` has its own.
     #[serde(default)]
@@ -206,19 +230,29 @@ pub struct TcpParams {
     /// With `ecn = "accurate"` or `"l4s"`: how ACKs carry the number of marked packets. Refused without.
     #[serde(default, skip_serializing_if = "AccEcn::is_exact")]
     pub accecn: AccEcn,
-    /// How slow start ends, besides by a loss or a mark. Refused with congestion controls that have none: `bbr`, `bbr3` and `ledbat`.
-    #[serde(default, skip_serializing_if = "SlowStart::is_standard")]
-    pub slow_start: SlowStart,
+    /// How slow start ends, besides by a loss or a mark: `standard`, the default, or another. Refused with congestion controls that
+    /// have none: `bbr`, `bbr3` and `ledbat`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_start: Option<SlowStart>,
     /// With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip than this grow as one that has it, so
     /// that they get the same rate; `0s` leaves out this independence, and 25ms is the default. Refused with other congestion
     /// controls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_rtt: Option<Duration>,
+    /// With `congestion = "dctcp"`: the weight g of the last window in the estimate of the share of marked packets, above 0 and at
+    /// most 1; 0.0625 (1/16, RFC 8257, section 4.2) unless given. Refused with other congestion controls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimation_gain: Option<Probability>,
     /// With `congestion = "ledbat"`: the queueing delay that it aims at (RFC 6817's TARGET), from 1ms to 100ms, which is the
     /// default. Refused with other congestion controls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_delay: Option<Duration>,
-    /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects.
+    /// What spaces segments: `none`, the default, or `window`. Refused with congestion controls that set a rate themselves: `bbr`,
+    /// `bbr3` and `prague`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<Pacing>,
+    /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects. Refused where segments
+    /// are paced.
     #[serde(default)]
     pub send_jitter: Duration,
 }
@@ -265,6 +299,8 @@ const LONGEST_TARGET_RTT: Duration = Duration::from_millis(100);
 /// A queueing delay that can be measured, and the most that RFC 6817 allows.
 const LEAST_TARGET_DELAY: Duration = Duration::from_millis(1);
 pub(super) const MOST_TARGET_DELAY: Duration = Duration::from_millis(100);
+/// See [`TcpParams::estimation_gain`].
+pub(super) const DEFAULT_ESTIMATION_GAIN: f64 = 1.0 / 16.0;
 /// See [`TcpParams::target_rtt`].
 pub(super) const DEFAULT_TARGET_RTT: Duration = Duration::from_millis(25);
 
@@ -304,13 +340,16 @@ impl TcpParams {
             limited_transmit: false,
             sack: false,
             prr: false,
+            loss_detection: None,
             congestion: Congestion::Reno,
             byte_counting: false,
             ecn_backoff: false,
             accecn: AccEcn::Exact,
-            slow_start: SlowStart::Standard,
+            slow_start: None,
             target_rtt: None,
             target_delay: None,
+            estimation_gain: None,
+            pacing: None,
             send_jitter: Duration::ZERO,
         };
         match tcp {
@@ -345,8 +384,10 @@ impl TcpParams {
             limited_transmit: true,
             sack: true,
             prr: true,
+            loss_detection: Some(LossDetection::Rack),
             congestion: Congestion::Cubic,
             byte_counting: true,
+            slow_start: Some(SlowStart::Hystart),
             ..self
         }
     }
@@ -422,6 +463,12 @@ impl TcpParams {
         if self.prr && !self.sack {
             return refuse("prr", "it paces the recovery of `sack`; set that to true, or this to false");
         }
+        if self.has_rack() && !self.sack {
+            return refuse(
+                "loss-detection",
+                "`rack` needs to know which segments have arrived; set `sack` to true, or leave this key out",
+            );
+        }
         if self.tcp == Variant::Ns1998 && self.sack {
             return refuse(
                 "sack",
@@ -447,8 +494,20 @@ impl TcpParams {
             let why = format!("RFC 8511 speaks of {} alone; leave this key out", known.join(" and "));
             return refuse("ecn-backoff", &why);
         }
-        if !self.slow_start.is_standard() && !self.control().info().slow_start {
+        if self.slow_start.is_some() && !self.control().info().slow_start {
             return refuse("slow-start", "this congestion control has no slow start; leave this key out");
+        }
+        if self.slow_start == Some(SlowStart::Hystart) && self.control() != Congestion::Cubic {
+            return refuse(
+                "slow-start",
+                "`hystart` is part of `cubic`; take `hystart++`, or leave this key out",
+            );
+        }
+        if self.estimation_gain.is_some() && self.control() != Congestion::Dctcp {
+            return refuse("estimation-gain", "only `dctcp` has it; leave this key out");
+        }
+        if self.estimation_gain.is_some_and(|gain| gain.get() == 0.0) {
+            return refuse("estimation-gain", "the gain is above 0 and at most 1, such as 0.0625");
         }
         if self.target_rtt.is_some() && self.control() != Congestion::Prague {
             return refuse("target-rtt", "only `prague` equalizes round-trip times; leave this key out");
@@ -463,9 +522,7 @@ impl TcpParams {
         if self.target_rtt.is_some_and(|target| target > LONGEST_TARGET_RTT) {
             return refuse("target-rtt", "at most 100ms, such as 25ms; 0s turns it off");
         }
-        if self.control().info().needs.pacing && !self.send_jitter.is_zero() {
-            return refuse("send-jitter", "the congestion control paces its segments; leave this key out");
-        }
+        self.check_pacing()?;
         if self.tcp == Variant::TwoWindows
             && ![Congestion::Reno, Congestion::TwoWindows].contains(&self.congestion)
         {
@@ -477,9 +534,34 @@ impl TcpParams {
         Ok(())
     }
 
+    fn check_pacing(&self) -> Result<(), Refused> {
+        let control = self.control().info();
+        if self.pacing.is_some() && control.needs.pacing {
+            let why = format!("`{}` paces at a rate of its own; leave this key out", control.name);
+            return refuse("pacing", &why);
+        }
+        if control.needs.pacing && !self.send_jitter.is_zero() {
+            return refuse("send-jitter", "the congestion control paces its segments; leave this key out");
+        }
+        if self.is_paced() && !self.send_jitter.is_zero() {
+            return refuse("send-jitter", "`pacing` spaces the segments; leave one of the two keys out");
+        }
+        Ok(())
+    }
+
+    /// Whether segments are paced, by the congestion control's rate or by the window's.
+    pub(super) fn is_paced(&self) -> bool {
+        self.pacing == Some(Pacing::Window) || self.control().info().needs.pacing
+    }
+
     /// The congestion control. `tcp = "two-windows"` also selects one.
     pub fn control(&self) -> Congestion {
         if self.tcp == Variant::TwoWindows { Congestion::TwoWindows } else { self.congestion }
+    }
+
+    /// Whether losses are found by RACK-TLP.
+    pub(super) fn has_rack(&self) -> bool {
+        self.loss_detection == Some(LossDetection::Rack)
     }
 
     /// Whether losses are recovered by NewReno.
@@ -518,8 +600,15 @@ impl<'de> Deserialize<'de> for TcpParams {
         if let Some(variant) = preset
             && let Ok(Value::Object(preset)) = serde_json::to_value(Self::new(variant))
         {
+            // What is a part of SACK, or of CUBIC, comes with that.
+            let lacks_sack = table.get("sack") == Some(&Value::Bool(false));
+            let lacks_cubic = table.get("congestion").is_some_and(|control| control != "cubic");
             for (key, value) in preset {
-                table.entry(key).or_insert(value);
+                let has_no_place =
+                    (lacks_sack && key == "loss-detection") || (lacks_cubic && key == "slow-start");
+                if !has_no_place {
+                    table.entry(key).or_insert(value);
+                }
             }
         }
         let read: Self =
@@ -559,7 +648,7 @@ mod tests {
             r#"{"tcp": "newreno", "sack": true, "prr": true, "byte-counting": true, "handshake": true,
                 "limited-transmit": true, "congestion": "cubic", "initial-window": "10p", "delayed-ack": "40ms",
                 "quick-acks": "16p", "tick": "1us", "initial-rto": "1s", "min-rto": "200ms",
-                "min-rto-bounds": "variation", "max-rto": "120s"}"#,
+                "min-rto-bounds": "variation", "max-rto": "120s", "loss-detection": "rack", "slow-start": "hystart"}"#,
         );
         assert_eq!(read(r#"{"tcp": "linux"}"#), TcpParams { tcp: Variant::Linux, ..by_hand });
     }
@@ -585,7 +674,11 @@ mod tests {
     fn a_key_that_is_given_wins_over_the_preset_and_survives_a_round_trip() {
         let params = read(r#"{"tcp": "linux", "congestion": "reno", "sack": false, "prr": false}"#);
         assert_eq!((params.congestion, params.sack), (Congestion::Reno, false));
-        assert_eq!(read(&serde_json::to_string(&params).unwrap()), params);
+        assert_eq!((params.loss_detection, params.slow_start), (None, None), "parts of SACK, and of CUBIC");
+        assert_eq!((params.check(), read(&serde_json::to_string(&params).unwrap())), (Ok(()), params));
+        let old = read(r#"{"tcp": "linux", "loss-detection": "duplicate-acks", "slow-start": "standard"}"#);
+        assert_eq!((old.has_rack(), old.slow_start), (false, Some(SlowStart::Standard)));
+        assert_eq!((old.check(), read(&serde_json::to_string(&old).unwrap())), (Ok(()), old));
     }
 
     #[test]
@@ -596,9 +689,16 @@ mod tests {
             (r#"{"tcp": "ns-1998", "sack": true}"#, "sack"),
             (r#"{"tcp": "newreno", "congestion": "scalable", "ecn-backoff": true}"#, "ecn-backoff"),
             (r#"{"tcp": "newreno", "congestion": "paced", "send-jitter": "1ms"}"#, "send-jitter"),
+            (r#"{"tcp": "newreno", "loss-detection": "rack"}"#, "loss-detection"),
+            (r#"{"tcp": "newreno", "pacing": "window", "send-jitter": "1ms"}"#, "send-jitter"),
+            (r#"{"tcp": "newreno", "pacing": "window", "congestion": "bbr"}"#, "pacing"),
+            (r#"{"tcp": "newreno", "pacing": "none", "congestion": "prague"}"#, "pacing"),
             (r#"{"tcp": "newreno", "congestion": "dctcp", "target-rtt": "25ms"}"#, "target-rtt"),
             (r#"{"tcp": "newreno", "congestion": "prague", "target-rtt": "101ms"}"#, "target-rtt"),
             (r#"{"tcp": "newreno", "congestion": "bbr", "slow-start": "hystart++"}"#, "slow-start"),
+            (r#"{"tcp": "newreno", "slow-start": "hystart"}"#, "slow-start"),
+            (r#"{"tcp": "newreno", "congestion": "prague", "estimation-gain": 0.0625}"#, "estimation-gain"),
+            (r#"{"tcp": "newreno", "congestion": "dctcp", "estimation-gain": 0}"#, "estimation-gain"),
             (r#"{"tcp": "newreno", "target-delay": "25ms"}"#, "target-delay"),
             (r#"{"tcp": "newreno", "congestion": "ledbat", "target-delay": "101ms"}"#, "target-delay"),
         ] {

@@ -9,7 +9,7 @@ use crate::transport::{Ack, Received};
 /// A receiver that reports which ranges beyond a gap it holds.
 ///
 /// ## Deviations
-/// - It does not report segments that came twice (RFC 2883).
+/// - It reports a segment that came twice (RFC 2883) beside the three ranges, not in place of one.
 #[derive(Clone, Debug)]
 pub struct SackReceiver {
     tcp: TcpReceiver,
@@ -42,16 +42,17 @@ impl SackReceiver {
         {
             self.held[..=place].rotate_right(1);
         }
-        Received { first, ack: ack.map(|ack| self.post(ack, acks)) }
+        let duplicate = (!first).then_some(sequence);
+        Received { first, ack: ack.map(|ack| self.post(ack, duplicate, acks)) }
     }
 
     pub(in crate::transport) fn on_wake(&mut self, now: Instant, acks: &mut Acks) -> Option<Ack> {
-        self.tcp.on_wake(now).map(|ack| self.post(ack, acks))
+        self.tcp.on_wake(now).map(|ack| self.post(ack, None, acks))
     }
 
     /// Sends an ACK with what it reports besides its number.
-    fn post(&self, ack: Ack, acks: &mut Acks) -> Ack {
-        Ack { number: acks.post(self.record(ack.number)), ..ack }
+    fn post(&self, ack: Ack, duplicate: Option<u32>, acks: &mut Acks) -> Ack {
+        Ack { number: acks.post(self.record(ack.number, duplicate)), ..ack }
     }
 
     pub(in crate::transport) fn wake(&self) -> Instant {
@@ -79,12 +80,13 @@ impl SackReceiver {
         self.held.insert(0, (begin, end));
     }
 
-    fn record(&self, expected: u32) -> AckRecord {
+    fn record(&self, expected: u32, duplicate: Option<u32>) -> AckRecord {
         let mut blocks = [(0, 0); MOST_BLOCKS];
         for (place, block) in blocks.iter_mut().zip(&self.held) {
             *place = *block;
         }
-        AckRecord { expected, blocks, marked: if self.tcp.echo.counts() { self.marked } else { 0 } }
+        let marked = if self.tcp.echo.counts() { self.marked } else { 0 };
+        AckRecord { expected, blocks, marked, duplicate }
     }
 }
 
@@ -155,6 +157,16 @@ mod tests {
         }
         assert_eq!(wire.data(9), Some((0, vec![(9, 10), (7, 8), (5, 6)])));
         assert_eq!(wire.data(3), Some((0, vec![(3, 4), (9, 10), (7, 8)])));
+    }
+
+    #[test]
+    fn what_came_before_is_reported_as_a_duplicate() {
+        let mut wire = Wire::new("");
+        let mut duplicates = |sequence| {
+            let ack = wire.receiver.on_data(sequence, Signals::default(), Instant::ZERO, &mut wire.acks).ack;
+            wire.acks.take(ack.unwrap().number).unwrap().duplicate
+        };
+        assert_eq!([0, 2, 2, 1, 0, 3].map(&mut duplicates), [None, None, Some(2), None, Some(0), None]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The sender with selective acknowledgements: RFC 6675, section 5.
+//! The sender with selective acknowledgements: RFC 6675, section 5, with its own way to find losses or RACK-TLP (RFC 8985).
 //!
 //! Outside of recoveries it is a [`TcpSender`]: slow start, congestion avoidance, timers. Here is how it recovers.
 //!
@@ -8,6 +8,9 @@
 //! - A recovery that ends with a segment above it already known to be lost is followed by the next one at once, not with the
 //!   next duplicate.
 //! - Limited transmit is a choice (`limited-transmit`), as in step 3 of section 5.
+//! - With RACK-TLP a timeout gives up only what [it finds lost](Rack::on_timeout), and a recovery sends again only what is lost.
+//!   The retransmission timer is restarted when the first missing segment is sent again, as by Linux: a retransmission that is lost
+//!   again, which only RACK finds, would else be repaired too late.
 //! - The round trip of a timed segment is taken when it is selectively acknowledged, as Linux does, not when the gap before
 //!   it is filled.
 
@@ -17,6 +20,7 @@ use perhop_core::{Bitrate, Bytes, Color, Context, Instant};
 use super::acks::{AckRecord, Acks};
 use super::congestion::CongestionControl;
 use super::prr::{Progress, Prr};
+use super::rack::{Path, ProbeAnswer, Rack};
 use super::scoreboard::{Arrived, DUP_THRESH, Scoreboard};
 use super::sender::UNTIMED;
 use super::{TcpEcn, TcpParams, TcpSender};
@@ -27,6 +31,10 @@ use crate::transport::{Ack, SenderStatistics, Source, Transmit};
 pub struct SackSender {
     tcp: TcpSender,
     board: Scoreboard,
+    /// Finds losses by times; without it the scoreboard finds them by counts.
+    rack: Option<Box<Rack>>,
+    /// A loss probe, which leaves whatever the window says.
+    probe: Option<Next>,
     phase: Phase,
 }
 
@@ -57,6 +65,8 @@ struct AckUpdate {
     arrived: Arrived,
     /// Segments lost, as the ACK shows first.
     lost: u32,
+    /// The segment that had arrived before.
+    duplicate: Option<u32>,
 }
 
 /// What to send next (`NextSeg`).
@@ -65,6 +75,7 @@ enum Next {
     Again(u32),
     New,
     Rescue(u32),
+    Probe(u32),
 }
 
 impl SackSender {
@@ -78,7 +89,9 @@ impl SackSender {
         seed: u64,
     ) -> Self {
         let board = Scoreboard::new(params.window.get() as u32);
-        Self { tcp: TcpSender::new(params, volume, reserved, ecn, seed), board, phase: Phase::Open }
+        let rack = params.has_rack().then(|| Box::new(Rack::new()));
+        let tcp = TcpSender::new(params, volume, reserved, ecn, seed);
+        Self { tcp, board, rack, probe: None, phase: Phase::Open }
     }
 
     pub(in crate::transport) fn start(&mut self) {
@@ -90,7 +103,7 @@ impl SackSender {
     }
 
     pub(in crate::transport) fn wake(&self) -> Instant {
-        self.tcp.wake()
+        self.rack.as_ref().map_or(self.tcp.wake(), |rack| rack.wake().min(self.tcp.wake()))
     }
 
     pub(in crate::transport) fn window(&self) -> f64 {
@@ -122,12 +135,47 @@ impl SackSender {
     }
 
     pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
+        if self.rack.is_some() {
+            self.wake_rack(now);
+        }
         if self.tcp.expires(now) {
-            let Self { tcp, board, .. } = self;
-            board.lose_all(|sequence| tcp.note_lost(sequence, now));
-            self.tcp.urgent = None;
+            let Self { tcp, board, rack, .. } = self;
+            if let Some(rack) = rack {
+                rack.on_timeout(now, |sequence| tcp.note_lost(sequence, now));
+                // Whatever may still be in the network (RFC 6298, section 5.4).
+                tcp.urgent = rack.next_lost();
+            } else {
+                board.lose_all(|sequence| tcp.note_lost(sequence, now));
+                tcp.urgent = None;
+            }
             self.phase = Phase::Loss(self.tcp.highest);
         }
+    }
+
+    /// RACK's timers: what is lost by now (RFC 8985, section 6.2, step 5), and a probe (section 7.3).
+    fn wake_rack(&mut self, now: Instant) {
+        if self.rack.as_ref().is_some_and(|rack| rack.is_due(now)) {
+            let lost = self.judge(now);
+            if lost > 0 && matches!(self.phase, Phase::Open) {
+                let update = AckUpdate {
+                    expected: self.tcp.acked,
+                    advances: false,
+                    arrived: Arrived { in_order: 0, held: 0 },
+                    lost,
+                    duplicate: None,
+                };
+                self.recover(update, now);
+            }
+        }
+        let Some(rack) = &mut self.rack else { return };
+        if !rack.takes_probe(now) {
+            return;
+        }
+        let tcp = &mut self.tcp;
+        let is_new = tcp.next < tcp.end && tcp.next - tcp.acked < tcp.most();
+        self.probe = Some(if is_new { Next::New } else { Next::Probe(tcp.highest - 1) });
+        rack.on_probe(tcp.highest + u32::from(is_new), !is_new);
+        tcp.expiry = now + tcp.timeout;
     }
 
     fn on_record(&mut self, ack: &AckRecord, ece: bool, now: Instant) {
@@ -136,6 +184,7 @@ impl SackSender {
         }
         let before = self.tcp.acked;
         let update = self.learn(ack, ece, now);
+        self.answer_probe(update, now);
         match &self.phase {
             Phase::Open => self.on_ack_when_open(update, now),
             Phase::Recovery(recovery) if update.expected < recovery.point => {
@@ -143,15 +192,14 @@ impl SackSender {
             }
             Phase::Recovery(_) => {
                 self.tcp.end_recovery();
-                self.phase = Phase::Open;
+                self.open();
                 self.on_ack_when_open(update, now);
             }
             Phase::Loss(point) => {
                 let ends = update.expected >= *point;
                 if ends {
-                    self.phase = Phase::Open;
-                    let Self { tcp, board, .. } = self;
-                    let lost = board.judge(|sequence| tcp.note_lost(sequence, now));
+                    self.open();
+                    let lost = self.judge(now);
                     self.on_ack_when_open(AckUpdate { lost, ..update }, now);
                 } else if update.advances {
                     self.tcp.take_new_ack(update.expected, update.arrived.all(), now);
@@ -159,27 +207,91 @@ impl SackSender {
             }
         }
         if self.tcp.owns_recovery() {
-            self.tcp.note_pipe(self.board.pipe());
+            self.tcp.note_pipe(self.pipe());
             self.tcp.tell_owner(update.arrived.all(), before, now);
         }
+        if self.rack.is_some() {
+            self.schedule_probe(update.advances, now);
+        }
+    }
+
+    /// Losses are repaired.
+    fn open(&mut self) {
+        self.phase = Phase::Open;
+        if let Some(rack) = &mut self.rack {
+            rack.on_recovery_end();
+        }
+    }
+
+    /// An ACK may say what became of a probe: one that has repaired a loss reduces the window.
+    fn answer_probe(&mut self, update: AckUpdate, now: Instant) {
+        let Some(rack) = &mut self.rack else { return };
+        let is_pure_duplicate = !update.advances && update.arrived.held == 0;
+        let answer =
+            ProbeAnswer { expected: update.expected, duplicate: update.duplicate, is_pure_duplicate };
+        if rack.has_repaired(answer) {
+            self.tcp.answer_repaired_loss(now);
+        }
+    }
+
+    /// With RACK: new data was sent or `acknowledged`, unless there is no need of a probe.
+    fn schedule_probe(&mut self, acknowledged: bool, now: Instant) {
+        let Self { tcp, board, rack: Some(rack), phase, .. } = self else { return };
+        if !matches!(phase, Phase::Open) || board.held() > 0 || board.outstanding() == 0 {
+            rack.disarm_probe();
+        } else if acknowledged {
+            rack.arm_probe(tcp.smoothed_span(), tcp.expiry, now);
+        }
+    }
+
+    /// Finds what is lost by now; returns how much more that is than before.
+    fn judge(&mut self, now: Instant) -> u32 {
+        let Self { tcp, board, rack, phase, .. } = self;
+        let Some(rack) = rack else { return board.judge(|sequence| tcp.note_lost(sequence, now)) };
+        let path = Path {
+            smoothed_rtt: tcp.smoothed_span(),
+            is_recovering: !matches!(phase, Phase::Open),
+            held: board.held(),
+        };
+        rack.detect(path, now, |sequence| tcp.note_lost(sequence, now))
+    }
+
+    /// Segments that are thought to be in the network.
+    fn pipe(&self) -> u32 {
+        let board = &self.board;
+        self.rack.as_ref().map_or(board.pipe(), |rack| board.outstanding() - board.held() - rack.lost())
+    }
+
+    /// Segments that are lost.
+    fn lost(&self) -> u32 {
+        self.rack.as_ref().map_or(self.board.lost(), |rack| rack.lost())
     }
 
     /// Brings the scoreboard up to date, and takes a round-trip sample if the timed segment has arrived.
     fn learn(&mut self, ack: &AckRecord, ece: bool, now: Instant) -> AckUpdate {
         let advances = ack.expected > self.tcp.acked;
         let tcp = &mut self.tcp;
-        let arrived = self.board.take(ack, |sequence| tcp.note_delivered(sequence, now));
+        let rack = &mut self.rack;
+        let arrived = self.board.take(ack, |sequence| {
+            tcp.note_delivered(sequence, now);
+            if let Some(rack) = rack {
+                rack.on_arrived(sequence, now);
+            }
+        });
+        if let Some(rack) = rack {
+            rack.on_ack(ack.expected, tcp.highest, ack.duplicate.is_some(), now);
+        }
         tcp.rare.ecn.learn(ece, ack.marked, arrived.all());
-        // After a timeout, what was sent before it is lost by that, and what is sent since is not judged until all that is
-        // acknowledged.
+        // After a timeout, what was sent before it is lost by that, and what is sent since is not judged by counts until all that
+        // is acknowledged.
         let lost = match self.phase {
-            Phase::Loss(_) => 0,
-            _ => self.board.judge(|sequence| tcp.note_lost(sequence, now)),
+            Phase::Loss(_) if self.rack.is_none() => 0,
+            _ => self.judge(now),
         };
         if self.tcp.timed != UNTIMED && self.board.has(self.tcp.timed) {
             self.tcp.sample(now);
         }
-        AckUpdate { expected: ack.expected, advances, arrived, lost }
+        AckUpdate { expected: ack.expected, advances, arrived, lost, duplicate: ack.duplicate }
     }
 
     fn on_ack_when_open(&mut self, update: AckUpdate, now: Instant) {
@@ -188,7 +300,7 @@ impl SackSender {
         } else if update.arrived.held > 0 {
             self.tcp.duplicates += 1;
         }
-        if self.board.lost() > 0 || self.tcp.duplicates >= DUP_THRESH {
+        if self.lost() > 0 || (self.rack.is_none() && self.tcp.duplicates >= DUP_THRESH) {
             self.recover(update, now);
         } else {
             self.tcp.answer_marks(update.expected, now);
@@ -202,6 +314,10 @@ impl SackSender {
         tcp.begin_recovery(0, now);
         tcp.note_recovery_point();
         self.board.begin_again();
+        if let Some(rack) = &mut self.rack {
+            rack.forget_probe();
+            tcp.urgent = rack.next_lost();
+        }
         // `RecoverFS`: without what had been selectively acknowledged before this acknowledgement.
         let flight = tcp.highest - tcp.acked - self.board.held() + update.arrived.all();
         let prr = tcp.rare.params.prr.then(|| Prr::new(flight));
@@ -219,9 +335,10 @@ impl SackSender {
 
     /// With PRR, the window of the next moment.
     fn pace(&mut self, update: AckUpdate) {
+        let pipe = self.pipe();
         let Phase::Recovery(Recovery { prr: Some(prr), .. }) = &mut self.phase else { return };
         let safe = update.advances && update.lost == 0;
-        let progress = Progress { delivered: update.arrived.all(), safe, pipe: self.board.pipe() };
+        let progress = Progress { delivered: update.arrived.all(), safe, pipe };
         let threshold = self.tcp.control.window() as u32;
         if let Some(recovery) = self.tcp.recovery() {
             recovery.window = f64::from(prr.on_ack(progress, threshold));
@@ -229,11 +346,16 @@ impl SackSender {
     }
 
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        let probe = self.probe.take();
         let next = match self.tcp.urgent.take() {
             Some(sequence) => Next::Again(sequence),
-            None => self.choose(cx)?,
+            None => probe.map_or_else(|| self.choose(cx), Some)?,
         };
-        Some(self.send(next, cx.now))
+        let transmit = self.send(next, cx.now);
+        if self.rack.is_some() && next == Next::New && probe.is_none() {
+            self.schedule_probe(true, cx.now);
+        }
+        Some(transmit)
     }
 
     /// What the pipe lets out now (step C).
@@ -248,19 +370,21 @@ impl SackSender {
     }
 
     fn next(&mut self) -> Option<Next> {
-        let Self { tcp, board, phase } = self;
+        let pipe = self.pipe();
+        let Self { tcp, board, rack, phase, .. } = self;
         let limited = matches!(phase, Phase::Open) && !tcp.rare.params.limited_transmit;
-        let pipe = board.pipe() + if limited { board.held() } else { 0 };
+        let pipe = pipe + if limited { board.held() } else { 0 };
         if !tcp.started || pipe >= tcp.window() as u32 {
             return None;
         }
         let new = tcp.next < tcp.end && tcp.next - tcp.acked < tcp.most();
         let new = new.then_some(Next::New);
         let again = |sequence: Option<u32>| sequence.map(Next::Again);
-        match phase {
-            Phase::Open => new,
-            Phase::Loss(_) => again(board.next_lost()).or(new),
-            Phase::Recovery(recovery) => again(board.next_lost())
+        match (phase, rack) {
+            (Phase::Open, _) => new,
+            (_, Some(rack)) => again(rack.next_lost()).or(new),
+            (Phase::Loss(_), None) => again(board.next_lost()).or(new),
+            (Phase::Recovery(recovery), None) => again(board.next_lost())
                 .or(new)
                 .or_else(|| again(board.next_missing()))
                 .or_else(|| board.last_missing().filter(|_| tcp.acked > recovery.rescued).map(Next::Rescue)),
@@ -279,11 +403,21 @@ impl SackSender {
         let sequence = match next {
             Next::New => {
                 self.board.on_sent();
+                if let Some(rack) = &mut self.rack {
+                    rack.on_sent(now);
+                }
                 self.tcp.next += 1;
                 self.tcp.next - 1
             }
-            Next::Again(sequence) => {
-                self.board.on_resent(sequence);
+            Next::Again(sequence) | Next::Probe(sequence) => {
+                if let Some(rack) = &mut self.rack {
+                    rack.on_resent(sequence, now);
+                    if sequence == self.tcp.acked {
+                        self.tcp.expiry = now + self.tcp.timeout;
+                    }
+                } else {
+                    self.board.on_resent(sequence);
+                }
                 sequence
             }
             Next::Rescue(sequence) => sequence,
@@ -292,7 +426,7 @@ impl SackSender {
             self.tcp.timed = UNTIMED; // Karn: a segment sent twice gives no sample.
         }
         if self.tcp.owns_recovery() {
-            self.tcp.note_pipe(self.board.pipe());
+            self.tcp.note_pipe(self.pipe());
         }
         self.tcp.send(sequence, now)
     }
@@ -361,7 +495,7 @@ mod tests {
 
         fn ack(&mut self, expected: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
             self.now += Duration::from_millis(1);
-            let mut ack = AckRecord { expected, blocks: [(0, 0); 3], marked: 0 };
+            let mut ack = AckRecord { expected, blocks: [(0, 0); 3], marked: 0, duplicate: None };
             ack.blocks[..blocks.len()].copy_from_slice(blocks);
             self.act(|sender, now| sender.on_record(&ack, false, now))
         }
@@ -522,7 +656,7 @@ mod tests {
                 prop_assert!(*sequence >= acked && !known.contains(sequence), "{sequence} had arrived");
             }
             let outstanding = wire.sender.tcp.highest - wire.sender.tcp.acked;
-            prop_assert!(wire.sender.board.pipe() <= 2 * outstanding);
+            prop_assert!(wire.sender.pipe() <= 2 * outstanding);
             prop_assert!(outstanding <= wire.sender.tcp.most());
             put(sent, now, &mut data);
         }
@@ -534,13 +668,14 @@ mod tests {
         #[test]
         fn delivers_everything_and_never_sends_again_what_is_known_to_have_arrived(
             lost in prop::collection::vec(prop::bool::weighted(0.2), 1..80),
-            (prr, limited, cubic, delayed) in any::<(bool, bool, bool, bool)>(),
+            (prr, limited, cubic, delayed, rack) in any::<(bool, bool, bool, bool, bool)>(),
             (segments, window) in (1_u64..150, 1_u32..40),
         ) {
             prop_assume!(!lost.iter().all(|lost| *lost));
             let congestion = if cubic { "cubic" } else { "reno" };
+            let detection = if rack { "rack" } else { "duplicate-acks" };
             let extra = format!(
-                r#","prr": {prr}, "limited-transmit": {limited}, "congestion": "{congestion}", "window": "{window}p""#
+                r#","loss-detection": "{detection}", "prr": {prr}, "limited-transmit": {limited}, "congestion": "{congestion}", "window": "{window}p""#
             );
             let statistics = transfer(&extra, segments, &lost, delayed)?;
             prop_assert!(statistics.sent >= segments);
@@ -548,12 +683,99 @@ mod tests {
         }
     }
 
+    const RACK: &str = r#","loss-detection": "rack""#;
+
+    #[test]
+    fn rack_repairs_one_loss_of_twenty_as_counts_do() {
+        let courses = ["", RACK].map(|rack| {
+            let (mut wire, _) = Wire::new(&format!("{TWENTY}{rack}"), 1000);
+            wire.now = Instant::from_nanos(100_000_000);
+            let sent = wire.duplicates(1, 20);
+            let after = [wire.ack(20, &[]), wire.ack(22, &[])];
+            (sent, after, wire.sender.window(), wire.sender.statistics())
+        });
+        assert_eq!(courses[0], courses[1]);
+    }
+
+    #[test]
+    fn rack_waits_a_fourth_of_the_least_round_trip_for_what_may_be_reordered() {
+        // 0 is late. 1 to 3 arrive after 1, 2 and 3 ms: the least round trip is 1 ms, and three are lost at once.
+        let (mut wire, _) = Wire::new(
+            &format!(r#"{RACK},"initial-window": "4p","limited-transmit": true,"tick": "1us""#),
+            1000,
+        );
+        wire.ack(0, &[(1, 2)]);
+        assert_eq!(wire.sender.wake(), Instant::from_nanos(1_250_000));
+        wire.now = wire.sender.wake();
+        assert_eq!(wire.act(SackSender::on_wake), [0]);
+        assert_eq!(wire.sender.statistics().fast_retransmits, 1);
+    }
+
+    /// The retransmissions and timeouts of a transfer of so many segments that loses the packets of these numbers.
+    fn repaired(extra: &str, segments: u64, lost: &[usize]) -> (u64, u64) {
+        let extra = format!(r#"{extra},"initial-window": "10p","handshake": false,"tick": "1us""#);
+        let mut losses = vec![false; 4000];
+        lost.iter().for_each(|&number| losses[number] = true);
+        let statistics = transfer(&extra, segments, &losses, false).unwrap();
+        (statistics.retransmitted, statistics.timeouts)
+    }
+
+    #[test]
+    fn a_probe_repairs_the_last_segments_without_a_timeout() {
+        for (lost, again) in [(&[59][..], 1), (&[58, 59], 2), (&[55, 56, 57, 58, 59], 5)] {
+            assert_eq!(repaired(RACK, 60, lost), (again, 0), "{lost:?}");
+            assert_eq!(repaired("", 60, lost).1, 1, "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn a_retransmission_that_is_lost_again_is_found_without_a_timeout() {
+        // The 31st packet, and then the packet that sends its segment again.
+        for prr in ["true", "false"] {
+            let rack = format!(r#"{RACK},"prr": {prr}"#);
+            let again = (31..80).find(|&packet| {
+                repaired(&rack, 200, &[30, packet]).0 == 2 && {
+                    let plain = format!(r#","prr": {prr}"#);
+                    repaired(&plain, 200, &[30, packet]).1 == 1
+                }
+            });
+            let again = again.expect("one of them is the retransmission");
+            assert_eq!(repaired(&rack, 200, &[30, again]), (2, 0));
+        }
+    }
+
+    #[test]
+    fn a_probe_that_repaired_a_loss_lowers_the_window_and_one_that_was_in_vain_does_not() {
+        let course = |duplicate| {
+            let extra = format!(r#"{RACK},"initial-window": "4p","initial-ssthresh": "4p","tick": "1us""#);
+            let (mut wire, sent) = Wire::new(&extra, 1000);
+            assert_eq!(sent, [0, 1, 2, 3]);
+            wire.sender.stop();
+            wire.now = Instant::from_nanos(9_000_000);
+            wire.ack(2, &[]);
+            // Two round trips of 10 ms after that ACK, the last segment goes again.
+            assert_eq!(wire.sender.wake(), Instant::from_nanos(30_000_000));
+            wire.now = wire.sender.wake();
+            assert_eq!(wire.act(SackSender::on_wake), [3]);
+            wire.sender.tcp.end = 1000;
+            let window = wire.sender.window();
+            let ack = AckRecord { expected: 4, blocks: [(0, 0); 3], marked: 0, duplicate };
+            wire.now += Duration::from_millis(10);
+            let sent = wire.act(|sender, now| sender.on_record(&ack, false, now));
+            wire.ack(4 + sent.len() as u32, &[]);
+            (wire.sender.window() - window, wire.sender.statistics().timeouts)
+        };
+        let (repaired, in_vain) = (course(None), course(Some(3)));
+        assert!(repaired.0 < -1.0 && in_vain.0 > 0.0, "{repaired:?} {in_vain:?}");
+        assert_eq!((repaired.1, in_vain.1), (0, 0));
+    }
+
     #[test]
     fn one_loss_costs_one_retransmission_and_no_timeout() {
-        for prr in ["true", "false"] {
+        for (prr, rack) in [("true", ""), ("false", ""), ("true", RACK), ("false", RACK)] {
             let mut lost = vec![false; 400];
             lost[60] = true;
-            let extra = format!(r#","prr": {prr}, "initial-window": "10p""#);
+            let extra = format!(r#"{rack},"prr": {prr}, "initial-window": "10p""#);
             let statistics = transfer(&extra, 200, &lost, false).unwrap();
             assert_eq!(
                 (statistics.retransmitted, statistics.timeouts, statistics.fast_retransmits),

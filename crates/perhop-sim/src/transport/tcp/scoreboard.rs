@@ -72,6 +72,11 @@ impl Scoreboard {
         self.sent - self.acked - self.counts.held - self.counts.lost + self.counts.resent
     }
 
+    /// Segments sent and not acknowledged in order.
+    pub(super) fn outstanding(&self) -> u32 {
+        self.sent - self.acked
+    }
+
     /// Outstanding segments that the receiver holds.
     pub(super) fn held(&self) -> u32 {
         self.counts.held
@@ -239,7 +244,7 @@ mod tests {
     }
 
     fn ack(expected: u32, blocks: &[(u32, u32)]) -> AckRecord {
-        let mut ack = AckRecord { expected, blocks: [(0, 0); 3], marked: 0 };
+        let mut ack = AckRecord { expected, blocks: [(0, 0); 3], marked: 0, duplicate: None };
         ack.blocks[..blocks.len()].copy_from_slice(blocks);
         ack
     }

@@ -6,8 +6,6 @@ use perhop_core::Origin;
 
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, Setup, Window};
 
-/// g: the weight of the last window in the estimate (section 4.2).
-const GAIN: f64 = 1.0 / 16.0;
 /// What a loss leaves of the window (section 3.5).
 const BY_LOSS: f64 = 0.5;
 
@@ -19,6 +17,7 @@ const BY_LOSS: f64 = 0.5;
 ///   reduction follows the estimate's next update.
 /// - What an ACK reports as marked does not increase the window (RFC 3168, section 6.1.2).
 /// - An ACK that waits is merged with that of a segment out of order, even if only one of them was marked.
+/// - An alpha below 1/64 stays as it is; Linux, which keeps it in 1/1024, makes it 0.
 /// - Segments that arrive during a recovery from losses do not count in the estimate.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
@@ -34,7 +33,7 @@ impl Algorithm for Dctcp {
     const NEEDS: Needs = Needs { marks: true, ..Needs::NOTHING };
 
     fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup), estimate: MarkedShare::default() }
+        Self { window: Window::new(setup), estimate: MarkedShare::new(setup.estimation_gain) }
     }
 }
 
@@ -62,8 +61,8 @@ impl CongestionControl for Dctcp {
         self.window.now = window;
     }
 
-    fn is_in_slow_start(&self) -> bool {
-        self.window.is_in_slow_start()
+    fn slow_start_threshold(&self) -> f64 {
+        self.window.threshold
     }
 
     fn leave_slow_start(&mut self) {
@@ -76,6 +75,8 @@ impl CongestionControl for Dctcp {
 struct MarkedShare {
     /// `DCTCP.Alpha`. Before the first estimate all segments count as marked (section 4.2).
     alpha: f64,
+    /// g: the weight of the last window.
+    gain: f64,
     /// `DCTCP.BytesAcked` and `DCTCP.BytesMarked` of this window of observation.
     acked: u32,
     marked: u32,
@@ -83,20 +84,18 @@ struct MarkedShare {
     ends: u32,
 }
 
-impl Default for MarkedShare {
-    fn default() -> Self {
-        Self { alpha: 1.0, acked: 0, marked: 0, ends: 0 }
-    }
-}
-
 impl MarkedShare {
+    fn new(gain: f64) -> Self {
+        Self { alpha: 1.0, gain, acked: 0, marked: 0, ends: 0 }
+    }
+
     fn take(&mut self, ack: &AckSample) {
         self.acked += ack.delivered;
         self.marked += ack.marked.min(ack.delivered);
         if ack.acked > self.ends {
             let share = f64::from(self.marked) / f64::from(self.acked.max(1));
-            self.alpha = (1.0 - GAIN) * self.alpha + GAIN * share;
-            *self = Self { alpha: self.alpha, acked: 0, marked: 0, ends: ack.acked + ack.in_flight };
+            self.alpha = (1.0 - self.gain) * self.alpha + self.gain * share;
+            (self.acked, self.marked, self.ends) = (0, 0, ack.acked + ack.in_flight);
         }
     }
 }
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn alpha_averages_the_share_of_marked_segments_window_by_window() {
-        let mut estimate = MarkedShare::default();
+        let mut estimate = MarkedShare::new(1.0 / 16.0);
         let mut alpha = [0, 0, 5, 10].map(|marked| after(&mut estimate, marked)).to_vec();
         estimate.take(&AckSample { acked: estimate.ends + 1, marked: 1, in_flight: 9, ..ack(4) });
         alpha.push(estimate.alpha);
@@ -136,8 +135,28 @@ mod tests {
     }
 
     #[test]
+    fn alpha_is_that_of_linux_less_what_linux_truncates() {
+        // Linux keeps 1024ths, of which each window takes off the whole part of a sixteenth: up to one too little.
+        let windows = [(10, 0), (20, 0), (40, 20), (40, 40), (40, 10), (40, 0), (40, 0), (40, 0)];
+        let linux = [960.0, 900.0, 876.0, 886.0, 847.0, 795.0, 746.0, 700.0];
+        let mut estimate = MarkedShare::new(1.0 / 16.0);
+        for (number, ((delivered, marked), theirs)) in windows.into_iter().zip(linux).enumerate() {
+            let acked = estimate.ends + 1;
+            estimate.take(&AckSample { acked, marked, in_flight: 9, ..ack(delivered) });
+            let truncated = theirs - estimate.alpha * 1024.0;
+            assert!((0.0..=number as f64).contains(&truncated), "window {number}: {truncated}");
+        }
+    }
+
+    #[test]
+    fn the_gain_is_the_weight_of_the_last_window() {
+        let mut estimate = MarkedShare::new(0.25);
+        assert_eq!([0, 10, 5].map(|marked| after(&mut estimate, marked)), [0.75, 0.8125, 0.734_375]);
+    }
+
+    #[test]
     fn a_window_of_observation_ends_beyond_what_had_been_sent_when_it_began() {
-        let mut estimate = MarkedShare::default();
+        let mut estimate = MarkedShare::new(1.0 / 16.0);
         estimate.take(&AckSample { acked: 1, in_flight: 9, ..ack(1) });
         assert_eq!((estimate.alpha, estimate.ends), (0.9375, 10));
         for acked in 2..=10 {

@@ -38,6 +38,8 @@ pub use scalable::Scalable;
 pub use two_windows::TwoWindows;
 pub use window::Window;
 
+pub(super) use path_model::bitrate;
+
 /// The declaration of a congestion control: its name in scenarios, and what others may know of it before a connection begins.
 pub trait Algorithm: CongestionControl + Sized {
     /// The name in scenarios.
@@ -94,9 +96,14 @@ pub trait CongestionControl {
     /// The sender sets the window: to the initial window when the connection is open, or after feedback of an OUT packet.
     fn set_window(&mut self, window: f64);
 
+    /// The slow-start threshold, in segments; 0 if it has no slow start.
+    fn slow_start_threshold(&self) -> f64 {
+        0.0
+    }
+
     /// It is in slow start: the window is below its threshold.
     fn is_in_slow_start(&self) -> bool {
-        false
+        self.window() < self.slow_start_threshold()
     }
 
     /// Slow start is over before packets were lost: congestion avoidance goes on from this window.
@@ -158,6 +165,8 @@ pub struct Setup {
     pub ecn_backoff: bool,
     /// Where round-trip times up to this get the same rate, if the control makes them; zero turns that off.
     pub target_rtt: Duration,
+    /// The weight of the last window in an estimate of the share of marked packets, if the control leaves it open.
+    pub estimation_gain: f64,
     /// The queueing delay that the control aims at, if it aims at one.
     pub target_delay: Duration,
     /// ACKs report what arrived beyond a gap (RFC 2018).

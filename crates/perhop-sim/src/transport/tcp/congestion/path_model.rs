@@ -135,7 +135,7 @@ pub(super) fn rate_of(sample: &DeliverySample, min_rtt: f64) -> Option<f64> {
 }
 
 /// So many full segments in a second.
-pub(super) fn bitrate(segments: f64, packet: Bytes) -> Option<Bitrate> {
+pub(in crate::transport::tcp) fn bitrate(segments: f64, packet: Bytes) -> Option<Bitrate> {
     Bitrate::from_bps((segments * packet.bits() as f64).max(1.0) as u64).ok()
 }
 

@@ -18,6 +18,7 @@ pub(super) fn setup() -> Setup {
         reserved: None,
         ecn_backoff: false,
         target_rtt: Duration::ZERO,
+        estimation_gain: 1.0 / 16.0,
         target_delay: Duration::from_millis(100),
         selective_acks: true,
         seed: 1,

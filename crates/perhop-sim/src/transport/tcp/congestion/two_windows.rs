@@ -58,8 +58,8 @@ impl CongestionControl for TwoWindows {
         self.window.now = window;
     }
 
-    fn is_in_slow_start(&self) -> bool {
-        self.window.is_in_slow_start()
+    fn slow_start_threshold(&self) -> f64 {
+        self.window.threshold
     }
 
     fn leave_slow_start(&mut self) {

@@ -74,11 +74,6 @@ impl Window {
         if self.ecn_backoff && self.now >= self.threshold { by_mark } else { by_loss }
     }
 
-    /// It grows by slow start.
-    pub fn is_in_slow_start(&self) -> bool {
-        self.now < self.threshold
-    }
-
     /// Congestion avoidance goes on from here.
     pub fn leave_slow_start(&mut self) {
         self.threshold = self.now;

@@ -10,8 +10,7 @@
 //! - Feedback of OUT packets (Yeom & Reddy 1999, section 3.1) lowers the window alone; what comes during a fast recovery is
 //!   forgotten at its end, when the window becomes that of the congestion control.
 //! - After a timeout the sender goes back to the first unacknowledged segment and sends on from there.
-//! - Where the congestion control paces, a retransmission leaves at once, and what follows waits for it as for any other
-//!   segment.
+//! - Where segments are paced, a retransmission leaves at once, and what follows waits for it as for any other segment.
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
@@ -19,6 +18,8 @@ mod ack;
 pub(in crate::transport::tcp) mod delivery;
 mod ecn;
 mod fast_path;
+mod hystart;
+mod pacing;
 mod recovery;
 mod slow_start;
 #[cfg(test)]
@@ -27,16 +28,16 @@ mod timer;
 mod transmit;
 
 use perhop_core::control::Message;
-use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Duration, Instant, Probability};
 
 use super::congestion::{AnyCongestion, CongestionControl, Needs, Setup};
-use super::params::{DEFAULT_TARGET_RTT, MOST_TARGET_DELAY};
-use super::{RtoEstimator, SlowStart, TcpEcn, TcpParams};
+use super::params::{DEFAULT_ESTIMATION_GAIN, DEFAULT_TARGET_RTT, MOST_TARGET_DELAY};
+use super::{RtoEstimator, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
 use delivery::DeliveryRate;
 use ecn::EcnState;
 pub(super) use recovery::Recovery;
-use slow_start::HyStart;
+use slow_start::EarlyExit;
 use transmit::Release;
 
 /// One connection's sending side.
@@ -99,7 +100,7 @@ pub(super) struct Rare {
     /// What delivery rates are measured by, if it asks for them.
     delivery: Option<DeliveryRate>,
     /// What ends the first slow start besides losses.
-    hystart: Option<Box<HyStart>>,
+    early_exit: Option<Box<EarlyExit>>,
     /// A paced segment may leave from then on.
     paced_until: Instant,
     /// The congestion control's window is in force in recoveries, and it hears of all that happens there.
@@ -130,8 +131,7 @@ impl TcpSender {
         let needs = params.control().info().needs;
         let window = params.window.get();
         let first_round = handshake + params.initial_window.get() as u32;
-        let hystart = (params.slow_start == SlowStart::HystartPlusPlus)
-            .then(|| Box::new(HyStart::new(first_round, needs.pacing)));
+        let early_exit = EarlyExit::new(&params, first_round).map(Box::new);
         let mut sender = Self {
             acked: 0,
             next: 0,
@@ -149,7 +149,7 @@ impl TcpSender {
             next_send: Instant::NEVER,
             most: window as u32,
             packet: params.packet.get() as u16,
-            release: Release::new(params.send_jitter, needs.pacing),
+            release: Release::new(params.send_jitter, params.is_paced()),
             recovering: false,
             started: false,
             handshake: params.handshake,
@@ -159,8 +159,8 @@ impl TcpSender {
                 rto,
                 recovery: Recovery::default(),
                 ecn: EcnState::new(ecn, params.accecn, &params.control().info()),
-                delivery: (needs.delivery || hystart.is_some()).then(DeliveryRate::default),
-                hystart,
+                delivery: (needs.delivery || early_exit.is_some()).then(DeliveryRate::default),
+                early_exit,
                 paced_until: Instant::ZERO,
                 owns_recovery: needs.recovery,
                 absent: 0,
@@ -176,9 +176,9 @@ impl TcpSender {
 
     /// Leaves the fast path, and notes what is sent and acknowledged, where something asks for that.
     fn note_what_is_needed(&mut self, needs: Needs) {
-        let is_simple = self.rare.hystart.is_none() && self.rare.ecn.is_off();
+        let is_simple = self.rare.early_exit.is_none() && self.rare.ecn.is_off() && !self.is_paced();
         self.fast_path = needs.allow_fast_path() && is_simple;
-        self.notes = needs.delivery || needs.pacing || needs.recovery || !is_simple;
+        self.notes = needs.delivery || needs.recovery || !is_simple;
     }
 
     pub(in crate::transport) fn start(&mut self) {
@@ -211,6 +211,11 @@ impl TcpSender {
 
     pub(in crate::transport) fn smoothed_rtt(&self) -> Option<f64> {
         self.rare.rto.smoothed()
+    }
+
+    /// The same, in whole nanoseconds.
+    pub(in crate::transport::tcp) fn smoothed_span(&self) -> Option<Duration> {
+        self.rare.rto.smoothed_span()
     }
 
     pub(in crate::transport) fn acknowledged(&self) -> u64 {
@@ -270,6 +275,7 @@ fn setup(params: &TcpParams, reserved: Option<Bitrate>, seed: u64) -> Setup {
         reserved,
         ecn_backoff: params.ecn_backoff,
         target_rtt: params.target_rtt.unwrap_or(DEFAULT_TARGET_RTT),
+        estimation_gain: params.estimation_gain.map_or(DEFAULT_ESTIMATION_GAIN, Probability::get),
         target_delay: params.target_delay.unwrap_or(MOST_TARGET_DELAY),
         selective_acks: params.sack,
         seed,

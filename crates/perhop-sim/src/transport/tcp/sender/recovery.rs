@@ -93,6 +93,14 @@ impl TcpSender {
         self.urgent = Some(self.acked);
     }
 
+    /// A loss has been repaired before it was found: the window is lowered (RFC 8985, section 7.4).
+    pub(in crate::transport::tcp) fn answer_repaired_loss(&mut self, now: Instant) {
+        let event = self.congestion_event(now);
+        self.control.on_loss(&event);
+        self.note_reduction();
+        self.end_first_slow_start();
+    }
+
     /// A recovery by selective acknowledgements lasts until all that was sent by now is acknowledged.
     pub(in crate::transport::tcp) fn note_recovery_point(&mut self) {
         self.recover = self.highest;

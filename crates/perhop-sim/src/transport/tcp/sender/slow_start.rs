@@ -3,7 +3,9 @@
 use perhop_core::{Duration, Instant};
 
 use super::TcpSender;
+use super::hystart::LinuxHyStart;
 use crate::transport::tcp::congestion::CongestionControl;
+use crate::transport::tcp::{SlowStart, TcpParams};
 
 /// `MIN_RTT_THRESH`, `MAX_RTT_THRESH`, `MIN_RTT_DIVISOR` (section 4.3).
 const LEAST_GROWTH: Duration = Duration::from_millis(4);
@@ -16,6 +18,24 @@ const CONSERVATIVE_DIVISOR: f64 = 4.0;
 const CONSERVATIVE_ROUNDS: u32 = 5;
 /// L: an ACK raises the window by no more, unless segments are paced.
 const MOST_INCREASE: f64 = 8.0;
+
+/// What ends the first slow start besides losses.
+#[derive(Clone, Debug)]
+pub(super) enum EarlyExit {
+    PlusPlus(HyStart),
+    Linux(LinuxHyStart),
+}
+
+impl EarlyExit {
+    /// The one of these parameters, if they have one. The first round ends with the ACK of segment `first_round` - 1.
+    pub(super) fn new(params: &TcpParams, first_round: u32) -> Option<Self> {
+        match params.slow_start? {
+            SlowStart::Standard => None,
+            SlowStart::Hystart => Some(Self::Linux(LinuxHyStart::new(params.is_paced()))),
+            SlowStart::HystartPlusPlus => Some(Self::PlusPlus(HyStart::new(first_round, params.is_paced()))),
+        }
+    }
+}
 
 /// The state of the first slow start.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,20 +123,40 @@ fn threshold(last: Duration) -> Duration {
 }
 
 impl TcpSender {
-    /// Passes an ACK of new data to the congestion control; in the first slow start its growth is that of `HyStart`++.
+    /// Passes an ACK of new data to the congestion control; in the first slow start `HyStart` may limit its growth, or end it.
     #[cold]
     pub(super) fn tell_control_in_notes(&mut self, delivered: u32, now: Instant) {
-        if self.rare.hystart.is_none() {
-            self.tell_control(delivered, now);
-            return;
+        match self.rare.early_exit.as_deref() {
+            None => _ = self.tell_control(delivered, now),
+            Some(EarlyExit::PlusPlus(_)) => self.grow_by_hystart_plus_plus(delivered, now),
+            Some(EarlyExit::Linux(_)) => self.grow_by_linux_hystart(delivered, now),
         }
+    }
+
+    /// Linux looks at an ACK before the window grows by it.
+    fn grow_by_linux_hystart(&mut self, delivered: u32, now: Instant) {
+        let (acked, next) = (self.acked, self.next);
+        let rtt = self.rare.delivery.as_mut().and_then(|delivery| delivery.sample(acked, now)?.rtt);
+        let window = self.control.window();
+        if let Some(EarlyExit::Linux(hystart)) = self.rare.early_exit.as_deref_mut()
+            && rtt.is_some_and(|rtt| hystart.is_over(rtt, window, (acked, next), now))
+        {
+            self.control.leave_slow_start();
+        }
+        self.tell_control(delivered, now);
+        if !self.control.is_in_slow_start() {
+            self.end_first_slow_start();
+        }
+    }
+
+    fn grow_by_hystart_plus_plus(&mut self, delivered: u32, now: Instant) {
         let before = self.control.window();
         let is_slow = self.control.is_in_slow_start();
         self.tell_control(delivered, now);
         let after = self.control.window();
         let (acked, next) = (self.acked, self.next);
         let rtt = self.rare.delivery.as_mut().and_then(|delivery| delivery.sample(acked, now)?.rtt);
-        let Some(hystart) = &mut self.rare.hystart else { return };
+        let Some(EarlyExit::PlusPlus(hystart)) = self.rare.early_exit.as_deref_mut() else { return };
         if is_slow && after > before {
             self.control.set_window(before + hystart.growth(after - before));
         }
@@ -128,10 +168,10 @@ impl TcpSender {
         }
     }
 
-    /// The first slow start is over: what `HyStart`++ needs is kept no more.
+    /// The first slow start is over: what `HyStart` needs is kept no more.
     #[cold]
     pub(super) fn end_first_slow_start(&mut self) {
-        if self.rare.hystart.take().is_none() {
+        if self.rare.early_exit.take().is_none() {
             return;
         }
         let needs = self.rare.params.control().info().needs;
@@ -187,6 +227,20 @@ mod tests {
         // A minimum that comes late in the round.
         let shrinking: Vec<u64> = (0..20).map(|n| 200_000 - 9_000 * n).collect();
         assert_eq!(phases(&[vec![30_000; 8], shrinking]).chars().last(), Some('S'));
+    }
+
+    #[test]
+    fn the_eighth_of_the_longer_round_trips_in_a_round_begins_the_conservative_phase() {
+        // 200 ms, and then 240 ms: at the eighth sample, since 240 is no less than 200 + 16. Linux's needs a ninth.
+        let mut hystart = HyStart::new(10, false);
+        for acked in 1..=10 {
+            hystart.on_ack(Some(Duration::from_millis(200)), acked, 10 + 2 * acked);
+        }
+        let phases = [12, 14, 16, 18, 20, 22, 24, 26].map(|acked| {
+            hystart.on_ack(Some(Duration::from_millis(240)), acked, 60);
+            hystart.phase == Phase::SlowStart
+        });
+        assert_eq!(phases, [true, true, true, true, true, true, true, false]);
     }
 
     #[test]

@@ -372,6 +372,28 @@ fn a_paced_sender_is_woken_for_each_segment_and_no_retransmission_waits() {
 }
 
 #[test]
+fn the_window_paces_at_twice_its_rate_below_half_of_the_threshold_and_at_1_2_times_above() {
+    // Ten leave at once. The first round trip is 100 ms: 11 segments in slow start, 10.1 in congestion avoidance, by that.
+    for (threshold, nanos) in [(100, 100_000_000 / 22), (20, 1_000_000_000 / 132), (2, 10_000_000_000 / 1212)]
+    {
+        let extra = format!(
+            r#","tick": "1ms","initial-window": "10p","initial-ssthresh": "{threshold}p","pacing": "window""#
+        );
+        let (mut wire, sent) = Wire::new(&extra);
+        assert_eq!(sent.len(), 10, "no round trip is known");
+        wire.now = Instant::from_nanos(99_000_000);
+        assert_eq!(wire.ack(1), [10]);
+        let free = wire.sender.rare.paced_until;
+        let interval = free.since(wire.now).as_nanos();
+        assert!(interval.abs_diff(nanos) < 10, "{threshold}: {interval} {nanos}");
+        assert!(wire.ack(2).is_empty());
+        assert_eq!(wire.sender.wake(), free);
+        wire.now = free;
+        assert_eq!(wire.act(TcpSender::on_wake), [11]);
+    }
+}
+
+#[test]
 fn the_fast_path_ends_with_losses_and_begins_again_when_they_are_repaired() {
     let (mut wire, _) = Wire::new("");
     let base = wire.grow(8);

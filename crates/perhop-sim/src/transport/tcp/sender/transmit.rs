@@ -4,7 +4,6 @@ use perhop_core::{Bytes, Context, Duration, Instant};
 
 use super::{TcpSender, UNTIMED};
 use crate::transport::Transmit;
-use crate::transport::tcp::congestion::CongestionControl;
 
 /// What new data waits for besides the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +14,7 @@ pub(super) enum Release {
     Released,
     /// A random time.
     Waits,
-    /// The rate of the congestion control.
+    /// The rate of the congestion control, or of the window.
     Paced,
 }
 
@@ -74,19 +73,21 @@ impl TcpSender {
         true
     }
 
-    /// Its congestion control paces.
+    /// Segments are paced.
     pub(in crate::transport::tcp) fn is_paced(&self) -> bool {
         self.release == Release::Paced
     }
 
-    /// Notes a segment for what its congestion control needs.
+    /// Notes a segment for pacing, and for what its congestion control needs.
     #[cold]
     fn note_sent(&mut self, sequence: u32, size: u16, now: Instant) {
         if let Some(delivery) = &mut self.rare.delivery {
             let in_flight = (self.next - self.acked).saturating_sub(self.rare.absent);
             delivery.on_sent(sequence, self.highest == self.acked, in_flight, now);
         }
-        if let Some(rate) = self.control.pacing_rate() {
+        if self.is_paced()
+            && let Some(rate) = self.pacing_rate()
+        {
             let free = self.rare.paced_until.max(now);
             self.rare.paced_until = free + rate.time_of(Bytes::new(u64::from(size)));
         }

@@ -1,0 +1,555 @@
+//! RACK-TLP: RFC 8985, in whole segments. RACK finds losses by the times at which segments were sent; TLP sends a probe where a
+//! flight's last segments may be lost.
+//!
+//! What the receiver holds is on the [scoreboard](super::scoreboard::Scoreboard); here are the times, and what follows from them.
+//!
+//! ## Deviations
+//! - `RACK.min_RTT` is the least round trip of the connection, not of a recent time (section 6.2, step 1; Linux: 300 s).
+//! - An ACK carries no timestamp: whether it is of the first or of the second transmission of a segment is told by `min_RTT` alone
+//!   (section 6.2, step 2).
+//! - Of two segments sent at the same time, the one sent last is known; section 6.2 takes the one with the higher number.
+//! - A probe timer that may not send a probe leaves the retransmission timer as it is; section 7.3 restarts it.
+//! - Linux, by contrast, waits a tick longer before a probe, and has a reordering window of 1 ms at least.
+
+use std::collections::VecDeque;
+
+use perhop_core::{Duration, Instant};
+
+use super::scoreboard::DUP_THRESH;
+
+/// The reordering window in units of a fourth of the least round trip falls back to one after so many recoveries without a
+/// duplicate (`RACK.reo_wnd_persist`).
+const RECOVERIES: u32 = 16;
+/// `TLP.max_ack_delay`: how long a receiver may keep the ACK of a single segment.
+const MOST_ACK_DELAY: Duration = Duration::from_millis(200);
+/// The probe timeout without a round trip.
+const FIRST_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// When segments were sent, which of them are lost, and when to look again.
+#[derive(Clone, Debug)]
+pub(super) struct Rack {
+    /// The segments that are outstanding, the first of them `first`.
+    segments: VecDeque<Segment>,
+    first: u32,
+    /// Transmissions so far.
+    transmissions: u64,
+    /// Transmissions in their order. An entry whose segment has since arrived, or was found lost, or was sent again, is void.
+    order: VecDeque<Transmission>,
+    /// Segments that are lost and not sent again, and a bound below which there is none.
+    lost: u32,
+    lost_from: u32,
+    /// `RACK.xmit_ts` and `RACK.end_seq` - 1: the transmission sent last of those that have arrived. `RACK.rtt`: its round trip.
+    newest: Option<Transmission>,
+    rtt: Duration,
+    /// `RACK.min_RTT`.
+    least_rtt: Option<Duration>,
+    /// `RACK.fack`: one past the highest segment that has arrived; and the same with what the ACK at hand reports.
+    highest: u32,
+    highest_now: u32,
+    /// Of the segments that the ACK at hand reports, the one sent last.
+    newest_now: Option<Transmission>,
+    /// `RACK.reordering_seen`.
+    is_reordered: bool,
+    /// `RACK.reo_wnd_mult`, `RACK.reo_wnd_persist`, `RACK.dsack_round`.
+    multiplier: u64,
+    persists: u32,
+    widened_at: Option<u32>,
+    /// `RACK.reo_wnd`, as it was last.
+    window: Duration,
+    /// The reordering timer.
+    deadline: Instant,
+    /// The probe timer; what had been sent when the probe was that is unanswered (`TLP.end_seq`), and whether it was a segment
+    /// sent again (`TLP.is_retrans`).
+    probe_at: Instant,
+    probe: Option<Probe>,
+    /// A round trip was measured since the last probe.
+    is_measured: bool,
+}
+
+/// A transmission of a segment. The first field is its number: transmissions are compared by their order (`RACK_sent_after`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Transmission {
+    number: u64,
+    at: Instant,
+    sequence: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    last: Transmission,
+    /// It was not the first time.
+    again: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    InNetwork,
+    Lost,
+    Arrived,
+}
+
+/// A loss probe without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Probe {
+    end: u32,
+    again: bool,
+}
+
+/// What an ACK says of a probe (section 7.4).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbeAnswer {
+    /// Everything below has arrived.
+    pub(super) expected: u32,
+    /// The segment that had arrived before (DSACK).
+    pub(super) duplicate: Option<u32>,
+    /// It reports nothing new.
+    pub(super) is_pure_duplicate: bool,
+}
+
+/// What the reordering window and the probe timeout depend on besides times of segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path {
+    pub(super) smoothed_rtt: Option<Duration>,
+    /// Losses are being repaired.
+    pub(super) is_recovering: bool,
+    /// Segments selectively acknowledged (`RACK.segs_sacked`).
+    pub(super) held: u32,
+}
+
+impl Rack {
+    /// Nothing outstanding.
+    pub(super) fn new() -> Self {
+        Self {
+            segments: VecDeque::new(),
+            first: 0,
+            transmissions: 0,
+            order: VecDeque::new(),
+            lost: 0,
+            lost_from: 0,
+            newest: None,
+            rtt: Duration::ZERO,
+            least_rtt: None,
+            highest: 0,
+            highest_now: 0,
+            newest_now: None,
+            is_reordered: false,
+            multiplier: 1,
+            persists: 0,
+            widened_at: None,
+            window: Duration::ZERO,
+            deadline: Instant::NEVER,
+            probe_at: Instant::NEVER,
+            probe: None,
+            is_measured: false,
+        }
+    }
+
+    /// When it next has something to do by itself.
+    pub(super) fn wake(&self) -> Instant {
+        self.deadline.min(self.probe_at)
+    }
+
+    /// Segments that are lost and not sent again.
+    pub(super) fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    /// The next new segment is sent.
+    pub(super) fn on_sent(&mut self, now: Instant) {
+        let last = self.transmit(self.first + self.segments.len() as u32, now);
+        self.segments.push_back(Segment { last, again: false, state: State::InNetwork });
+    }
+
+    fn transmit(&mut self, sequence: u32, now: Instant) -> Transmission {
+        let transmission = Transmission { number: self.transmissions, at: now, sequence };
+        self.transmissions += 1;
+        self.order.push_back(transmission);
+        transmission
+    }
+
+    /// An outstanding segment is sent again.
+    pub(super) fn on_resent(&mut self, sequence: u32, now: Instant) {
+        let last = self.transmit(sequence, now);
+        let Some(segment) = self.segment(sequence) else { return };
+        let was_lost = segment.state == State::Lost;
+        *segment = Segment { last, again: true, state: State::InNetwork };
+        self.lost -= u32::from(was_lost);
+    }
+
+    fn segment(&mut self, sequence: u32) -> Option<&mut Segment> {
+        self.segments.get_mut(sequence.checked_sub(self.first)? as usize)
+    }
+
+    /// An ACK says for the first time that this segment has arrived (section 6.2, steps 1 to 3).
+    pub(super) fn on_arrived(&mut self, sequence: u32, now: Instant) {
+        let Some(segment) = self.segment(sequence) else { return };
+        let Segment { last, again, state } =
+            std::mem::replace(segment, Segment { state: State::Arrived, ..*segment });
+        self.lost -= u32::from(state == State::Lost);
+        self.highest_now = self.highest_now.max(sequence + 1);
+        let rtt = now.since(last.at);
+        if again && self.least_rtt.is_some_and(|least| rtt < least) {
+            return; // Perhaps an earlier transmission of it arrived.
+        }
+        if !again {
+            self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+            self.is_measured = true;
+            self.is_reordered |= sequence + 1 < self.highest;
+        }
+        self.newest_now = self.newest_now.max(Some(last));
+    }
+
+    /// The ACK at hand asks for segment `acked`; all that it reports has been passed to [`on_arrived`](Self::on_arrived).
+    /// `duplicate` if it reports a segment that had arrived before, `sent` is the first segment not sent (step 4).
+    pub(super) fn on_ack(&mut self, acked: u32, sent: u32, duplicate: bool, now: Instant) {
+        if let Some(newest) = self.newest_now.take() {
+            self.rtt = now.since(newest.at);
+            self.newest = self.newest.max(Some(newest));
+        }
+        self.highest = self.highest_now;
+        let passed = (acked.saturating_sub(self.first) as usize).min(self.segments.len());
+        self.segments.drain(..passed);
+        self.first += passed as u32;
+        if self.widened_at.is_some_and(|round| acked >= round) {
+            self.widened_at = None;
+        }
+        if duplicate && self.widened_at.is_none() {
+            self.widened_at = Some(sent);
+            self.multiplier += 1;
+            self.persists = RECOVERIES;
+        }
+    }
+
+    /// A recovery, by retransmissions or after a timeout, is over.
+    pub(super) fn on_recovery_end(&mut self) {
+        self.persists = self.persists.saturating_sub(1);
+        if self.persists == 0 {
+            self.multiplier = 1;
+        }
+    }
+
+    /// `RACK_update_reo_wnd`.
+    fn reordering_window(&self, path: Path) -> Duration {
+        if !self.is_reordered && (path.is_recovering || path.held >= DUP_THRESH) {
+            return Duration::ZERO;
+        }
+        let least = self.least_rtt.unwrap_or(Duration::ZERO).as_nanos();
+        let window = Duration::from_nanos(self.multiplier.saturating_mul(least) / 4);
+        path.smoothed_rtt.map_or(window, |rtt| window.min(rtt))
+    }
+
+    /// Finds what is lost by now, names it, and sets the reordering timer for the rest (step 5). Returns how much it is.
+    pub(super) fn detect(&mut self, path: Path, now: Instant, mut name: impl FnMut(u32)) -> u32 {
+        let before = self.lost;
+        self.deadline = Instant::NEVER;
+        self.window = self.reordering_window(path);
+        let Some(newest) = self.newest else { return 0 };
+        while let Some(&transmission) = self.order.front() {
+            if self.is_in_network(transmission) {
+                if transmission >= newest || now < self.due(transmission) {
+                    break;
+                }
+                self.lose(transmission.sequence);
+                name(transmission.sequence);
+            }
+            self.order.pop_front();
+        }
+        // The last of those that may be lost: when the timer expires, all of them are.
+        let earlier = self.order.iter().take_while(|transmission| **transmission < newest);
+        if let Some(&last) = earlier.filter(|transmission| self.is_in_network(**transmission)).last() {
+            self.deadline = self.due(last);
+        }
+        self.lost - before
+    }
+
+    /// Whether this is the last transmission of a segment that is in the network, as far as is known.
+    fn is_in_network(&self, transmission: Transmission) -> bool {
+        let place = transmission.sequence.checked_sub(self.first);
+        let segment = place.and_then(|place| self.segments.get(place as usize));
+        segment.is_some_and(|segment| segment.state == State::InNetwork && segment.last == transmission)
+    }
+
+    /// When this one is lost, if one sent later has arrived.
+    fn due(&self, transmission: Transmission) -> Instant {
+        transmission.at + self.rtt + self.window
+    }
+
+    fn lose(&mut self, sequence: u32) {
+        if let Some(segment) = self.segment(sequence) {
+            segment.state = State::Lost;
+            self.lost += 1;
+            self.lost_from = self.lost_from.min(sequence);
+        }
+    }
+
+    /// The reordering timer expires.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        now >= self.deadline
+    }
+
+    /// The retransmission timer expired: lost is the first segment, and what was sent long enough ago (section 6.3). Names what
+    /// was not yet known to be.
+    pub(super) fn on_timeout(&mut self, now: Instant, mut name: impl FnMut(u32)) {
+        for place in 0..self.segments.len() {
+            let sequence = self.first + place as u32;
+            let Segment { last, state, .. } = self.segments[place];
+            if state == State::InNetwork && (place == 0 || now >= self.due(last)) {
+                self.lose(sequence);
+                name(sequence);
+            }
+        }
+        self.deadline = Instant::NEVER;
+        self.forget_probe();
+    }
+
+    /// The first segment that is lost and not sent again.
+    pub(super) fn next_lost(&mut self) -> Option<u32> {
+        if self.lost == 0 {
+            self.lost_from = self.first + self.segments.len() as u32;
+            return None;
+        }
+        let from = self.lost_from.max(self.first);
+        let place = (from - self.first) as usize;
+        let further = self.segments.range(place..).position(|segment| segment.state == State::Lost)?;
+        self.lost_from = from + further as u32;
+        Some(self.lost_from)
+    }
+}
+
+/// Tail loss probes: section 7.
+impl Rack {
+    /// New data was sent, or acknowledged: a probe follows if nothing else happens (section 7.2). `expiry` is when the
+    /// retransmission timer would expire.
+    pub(super) fn arm_probe(&mut self, smoothed_rtt: Option<Duration>, expiry: Instant, now: Instant) {
+        let flight = self.segments.len();
+        self.probe_at = now + probe_timeout(smoothed_rtt, flight, expiry.since(now));
+    }
+
+    /// Nothing is outstanding, or losses are being repaired or looked for: there is no need of a probe.
+    pub(super) fn disarm_probe(&mut self) {
+        self.probe_at = Instant::NEVER;
+    }
+
+    /// No probe is unanswered any more, and none follows.
+    pub(super) fn forget_probe(&mut self) {
+        self.probe = None;
+        self.disarm_probe();
+    }
+
+    /// The probe timer expires: whether a probe is to be sent now (section 7.3).
+    pub(super) fn takes_probe(&mut self, now: Instant) -> bool {
+        if now < self.probe_at {
+            return false;
+        }
+        self.disarm_probe();
+        self.probe.is_none() && self.is_measured
+    }
+
+    /// A probe is sent, of new data or of the last segment `again`; then `end` is the first segment not sent.
+    pub(super) fn on_probe(&mut self, end: u32, again: bool) {
+        self.probe = Some(Probe { end, again });
+        self.is_measured = false;
+    }
+
+    /// What an ACK says of the probe (section 7.4): whether the probe has repaired a loss, which is to reduce the window.
+    pub(super) fn has_repaired(&mut self, ack: ProbeAnswer) -> bool {
+        let Some(Probe { end, again }) = self.probe.filter(|probe| ack.expected >= probe.end) else {
+            return false;
+        };
+        let arrived_twice =
+            ack.duplicate == end.checked_sub(1) || (ack.expected == end && ack.is_pure_duplicate);
+        if !again || arrived_twice || ack.expected > end {
+            self.probe = None;
+        }
+        again && !arrived_twice && ack.expected > end
+    }
+}
+
+/// `TLP_calc_PTO`.
+fn probe_timeout(smoothed_rtt: Option<Duration>, flight: usize, left: Duration) -> Duration {
+    let timeout = match smoothed_rtt {
+        Some(rtt) if flight == 1 => rtt.saturating_mul(2) + MOST_ACK_DELAY,
+        Some(rtt) => rtt.saturating_mul(2),
+        None => FIRST_PROBE_TIMEOUT,
+    };
+    timeout.min(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// With a smoothed round trip of 60 ms.
+    fn path(is_recovering: bool, held: u32) -> Path {
+        Path { smoothed_rtt: Some(ms(60)), is_recovering, held }
+    }
+
+    /// So many segments, one a millisecond from 0 on.
+    fn sent(segments: u64) -> Rack {
+        let mut rack = Rack::new();
+        (0..segments).for_each(|millis| rack.on_sent(at(millis)));
+        rack
+    }
+
+    /// An ACK of these segments, of which `acked` is the first missing; returns what is lost by then.
+    fn arrive(rack: &mut Rack, segments: &[u32], acked: u32, path: Path, millis: u64) -> Vec<u32> {
+        segments.iter().for_each(|&sequence| rack.on_arrived(sequence, at(millis)));
+        rack.on_ack(acked, 100, false, at(millis));
+        lost(rack, path, millis)
+    }
+
+    fn lost(rack: &mut Rack, path: Path, millis: u64) -> Vec<u32> {
+        let mut named = Vec::new();
+        let count = rack.detect(path, at(millis), |sequence| named.push(sequence));
+        assert_eq!(count as usize, named.len());
+        named
+    }
+
+    #[test]
+    fn the_reordering_window_is_a_fourth_of_the_least_round_trip_or_nothing() {
+        let mut rack = Rack { least_rtt: Some(ms(40)), ..Rack::new() };
+        assert_eq!(rack.reordering_window(path(false, 2)), ms(10));
+        assert_eq!(rack.reordering_window(path(false, 3)), ms(0));
+        assert_eq!(rack.reordering_window(path(true, 0)), ms(0));
+        rack.is_reordered = true;
+        assert_eq!(rack.reordering_window(path(false, 3)), ms(10));
+        rack.multiplier = 5;
+        assert_eq!(rack.reordering_window(Path { smoothed_rtt: Some(ms(45)), ..path(true, 3) }), ms(45));
+    }
+
+    #[test]
+    fn the_probe_timeout_is_two_round_trips_and_for_one_segment_an_ack_delay_more() {
+        let cases =
+            [(Some(40), 5, 300, 80), (Some(40), 1, 300, 280), (Some(40), 1, 240, 240), (None, 5, 3000, 1000)];
+        for (rtt, flight, left, timeout) in cases {
+            assert_eq!(probe_timeout(rtt.map(ms), flight, ms(left)), ms(timeout));
+        }
+    }
+
+    #[test]
+    fn what_was_sent_before_an_arrival_is_lost_after_the_window_and_with_three_arrivals_at_once() {
+        let mut rack = sent(4);
+        // Sent at 0, with a round trip of 40 ms and 10 more: not at 41, but at 50.
+        assert_eq!(arrive(&mut rack, &[1], 0, path(false, 1), 41), [0; 0]);
+        assert_eq!((rack.wake(), rack.is_due(at(49)), rack.is_due(at(50))), (at(50), false, true));
+        assert_eq!(lost(&mut rack, path(false, 1), 50), [0]);
+        assert_eq!((rack.lost(), rack.next_lost(), rack.wake()), (1, Some(0), Instant::NEVER));
+        let mut rack = sent(4);
+        arrive(&mut rack, &[1], 0, path(false, 1), 41);
+        arrive(&mut rack, &[2], 0, path(false, 2), 42);
+        assert_eq!(arrive(&mut rack, &[3], 0, path(false, 3), 43), [0]);
+    }
+
+    #[test]
+    fn the_timer_is_that_of_the_last_segment_that_may_be_lost() {
+        let mut rack = sent(6);
+        arrive(&mut rack, &[4], 0, path(false, 1), 44);
+        assert_eq!(rack.wake(), at(3 + 40 + 10), "3 was sent last of those before 4; 5 was sent later");
+        assert_eq!(lost(&mut rack, path(false, 1), 53), [0, 1, 2, 3]);
+        // One that arrives meanwhile is not lost.
+        let mut rack = sent(6);
+        arrive(&mut rack, &[4], 0, path(false, 1), 44);
+        arrive(&mut rack, &[0], 1, path(false, 1), 46);
+        assert!(rack.is_reordered);
+        assert_eq!(lost(&mut rack, path(false, 1), 60), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_retransmission_is_lost_when_something_sent_after_it_arrives() {
+        let mut rack = sent(4);
+        assert_eq!(arrive(&mut rack, &[1, 2, 3], 0, path(false, 3), 43), [0]);
+        rack.on_resent(0, at(43));
+        assert_eq!((rack.lost(), rack.next_lost()), (0, None));
+        rack.on_sent(at(44));
+        assert_eq!(lost(&mut rack, path(true, 3), 83), [0; 0]);
+        assert_eq!(arrive(&mut rack, &[4], 0, path(true, 4), 84), [0]);
+    }
+
+    #[test]
+    fn an_early_ack_of_a_retransmission_may_be_of_its_first_transmission_and_says_nothing() {
+        let mut rack = sent(5);
+        arrive(&mut rack, &[1, 2, 3], 0, path(false, 3), 43);
+        rack.on_resent(0, at(43));
+        // 39 ms later, less than the least round trip of 40: 4, sent at 4, is not judged by a segment sent at 43.
+        assert_eq!(arrive(&mut rack, &[0], 4, path(true, 0), 82), [0; 0]);
+        assert_eq!((rack.newest.unwrap().at, rack.rtt), (at(3), ms(40)));
+        let mut rack = sent(5);
+        arrive(&mut rack, &[1, 2, 3], 0, path(false, 3), 43);
+        rack.on_resent(0, at(43));
+        assert_eq!(arrive(&mut rack, &[0], 4, path(true, 0), 83), [4]);
+        assert!(!rack.is_reordered, "it was sent again");
+    }
+
+    #[test]
+    fn a_duplicate_widens_the_window_once_a_round_and_sixteen_recoveries_end_that() {
+        let mut rack = sent(10);
+        let widths = [(1, 10, true), (2, 11, true), (3, 12, false), (10, 20, true), (15, 30, true)].map(
+            |(acked, sent, duplicate)| {
+                rack.on_ack(acked, sent, duplicate, at(50));
+                rack.multiplier
+            },
+        );
+        assert_eq!(widths, [2, 2, 2, 3, 3]);
+        (0..15).for_each(|_| rack.on_recovery_end());
+        assert_eq!(rack.multiplier, 3);
+        rack.on_recovery_end();
+        assert_eq!(rack.multiplier, 1);
+    }
+
+    #[test]
+    fn a_timeout_gives_up_the_first_segment_and_those_sent_long_ago() {
+        let mut rack = sent(2);
+        rack.on_sent(at(300));
+        rack.on_sent(at(301));
+        rack.rtt = ms(40);
+        let mut named = Vec::new();
+        rack.on_timeout(at(340), |sequence| named.push(sequence));
+        assert_eq!(named, [0, 1, 2], "301 + 40 is later");
+        assert_eq!((rack.lost(), rack.next_lost()), (3, Some(0)));
+        let mut rack = sent(2);
+        rack.rtt = ms(400);
+        rack.on_timeout(at(300), |_| ());
+        assert_eq!(rack.lost(), 1, "the first, whatever the time");
+    }
+
+    #[test]
+    fn a_probe_is_sent_once_and_only_with_a_round_trip_measured_since_the_last() {
+        let mut rack = sent(3);
+        rack.arm_probe(None, at(3000), at(2));
+        assert_eq!(rack.wake(), at(1002));
+        assert!(!rack.takes_probe(at(1002)), "no round trip is known");
+        arrive(&mut rack, &[0], 1, path(false, 0), 40);
+        rack.arm_probe(Some(ms(40)), at(3000), at(40));
+        assert!(!rack.takes_probe(at(119)) && rack.takes_probe(at(120)) && !rack.takes_probe(at(200)));
+        rack.on_probe(3, true);
+        rack.arm_probe(Some(ms(40)), at(3000), at(200));
+        assert!(!rack.takes_probe(at(280)), "one is unanswered");
+    }
+
+    #[test]
+    fn an_ack_beyond_the_probe_says_that_it_repaired_a_loss_unless_it_arrived_twice() {
+        let answer =
+            |expected, duplicate, is_pure_duplicate| ProbeAnswer { expected, duplicate, is_pure_duplicate };
+        let after = |again, acks: &[ProbeAnswer]| {
+            let mut rack = Rack::new();
+            rack.on_probe(10, again);
+            let repaired =
+                acks.iter().map(|&ack| rack.has_repaired(ack)).filter(|repaired| *repaired).count();
+            (repaired, rack.probe.is_some())
+        };
+        assert_eq!(after(true, &[answer(9, None, false), answer(10, None, false)]), (0, true), "still open");
+        assert_eq!(after(true, &[answer(10, None, false), answer(12, None, false)]), (1, false));
+        assert_eq!(after(true, &[answer(10, Some(9), false), answer(12, None, false)]), (0, false));
+        assert_eq!(after(true, &[answer(10, None, true), answer(12, None, false)]), (0, false));
+        assert_eq!(after(false, &[answer(12, None, false), answer(14, None, false)]), (0, false), "new data");
+    }
+}

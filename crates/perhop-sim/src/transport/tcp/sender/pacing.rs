@@ -1,0 +1,38 @@
+//! Pacing by the window, for congestion controls without a rate of their own.
+//!
+//! The rate and its two ratios are those of Linux (`tcp_update_pacing_rate`; `tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio` in its
+//! `ip-sysctl.rst`).
+//!
+//! ## Deviations
+//! - A segment that leaves late, because nothing was to be sent before, does not shorten the next interval. Linux takes up to half
+//!   of that interval off.
+//! - Segments leave one by one, also at high rates; Linux paces bunches of them (TSO).
+//! - Before the first loss the slow-start threshold is `initial-ssthresh`, or the receiver's window; Linux has none then, and the
+//!   ratio stays 2.
+
+use perhop_core::Bitrate;
+
+use super::TcpSender;
+use crate::transport::tcp::congestion::{CongestionControl, bitrate};
+
+/// The rate of segments by that of the window: below half of the slow-start threshold, and above.
+const SLOW_START_RATIO: f64 = 2.0;
+const AVOIDANCE_RATIO: f64 = 1.2;
+
+impl TcpSender {
+    /// The rate at which segments of a paced sender may leave; unlimited before it is known.
+    pub(super) fn pacing_rate(&self) -> Option<Bitrate> {
+        let needs = self.rare.params.control().info().needs;
+        if needs.pacing { self.control.pacing_rate() } else { self.window_rate() }
+    }
+
+    /// The rate of the window: unlimited before the first round trip is known. What is outstanding may be more than the window,
+    /// when a loss has just lowered it.
+    fn window_rate(&self) -> Option<Bitrate> {
+        let window = self.window();
+        let is_slow = window < self.control.slow_start_threshold() / 2.0;
+        let ratio = if is_slow { SLOW_START_RATIO } else { AVOIDANCE_RATIO };
+        let segments = window.max(f64::from(self.next - self.acked));
+        bitrate(ratio * segments / self.rare.rto.smoothed()?, self.rare.params.packet)
+    }
+}
