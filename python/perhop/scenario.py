@@ -508,6 +508,8 @@ class Codel(Table):
             section 5). Where there is no room, they are dropped all the same. TCP flows are capable
             with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
             Default: False.
+        law: Whose arithmetic to follow: for comparisons with Linux's `codel` on real packets, `linux`.
+            Default: "rfc".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "codel")
@@ -517,6 +519,7 @@ class Codel(Table):
     mtu: str | None = None
     limit: str | None = None
     ecn: bool | None = None
+    law: Literal["rfc", "linux"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -527,8 +530,8 @@ class Pie(Table):
     3.14.
 
     Attributes:
-        law: Which RFC, and which of its algorithms. The defaults of several other parameters depend on
-            it. Default: "enhanced".
+        law: Which RFC, and which of its algorithms, or Linux. The defaults of several other parameters
+            depend on it. Default: "enhanced".
         target: The queueing delay that the controller aims at (`QDELAY_REF`, `LATENCY_TARGET`).
             Default: 15ms; with `docsis` 10ms.
         update: The time between two updates of the drop probability, at least 1ms (`T_UPDATE`,
@@ -540,20 +543,21 @@ class Pie(Table):
         beta: How much it changes for each second by which the delay has grown since the last update
             (beta, B). Default: 1.25; with `docsis` 2.5.
         mean_packet: No packet is dropped while the queue holds no more than two packets of this size
-            (`MEAN_PKTSIZE`). With `docsis` the drop probability is that of a packet of this size, and
-            in proportion for others. Default: 1000B; with `docsis` 1024B.
+            (`MEAN_PKTSIZE`), with `linux` while it holds less. With `docsis` the drop probability is
+            that of a packet of this size, and in proportion for others. Default: 1000B; with `docsis`
+            1024B, with `linux` 1500B.
         ecn: Mark ECN-capable packets instead of dropping them while the drop probability is below
             `mark-below`. Where there is no room, they are dropped all the same. TCP flows are capable
             with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
             Default: False.
-        mark_below: With `ecn`: from this drop probability on, ECN-capable packets are dropped, too
-            (`MARK_ECNTH`). Default: 0.1.
+        mark_below: With `ecn`: from this drop probability on, with `linux` above it, ECN-capable
+            packets are dropped, too (`MARK_ECNTH`). Default: 0.1.
         limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "pie")
 
-    law: Literal["enhanced", "basic", "docsis"] | None = None
+    law: Literal["enhanced", "basic", "docsis", "linux"] | None = None
     target: str | None = None
     update: str | None = None
     max_burst: str | None = None
@@ -678,26 +682,11 @@ class Edf(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fifo(Table):
-    """First in, first out; the default where a queue names no scheduler.
-
-    Source: RFC 970; RFC 7567, section 2 (classic, 1985); `pfifo` in Linux since 2.2.
-
-    Attributes:
-        rule: The AQM, which decides which packets are dropped.
-    """
-
-    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "fifo")
-
-    rule: Aqm
-
-
-@dataclass(frozen=True, kw_only=True)
 class Dsd(Table):
     """Green packets leave soon or are dropped, blue ones leave no later than without green.
 
-    Source: duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5
-    (classic, 2000).
+    Source: duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5 (a
+    reproduced paper's, 2000).
 
     Attributes:
         bound: The maximum waiting time of a green packet (d).
@@ -724,6 +713,21 @@ class Dsd(Table):
     control: str | None = None
     step: float | None = None
     base_rtt: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fifo(Table):
+    """First in, first out; the default where a queue names no scheduler.
+
+    Source: RFC 970; RFC 7567, section 2 (classic, 1985); `pfifo` in Linux since 2.2.
+
+    Attributes:
+        rule: The AQM, which decides which packets are dropped.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "fifo")
+
+    rule: Aqm
 
 
 Dscp: TypeAlias = (
@@ -1002,7 +1006,7 @@ class Dualpi2(Table):
     law: Literal["rfc", "linux"] | None = None
 
 
-Scheduler: TypeAlias = Edf | Fifo | Dsd | Priority | Drr | Wfq | Shaper | FqCodel | Dualpi2
+Scheduler: TypeAlias = Edf | Dsd | Fifo | Priority | Drr | Wfq | Shaper | FqCodel | Dualpi2
 """Any scheduler."""
 
 
@@ -1386,6 +1390,8 @@ class Tcp(Table):
             Acknowledgements keep the size `ack`. Default: False.
         prr: With `sack`: in a recovery the window shrinks in proportion to what is delivered
             (Proportional Rate Reduction, RFC 9937) in place of all at once. Default: False.
+        loss_detection: How losses are found: `duplicate-acks`, the default, or `rack`, which requires
+            `sack`.
         congestion: How the window grows beyond the slow-start threshold, and how far a loss lowers it.
             A key of its own, as on Linux and in RFC 9438: it goes with every way to recover from
             losses, except that `two-windows` has its own. Default: "reno".
@@ -1397,15 +1403,20 @@ class Tcp(Table):
             Backoff with ECN). Refused with other congestion controls.
         accecn: With `ecn = "accurate"` or `"l4s"`: how ACKs carry the number of marked packets. Refused
             without.
-        slow_start: How slow start ends, besides by a loss or a mark. Refused with congestion controls
-            that have none: `bbr`, `bbr3` and `ledbat`.
+        slow_start: How slow start ends, besides by a loss or a mark: `standard`, the default, or
+            another. Refused with congestion controls that have none: `bbr`, `bbr3` and `ledbat`.
         target_rtt: With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip
             than this grow as one that has it, so that they get the same rate; `0s` leaves out this
             independence, and 25ms is the default. Refused with other congestion controls.
+        estimation_gain: With `congestion = "dctcp"`: the weight g of the last window in the estimate of
+            the share of marked packets, above 0 and at most 1; 0.0625 (1/16, RFC 8257, section 4.2)
+            unless given. Refused with other congestion controls.
         target_delay: With `congestion = "ledbat"`: the queueing delay that it aims at (RFC 6817's
             TARGET), from 1ms to 100ms, which is the default. Refused with other congestion controls.
+        pacing: What spaces segments: `none`, the default, or `window`. Refused with congestion controls
+            that set a rate themselves: `bbr`, `bbr3` and `prague`.
         send_jitter: Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`),
-            against phase effects. Default: "0s".
+            against phase effects. Refused where segments are paced. Default: "0s".
     """
 
     tcp: Literal["reno", "newreno", "two-windows", "linux", "ns-1998"]
@@ -1428,15 +1439,18 @@ class Tcp(Table):
     limited_transmit: bool | None = None
     sack: bool | None = None
     prr: bool | None = None
+    loss_detection: Literal["duplicate-acks", "rack"] | None = None
     congestion: (
         Literal["two-windows", "reno", "scalable", "cubic", "dctcp", "bbr", "bbr3", "prague", "ledbat"] | None
     ) = None
     byte_counting: bool | None = None
     ecn_backoff: bool | None = None
     accecn: Literal["exact", "ace"] | None = None
-    slow_start: Literal["standard", "hystart++"] | None = None
+    slow_start: Literal["standard", "hystart", "hystart++"] | None = None
     target_rtt: str | None = None
+    estimation_gain: float | None = None
     target_delay: str | None = None
+    pacing: Literal["none", "window"] | None = None
     send_jitter: str | None = None
 
 
