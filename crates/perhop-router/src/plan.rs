@@ -58,8 +58,10 @@ struct Path {
 impl Path {
     fn add(&self, plan: &mut PlaneSpec, class: &Class) {
         let name = stream_name(&class.name, self.name);
-        let (coloring, service, meter) = match &class.profile {
-            Some(profile) => {
+        let fixed = class.coloring().map(|(color, dscp)| Coloring::Fixed(color, dscp));
+        let unmetered = fixed.unwrap_or(Coloring::Trust);
+        let (coloring, service, meter) =
+            class.profile.as_ref().map_or((unmetered, ServiceLevel::NONE, None), |profile| {
                 // The rate at which packets can arrive is unknown. It must not depend on the link, or a new rate of the link
                 // would replace the meter.
                 let rate = Bitrate::from_bps(INTERFACE_BPS).expect("above zero");
@@ -68,12 +70,7 @@ impl Path {
                 let green = Coloring::Fixed(Color::Green, profile.af().codepoint(Color::Green));
                 let coloring = if profile.reads_color() { Coloring::Trust } else { green };
                 (coloring, ServiceLevel::of(profile.rate()), Some(meter))
-            }
-            None => {
-                let fixed = class.coloring().map(|(color, dscp)| Coloring::Fixed(color, dscp));
-                (fixed.unwrap_or(Coloring::Trust), ServiceLevel::NONE, None)
-            }
-        };
+            });
         self.stream(plan, &class.name, class.r#match.selector(), coloring, service, meter);
     }
 

@@ -84,6 +84,35 @@ fn a_transfer_passes_at_the_links_rate_through_a_reload_and_all_of_it_is_told() 
     check_capture(&capture, &output);
 }
 
+#[test]
+fn a_policer_of_the_link_holds_a_transfer_to_its_rate_and_counts_what_it_drops() {
+    let Some(lab) = Lab::new() else { return };
+    let meter = "meters = [{ name = \"all\", profile = { marker = \"token-bucket\", rate = \"4Mbps\", burst = \"20kB\", out = \"drop\" } }]";
+    let config = lab.write(&CONFIG.replacen("rate = \"20Mbps\"", &format!("rate = \"20Mbps\"\n{meter}"), 1));
+    let router = lab.start(&config, &[]);
+    let bytes = 500_000;
+    let took = lab.transfer(bytes).as_secs_f64();
+    // A loaded machine may be slower, never faster: the bucket lets its burst and the rate pass.
+    assert!(took > (bytes as f64 - 20e3) * 8.0 / 4e6, "{took} s");
+    thread::sleep(Duration::from_millis(1500));
+    let metrics = lab.metrics();
+    let of_meter = |count: &str| {
+        let color = |color: &str| {
+            let start = format!(
+                "perhop_meter_{count}_packets_total{{link=\"upstream\",meter=\"all\",color=\"{color}\"}} "
+            );
+            value(&metrics, &start)
+        };
+        ["green", "yellow", "red"].map(color).iter().sum::<f64>()
+    };
+    assert!(of_meter("policed") > 0.0);
+    assert_eq!(of_meter("arrived"), of_meter("passed") + of_meter("policed"));
+    assert_eq!(value(&metrics, "perhop_lost_packets_total{reason=\"policed\"} "), of_meter("policed"));
+    let (code, output) = router.end();
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("meter all (upstream): ") && output.contains(" dropped by meters"), "{output}");
+}
+
 /// Every packet is in the file, and tshark, where there is one, reads it.
 fn check_capture(path: &Path, output: &str) {
     let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
