@@ -12,6 +12,7 @@ mod ordinary;
 mod parameters;
 
 mod conformance;
+mod ns3_cases;
 mod probes;
 mod reading;
 mod shares;
