@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import functools
 import json
+import platform
+import re
+import sys
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,6 +37,7 @@ class Variation:
         sysctl: The kernel's settings, for a live one.
         transport: Keys of each TCP transport, for a simulated one.
         keeps: The keys of a TCP transport that stay; None is all.
+        before: The version of Linux from which on the settings change nothing.
     """
 
     id: str
@@ -42,6 +46,7 @@ class Variation:
     sysctl: Mapping[str, int | str] = field(default_factory=dict)
     transport: Mapping[str, object] = field(default_factory=dict)
     keeps: frozenset[str] | None = None
+    before: tuple[int, int] | None = None
 
 
 _OLD = {"net.ipv4.tcp_sack": 0, "net.ipv4.tcp_recovery": 0, "net.ipv4.tcp_early_retrans": 0}
@@ -53,7 +58,8 @@ _SINGLE = {"net.ipv4.tcp_min_tso_segs": 1, "net.ipv4.tcp_tso_rtt_log": 0}
 
 LIVE = (
     Variation("sack", "without SACK", "live", {"net.ipv4.tcp_sack": 0}),
-    Variation("rack", "without RACK", "live", {"net.ipv4.tcp_recovery": 0}),
+    # Linux 6.17 removed the detection of losses by duplicate ACKs and SACK alone (RFC 6675).
+    Variation("rack", "without RACK", "live", {"net.ipv4.tcp_recovery": 0}, before=(6, 17)),
     Variation("tlp", "without tail loss probes", "live", {"net.ipv4.tcp_early_retrans": 0}),
     Variation("timestamps", "without timestamps", "live", {"net.ipv4.tcp_timestamps": 0}),
     Variation("window", "receive window of 3 MB from the start", "live", _STEADY_WINDOW),
@@ -121,8 +127,16 @@ def variations(scenario: str) -> list[tuple[Variation, str]]:
     content = json.loads(scenario)
     if not any("tcp" in flow["transport"] for flow in content["flows"]):
         return []
-    made = ((variation, _varied(content, variation)) for variation in (*SIMULATED, *LIVE))
+    linux = _version_of_linux(platform.release())
+    able = (one for one in (*SIMULATED, *LIVE) if one.before is None or linux < one.before)
+    made = ((variation, _varied(content, variation)) for variation in able)
     return [(variation, text) for variation, text in made if text is not None and text != scenario]
+
+
+def _version_of_linux(release: str) -> tuple[int, int]:
+    """The first two numbers of `uname -r`; a release that has none is taken for the newest."""
+    found = re.match(r"(\d+)\.(\d+)", release)
+    return (int(found[1]), int(found[2])) if found else (sys.maxsize, 0)
 
 
 def _varied(content: Mapping[str, Any], variation: Variation) -> str | None:

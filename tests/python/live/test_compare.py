@@ -223,7 +223,16 @@ def test_what_a_user_has_set_is_not_varied() -> None:
     text = broken(LIVE, "[live]", '[live]\nsysctl = { "net.ipv4.tcp_sack" = 1 }')
     found = {(one.where, one.id) for one, _ in variations(simulation.canonical(text))}
     assert ("live", "sack") not in found
-    assert ("live", "rack") in found
+    assert ("live", "tlp") in found
+
+
+@pytest.mark.parametrize(
+    ("release", "has"), [("6.16.12-amd64", True), ("6.17.0", False), ("7.0-rc1", False), ("unknown", False)]
+)
+def test_rack_is_turned_off_where_linux_can(release: str, has: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.release", lambda: release)
+    found = {(one.where, one.id) for one, _ in variations(simulation.canonical(LIVE))}
+    assert (("live", "rack") in found) == has
 
 
 def test_without_tcp_there_is_nothing_to_vary() -> None:
