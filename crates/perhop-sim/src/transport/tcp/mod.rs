@@ -20,8 +20,8 @@ pub use acks::Acks;
 pub use congestion::Congestion;
 pub use ecn::{Signals, TcpEcn};
 pub use params::{
-    LossDetection, MinRtoBounds, NewRenoTimer, Pacing, PartialWindowDeflation, RttArithmetic, SlowStart,
-    TcpParams, Variant,
+    CubicAlpha, LossDetection, MinRtoBounds, NewRenoTimer, Pacing, PartialWindowDeflation, RttArithmetic,
+    SlowStart, TcpParams, Variant,
 };
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;

@@ -133,6 +133,16 @@ pub enum Pacing {
     Window,
 }
 
+/// How CUBIC grows in its Reno-friendly region once it has the window that it had before the last reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CubicAlpha {
+    /// As Reno, by one segment a round trip (RFC 9438, section 4.3).
+    Raised,
+    /// As before, by 9/17 of a segment a round trip (RFC 8312, section 4.2, and Linux).
+    Constant,
+}
+
 /// What the shortest retransmission timeout bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -234,6 +244,10 @@ pub struct TcpParams {
     /// have none: `bbr`, `bbr3` and `ledbat`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<SlowStart>,
+    /// With `congestion = "cubic"`: how it grows in its Reno-friendly region beyond the window before the last reduction: `raised`,
+    /// the default, or `constant`, the default of `tcp = "linux"`. Refused with other congestion controls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cubic_alpha: Option<CubicAlpha>,
     /// With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip than this grow as one that has it, so
     /// that they get the same rate; `0s` leaves out this independence, and 25ms is the default. Refused with other congestion
     /// controls.
@@ -346,6 +360,7 @@ impl TcpParams {
             ecn_backoff: false,
             accecn: AccEcn::Exact,
             slow_start: None,
+            cubic_alpha: None,
             target_rtt: None,
             target_delay: None,
             estimation_gain: None,
@@ -390,6 +405,12 @@ impl TcpParams {
             slow_start: Some(SlowStart::Hystart),
             ..self
         }
+    }
+
+    /// Whether CUBIC grows as Reno beyond the window before the last reduction.
+    pub(super) fn raises_alpha(&self) -> bool {
+        let default = if self.tcp == Variant::Linux { CubicAlpha::Constant } else { CubicAlpha::Raised };
+        self.cubic_alpha.unwrap_or(default) == CubicAlpha::Raised
     }
 
     /// Checks how the parameters fit together.
@@ -508,6 +529,9 @@ impl TcpParams {
         }
         if self.estimation_gain.is_some_and(|gain| gain.get() == 0.0) {
             return refuse("estimation-gain", "the gain is above 0 and at most 1, such as 0.0625");
+        }
+        if self.cubic_alpha.is_some() && self.control() != Congestion::Cubic {
+            return refuse("cubic-alpha", "only `cubic` has a Reno-friendly region; leave this key out");
         }
         if self.target_rtt.is_some() && self.control() != Congestion::Prague {
             return refuse("target-rtt", "only `prague` equalizes round-trip times; leave this key out");
@@ -654,6 +678,14 @@ mod tests {
     }
 
     #[test]
+    fn linux_keeps_the_alpha_of_cubic_constant_unless_told_otherwise() {
+        let raises = |table| read(table).raises_alpha();
+        assert!(!raises(r#"{"tcp": "linux"}"#) && raises(r#"{"tcp": "newreno", "congestion": "cubic"}"#));
+        assert!(raises(r#"{"tcp": "linux", "cubic-alpha": "raised"}"#));
+        assert!(!raises(r#"{"tcp": "newreno", "congestion": "cubic", "cubic-alpha": "constant"}"#));
+    }
+
+    #[test]
     fn ns_1998_stands_for_what_its_documentation_says() {
         let by_hand = read(
             r#"{"tcp": "newreno", "newreno-timer": "slow-but-steady", "partial-window-deflation": "to-ssthresh",
@@ -694,6 +726,7 @@ mod tests {
             (r#"{"tcp": "newreno", "pacing": "window", "congestion": "bbr"}"#, "pacing"),
             (r#"{"tcp": "newreno", "pacing": "none", "congestion": "prague"}"#, "pacing"),
             (r#"{"tcp": "newreno", "congestion": "dctcp", "target-rtt": "25ms"}"#, "target-rtt"),
+            (r#"{"tcp": "linux", "congestion": "reno", "cubic-alpha": "constant"}"#, "cubic-alpha"),
             (r#"{"tcp": "newreno", "congestion": "prague", "target-rtt": "101ms"}"#, "target-rtt"),
             (r#"{"tcp": "newreno", "congestion": "bbr", "slow-start": "hystart++"}"#, "slow-start"),
             (r#"{"tcp": "newreno", "slow-start": "hystart"}"#, "slow-start"),

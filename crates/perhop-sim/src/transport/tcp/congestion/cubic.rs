@@ -38,7 +38,8 @@ impl Algorithm for Cubic {
     const ECN_BACKOFF: Option<f64> = Some(BY_MARK);
 
     fn new(setup: &Setup) -> Self {
-        Self { window: Window::by_segments(setup), curve: Curve::default() }
+        let raised = if setup.raises_alpha { 1.0 } else { ALPHA };
+        Self { window: Window::by_segments(setup), curve: Curve::new(raised) }
     }
 }
 
@@ -84,7 +85,7 @@ impl CongestionControl for Cubic {
 }
 
 /// The function, and what it remembers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Curve {
     /// `W_max`: the plateau. Zero before the first loss, and after a timeout.
     plateau: f64,
@@ -96,14 +97,20 @@ struct Curve {
     reno: f64,
     /// `cwnd_prior`: the window before the last reduction.
     prior: f64,
+    /// Additive increase from that window on: 1 (section 4.3), or alpha (RFC 8312, Linux).
+    raised: f64,
 }
 
 impl Curve {
+    fn new(raised: f64) -> Self {
+        Self { plateau: 0.0, reach: 0.0, epoch: None, reno: 0.0, prior: 0.0, raised }
+    }
+
     /// The window after `acked` segments were acknowledged at `now`, in congestion avoidance (sections 4.2 to 4.5).
     fn increase(&mut self, window: f64, acked: f64, now: Instant, rtt: f64) -> f64 {
         let epoch = self.epoch.unwrap_or_else(|| self.begin(window, now));
         let time = now.since(epoch).as_secs_f64();
-        let alpha = if self.reno < self.prior { ALPHA } else { 1.0 };
+        let alpha = if self.reno < self.prior { ALPHA } else { self.raised };
         self.reno += alpha * acked / window;
         if self.at(time) < self.reno {
             return self.reno.max(window);
@@ -170,7 +177,7 @@ mod tests {
 
     #[test]
     fn k_and_the_window_by_hand() {
-        let mut cubic = Curve::default();
+        let mut cubic = Curve::new(1.0);
         // A loss at 1000 segments leaves 700, and K = cbrt(300 / 0.4) = cbrt(750) s.
         assert_close(cubic.decrease(1000.0, BETA), 700.0);
         // At first Reno's estimate is ahead, by 9/17 of a segment a window.
@@ -211,7 +218,7 @@ mod tests {
 
     #[test]
     fn fast_convergence_and_the_limit_of_growth() {
-        let mut cubic = Curve::default();
+        let mut cubic = Curve::new(1.0);
         cubic.decrease(1000.0, BETA);
         // A second loss below the plateau: W_max = 800 x 1.7 / 2 = 680.
         assert_close(cubic.decrease(800.0, BETA), 560.0);
@@ -228,7 +235,7 @@ mod tests {
     fn small_windows_grow_like_renos() {
         // 10 segments, 7 after the loss: K = cbrt(3/0.4) = 1.957 s. Reno's estimate gains 9/17 a window, and a whole segment
         // once it is at 10.
-        let mut cubic = Curve::default();
+        let mut cubic = Curve::new(1.0);
         assert_close(cubic.decrease(10.0, BETA), 7.0);
         assert_close(cubic.increase(7.0, 7.0, at(0), 0.01), 7.0 + 9.0 / 17.0);
         assert_close(cubic.increase(7.0 + 9.0 / 17.0, 0.0, at(10), 0.01), 7.0 + 9.0 / 17.0);
@@ -237,8 +244,22 @@ mod tests {
     }
 
     #[test]
+    fn with_a_constant_alpha_they_go_on_as_before() {
+        let grown = [true, false].map(|raises_alpha| {
+            let mut cubic = Cubic::new(&Setup { window: 10.0, threshold: 10.0, raises_alpha, ..setup() });
+            cubic.on_loss(&loss(10.0));
+            cubic.curve.begin(7.0, Instant::ZERO);
+            (cubic.window.now, cubic.curve.reno) = (10.0, 10.0);
+            cubic.on_ack(&ack(5));
+            cubic.window()
+        });
+        assert_close(grown[0], 10.5);
+        assert_close(grown[1], 10.0 + 9.0 / 34.0);
+    }
+
+    #[test]
     fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
-        let mut cubic = Curve::default();
+        let mut cubic = Curve::new(1.0);
         let threshold = cubic.decrease(100.0, BETA);
         cubic.on_timeout();
         cubic.increase(threshold, 1.0, at(0), 0.1);
@@ -263,7 +284,7 @@ mod tests {
         fn the_window_never_falls_and_grows_by_half_at_most(
             steps in prop::collection::vec((0_u64..400, 1_u32..20, any::<bool>()), 1..60),
         ) {
-            let (mut cubic, mut window, mut now) = (Curve::default(), 20.0, 0);
+            let (mut cubic, mut window, mut now) = (Curve::new(1.0), 20.0, 0);
             for (millis, acked, loses) in steps {
                 now += millis;
                 if loses {

@@ -17,6 +17,7 @@ pub(super) fn setup() -> Setup {
         packet: Bytes::new(1000),
         reserved: None,
         ecn_backoff: false,
+        raises_alpha: true,
         target_rtt: Duration::ZERO,
         estimation_gain: 1.0 / 16.0,
         target_delay: Duration::from_millis(100),
