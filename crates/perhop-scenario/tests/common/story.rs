@@ -380,7 +380,7 @@ impl Drawn<'_, '_> {
     fn tcp(&mut self) -> Value {
         let variant = self.choices.of(&["reno", "newreno", "two-windows", "linux", "ns-1998"]);
         let mut transport = json!({ "tcp": variant });
-        let keys: [(&str, &[Value]); 10] = [
+        let keys: [(&str, &[Value]); 11] = [
             ("ack", &[json!("1B"), json!("1500B")]),
             ("window", &[json!("5p"), json!("20p")]),
             ("delayed-ack", &[json!("1ms"), json!("100ms")]),
