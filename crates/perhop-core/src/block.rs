@@ -69,6 +69,11 @@ pub trait Block: Sized {
         Vec::new()
     }
 
+    /// The same for parameters that have no effect where the queue is served at this rate.
+    fn idle_keys_at(_params: &Self::Params, _rate: Bitrate) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// For an AQM that acts on queueing delay: below which delay it drops and marks no packet that the queue has room for.
     fn onset(_params: &Self::Params) -> Option<Onset> {
         None
@@ -194,6 +199,11 @@ macro_rules! register_params {
             /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its key and the reason.
             pub fn idle_keys(&self, sizes: &std::ops::RangeInclusive<u64>) -> Vec<(&'static str, String)> {
                 match self { $(Self::$variant(params) => <$block as $crate::Block>::idle_keys(params, sizes),)+ }
+            }
+
+            /// Parameters that have no effect where the queue is served at this rate: each with its key and the reason.
+            pub fn idle_keys_at(&self, rate: $crate::Bitrate) -> Vec<(&'static str, String)> {
+                match self { $(Self::$variant(params) => <$block as $crate::Block>::idle_keys_at(params, rate),)+ }
             }
 
             /// Whether the simulator's batched engine may run the block: [`Block::BATCHED`](crate::Block::BATCHED).

@@ -11,6 +11,10 @@ use serde_json::{Map, Value};
 
 use crate::BlockInfo;
 
+/// The keys that name an AQM and a scheduler.
+const RULE_TAG: &str = "aqm";
+const SCHEDULER_TAG: &str = "scheduler";
+
 /// Separates the path from the message.
 const SEPARATOR: char = '\u{1f}';
 
@@ -70,16 +74,21 @@ pub fn read_block<'de, D: Deserializer<'de>, T>(
     let name = match table.remove(tag) {
         Some(Value::String(name)) => name,
         Some(other) => {
-            return Err(de::Error::custom(format!(
-                "`{tag}` is a name in quotes (one of {}), not {other}",
+            let text = format!("`{tag}` is a name in quotes (one of {}), not {other}", list());
+            return Err(de::Error::custom(at_key(tag, text)));
+        }
+        None if tag == RULE_TAG && table.contains_key(SCHEDULER_TAG) => {
+            let text = format!(
+                "a scheduler cannot stand within another one, where a queue has an AQM: write `{tag}`, one of {}",
                 list()
-            )));
+            );
+            return Err(de::Error::custom(at_key(SCHEDULER_TAG, text)));
         }
         None => return Err(de::Error::custom(format!("key `{tag}` is missing; it names one of {}", list()))),
     };
     nested(Value::Object(table), |table| read(&name, table)).unwrap_or_else(|| {
         let expected = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        Err(de::Error::custom(format!("unknown {tag} `{name}`, expected one of {expected}")))
+        Err(de::Error::custom(at_key(tag, format!("unknown {tag} `{name}`, expected one of {expected}"))))
     })
 }
 

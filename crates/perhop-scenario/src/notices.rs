@@ -300,7 +300,8 @@ pub fn idle_keys(
         let idle = match (limit_without_room(rule, sizes), queue) {
             (Some(none), ..) => vec![none],
             (None, SchedulerParams::Fifo(_)) => {
-                rule.idle_keys(sizes).into_iter().chain(delay_out_of_reach(rule, rate, sizes)).collect()
+                let idle = rule.idle_keys(sizes).into_iter().chain(rule.idle_keys_at(rate));
+                idle.chain(delay_out_of_reach(rule, rate, sizes)).collect()
             }
             _ => rule.idle_keys(sizes),
         };

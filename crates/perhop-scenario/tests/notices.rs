@@ -541,3 +541,55 @@ fn json_has_keys_and_no_lines() {
         "{message}"
     );
 }
+
+#[test]
+fn a_bucket_smaller_than_packets_and_a_delay_below_the_least_are_noticed() {
+    let of = |queue: &str| {
+        let text = format!(
+            r#"
+duration = "10s"
+links.l = {{ from = "a", to = "b", rate = "10Mbps", delay = "10ms", queue = {{ {queue} }} }}
+[[flows]]
+name = "f"
+from = "a"
+to = "b"
+transport = {{ tcp = "newreno", packet = "1000B" }}
+"#
+        );
+        let scenario = Scenario::from_toml(&text, "s.toml").unwrap();
+        notices_in(Some(&text), "s.toml", scenario.notices())
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    let shaper = |sizes: &str| {
+        let inner = r#"queue = { aqm = "drop-tail", limit = "99p" }"#;
+        of(&format!(r#"scheduler = "shaper", rate = "5Mbps", {sizes}, {inner}"#))
+    };
+    let small = shaper(r#"burst = "999B", mtu = "500B""#);
+    assert!(
+        small.len() == 1
+            && small[0].contains("links.l.queue.burst: `999B`: packets here have up to 1kB, more"),
+        "{small:?}"
+    );
+    let small = shaper(r#"burst = "1kB", mtu = "999B""#);
+    assert!(
+        small.len() == 1
+            && small[0].contains("links.l.queue.mtu: `999B`: packets here have up to 1kB, which"),
+        "{small:?}"
+    );
+    assert_eq!(shaper(r#"burst = "1kB", mtu = "1kB""#), [""; 0]);
+    // Ten packets of 1000 bytes take 8 ms at 10 Mbit/s.
+    let red = |delay: &str| {
+        of(&format!(
+            r#"aqm = "red", limit = "99p", adaptive = true, gentle = true, mean-packet = "1000B", target-delay = "{delay}""#
+        ))
+    };
+    let short = red("7999us");
+    assert!(
+        short.len() == 1 && short[0].contains("links.l.queue.target-delay: `7.999ms`: at 10Mbps,"),
+        "{short:?}"
+    );
+    assert!(short[0].contains("5 and 15 packets") && short[0].contains("write 8ms or more"), "{short:?}");
+    assert_eq!(red("8ms"), [""; 0]);
+}

@@ -201,7 +201,7 @@ fn problems_of_paths_and_queues_are_named_where_they_stand() {
         (
             "scheduler = \"wfq\"",
             "scheduler = \"wqf\"",
-            "s.toml:21: links.R2-R3.queue: unknown scheduler `wqf`; did you mean",
+            "s.toml:22: links.R2-R3.queue.scheduler: unknown scheduler `wqf`; did you mean",
         ),
         (
             "scheduler = \"wfq\"",

@@ -101,8 +101,16 @@ impl Block for Cobalt {
     const PRECOMPUTABLE: bool = false;
 
     fn check(params: &CobaltParams) -> Result<(), UnitError> {
-        if params.interval.is_zero() {
+        let CobaltParams { target, interval, .. } = params;
+        if interval.is_zero() {
             return Err(UnitError::new(at_key("interval", "an interval is longer than 0s, such as 100ms")));
+        }
+        if target > interval {
+            let text = format!(
+                "a target is at most `interval`, which is {interval}, not {target}: write 5 to 10 % of the interval, such as 5ms of \
+                 100ms"
+            );
+            return Err(UnitError::new(at_key("target", text)));
         }
         check_increment(params.increment)
     }

@@ -24,6 +24,7 @@ pub use drop_tail::{DropTail, DropTailParams};
 pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
 pub use inverse_rate::{InverseRate, InverseRateParams, Reading};
 pub use pi::{PiController, PiLaw};
+pub(crate) use pi::{check_gains, check_target};
 pub use pi2::{Pi2, Pi2Params};
 pub use pie::{Pie, PieLaw, PieParams};
 pub use red::{Red, RedParams};

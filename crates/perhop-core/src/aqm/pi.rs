@@ -3,6 +3,8 @@
 //! At regular intervals the base probability p' moves by alpha times the distance of the queueing delay from its target and by beta
 //! times the delay's growth. It is used as it is for scalable congestion controls and squared for those of classic TCP.
 
+use crate::table::at_key;
+use crate::units::{AboveZero, UnitError};
 use crate::{Duration, Instant};
 
 /// How often a controller catches up with time that has passed unheard, at most; what is older does not matter by then.
@@ -45,6 +47,37 @@ pub enum PiLaw {
         /// The largest base probability.
         most: u32,
     },
+}
+
+/// The largest gain of a controller in Hz: above it, every change of the delay moves the probability from 0 to 1.
+const MOST_GAIN: f64 = 1e6;
+
+/// Checks the gains that are given: alpha and beta.
+///
+/// # Errors
+/// Which one is too large, with its key.
+pub(crate) fn check_gains(alpha: Option<AboveZero>, beta: Option<AboveZero>) -> Result<(), UnitError> {
+    for (key, gain) in [("alpha", alpha), ("beta", beta)] {
+        if let Some(gain) = gain.map(AboveZero::get).filter(|gain| *gain > MOST_GAIN) {
+            let text = format!("a gain is at most 1000000, such as 0.15 or 3, not {gain:e}");
+            return Err(UnitError::new(at_key(key, text)));
+        }
+    }
+    Ok(())
+}
+
+/// Checks a target of the queueing delay.
+///
+/// # Errors
+/// It is zero.
+pub(crate) fn check_target(target: Duration, usual: &str) -> Result<(), UnitError> {
+    if target.is_zero() {
+        let text = format!(
+            "a target is longer than 0s, such as {usual}: at 0s the probability would not fall while nothing waits"
+        );
+        return Err(UnitError::new(at_key("target", text)));
+    }
+    Ok(())
 }
 
 impl PiLaw {

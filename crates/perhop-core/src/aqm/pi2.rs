@@ -20,7 +20,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, PiController, PiLaw, Reason, Verdict};
+use super::{Aqm, PiController, PiLaw, Reason, Verdict, check_gains, check_target};
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
@@ -131,7 +131,8 @@ impl Block for Pi2 {
                         a third of `rtt-max`";
             return Err(UnitError::new(at_key("update", text)));
         }
-        Ok(())
+        check_target(params.target, "15ms")?;
+        check_gains(params.alpha, params.beta)
     }
 
     fn idle_keys(params: &Pi2Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {

@@ -183,6 +183,9 @@ impl RedParams {
             (Some(_), Some(_)) => {
                 problem("target-delay", "it chooses the thresholds; leave one of the two out")
             }
+            (None, Some(delay)) if delay.is_zero() => {
+                problem("target-delay", "a delay is longer than 0s, such as 5ms")
+            }
             (None, Some(_)) if self.weight != default_weight() => {
                 problem("weight", "`target-delay` chooses the weight; leave one of the two out")
             }
@@ -193,6 +196,12 @@ impl RedParams {
     /// Checks that max_p is adapted one step at a time, and can rise.
     fn check_adaptation(&self) -> Result<(), UnitError> {
         let problem = |key, text: &str| Err(UnitError::new(at_key(key, text)));
+        if self.adapt_least > self.adapt_most {
+            return problem(
+                "adapt-least",
+                "it is above `adapt-most`; max_p lies between the two, such as 0.01 and 0.5",
+            );
+        }
         if self.adapt_interval < SHORTEST_INTERVAL {
             return problem("adapt-interval", "an interval is at least 1ms, such as 500ms");
         }
@@ -228,6 +237,11 @@ fn least_thresholds() -> Thresholds {
     Thresholds::new(LEAST_MIN, 3 * LEAST_MIN, Unit::Packets, probability(FIRST_MAX_P)).expect("in order")
 }
 
+/// The delay for which min is the least.
+fn least_delay(mean_packet: Bytes, rate: Bitrate) -> Duration {
+    rate.time_of(mean_packet).saturating_mul(2 * LEAST_MIN)
+}
+
 /// min, max and w_q for a queueing delay (Floyd, Gummadi & Shenker 2001, section 4).
 fn chosen_for(delay: Duration, mean_packet: Bytes, rate: Bitrate) -> (f64, f64, Weight) {
     let packets_a_second = rate.as_bps() as f64 / 8.0 / mean_packet.get() as f64;
@@ -260,6 +274,20 @@ impl Block for Red {
         let mut idle = out_of_reach(params.limit, &params.sets(), sizes);
         idle.extend(params.without_adaptive());
         idle
+    }
+
+    fn idle_keys_at(params: &RedParams, rate: Bitrate) -> Vec<(&'static str, String)> {
+        let least = least_delay(params.mean_packet, rate);
+        let short = params.target_delay.filter(|delay| *delay < least);
+        let told = short.map(|delay| {
+            let text = format!(
+                "`{delay}`: at {rate}, thresholds for it would be below the least ones, {LEAST_MIN} and {} packets of `mean-packet`, \
+                 which are for {least} and act here; write {least} or more, or `thresholds`",
+                3 * LEAST_MIN
+            );
+            ("target-delay", text)
+        });
+        told.into_iter().collect()
     }
 
     fn onset(params: &RedParams) -> Option<Onset> {

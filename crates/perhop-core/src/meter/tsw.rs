@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Meter, Out, meter_params};
+use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Color, Context, Duration, Environment, FromParams, Header, Instant, Origin};
 
@@ -114,8 +115,11 @@ const fn ten_seconds() -> Duration {
     Duration::from_secs(10)
 }
 
-pub(super) fn not_empty(window: Duration) -> Result<(), UnitError> {
-    if window.is_zero() { Err(UnitError::new("a window must be longer than 0s, such as 1s")) } else { Ok(()) }
+pub(super) fn not_empty(key: &str, window: Duration) -> Result<(), UnitError> {
+    if window.is_zero() {
+        return Err(UnitError::new(at_key(key, "a window must be longer than 0s, such as 1s")));
+    }
+    Ok(())
 }
 
 /// IN (green) up to the profile rate as a time sliding window sees it, else OUT (yellow).
@@ -134,7 +138,7 @@ impl Block for Tsw {
     const BATCHED: bool = true;
 
     fn check(params: &TswParams) -> Result<(), UnitError> {
-        not_empty(params.window)
+        not_empty("window", params.window)
     }
 }
 
@@ -228,8 +232,8 @@ impl Block for ThreePrecedence {
     const COLORS: &'static [Color] = &Color::ALL;
 
     fn check(params: &ThreePrecedenceParams) -> Result<(), UnitError> {
-        not_empty(params.window)?;
-        not_empty(params.long_window)
+        not_empty("window", params.window)?;
+        not_empty("long-window", params.long_window)
     }
 }
 
@@ -313,12 +317,12 @@ mod tests {
 
     #[test]
     fn a_window_is_not_empty() {
-        let text = "a window must be longer than 0s, such as 1s";
+        let text = |key| at_key(key, "a window must be longer than 0s, such as 1s");
         let tsw = serde_json::from_str(r#"{"rate": "1Mbps", "window": "0s"}"#).unwrap();
-        assert_eq!(Tsw::check(&tsw).unwrap_err().to_string(), text);
+        assert_eq!(Tsw::check(&tsw).unwrap_err().to_string(), text("window"));
         for key in ["window", "long-window"] {
             let three = serde_json::from_str(&format!(r#"{{"rate": "1Mbps", "{key}": "0s"}}"#)).unwrap();
-            assert_eq!(ThreePrecedence::check(&three).unwrap_err().to_string(), text, "{key}");
+            assert_eq!(ThreePrecedence::check(&three).unwrap_err().to_string(), text(key), "{key}");
         }
     }
 

@@ -43,7 +43,7 @@ impl Block for TswTcm {
     const COLORS: &'static [Color] = &Color::ALL;
 
     fn check(params: &TswTcmParams) -> Result<(), UnitError> {
-        not_empty(params.window)?;
+        not_empty("window", params.window)?;
         not_below("peak-rate", params.peak_rate, params.rate)
     }
 }

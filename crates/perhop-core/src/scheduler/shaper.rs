@@ -8,6 +8,7 @@
 //!   it: `a_packet_larger_than_the_bucket_leaves_when_it_is_full`.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -125,6 +126,26 @@ impl<P: Packet> Block for Shaper<P> {
             return Err(UnitError::new(at_key(&format!("queue.{}", SchedulerParams::TAG), text)));
         }
         Ok(())
+    }
+
+    fn idle_keys(params: &ShaperParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        let largest = Bytes::new(*sizes.end());
+        if params.burst < largest {
+            let text = format!(
+                "`{}`: packets here have up to {largest}, more than the bucket: they leave when it is full, and later ones wait until \
+                 their tokens are repaid; write {largest} or more",
+                params.burst
+            );
+            return vec![("burst", text)];
+        }
+        if params.mtu < largest {
+            let text = format!(
+                "`{}`: packets here have up to {largest}, which `burst` must suffice for; write {largest}",
+                params.mtu
+            );
+            return vec![("mtu", text)];
+        }
+        Vec::new()
     }
 }
 

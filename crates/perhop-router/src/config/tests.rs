@@ -85,7 +85,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "aqm = \"rio\"",
             "aqm = \"rioo\"",
-            "r.toml:17: upstream.queue: unknown aqm `rioo`; did you mean `rio`?",
+            "r.toml:17: upstream.queue.aqm: unknown aqm `rioo`; did you mean `rio`?",
         ),
         (
             "{ aqm = \"rio\", limit = \"50p\", in = \"10/30/0.02\", total = \"5/15/0.1\" }",

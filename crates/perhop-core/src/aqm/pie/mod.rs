@@ -32,7 +32,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, Reason, Verdict, check_gains, check_target};
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
@@ -247,7 +247,8 @@ impl Block for Pie {
         if settings.mean_packet == 0 {
             return Err(UnitError::new(at_key("mean-packet", "a packet must be above 0B, such as 1000B")));
         }
-        Ok(())
+        check_target(settings.target, "15ms")?;
+        check_gains(params.alpha, params.beta)
     }
 
     fn idle_keys(params: &PieParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
@@ -259,13 +260,13 @@ impl Block for Pie {
         let no_marks = (!params.ecn && params.mark_below != tenth()).then(|| {
             ("mark-below", "packets are marked only with `ecn = true`; without it this has no effect".into())
         });
-        let (spares, spare) = match params.law {
+        let (is_idle, less) = match params.law {
             PieLaw::Linux => (most < spared.get(), "less"),
             _ => (most <= spared.get(), "no more"),
         };
-        let no_drops = spares.then(|| {
+        let no_drops = is_idle.then(|| {
             let text = format!(
-                "a packet that the queue has room for finds at most {} in it, and with {spare} than two mean packets, {spared}, \
+                "a packet that the queue has room for finds at most {} in it, and with {less} than two mean packets, {spared}, \
                  none is dropped by chance; lower `mean-packet`, or raise `limit`",
                 Bytes::new(most)
             );
