@@ -55,6 +55,7 @@ __all__ = [
     "Probes",
     "Profile",
     "Queue",
+    "QueueProtectionParams",
     "Rap",
     "Red",
     "Reverse",
@@ -829,6 +830,35 @@ class Priority(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class QueueProtectionParams(Table):
+    """Parameters of queue protection (RFC 9957). All have defaults: `queue-protection = {}` turns it on.
+
+    Attributes:
+        critical_delay: No packet is redirected while the delay of the queue is at most this
+            (`CRITICALqL`). Default: "1ms".
+        critical_score: The score of a flow from which its packets are redirected at the critical delay;
+            at a longer delay, in inverse proportion less (`CRITICALqLSCORE`). Default: "4ms".
+        max_th: From this delay on, each packet counts in full (`MAXTH`). From 2^19 ns less on, packets
+            count in part; but never while less than two frames of 2000 bytes wait. Default: "1ms".
+        aging_exponent: Scores fall at 2^n bytes per second, with n from 1 to 30 (`LG_AGING`): a flow
+            may cause so much congestion for good. The default is about 4.2 Mbit/s. Default: 19.
+        max_score: Scores rise no further, and packets of flows with this score are redirected at any
+            delay (`MAX_QLSCORE`). Default: "5s".
+        buckets: Buckets for flows, a power of 2 up to 16384, besides the one that is shared
+            (`NBUCKETS`). Default: 32.
+        attempts: In how many places a flow looks for a bucket, from 1 to 4 (ATTEMPTS). Default: 2.
+    """
+
+    critical_delay: str | None = None
+    critical_score: str | None = None
+    max_th: str | None = None
+    aging_exponent: int | None = None
+    max_score: str | None = None
+    buckets: int | None = None
+    attempts: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class SharingQueue(Table):
     """One queue of a port that shares its link among queues by rates and weights.
 
@@ -840,6 +870,9 @@ class SharingQueue(Table):
             time.
         weight: For a queue without `rate`: its weight when the queues without `rate` share the
             remaining capacity. Default: 1.
+        queue_protection: Redirects packets of flows that build a queue here to the last queue (RFC
+            9957): `{}` for its defaults. With it, a queue with `match = { dscp = 45 }`, a small `limit`
+            and the same weight as the last one serves Non-Queue-Building traffic (RFC 9956, section 5).
         rule: The AQM, which decides which packets are dropped. It sees this queue only.
     """
 
@@ -848,6 +881,7 @@ class SharingQueue(Table):
     match: Match | None = None
     rate: str | None = None
     weight: int | None = None
+    queue_protection: QueueProtectionParams | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -968,7 +1002,8 @@ class Dualpi2(Table):
             Default: 400us; with `law = "linux"` all are marked above `step`, and this has no effect.
             Default: "400us".
         step_length: L4S packets are not marked for their sojourn time while no more packets wait, they
-            included (`Th_len`). Default: 1.
+            included (`Th_len`); with 0, those that wait alone are marked, too. Default: 1; 0 with `law
+            = "linux"` (`min_qlen_step`).
         order: Which of the two queues sends next. Default: "weighted-round-robin".
         classic_share: The share of the link that the classic queue gets at least. Default: 0.0625; 0.1
             with `law = "linux"`.
@@ -982,6 +1017,8 @@ class Dualpi2(Table):
         l4s_dscp: Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as
             45, Non-Queue-Building (RFC 9956). Those that are not ECN-capable are dropped where others
             are marked.
+        queue_protection: Redirects packets of flows that build a queue in the L4S queue to the classic
+            one (RFC 9957): `{}` for its defaults.
         law: Whose details to follow where RFC 9332 and Linux differ. Default: "rfc".
     """
 
@@ -1003,6 +1040,7 @@ class Dualpi2(Table):
     overload: Literal["drop", "overflow"] | None = None
     mtu: str | None = None
     l4s_dscp: Codepoints | None = None
+    queue_protection: QueueProtectionParams | None = None
     law: Literal["rfc", "linux"] | None = None
 
 

@@ -73,6 +73,22 @@ fn parameters_of_aqms_that_do_not_fit_together_are_refused() {
         ("red", format!(r#"{red}, "adapt-interval": "0s""#), "at least 1ms"),
         ("red", format!(r#"{red}, "adapt-factor": 0"#), "above 0, such as 0.9"),
         ("red", r#""thresholds": "1/3/0", "adaptive": true, "limit": "9p""#.into(), "max_p begins above 0"),
+        ("red", format!(r#"{red}, "adapt-least": 0.3, "adapt-most": 0.2"#), "it is above `adapt-most`"),
+        ("red", r#""target-delay": "0s", "limit": "9p""#.into(), "a delay is longer than 0s"),
+        ("pie", r#""target": "0s""#.into(), "a target is longer than 0s"),
+        ("pie", r#""alpha": 1e300"#.into(), "at most 1000000"),
+        ("pi2", r#""target": "0s", "update": "9ms""#.into(), "a target is longer than 0s"),
+        (
+            "pi2",
+            r#""alpha": 1e300"#.into(),
+            "alpha\u{1f}a gain is at most 1000000, such as 0.15 or 3, not 1e300",
+        ),
+        ("pi2", r#""beta": 1000001"#.into(), "beta\u{1f}a gain is at most 1000000"),
+        (
+            "cobalt",
+            r#""target": "6ms", "interval": "5ms""#.into(),
+            "a target is at most `interval`, which is 5ms, not 6ms",
+        ),
         ("pie", r#""update": "999us""#.into(), "at least 1ms"),
         ("pie", r#""law": "docsis", "mean-packet": "0B""#.into(), "above 0B"),
         ("codel", r#""interval": "0s""#.into(), "longer than 0s"),
@@ -98,6 +114,9 @@ fn parameters_of_aqms_that_do_not_fit_together_are_refused() {
         assert!(found.contains(problem), "{name} {table}: {found}");
     }
     // What is at an edge fits.
+    aqm("red", &format!(r#"{{{red}, "adapt-least": 0.3, "adapt-most": 0.3}}"#));
+    aqm("cobalt", r#"{"target": "5ms", "interval": "5ms"}"#);
+    aqm("pi2", r#"{"alpha": 1000000, "beta": 1000000}"#);
     aqm("abe", &format!(r#"{{{red}, "target": 100, "alpha": 100}}"#));
 }
 
@@ -124,6 +143,17 @@ fn parameters_of_schedulers_that_do_not_fit_together_are_refused() {
         ("priority", r#""queues": []"#.into(), "has no queues"),
         ("drr", format!(r#"{plain}, "quantum": "0B""#), "above 0B"),
         ("drr", both.clone(), "leave one out"),
+        (
+            "drr",
+            queues(r#", "queue-protection": {"attempts": 5}"#),
+            "queues[0].queue-protection.attempts\u{1f}there are 1 to 4 attempts",
+        ),
+        ("wfq", queues(r#", "queue-protection": {"buckets": 3}"#), "a power of 2"),
+        (
+            "wfq",
+            format!(r#""queues": [{{"name": "a", "queue-protection": {{}}, {rule}}}]"#),
+            "queues[0].queue-protection\u{1f}the last queue has no other one",
+        ),
         ("drr", alone.clone(), "accept every packet that no other matches"),
         ("wfq", both, "leave one out"),
         ("wfq", alone, "accept every packet that no other matches"),
@@ -138,9 +168,17 @@ fn parameters_of_schedulers_that_do_not_fit_together_are_refused() {
 #[test]
 fn parameters_of_meters_that_do_not_fit_together_are_refused() {
     for (name, table, problem) in [
-        ("tsw", r#""rate": "1Mbps", "window": "0s""#, "longer than 0s"),
-        ("three-precedence", r#""rate": "1Mbps", "long-window": "0s""#, "longer than 0s"),
-        ("tswtcm", r#""rate": "1Mbps", "peak-rate": "2Mbps", "window": "0s""#, "longer than 0s"),
+        ("tsw", r#""rate": "1Mbps", "window": "0s""#, "window\u{1f}a window must be longer than 0s"),
+        (
+            "three-precedence",
+            r#""rate": "1Mbps", "long-window": "0s""#,
+            "long-window\u{1f}a window must be longer than 0s",
+        ),
+        (
+            "tswtcm",
+            r#""rate": "1Mbps", "peak-rate": "2Mbps", "window": "0s""#,
+            "window\u{1f}a window must be longer than 0s",
+        ),
         ("tswtcm", r#""rate": "2Mbps", "peak-rate": "1Mbps""#, "at least `rate`"),
         (
             "trtcm",
@@ -174,6 +212,9 @@ fn parameters_of_schedulers_without_rules_that_are_out_of_range_are_refused() {
         ("fq-codel", r#"{"quantum": "2GB"}"#, "a quantum is at most 1GB"),
         ("fq-codel", r#"{"batch": 0}"#, "at least 1 packet is dropped"),
         ("fq-codel", r#"{"interval": "0s"}"#, "an interval is longer than 0s"),
+        ("dualpi2", r#"{"target": "0s", "interval": "9ms"}"#, "a target is longer than 0s"),
+        ("dualpi2", r#"{"beta": 1e7}"#, "a gain is at most 1000000"),
+        ("dualpi2", r#"{"queue-protection": {"attempts": 5}}"#, "there are 1 to 4 attempts"),
         ("dualpi2", r#"{"rtt-max": "2999us"}"#, "a round-trip time is at least 3ms"),
         ("dualpi2", r#"{"interval": "999us"}"#, "updated once in 1ms at most"),
         ("dualpi2", r#"{"target": "999us"}"#, "updated once in 1ms at most"),

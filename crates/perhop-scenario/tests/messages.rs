@@ -130,14 +130,18 @@ fn each_problem_is_named_where_it_stands() {
         (
             "rio-plus-out",
             "rio-plus",
-            "s.toml:10: links.bottleneck.queue: unknown aqm `rio-plus`; did you mean `rio-plus-out`?",
+            "s.toml:10: links.bottleneck.queue.aqm: unknown aqm `rio-plus`; did you mean `rio-plus-out`?",
         ),
         (
             "aqm = \"rio-plus-out\", ",
             "",
             "s.toml:10: links.bottleneck.queue: key `aqm` is missing; it names one of",
         ),
-        ("aqm = \"rio-plus-out\"", "aqm = 3", "s.toml:10: links.bottleneck.queue: `aqm` is a name in quotes"),
+        (
+            "aqm = \"rio-plus-out\"",
+            "aqm = 3",
+            "s.toml:10: links.bottleneck.queue.aqm: `aqm` is a name in quotes",
+        ),
         (
             "from = \"edge\"\nto = \"core\"\naccess",
             "from = \"egde\"\nto = \"core\"\naccess",
@@ -172,7 +176,7 @@ fn each_problem_is_named_where_it_stands() {
         (
             "token-bucket",
             "tokenbucket",
-            "s.toml:19: flows[0].profile: unknown marker `tokenbucket`; did you mean `token-bucket`?",
+            "s.toml:19: flows[0].profile.marker: unknown marker `tokenbucket`; did you mean `token-bucket`?",
         ),
         (
             "rate = \"2Mbps\"",
@@ -379,7 +383,8 @@ fn mechanisms_of_other_systems_have_a_hint() {
         ("scheduler = \"red\"", "unknown scheduler `red`; write aqm = \"red\" (one of fifo,"),
     ] {
         let found = message(QUEUE, queue);
-        assert!(found.starts_with(&format!("s.toml:10: links.bottleneck.queue: {hint}")), "{found}");
+        let key = queue.split(' ').next().unwrap();
+        assert!(found.starts_with(&format!("s.toml:10: links.bottleneck.queue.{key}: {hint}")), "{found}");
     }
 }
 
@@ -400,17 +405,17 @@ fn messages_name_the_choices_and_the_nearest_one() {
         (
             "aqm = \"rio-plus-out\"",
             "aqm = \"RIO-Plus-Out\"",
-            "s.toml:10: links.bottleneck.queue: unknown aqm `RIO-Plus-Out`; did you mean `rio-plus-out`?",
+            "s.toml:10: links.bottleneck.queue.aqm: unknown aqm `RIO-Plus-Out`; did you mean `rio-plus-out`?",
         ),
         (
             QUEUE,
             "aqm = \"RIO\", limit = \"868p\", in = \"390/694/0.02\", total = \"347/694/0.05\"",
-            "s.toml:10: links.bottleneck.queue: unknown aqm `RIO`; did you mean `rio`?",
+            "s.toml:10: links.bottleneck.queue.aqm: unknown aqm `RIO`; did you mean `rio`?",
         ),
         (
             "token-bucket",
             "Token_Bucket",
-            "s.toml:19: flows[0].profile: unknown marker `Token_Bucket`; did you mean `token-bucket`?",
+            "s.toml:19: flows[0].profile.marker: unknown marker `Token_Bucket`; did you mean `token-bucket`?",
         ),
         (
             "in = \"390/694/0.02\"",
@@ -487,6 +492,38 @@ fn messages_name_the_choices_and_the_nearest_one() {
             QUEUE,
             "scheduler = \"shaper\", rate = \"9Mbps\", burst = \"9kB\", queue = { aqm = \"drop-tail\", limit = \"9x\" }",
             "s.toml:10: links.bottleneck.queue.queue.limit: `9x`",
+        ),
+        (
+            QUEUE,
+            "scheduler = \"drr\", queues = [{ name = \"all\", rule = { aqm = \"codle\" } }]",
+            "s.toml:10: links.bottleneck.queue.queues[0].rule.aqm: unknown aqm `codle`; did you mean `codel`?",
+        ),
+        (
+            QUEUE,
+            "scheduler = \"drr\", queues = [{ name = \"all\", rule = { scheduler = \"fq-codel\" } }]",
+            "s.toml:10: links.bottleneck.queue.queues[0].rule.scheduler: a scheduler cannot stand within another one, where a \
+             queue has an AQM: write `aqm`, one of drop-tail, red,",
+        ),
+        (
+            QUEUE,
+            "aqm = 5",
+            "s.toml:10: links.bottleneck.queue.aqm: `aqm` is a name in quotes (one of drop-tail,",
+        ),
+        (
+            "marker = \"token-bucket\", burst = \"40kB\"",
+            "marker = \"tswtcm\", peak-rate = \"3Mbps\", window = \"0s\"",
+            "s.toml:19: flows[0].profile.window: a window must be longer than 0s, such as 1s",
+        ),
+        (
+            QUEUE,
+            "scheduler = \"drr\", queues = [{ name = \"a\", match = { dscp = 45 }, queue-protection = { buckets = 3 }, rule = { aqm = \
+             \"drop-tail\", limit = \"9p\" } }, { name = \"b\", rule = { aqm = \"drop-tail\", limit = \"9p\" } }]",
+            "s.toml:10: links.bottleneck.queue.queues[0].queue-protection.buckets: the number of buckets is a power of 2",
+        ),
+        (
+            QUEUE,
+            "scheduler = \"dualpi2\", queue-protection = { attempts = 0 }",
+            "s.toml:10: links.bottleneck.queue.queue-protection.attempts: there are 1 to 4 attempts, such as 2",
         ),
         (
             QUEUE,

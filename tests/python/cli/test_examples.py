@@ -56,6 +56,16 @@ def test_fq_codel_lets_a_call_pass_downloads() -> None:
     assert classes["call"]["dropped_yellow"] == 0
 
 
+def test_queue_protection_keeps_the_shallow_queue_short() -> None:
+    classes, links = run("nqb.toml")
+    _, bare = run("nqb.toml", "queue-protection = {}, ")
+    assert links["nqb"]["delay_p99_s"] < 0.0035
+    assert bare["nqb"]["delay_p99_s"] > 0.008
+    assert links["nqb"]["loss"] == 0 < bare["nqb"]["loss"]
+    assert classes["voice"]["dropped_yellow"] == classes["game"]["dropped_yellow"] == 0
+    assert 7e6 < classes["marked download"]["throughput_bps"] < 10e6
+
+
 def test_pie_keeps_its_target_where_a_large_buffer_is_full() -> None:
     classes, links = run("pie.toml")
     assert 0.010 < links["pie"]["delay_p50_s"] < 0.020

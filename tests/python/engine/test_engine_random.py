@@ -52,6 +52,7 @@ TODAYS: dict[str, dict[str, Sequence[Any]]] = {
         "k": [1],
         "l4s_dscp": [46],
         "step_length": [3],
+        "queue_protection": [{}, {"buckets": 1, "attempts": 1}],
     },
 }
 """Schedulers whose parameters all have defaults, and other values of some of them."""
@@ -121,6 +122,8 @@ class Draw:
             {"name": f"q{number}", "rule": self.rule(), **match} for number, match in enumerate(matches)
         ]
         queues[0] |= share
+        if scheduler != "priority":
+            queues[0] |= self.some(queue_protection=[{}, {"buckets": 1, "attempts": 1}])
         more = self.some(excess=["idle"], meter=["tsw"]) if scheduler == "priority" else {}
         return {"scheduler": scheduler, "queues": queues, **more}
 

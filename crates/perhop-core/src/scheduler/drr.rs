@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::queues::{
-    Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_queues, classes_are_queues,
-    paths_of, shares,
+    Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_protection, check_queues,
+    classes_are_queues, paths_of, shares,
 };
 use super::{Dequeued, Discipline, PathName, Scheduler};
 use crate::aqm::AqmParams;
@@ -73,6 +73,7 @@ impl<P: Packet> Block for Drr<P> {
             return Err(UnitError::new(at_key("quantum", "a quantum must be above 0B, such as 1500B")));
         }
         check_claims(&params.queues)?;
+        check_protection(&params.queues)?;
         check_queues(&params.queues)
     }
 }
@@ -100,7 +101,7 @@ impl<P: Packet> Scheduler for Drr<P> {
         Self {
             accounts: shares.iter().map(|share| Account { quantum: quantum(share), deficit: 0 }).collect(),
             active: VecDeque::with_capacity(shares.len()),
-            queues: Queues::new(&params.queues, shares, streams),
+            queues: Queues::protected(&params.queues, &shares, streams),
             granted: false,
         }
     }

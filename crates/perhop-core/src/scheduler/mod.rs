@@ -8,6 +8,7 @@ mod fifo;
 mod fq_codel;
 mod precomputed;
 mod priority;
+mod protection;
 mod queues;
 mod services;
 mod shaper;
@@ -21,6 +22,7 @@ pub use fifo::{Fifo, FifoParams};
 pub use fq_codel::{Backlog, FlowHash, FqCodel, FqCodelParams, FqLaw};
 pub use precomputed::{Admitted, Departures, PrecomputedFifo};
 pub use priority::{CapMeter, Excess, Priority, PriorityParams, PriorityQueue};
+pub use protection::QueueProtectionParams;
 pub use queues::{Match, PathName, SharingQueue};
 pub use shaper::{ShapedQueue, Shaper, ShaperParams};
 pub use wfq::{Wfq, WfqParams};
@@ -31,7 +33,8 @@ use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, ClassCounters, Counters, Environment, Header, Instant, Occupancy, Packet, Reason, Streams,
+    Bitrate, Block, ClassCounters, Counters, Direction, Environment, Header, Instant, Occupancy, Packet,
+    Reason, Streams,
 };
 
 /// The result of asking a discipline for a packet.
@@ -80,7 +83,7 @@ pub trait Discipline<P> {
         "all"
     }
 
-    /// The class that a packet would join if it arrived now.
+    /// The class that a packet would join if it arrived now, unless queue protection redirects it.
     fn class_of(&self, _packet: &Header) -> usize {
         0
     }
@@ -212,4 +215,10 @@ impl From<AqmParams> for SchedulerParams {
     fn from(rule: AqmParams) -> Self {
         Self::Fifo(FifoParams { rule })
     }
+}
+
+/// A number for the flow of a packet in its direction.
+#[inline]
+fn flow_of(packet: &Header) -> u64 {
+    u64::from(packet.flow.0) << 1 | u64::from(packet.direction == Direction::Backward)
 }

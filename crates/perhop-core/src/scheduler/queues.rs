@@ -5,10 +5,12 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::QueueProtectionParams;
+use super::protection::QueueProtection;
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::table::{at_key, bad_name};
+use crate::table::{at_key, bad_name, split_key};
 use crate::units::UnitError;
 use crate::{
     Bitrate, ClassCounters, Codepoints, Color, Environment, Header, Instant, ManagedQueue, Occupancy, Packet,
@@ -157,6 +159,10 @@ queue_params! {
         /// For a queue without `rate`: its weight when the queues without `rate` share the remaining capacity. Default:
         /// 1.
         weight: Option<NonZeroU32>,
+        /// Redirects packets of flows that build a queue here to the last queue (RFC 9957): `{}` for its defaults. With it, a queue
+        /// with `match = { dscp = 45 }`, a small `limit` and the same weight as the last one serves Non-Queue-Building traffic
+        /// (RFC 9956, section 5).
+        queue_protection: Option<QueueProtectionParams>,
     }
 }
 
@@ -242,6 +248,24 @@ pub(super) fn check_claims(queues: &[SharingQueue]) -> Result<(), UnitError> {
     })
 }
 
+/// Packets that queue protection redirects have another queue.
+pub(super) fn check_protection(queues: &[SharingQueue]) -> Result<(), UnitError> {
+    for (n, queue) in queues.iter().enumerate() {
+        let Some(params) = &queue.queue_protection else { continue };
+        if n + 1 == queues.len() {
+            let text =
+                "the last queue has no other one for packets that are redirected; protect an earlier queue";
+            return Err(UnitError::new(at_key(&format!("queues[{n}].queue-protection"), text)));
+        }
+        params.check().map_err(|problem| {
+            let text = problem.to_string();
+            let (key, problem) = split_key(&text);
+            UnitError::new(at_key(&format!("queues[{n}].{key}"), problem))
+        })?;
+    }
+    Ok(())
+}
+
 /// The link can keep what the queues are promised, and leaves something to the others.
 pub(super) fn check_guarantees(queues: &[SharingQueue], link: Bitrate) -> Result<(), UnitError> {
     let sum = promised(queues);
@@ -290,6 +314,7 @@ pub(super) struct Queues<P> {
 struct Queue<P> {
     name: String,
     takes: Match,
+    protection: Option<QueueProtection>,
     packets: ManagedQueue<P>,
 }
 
@@ -307,13 +332,26 @@ impl<P: Packet> Queues<P> {
             Queue {
                 name: params.name().into(),
                 takes: params.selector().cloned().unwrap_or_default(),
+                protection: None,
                 packets: ManagedQueue::new(1, params.rule().clone(), Environment { rate }, rng),
             }
         };
         Self { all: params.iter().zip(rates).map(queue).collect(), total: Occupancy::EMPTY, serving: None }
     }
 
-    /// The queue that takes a packet.
+    /// The same with queue protection, for queues with these shares of the link.
+    pub(super) fn protected(params: &[SharingQueue], shares: &[Bitrate], streams: Streams<'_>) -> Self {
+        let mut queues = Self::new(params, shares.iter().copied(), streams);
+        for ((queue, params), &share) in queues.all.iter_mut().zip(params).zip(shares) {
+            queue.protection = params.queue_protection.as_ref().map(|protection| {
+                let mut rng = streams.of(&format!("queues/{}/queue-protection", params.name));
+                QueueProtection::new(protection, share, &mut rng)
+            });
+        }
+        queues
+    }
+
+    /// The queue that takes a packet, unless it is redirected.
     #[inline]
     pub(super) fn of(&self, packet: &Header) -> usize {
         let last = self.all.len() - 1;
@@ -323,11 +361,21 @@ impl<P: Packet> Queues<P> {
     /// Puts a packet into its queue, whose number is returned, or gives it back with the reason for its loss.
     #[inline]
     pub(super) fn enqueue(&mut self, packet: P, now: Instant) -> Result<usize, (P, Reason)> {
-        let number = self.of(packet.header());
+        let number = self.admitted_to(packet.header(), now);
         let Header { color, size, .. } = *packet.header();
         self.all[number].packets.offer(0, packet, now)?;
         self.total.add(color, size);
         Ok(number)
+    }
+
+    /// The queue that a packet joins.
+    #[inline]
+    fn admitted_to(&mut self, packet: &Header, now: Instant) -> usize {
+        let number = self.of(packet);
+        let Queue { protection, packets, .. } = &mut self.all[number];
+        let waiting = packets.occupancy().bytes();
+        let redirected = protection.as_mut().is_some_and(|held| held.redirects(packet, waiting, now));
+        if redirected { self.all.len() - 1 } else { number }
     }
 
     /// The link is free, so the last packet taken has been transmitted: its queue is idle if nothing waits there.
@@ -380,6 +428,8 @@ impl<P: Packet> Queues<P> {
     pub(super) fn gauges(&self) -> Vec<(String, f64)> {
         let of = |queue: &Queue<P>| {
             let named = queue.packets.gauges().into_iter();
+            let redirected = queue.protection.iter().map(|held| ("redirected", held.redirected()));
+            let named = named.chain(redirected);
             named.map(|(name, value)| (format!("{} {name}", queue.name), value)).collect::<Vec<_>>()
         };
         self.all.iter().flat_map(of).collect()
@@ -525,6 +575,7 @@ pub(super) mod tests {
             r#match: None,
             rate: rate.map(|rate| rate.parse().unwrap()),
             weight: weight.map(|weight| NonZeroU32::new(weight).unwrap()),
+            queue_protection: None,
             rule: serde_json::from_str(r#"{"aqm": "drop-tail", "limit": "9p"}"#).unwrap(),
         }
     }
@@ -584,5 +635,36 @@ pub(super) mod tests {
         assert!(check_claims(&[asks(Some("1Mbps"), None), asks(None, Some(1)), asks(None, None)]).is_ok());
         // More is promised than the link has: whoever has no rate gets next to nothing, never nothing.
         assert_eq!(bps(&[asks(Some("12Mbps"), None), asks(None, None)]), [12_000_000, 1]);
+    }
+
+    #[test]
+    fn a_protected_queue_redirects_to_the_last_one() {
+        let read = |protection: &str| {
+            let rule = r#""rule": {"aqm": "drop-tail", "limit": "99p"}"#;
+            let table = format!(
+                r#"[{{"name": "nqb", "match": {{"dscp": 45}}, {protection} {rule}}},
+                    {{"name": "ef", "match": {{"dscp": 46}}, {rule}}}, {{"name": "rest", {rule}}}]"#
+            );
+            serde_json::from_str::<Vec<SharingQueue>>(&table).unwrap()
+        };
+        let params = read(r#""queue-protection": {},"#);
+        check_protection(&params).unwrap();
+        let rates = shares(&params, "12Mbps".parse().unwrap());
+        let mut queues: Queues<Header> =
+            Queues::protected(&params, &rates, Streams { seed: 1, path: "test" });
+        let mut join = |dscp| queues.enqueue(packet(dscp, 7, 1500), Instant::ZERO).unwrap();
+        // At 4 Mbit/s: a packet takes 3 ms, and two frames of 2000 bytes, where the ramp begins, 8 ms. After three packets the delay is
+        // 9 ms, and the fourth counts in full.
+        assert_eq!([45, 45, 45, 45, 45, 46].map(&mut join), [0, 0, 0, 2, 2, 1]);
+        assert_eq!(queues.gauges(), [("nqb redirected".into(), 2.0)]);
+        let key = |queues: &[SharingQueue]| {
+            let text = check_protection(queues).unwrap_err().to_string();
+            split_key(&text).0.to_owned()
+        };
+        assert_eq!(
+            key(&read(r#""queue-protection": {"attempts": 0},"#)),
+            "queues[0].queue-protection.attempts"
+        );
+        assert_eq!(key(&params[..1]), "queues[0].queue-protection");
     }
 }

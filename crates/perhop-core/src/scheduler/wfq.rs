@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::queues::{
-    Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_queues, classes_are_queues,
-    paths_of, shares,
+    Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_protection, check_queues,
+    classes_are_queues, paths_of, shares,
 };
 use super::{Dequeued, Discipline, PathName, Scheduler};
 use crate::aqm::AqmParams;
@@ -62,6 +62,7 @@ impl<P: Packet> Block for Wfq<P> {
 
     fn check(params: &WfqParams) -> Result<(), UnitError> {
         check_claims(&params.queues)?;
+        check_protection(&params.queues)?;
         check_queues(&params.queues)
     }
 }
@@ -86,7 +87,7 @@ impl<P: Packet> Scheduler for Wfq<P> {
                 .iter()
                 .map(|share| Clock { share: share.as_bps(), tag: 0, remainder: 0 })
                 .collect(),
-            queues: Queues::new(&params.queues, shares, streams),
+            queues: Queues::protected(&params.queues, &shares, streams),
             virtual_time: 0,
         }
     }

@@ -32,8 +32,13 @@ pub enum Operation {
 pub enum Effect {
     /// The packet was taken, or dropped for this verdict's reason.
     Judged(Verdict),
-    /// The packet with this sequence was sent.
-    Sent(u64),
+    /// A packet was sent.
+    Sent {
+        /// Its sequence.
+        packet: u64,
+        /// The class that it was sent as.
+        class: usize,
+    },
     /// A packet that waited was dropped.
     Dropped,
     /// Nothing was sent; until when the discipline waits, and for how many packets.
@@ -98,7 +103,7 @@ impl<D: Discipline<Header>> Bench<D> {
                 Effect::Judged(judged)
             }
             Operation::Dequeue => match self.discipline.dequeue(self.now) {
-                Dequeued::Sent(packet, _) => Effect::Sent(u64::from(packet.flow.0)),
+                Dequeued::Sent(packet, class) => Effect::Sent { packet: u64::from(packet.flow.0), class },
                 Dequeued::Dropped(..) => Effect::Dropped,
                 Dequeued::Wait(until) => {
                     Effect::Waits { until, packets: self.discipline.occupancy().packets() }

@@ -60,6 +60,10 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
         r#"{"rate": "7.9Mbps", "burst": "40kB", "queue": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}"#,
     ),
     ("dualpi2", r#"{"target": "60ms", "limit": "868p"}"#),
+    (
+        "drr protection",
+        r#"{"queues": [{"name": "green", "match": {"service": "green"}, "queue-protection": {}, "rule": {"aqm": "drop-tail", "limit": "60p"}}, {"name": "rest", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}]}"#,
+    ),
 ];
 
 /// Meters, of a flow that sends twice its profile.

@@ -77,7 +77,7 @@ pub const AQMS: &[(&str, &str)] = &[
     ),
     (
         "pie",
-        r#"{"law": "basic", "target": "0s", "update": "1ms", "max-burst": "0s", "alpha": 1000, "beta": 1000, "mean-packet": "1B", "limit": "9kB", "ecn": true, "mark-below": 1}"#,
+        r#"{"law": "basic", "target": "1ns", "update": "1ms", "max-burst": "0s", "alpha": 1000, "beta": 1000, "mean-packet": "1B", "limit": "9kB", "ecn": true, "mark-below": 1}"#,
     ),
     (
         "pie",
@@ -100,7 +100,7 @@ pub const AQMS: &[(&str, &str)] = &[
     ("pi2", r#"{"target": "2ms", "rtt-max": "6ms", "limit": "9p"}"#),
     (
         "pi2",
-        r#"{"target": "0s", "update": "1ms", "alpha": 1000, "beta": 1000, "spread": false, "ecn": true, "mark-below": 1, "limit": "9kB"}"#,
+        r#"{"target": "1ns", "update": "1ms", "alpha": 1000, "beta": 1000, "spread": false, "ecn": true, "mark-below": 1, "limit": "9kB"}"#,
     ),
 ];
 
@@ -178,6 +178,20 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
         ]}"#,
     ),
     (
+        "drr",
+        r#"{"queues": [
+            {"name": "nqb", "match": {"dscp": 3}, "queue-protection": {"critical-delay": "1us", "critical-score": "1us", "max-th": "0s", "buckets": 2}, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "rest", "rule": {"aqm": "codel", "target": "2ms", "interval": "5ms", "limit": "9p"}}
+        ]}"#,
+    ),
+    (
+        "wfq",
+        r#"{"queues": [
+            {"name": "nqb", "match": {"dscp": 3}, "queue-protection": {"critical-delay": "1ns", "critical-score": "1ns", "max-score": "1ns", "aging-exponent": 1, "buckets": 16384, "attempts": 4}, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "7p"}}
+        ]}"#,
+    ),
+    (
         "fq-codel",
         r#"{"flows": 2, "quantum": "300B", "limit": "9p", "batch": 3, "target": "2ms", "interval": "5ms", "mtu": "100B"}"#,
     ),
@@ -218,7 +232,11 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
     ),
     (
         "dualpi2",
-        r#"{"target": "0s", "interval": "1ms", "rtt-max": "3ms", "k": 100, "range": "0s", "step": "0s", "overload": "overflow", "l4s-dscp": 46, "classic-share": 0.9999, "limit": "0p"}"#,
+        r#"{"target": "1ns", "interval": "1ms", "rtt-max": "3ms", "k": 100, "range": "0s", "step": "0s", "overload": "overflow", "l4s-dscp": 46, "classic-share": 0.9999, "limit": "0p"}"#,
+    ),
+    (
+        "dualpi2",
+        r#"{"target": "2ms", "rtt-max": "10ms", "l4s-dscp": [0, 3], "limit": "9p", "queue-protection": {"critical-delay": "1us", "critical-score": "1us", "max-th": "1us", "buckets": 1, "attempts": 1, "aging-exponent": 30}}"#,
     ),
 ];
 

@@ -63,7 +63,7 @@ pub(super) fn new(params: &DualPi2Params) -> (PiLaw, Marking) {
     let (alpha, beta) = params.gains();
     let (k, drops) = (params.k.get(), params.overload == Overload::Drop);
     let most = if drops { 1.0 } else { (1.0 / k).min(1.0) };
-    let step_length = params.step_length as usize;
+    let step_length = params.step_length();
     match params.law {
         DualPi2Law::Rfc => {
             let least = params.step.unwrap_or(Duration::from_nanos(800_000));

@@ -9,8 +9,11 @@
 //! - Where k p' is above 1, it counts as 1 in L4S marking: in the RFC's pseudocode the counter of marks would grow without bound, and
 //!   marks would go on long after (`an_overload_leaves_no_debt_of_marks`). Drops and marks of L4S packets in overload have a counter each.
 //! - The RFC leaves the scheduler open, but for bounds. Weighted round robin is Linux's, with one credit: `a_classic_packet_goes_after_nine`.
+//! - The RFC recommends queue protection (section 4.1.2) and leaves it open; `queue-protection` is that of RFC 9957. Packets that it redirects
+//!   keep their ECN field, and the classic queue marks those that are ECN-capable (`protected_flows_do_not_suffer_from_others`).
 //! - `law = "linux"`: gains are rounded, each decision is a random draw, one threshold takes the place of the ramp, and the controller
-//!   decides on nothing while less than two packets of `mtu` wait. Linux's limit of memory is left out.
+//!   decides on nothing while less than two packets of `mtu` wait. Linux's limit of memory is left out. A `step-length` is judged as a
+//!   packet leaves, by those behind it; in Linux as it arrives, by those before it, which is the same for its default of 0.
 
 mod marking;
 #[cfg(test)]
@@ -23,8 +26,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::marking::{Marking, State};
-use super::{Dequeued, Discipline, Scheduler};
-use crate::aqm::{AqmParams, PiController, Verdict};
+use super::protection::QueueProtection;
+use super::{Dequeued, Discipline, QueueProtectionParams, Scheduler};
+use crate::aqm::{AqmParams, PiController, Verdict, check_gains, check_target};
 use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
@@ -96,9 +100,10 @@ pub struct DualPi2Params {
     /// are marked above `step`, and this has no effect.
     #[serde(default = "four_hundred_us")]
     pub range: Duration,
-    /// L4S packets are not marked for their sojourn time while no more packets wait, they included (`Th_len`).
-    #[serde(default = "one_waits")]
-    pub step_length: u32,
+    /// L4S packets are not marked for their sojourn time while no more packets wait, they included (`Th_len`); with 0, those that wait
+    /// alone are marked, too. Default: 1; 0 with `law = "linux"` (`min_qlen_step`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_length: Option<u32>,
     /// Which of the two queues sends next.
     #[serde(default)]
     pub order: DualPi2Order,
@@ -123,6 +128,9 @@ pub struct DualPi2Params {
     /// that are not ECN-capable are dropped where others are marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l4s_dscp: Option<Codepoints>,
+    /// Redirects packets of flows that build a queue in the L4S queue to the classic one (RFC 9957): `{}` for its defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_protection: Option<QueueProtectionParams>,
     /// Whose details to follow where RFC 9332 and Linux differ.
     #[serde(default)]
     pub law: DualPi2Law,
@@ -144,10 +152,6 @@ const fn four_hundred_us() -> Duration {
     Duration::from_nanos(400_000)
 }
 
-const fn one_waits() -> u32 {
-    1
-}
-
 const fn fifty_ms() -> Duration {
     Duration::from_millis(50)
 }
@@ -164,6 +168,7 @@ pub struct DualPi2<P> {
     total: Occupancy,
     limit: Depth,
     l4s_dscp: Option<Codepoints>,
+    protection: Option<QueueProtection>,
     controller: PiController,
     marking: Marking,
     turns: Turns,
@@ -226,7 +231,9 @@ impl<P: Packet> Block for DualPi2<P> {
         if params.k.get() > 100.0 {
             return refuse("k", "the coupling factor is at most 100, such as 2");
         }
-        Ok(())
+        check_target(params.target, "15ms")?;
+        check_gains(params.alpha, params.beta)?;
+        params.queue_protection.as_ref().map_or(Ok(()), QueueProtectionParams::check)
     }
 
     fn idle_keys(params: &DualPi2Params, _: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
@@ -273,6 +280,11 @@ impl DualPi2Params {
         (self.alpha.map_or(alpha, AboveZero::get), self.beta.map_or(beta, AboveZero::get))
     }
 
+    /// `Th_len`
+    fn step_length(&self) -> usize {
+        self.step_length.unwrap_or_else(|| u32::from(!self.is_linux())) as usize
+    }
+
     /// The classic queue's parts of the link.
     fn parts(&self) -> i64 {
         let share = self.classic_share.map_or(if self.is_linux() { 0.1 } else { 0.062_5 }, Probability::get);
@@ -309,7 +321,10 @@ const MOST_MTU: u64 = 1 << 32;
 impl<P: Packet> Scheduler for DualPi2<P> {
     fn new(params: DualPi2Params, environment: Environment, streams: Streams<'_>) -> Self {
         let (law, marking) = marking::new(&params);
+        let protect =
+            |params| QueueProtection::new(params, environment.rate, &mut streams.of("queue-protection"));
         Self {
+            protection: params.queue_protection.as_ref().map(protect),
             l4s: Queue::new(),
             classic: Queue::new(),
             total: Occupancy::EMPTY,
@@ -386,6 +401,16 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
+    /// The class that a packet joins.
+    #[inline]
+    fn admitted_to(&mut self, packet: &Header, now: Instant) -> usize {
+        let class = self.class_of(packet);
+        let waiting = self.l4s.counters.occupancy.bytes();
+        let redirected =
+            class == L4S && self.protection.as_mut().is_some_and(|held| held.redirects(packet, waiting, now));
+        if redirected { CLASSIC } else { class }
+    }
+
     #[inline]
     fn queue_mut(&mut self, class: usize) -> &mut Queue<P> {
         if class == L4S { &mut self.l4s } else { &mut self.classic }
@@ -411,7 +436,7 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
     #[inline]
     fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
         self.settle(now);
-        let class = self.class_of(packet.header());
+        let class = self.admitted_to(packet.header(), now);
         let room = !self.total.is_full_for(packet.header(), self.limit);
         let queue = if class == L4S { &mut self.l4s } else { &mut self.classic };
         let decide = |_: &mut Header| if room { Ok(None) } else { Err(Reason::Overflow) };
@@ -480,7 +505,8 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
     }
 
     fn gauges(&self) -> Vec<(String, f64)> {
-        vec![("base probability".into(), self.controller.p())]
+        let protection = self.protection.iter().map(|held| ("redirected".into(), held.redirected()));
+        std::iter::once(("base probability".into(), self.controller.p())).chain(protection).collect()
     }
 
     fn on_message(&mut self, _label: u32, _message: &Message) {}

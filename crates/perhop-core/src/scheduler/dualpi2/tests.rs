@@ -175,9 +175,6 @@ fn linux_draws_at_random_and_spares_a_short_queue() {
     assert!(near(dropped, 390) && near(marked, 610), "{marked} {dropped}");
     // All are marked but those behind which less than two packets wait.
     assert_eq!(share(0.5, Ecn::Capable1), (998, 0));
-    // The step applies to them all the same, if one waits.
-    let stepped = thousand(0.0, r#", "law": "linux", "step-length": 0"#, Ecn::Capable1);
-    assert_eq!(stepped.0, (0, 0));
 }
 
 #[test]
@@ -206,10 +203,16 @@ fn l4s_packets_that_waited_a_millisecond_are_marked_unless_they_wait_alone() {
         assert_eq!(counters.notified(Reason::Controller), [0; 3]);
         counters.notified(Reason::Step)[1]
     };
-    // The last one waits alone. At 1000 us half of the others are marked, and all above 1200.
+    // The last one waits alone, unless `step-length` is 0. At 1000 us half of the others are marked, and all above 1200.
     assert_eq!([800, 1000, 1200].map(|sojourn| marks("", sojourn, 101)), [0, 49, 99]);
     let linux = r#""law": "linux""#;
-    assert_eq!([1000, 1001].map(|sojourn| marks(linux, sojourn, 101)), [0, 100]);
+    assert_eq!([1000, 1001].map(|sojourn| marks(linux, sojourn, 101)), [0, 101], "also the last");
+    assert_eq!(marks(r#""law": "linux", "step-length": 1"#, 1001, 101), 100);
+    assert_eq!(
+        marks(r#""step-length": 0"#, 1200, 101),
+        100,
+        "the first one's probability is not yet above 1"
+    );
     assert_eq!(marks(r#""step-length": 5"#, 5000, 101), 95);
 }
 
@@ -229,6 +232,45 @@ fn the_older_head_is_the_queueing_delay() {
         dualpi2.dequeue(at(30_000));
         assert!((dualpi2.controller.p() - second).abs() < 1e-12);
     }
+}
+
+#[test]
+fn protected_flows_do_not_suffer_from_others() {
+    // At 8 Mbit/s: flow 1 sends three packets of 1500 bytes each 3 ms, flow 2 one of 100 bytes.
+    let worst = |keys: &str| {
+        let mut dualpi2 = dualpi2(keys);
+        let (mut worst, mut free) = (Duration::ZERO, 0);
+        for micros in (0..300_000).step_by(10) {
+            if micros % 3000 == 0 {
+                let mut come = |flow, size| {
+                    let header = Header { flow: FlowId(flow), size, ..packet(Ecn::Capable1) };
+                    dualpi2.enqueue(header, at(micros)).unwrap();
+                };
+                (0..3).for_each(|_| come(1, 1500));
+                come(2, 100);
+            }
+            if micros < free {
+                continue;
+            }
+            if let Dequeued::Sent(header, class) = dualpi2.dequeue(at(micros)) {
+                free = micros + u64::from(header.size);
+                assert!(class == L4S || header.flow.0 == 1, "the small flow stays in its queue");
+                if header.flow.0 == 2 {
+                    worst = worst.max(at(micros).since(header.arrived));
+                }
+            }
+        }
+        (worst, dualpi2.protection.map_or(0.0, |protection| protection.redirected()))
+    };
+    let (unprotected, none) = worst("");
+    let (protected, redirected) = worst(r#""queue-protection": {}"#);
+    // A third of flow 1's 300 packets is more than the link sends; some wait in the L4S queue before it is critical.
+    assert!(none == 0.0 && (75.0..=100.0).contains(&redirected), "{redirected}");
+    assert!(unprotected > Duration::from_millis(90), "{unprotected}");
+    assert!(protected < Duration::from_millis(12), "{protected}");
+    let mut shown = dualpi2(r#""queue-protection": {}"#);
+    shown.enqueue(packet(Ecn::Capable1), at(0)).unwrap();
+    assert_eq!(shown.gauges()[1], ("redirected".into(), 0.0));
 }
 
 proptest! {

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rng::mixed;
-use crate::{Direction, Header, Rng};
+use crate::scheduler::flow_of;
+use crate::{Header, Rng};
 
 /// How flows are assigned to queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -180,10 +181,4 @@ impl Owners {
         let before = self.owners.iter_mut().find(|owner| owner.next == Some(queue));
         before.expect("it is in its bucket").next = next;
     }
-}
-
-/// A flow in one direction; packets in the other direction have the same number.
-#[inline]
-fn flow_of(packet: &Header) -> u64 {
-    u64::from(packet.flow.0) << 1 | u64::from(packet.direction == Direction::Backward)
 }
