@@ -30,6 +30,11 @@ def compiled(folder: Path) -> Path:
 
 def build(folder: Path) -> str | None:
     """Compiles the program into a folder; says why that cannot be done here, or None."""
+    return compile_with_ns3(SOURCE, compiled(folder))
+
+
+def compile_with_ns3(source: Path, program: Path) -> str | None:
+    """Compiles a source; says why that cannot be done here, or None."""
     for tool in ("g++", "pkg-config"):
         if shutil.which(tool) is None:
             return f"the program `{tool}` is not installed"
@@ -41,14 +46,14 @@ def build(folder: Path) -> str | None:
     # Debian's files also name libraries that ns-3's own bring along, some without the packages they are in.
     libraries = dict.fromkeys(word for word in found.stdout.split() if word.startswith(("-lns3", "-L")))
     done = subprocess.run(
-        ["g++", "-std=c++17", "-O3", "-o", compiled(folder), SOURCE, *libraries],
+        ["g++", "-std=c++17", "-O3", "-o", program, source, *libraries],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     if done.returncode != 0:
-        return f"{SOURCE.name} does not compile: {(done.stderr.strip().splitlines() or ['no reason'])[0]}"
+        return f"{source.name} does not compile: {(done.stderr.strip().splitlines() or ['no reason'])[0]}"
     return None
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from benches.peers import ns3 as ns3_program
-from tests.oracle import ecn, ns2, process, rap
+from tests.oracle import ecn, ns2, ns3, process, rap
 from tests.oracle.agreement import Agreement, State, compared, simulate
 from tests.oracle.scenario import perhop_scenario
 from tests.oracle.settings import SETTINGS
@@ -24,7 +24,7 @@ from perhop.parallel import available_cores
 from perhop.statistics import Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 MARGIN = 0.05
 """Beside ns-2, as a part of its mean."""
@@ -136,6 +136,35 @@ def all_of_ns3(seeds: Sequence[int]) -> Iterator[Agreement]:
                     ours=[run[quantity] for run in ours],
                     theirs=[run[quantity] for run in theirs],
                     margin=NS3_MARGIN,
+                )
+
+
+def all_of_ns3_today(
+    seeds: Sequence[int], settings: Mapping[str, ns3.Setting] = ns3.SETTINGS
+) -> Iterator[Agreement]:
+    """Today's AQMs and congestion controls: rates, delays, drops and marks.
+
+    Raises:
+        process.RunError: ns-3 is not installed, or failed.
+    """
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(available_cores()) as pool:
+        folder = Path(name)
+        if missing := ns3.build(folder):
+            raise process.RunError(missing)
+        for setting_name, setting in settings.items():
+            theirs = list(pool.map(functools.partial(ns3.ns3_run, folder, setting), seeds))
+            runs = simulate(functools.partial(ns3.perhop_scenario, setting), seeds)
+            ours = [ns3.perhop_run(run) for run in runs]
+            for quantity in theirs[0]:
+                if ns3.is_negligible(quantity, [run[quantity] for run in theirs]):
+                    continue
+                yield compared(
+                    "ns-3",
+                    setting_name,
+                    quantity,
+                    ours=[run[quantity] for run in ours],
+                    theirs=[run[quantity] for run in theirs],
+                    margin=ns3.MARGIN,
                 )
 
 
