@@ -101,6 +101,8 @@ class Claim:
         rule: How it is judged.
         ours: What in the rule is ours, such as a threshold or a tolerance; empty where nothing is.
         tried: What was varied to find out why the claim does not hold; empty where nothing was.
+        why: Why one would expect it, where it is a prediction: a statement written before the runs, of a study
+            that belongs to no paper.
     """
 
     id: str
@@ -110,11 +112,12 @@ class Claim:
     rule: str = ""
     ours: str = ""
     tried: str = ""
+    why: str = ""
 
     @property
     def finding(self) -> bool:
-        """It is a statement of ours, not a sentence of the paper."""
-        return self.source is None
+        """It is a statement of ours beside a paper's: neither a sentence of the paper nor a prediction."""
+        return self.source is None and not self.why
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +183,34 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound against which each number of a table or a plot is held by its 95 % interval.
+
+    Attributes:
+        met: What a number at or above the bound says, such as "keeps the profile".
+        missed: What one below it says.
+        at: The bound.
+    """
+
+    met: str
+    missed: str
+    at: float
+
+    def state(self, row: Row) -> bool | None:
+        """Whether the whole interval is at or above the bound, below it, or neither; None without runs to tell."""
+        if row.mean is None:
+            return None
+        low, high = row.ci95 or (row.mean, row.mean)
+        return True if low >= self.at else False if high < self.at else None
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table: one line for each value of `rows`; a column for each metric and each value of `columns`.
 
     Attributes:
         metrics: Metrics to show, each with the head of its columns; a single one needs no head.
+        bound: Each number says by a sign on which side of it it is.
     """
 
     title: str
@@ -193,6 +219,7 @@ class Table:
     columns: tuple[Axis, ...] = ()
     where: Where = field(default_factory=dict)
     digits: int = 3
+    bound: Bound | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +242,15 @@ class Plot:
 
     Attributes:
         kind: "lines" (a numeric or ordered x), "points" (categories), "bars" (categories, series side by
-            side), or "dots" (categories below each other, the metric to the right).
+            side), "dots" (categories below each other, the metric to the right), or "matrix" (a field for each
+            category and series, with its number and the color of its side of `bound`).
         ordinal: Set the x values of lines at equal distances, whatever their size.
         limits: A metric whose published value is an x position: where the paper says the series meets the
             first reference line.
         limits_where: Factors that pick the right one of those values.
         band: What a shaded band of dots stands for, and its ends.
         interval: What the rows' intervals are.
+        bound: Of a matrix.
     """
 
     id: str
@@ -240,14 +269,15 @@ class Plot:
     from_zero: bool = True
     band: tuple[str, float, float] | None = None
     interval: str = "95 %"
+    bound: Bound | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One table or figure of a paper.
+    """One table or figure of a paper, or one question about today's mechanisms.
 
     Attributes:
-        id: First author and item, such as `kim-table1`.
+        id: First author and item, such as `kim-table1`, or group and item.
         cells: One mapping of factors for each scenario to simulate.
         scenario: The scenario of a cell, as plain data.
         samples: The numbers to keep of one run of a cell.
@@ -370,6 +400,7 @@ class Wording:
     rule: str
     ours: str
     tried: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +425,7 @@ def statement(data: Mapping[str, Any]) -> Statement:
     `values`: the name of one more factor, its values, and the printed number at each; or, for one
     number, `metric`, `factors` and `value`. `[[notes]]` hold `text`
     and, for a printed number that cannot be right, `impossible = true`. `[claims.ID]` hold `text` and, as far
-    as they apply, `quote` and `section` (together), `rule`, `ours` and `tried`. `assumptions` lists what was
+    as they apply, `quote` and `section` (together), `rule`, `ours`, `tried` and `why`. `assumptions` lists what was
     chosen where the paper is silent; `method` says how the setting was simulated.
 
     Raises:
@@ -412,14 +443,14 @@ def statement(data: Mapping[str, Any]) -> Statement:
 
 
 def _wording(entry: Mapping[str, str]) -> Wording:
-    unknown = entry.keys() - {"quote", "section", "text", "rule", "ours", "tried"}
+    unknown = entry.keys() - {"quote", "section", "text", "rule", "ours", "tried", "why"}
     if unknown:
         raise ValueError(f"a claim has no {min(unknown)!r}")
     source = None
     if "quote" in entry:
         source = Sentence(one_line(entry["quote"]), entry["section"])
-    rule, ours, tried = (one_line(entry.get(key, "")) for key in ("rule", "ours", "tried"))
-    return Wording(one_line(entry["text"]), source, rule, ours, tried)
+    rule, ours, tried, why = (one_line(entry.get(key, "")) for key in ("rule", "ours", "tried", "why"))
+    return Wording(one_line(entry["text"]), source, rule, ours, tried, why)
 
 
 def _printed(row: Mapping[str, Any]) -> Iterable[tuple[Factors, float]]:

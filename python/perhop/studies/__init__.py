@@ -1,11 +1,11 @@
-"""The papers' tables and figures, one package for each paper."""
+"""The papers' tables and figures, one package for each paper, and questions about today's mechanisms."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perhop.studies import bouras, hurley, kim, yeom
+from perhop.studies import bouras, hurley, kim, today, yeom
 from perhop.studies.paper import Paper
 
 if TYPE_CHECKING:
@@ -31,6 +31,23 @@ PAPERS = tuple(
 """The papers in the order in which reports show them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Studies that belong to no paper; their claims are predictions.
+
+    Attributes:
+        id: What names all of them on the command line.
+    """
+
+    id: str
+    title: str
+    studies: Sequence[Study]
+
+
+TODAY = Questions("today", "Today's mechanisms", today.STUDIES)
+"""What the papers' mechanisms are worth beside those of today."""
+
+
 def of_paper(study_id: str) -> PaperStudies | None:
     """The paper that a study belongs to, or None for one that belongs to none."""
     return next((paper for paper in PAPERS if any(study.id == study_id for study in paper.studies)), None)
@@ -42,7 +59,7 @@ def in_order(studies: Iterable[Study]) -> list[Study]:
     return sorted(studies, key=lambda study: (study.extra, study.id not in headlines))
 
 
-STUDIES = {study.id: study for paper in PAPERS for study in paper.studies}
-"""Every study by its id, paper by paper."""
+STUDIES = {study.id: study for group in (*PAPERS, TODAY) for study in group.studies}
+"""Every study by its id, paper by paper, then those of today's mechanisms."""
 
-__all__ = ["PAPERS", "STUDIES", "PaperStudies", "in_order", "of_paper"]
+__all__ = ["PAPERS", "STUDIES", "TODAY", "PaperStudies", "Questions", "in_order", "of_paper"]

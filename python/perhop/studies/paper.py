@@ -54,9 +54,11 @@ class Paper:
 
     Attributes:
         package: The package that holds the file, such as `perhop.studies.hurley`.
+        file: The file.
     """
 
     package: str
+    file: str = "published.toml"
 
     def about(self) -> About:
         """What a reader should know of the paper."""
@@ -75,7 +77,7 @@ class Paper:
         )
 
     def item(self, name: str) -> Statement:
-        """What the paper says about one item ("table1", …), with what holds for the whole paper in front."""
+        """What the file says about one item ("table1", …), with what holds for all of them in front."""
         data = self._data()
         own = data[name]
         method = " ".join(part for part in (data.get("method", ""), own.get("method", "")) if part)
@@ -83,13 +85,13 @@ class Paper:
         return statement({**own, "method": method, "assumptions": assumptions})
 
     def _data(self) -> dict[str, Any]:
-        return _published(self.package)
+        return _read(self.package, self.file)
 
 
 @functools.cache
-def _published(package: str) -> dict[str, Any]:
-    """The content of a paper's file; nobody changes it."""
-    return tomllib.loads(files(package).joinpath("published.toml").read_text(encoding="utf-8"))
+def _read(package: str, file: str) -> dict[str, Any]:
+    """The content of a file of claims; nobody changes it."""
+    return tomllib.loads(files(package).joinpath(file).read_text(encoding="utf-8"))
 
 
 def claims(
@@ -103,6 +105,6 @@ def claims(
     if wordings.keys() != judges.keys():
         raise ValueError(f"claims without words or judge: {sorted(wordings.keys() ^ judges.keys())}")
     return [
-        Claim(name, found.text, judges[name], found.source, found.rule, found.ours, found.tried)
+        Claim(name, found.text, judges[name], found.source, found.rule, found.ours, found.tried, found.why)
         for name, found in wordings.items()
     ]

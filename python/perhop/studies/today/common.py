@@ -1,0 +1,265 @@
+"""What the studies of today's mechanisms share: senders, queues with or without ECN, measures, judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from perhop.judging import Check, above, all_of, at_least, below, judge
+from perhop.measures import jain_index, rmse, targets, utilization
+from perhop.statistics import estimate, paired_difference
+from perhop.studies.paper import Paper
+from perhop.study import Axis, Bound, Evidence, Sample
+
+if TYPE_CHECKING:
+    from perhop.judging import Judgement
+    from perhop.runs import Run
+    from perhop.statistics import Estimate
+    from perhop.study import Factors
+
+Judge: TypeAlias = Callable[[Evidence], "Judgement"]
+
+stated = Paper(__package__, "claims.toml").item
+"""The claims of one study, its method and its assumptions."""
+SOURCE = "Mechanisms of today beside those of the papers"
+RUNS = 12
+MBPS = "Mbit/s"
+
+NEWRENO, CUBIC, BBR3, PRAGUE = "newreno", "cubic", "bbr3", "prague"
+CONTROL_NAMES = {NEWRENO: "NewReno", CUBIC: "CUBIC", BBR3: "BBR v3", PRAGUE: "Prague"}
+SENDERS = tuple(CONTROL_NAMES)
+CONTROLS = Axis("control", "Senders", CONTROL_NAMES)
+
+KEPT = 0.95
+"""A profile counts as kept from this share of it on."""
+PROFILE_KEPT = Bound("keeps the profile", "misses it", KEPT)
+
+CODEL, PIE, FQ_CODEL, DUALPI2, WFQ = "codel", "pie", "fq-codel", "dualpi2", "wfq"
+TODAY_NAMES = {
+    CODEL: "CoDel",
+    PIE: "PIE",
+    DUALPI2: "DualPI2",
+    FQ_CODEL: "FQ-CoDel",
+    WFQ: "WFQ by contract",
+}
+COLORLESS = (CODEL, PIE, DUALPI2, FQ_CODEL)
+"""Queues that read neither colors nor contracts."""
+
+CODEPOINTS = ("AF11", "AF21", "AF31", "AF41", "CS1")
+"""What flows carry where each contract has a queue of its own."""
+
+
+def sender(control: str, packet: int) -> dict[str, Any]:
+    """The transport and the ECN of greedy flows, as keys of a flow's table.
+
+    NewReno is the papers' sender (RFC 6582, no SACK, an ACK for each packet). The others have Linux's
+    defaults, SACK among them. No receiver window limits a flow.
+    """
+    sizes = {"packet": f"{packet}B", "window": "1000p"}
+    if control == NEWRENO:
+        return {"transport": {"tcp": "newreno", **sizes}}
+    transport = {"tcp": "linux", "congestion": control, **sizes}
+    return {"transport": transport, **({"ecn": "l4s"} if control == PRAGUE else {})}
+
+
+def today(rule: str, limit: str, *, ecn: bool) -> dict[str, Any]:
+    """A queue of today with its RFC's parameters; it marks where `ecn` says that flows are capable."""
+    if rule == DUALPI2:
+        return {"scheduler": "dualpi2"}
+    if rule == FQ_CODEL:
+        return {"scheduler": "fq-codel", "ecn": ecn}
+    return marking({"aqm": rule, "limit": limit}, ecn=ecn)
+
+
+def marking(aqm: Mapping[str, Any], *, ecn: bool) -> dict[str, Any]:
+    """An AQM that marks ECN-capable packets, or one that drops all alike."""
+    return {**aqm, "ecn": True} if ecn else dict(aqm)
+
+
+def queue_per_contract(
+    rates_mbps: Mapping[str, float], packet: int, limit: str, *, ecn: bool
+) -> dict[str, Any]:
+    """WFQ: a queue under CoDel for each contract, by codepoint, with its rate; one more for the rest.
+
+    CoDel's target is 5 ms, or 1.5 packet times at the guaranteed rate where that is longer (RFC 8289, 4.4).
+    """
+    queues: list[dict[str, Any]] = []
+    for dscp, rate in rates_mbps.items():
+        target = max(5.0, 1.5 * packet * 8e-3 / rate)
+        rule = marking({"aqm": "codel", "limit": limit, "target": f"{target:g}ms"}, ecn=ecn)
+        queues.append({"name": dscp, "match": {"dscp": dscp}, "rate": f"{rate:g}Mbps", "rule": rule})
+    rest = marking({"aqm": "codel", "limit": limit}, ecn=ecn)
+    return {"scheduler": "wfq", "queues": [*queues, {"name": "rest", "rule": rest}]}
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """Flows with one contract: the name of their entry, how many they are, each one's rate (0: none)."""
+
+    name: str
+    count: int
+    profile_mbps: float
+
+
+def contracts(classes: Sequence[Class]) -> dict[str, float]:
+    """The rate of all flows of each contract by codepoint, for `queue_per_contract`."""
+    reserved = [one for one in classes if one.profile_mbps]
+    return {dscp: one.count * one.profile_mbps for dscp, one in zip(CODEPOINTS, reserved, strict=False)}
+
+
+def codepoint(classes: Sequence[Class], name: str) -> dict[str, str]:
+    """The codepoint of a class in `contracts`, as a key of its flows' table; nothing for best effort."""
+    reserved = [one.name for one in classes if one.profile_mbps]
+    return {"dscp": CODEPOINTS[reserved.index(name)]} if name in reserved else {}
+
+
+def class_samples(
+    factors: Factors, run: Run, classes: Sequence[Class], capacity_mbps: float
+) -> Iterator[Sample]:
+    """Rates against profiles and targets: by class, then the error and Jain's index over all flows."""
+    means = []
+    for one in classes:
+        key = {**factors, "profile_mbps": one.profile_mbps}
+        rate = float(np.mean(run.of_group(one.name, "throughput_bps"))) / 1e6
+        means.append(rate)
+        yield Sample(key, "throughput", MBPS, rate)
+        if one.profile_mbps:
+            yield Sample(key, "over_profile", "of the profile", rate / one.profile_mbps)
+    rates = [float(x) / 1e6 for x in run.flows("throughput_bps")]
+    profiles = [one.profile_mbps for one in classes for _ in range(one.count)]
+    wanted = targets(profiles, capacity_mbps)
+    reserved = [(rate, profile) for rate, profile in zip(rates, profiles, strict=True) if profile]
+    kept = sum(rate >= KEPT * profile for rate, profile in reserved) / len(reserved)
+    yield Sample(factors, "kept", "of reserved flows", kept)
+    by_class = dict(zip(profiles, wanted, strict=True))
+    targeted = [by_class[one.profile_mbps] for one in classes]
+    yield Sample(factors, "rmse", MBPS, rmse(means, targeted, [one.count for one in classes]))
+    index = jain_index(rates, wanted)
+    if index is not None:
+        yield Sample(factors, "jain_index", "index", index)
+    yield Sample(factors, "utilization", "fraction", utilization(rates, capacity_mbps))
+
+
+def link_samples(factors: Factors, run: Run, link: str) -> Iterator[Sample]:
+    """Waiting time at a link, in ms, and what it drops and marks, in percent of the packets that come."""
+    found = run.link(link)
+    for metric, column in (("wait_p50", "delay_p50_s"), ("wait_p99", "delay_p99_s")):
+        if found[column] is not None:
+            yield Sample(factors, metric, "ms", 1e3 * float(found[column]))
+    arrived = max(int(found["arrived_packets"]), 1)
+    notified = sum(int(packets.sum()) for packets in found["measured"]["notified"].values())
+    yield Sample(factors, "loss", "%", 100.0 * int(found["dropped_packets"]) / arrived)
+    yield Sample(factors, "marks", "%", 100.0 * notified / arrived)
+    if found["loss_green"] is not None:
+        yield Sample(factors, "in_loss", "%", 100.0 * float(found["loss_green"]))
+
+
+def each(found: Mapping[str, Estimate], digits: int = 2, *, sign: bool = False) -> str:
+    """`NewReno 1.20 ± 0.03, CUBIC …`."""
+    return ", ".join(f"{name} {estimate.text(digits, sign=sign)}" for name, estimate in found.items())
+
+
+def failing(checks: Mapping[str, Check]) -> str:
+    """The names of the statements that fail, then of those that the runs leave open."""
+    wrong = [name for name, check in checks.items() if check.holds is False]
+    unsettled = [name for name, check in checks.items() if check.holds is None]
+    return f"against it: {', '.join(wrong) or 'none'}; open: {', '.join(unsettled) or 'none'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Judges over a study whose cells are named by a rule, a sender, and what else is fixed.
+
+    Attributes:
+        rules: The names of the rules.
+        fixed: Further factors of every cell that is judged.
+    """
+
+    rules: Mapping[str, str]
+    fixed: Mapping[str, Any]
+
+    def key(self, rule: str, control: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - factors
+        """All factors of a number."""
+        return {**self.fixed, "rule": rule, "control": control, **more}
+
+    def name(self, rule: str, control: str) -> str:
+        """How a cell reads."""
+        return f"{self.rules[rule]} with {CONTROL_NAMES[control]}"
+
+    def bounded(
+        self,
+        metric: str,
+        rules: Iterable[str],
+        controls: Iterable[str],
+        check: Callable[[Estimate, float], Check],
+        bound: float,
+        **more: Any,  # noqa: ANN401 - factors
+    ) -> Judge:
+        """A claim that a number is on one side of a bound under each of these rules with each sender."""
+        places = [(rule, control) for rule in rules for control in controls]
+
+        def judged(evidence: Evidence) -> Judgement:
+            found = {
+                self.name(*at): evidence.estimate(metric, self.key(*at, **more))
+                for at in places
+                if evidence.measured(metric, self.key(*at, **more))
+            }
+            checks = {name: check(estimate, bound) for name, estimate in found.items()}
+            return judge(all_of(*checks.values()), f"{each(found)}; bound {bound:g}; {failing(checks)}.")
+
+        return judged
+
+    def compared(
+        self,
+        metric: str,
+        pairs: Sequence[tuple[tuple[str, str], tuple[str, str]]],
+        *,
+        more_in_first: bool,
+        factor: float = 1.0,
+        **more: Any,  # noqa: ANN401 - factors
+    ) -> Judge:
+        """A claim that a number of the first cell of each pair lies above (below) `factor` times the second's.
+
+        The difference is taken run by run, on the same seeds.
+        """
+
+        def judged(evidence: Evidence) -> Judgement:
+            checks: dict[str, Check] = {}
+            texts = []
+            for first, second in pairs:
+                a = evidence.by_seed(metric, self.key(*first, **more))
+                b = evidence.by_seed(metric, self.key(*second, **more))
+                scaled = {seed: factor * value for seed, value in b.items()}
+                found = paired_difference(a, scaled)
+                name = f"{self.name(*first)} against {self.name(*second)}"
+                checks[name] = above(found) if more_in_first else below(found)
+                texts.append(
+                    f"{self.name(*first)} {estimate(list(a.values())).text(2)}, "
+                    f"{self.name(*second)} {estimate(list(b.values())).text(2)}"
+                )
+            times = "" if factor == 1 else f"; compared with {factor:g} times the second"
+            return judge(all_of(*checks.values()), f"{'; '.join(texts)}{times}; {failing(checks)}.")
+
+        return judged
+
+    def keeps(self, rules: Iterable[str], controls: Iterable[str], profile_mbps: float) -> Judge:
+        """A claim that a contract is kept."""
+        return self.bounded("over_profile", rules, controls, at_least, KEPT, profile_mbps=profile_mbps)
+
+    def misses(self, rules: Iterable[str], controls: Iterable[str], profile_mbps: float) -> Judge:
+        """A claim that a contract is missed."""
+        return self.bounded("over_profile", rules, controls, below, KEPT, profile_mbps=profile_mbps)
+
+
+def together(*judges: Judge) -> Judge:
+    """A claim that makes several statements."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = [one(evidence) for one in judges]
+        whole = all_of(*(Check(one.holds, one.runs_needed) for one in found))
+        return judge(whole, " ".join(one.evidence for one in found))
+
+    return judged

@@ -1,0 +1,322 @@
+"""What does a low-delay packet pay, and what does the other gain: ABE beside DualPI2, FQ-CoDel and NQB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perhop.judging import Check, above, all_of, at_least, at_most, below, judge
+from perhop.statistics import estimate, paired_difference
+from perhop.studies.hurley.common import BLUE, GREEN, GREEN_TRANSPORTS, TFRC
+from perhop.studies.paper import claims
+from perhop.studies.today.common import (
+    BBR3,
+    CODEL,
+    CONTROL_NAMES,
+    CUBIC,
+    DUALPI2,
+    FQ_CODEL,
+    MBPS,
+    PRAGUE,
+    RUNS,
+    SOURCE,
+    TODAY_NAMES,
+    each,
+    failing,
+    sender,
+    stated,
+    today,
+)
+from perhop.study import Axis, Plot, Row, Sample, Study, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from perhop.judging import Judgement
+    from perhop.runs import Run
+    from perhop.studies.today.common import Judge
+    from perhop.study import Evidence, Factors
+
+FLAT, ABE, DSD, NQB = "flat", "abe", "dsd", "nqb"
+RULE_NAMES = {
+    FLAT: "flat RED",
+    ABE: "ABE",
+    DSD: "DSD",
+    CODEL: "CoDel",
+    FQ_CODEL: TODAY_NAMES[FQ_CODEL],
+    DUALPI2: "DualPI2",
+    NQB: "NQB on DRR",
+}
+RULES = Axis("rule", "Router", RULE_NAMES)
+ADAPTIVE, SPARSE = "adaptive", "sparse"
+KINDS = Axis(
+    "low", "Low-delay flows", {ADAPTIVE: "adaptive low-delay flows", SPARSE: "sparse low-delay flows"}
+)
+BULK = (CUBIC, BBR3)
+BULK_AXIS = Axis("bulk", "Bulk flows", {c: CONTROL_NAMES[c] for c in BULK})
+
+LINK = "bottleneck"
+CAPACITY_MBPS = 20.0
+FLOWS = 4
+PACKET = 1000
+SPARSE_MBPS = 0.25
+LEFT_MBPS = CAPACITY_MBPS / FLOWS - SPARSE_MBPS
+"""What sparse flows leave to each bulk flow."""
+LIMIT = "200p"
+NQB_LIMIT = "10p"
+GREEN_LIMIT = 24
+BOUND_MS = 10.0
+"""DSD's bound, and the time of ABE's 24 packets and the one in transmission."""
+NQB_DSCP = 45
+FORWARD_MS, BACK_MS, ACCESS_MS = 1.0, 37.0, 0.5
+BASE_MS = FORWARD_MS + 2 * ACCESS_MS + 2 * 8e-2 + PACKET * 8e-3 / CAPACITY_MBPS
+"""One-way delay of a packet that waits nowhere."""
+
+
+def queue(rule: str) -> dict[str, Any]:
+    """The bottleneck's queue."""
+    red = {"thresholds": "10/100/0.1", "limit": LIMIT, "wait": False, "mean-packet": f"{PACKET}B"}
+    if rule == ABE:
+        aqm = {"aqm": "abe", **red, "green-limit": f"{GREEN_LIMIT}p"}
+        return {"scheduler": "edf", "blue": "80ms", "rule": aqm}
+    if rule == DSD:
+        control = {"control": "1s", "base-rtt": f"{FORWARD_MS + BACK_MS + 4 * ACCESS_MS:g}ms"}
+        return {"scheduler": "dsd", "bound": f"{BOUND_MS:g}ms", **control, "rule": {"aqm": "red", **red}}
+    if rule == NQB:
+        shallow = {"aqm": "drop-tail", "limit": NQB_LIMIT}
+        nqb = {"name": "nqb", "match": {"dscp": NQB_DSCP}, "rule": shallow}
+        default = {"name": "default", "rule": today(CODEL, LIMIT, ecn=False)}
+        return {"scheduler": "drr", "queues": [nqb, default]}
+    if rule in (FQ_CODEL, DUALPI2):
+        return today(rule, LIMIT, ecn=False)
+    # Equal deadlines make EDF a FIFO with separate counters of the two services.
+    aqm = {"aqm": "red", **red} if rule == FLAT else today(rule, LIMIT, ecn=False)
+    return {"scheduler": "edf", "blue": "0s", "green": "0s", "rule": aqm}
+
+
+def low_delay(rule: str, low: str) -> dict[str, Any]:
+    """How a low-delay application sends: an adaptive one by TFRC or Prague, a sparse one at a constant rate."""
+    mark = {"dscp": NQB_DSCP} if rule == NQB else {}
+    if rule in (FLAT, ABE, DSD, CODEL):
+        mark = {"service": GREEN}
+    if low == SPARSE:
+        transport = {"udp": "cbr", "rate": f"{SPARSE_MBPS:g}Mbps", "packet": "250B"}
+        return {"transport": transport, **mark, **({"ecn": "l4s"} if rule == DUALPI2 else {})}
+    if rule == DUALPI2:
+        return sender(PRAGUE, PACKET)
+    return {"transport": GREEN_TRANSPORTS[TFRC], **mark}
+
+
+def build(factors: Factors) -> Mapping[str, Any]:
+    """Four bulk flows and four low-delay flows."""
+    rule = str(factors["rule"])
+    common = {
+        "count": FLOWS,
+        "from": "edge",
+        "to": "core",
+        "access": {"rate": "100Mbps", "delay": f"{ACCESS_MS:g}ms"},
+        "start": "0s..1s",
+    }
+    bulk = {"name": "bulk", **common, **sender(str(factors["bulk"]), PACKET)}
+    if rule in (FLAT, ABE, DSD, CODEL):
+        bulk["service"] = BLUE
+    return {
+        "title": "Low delay beside bulk",
+        "duration": "100s",
+        "warmup": "20s",
+        "links": {
+            LINK: {
+                "from": "edge",
+                "to": "core",
+                "rate": f"{CAPACITY_MBPS:g}Mbps",
+                "delay": f"{FORWARD_MS:g}ms",
+                "reverse": {"delay": f"{BACK_MS:g}ms"},
+                "queue": queue(rule),
+            }
+        },
+        "flows": [bulk, {"name": "low", **common, **low_delay(rule, str(factors["low"]))}],
+    }
+
+
+def samples(factors: Factors, run: Run) -> Iterator[Sample]:
+    """For each side: rate, loss and marks; how long low-delay packets wait, and all packets."""
+    for side in ("bulk", "low"):
+        key = {**factors, "side": side}
+        yield Sample(key, "throughput", MBPS, float(np.mean(run.of_group(side, "throughput_bps"))) / 1e6)
+        sent = max(float(run.of_group(side, "sent_packets").sum()), 1.0)
+        yield Sample(key, "loss", "%", 100.0 * float(run.of_group(side, "dropped").sum()) / sent)
+    if factors["rule"] == DUALPI2 and factors["low"] == ADAPTIVE:  # TCP, alone in the L4S queue
+        wait = 1e3 * float(run.link_class(LINK, "l4s")["delay_p99_s"])
+    else:
+        transit = run.of_group("low", "p99_transit_s")
+        wait = max(0.0, 1e3 * float(np.nanmean(transit)) - BASE_MS)
+    yield Sample(factors, "low_p99", "ms", wait)
+    yield Sample(factors, "wait_p99", "ms", 1e3 * float(run.link(LINK)["delay_p99_s"]))
+    yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
+
+
+def cell(rule: str, low: str, bulk: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - factors
+    """All factors of a number."""
+    return {"rule": rule, "low": low, "bulk": bulk, **more}
+
+
+def relative(evidence: Evidence) -> Iterator[Row]:
+    """Each side's rate over what it gets under flat RED, run by run on the same seeds."""
+    for rule in RULE_NAMES:
+        for low in KINDS.names:
+            for bulk in BULK:
+                for side in ("low", "bulk"):
+                    a = evidence.by_seed("throughput", cell(rule, low, bulk, side=side))
+                    b = evidence.by_seed("throughput", cell(FLAT, low, bulk, side=side))
+                    found = estimate([a[seed] / b[seed] for seed in sorted(a.keys() & b.keys())])
+                    key = cell(rule, low, bulk, side=side)
+                    yield Row(key, "relative", "of flat RED", None, found.mean, found.ci95, found.runs)
+
+
+def bounded(metric: str, rules: Iterable[str], low: str, check: Any, bound: float, **more: Any) -> Judge:  # noqa: ANN401 - a check, and factors
+    """A claim that a number is on one side of a bound under these rules beside each kind of bulk flows."""
+    listed = tuple(rules)
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            f"{RULE_NAMES[rule]} beside {CONTROL_NAMES[bulk]}": evidence.estimate(
+                metric, cell(rule, low, bulk, **more)
+            )
+            for rule in listed
+            for bulk in BULK
+        }
+        checks = {name: check(one, bound) for name, one in found.items()}
+        return judge(all_of(*checks.values()), f"{each(found)}; bound {bound:g}; {failing(checks)}.")
+
+    return judged
+
+
+def against(
+    metric: str,
+    first: str,
+    second: str,
+    low: str,
+    *,
+    more_in_first: bool,
+    **more: Any,  # noqa: ANN401 - factors
+) -> Judge:
+    """A claim that a number is larger (smaller) under the first rule, beside each kind of bulk flows."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        checks: dict[str, Check] = {}
+        texts = []
+        for bulk in BULK:
+            a, b = (evidence.by_seed(metric, cell(rule, low, bulk, **more)) for rule in (first, second))
+            found = paired_difference(a, b)
+            checks[f"beside {CONTROL_NAMES[bulk]}"] = above(found) if more_in_first else below(found)
+            texts.append(
+                f"beside {CONTROL_NAMES[bulk]}: {RULE_NAMES[first]} {estimate(list(a.values())).text(2)}, "
+                f"{RULE_NAMES[second]} {estimate(list(b.values())).text(2)}"
+            )
+        return judge(all_of(*checks.values()), f"{'; '.join(texts)}; {failing(checks)}.")
+
+    return judged
+
+
+STATEMENT = stated("abe")
+
+
+def _table(title: str, metric: str, low: str, digits: int, **where: Any) -> Table:  # noqa: ANN401 - factors
+    kind = KINDS.names[low]
+    return Table(f"{title} ({kind})", {metric: ""}, RULES, (BULK_AXIS,), {"low": low, **where}, digits)
+
+
+TODAY_ABE = Study(
+    id="today-abe",
+    title="What low delay costs, and whom",
+    source=f"{SOURCE}: Asymmetric Best-Effort",
+    summary="four bulk flows and four low-delay flows on 20 Mbit/s, adaptive or sparse, seven routers",
+    cells=[cell(rule, low, bulk) for low in KINDS.names for rule in RULE_NAMES for bulk in BULK],
+    scenario=build,
+    samples=samples,
+    summaries=relative,
+    published=(),
+    claims=claims(
+        STATEMENT.claims,
+        {
+            "abe-bounds-the-wait": bounded("low_p99", (ABE, DSD), ADAPTIVE, at_most, 1.05 * BOUND_MS),
+            "abe-adaptive-pays-rate": against(
+                "throughput", ABE, FLAT, ADAPTIVE, more_in_first=False, side="low"
+            ),
+            "abe-bulk-gains": against("throughput", ABE, FLAT, ADAPTIVE, more_in_first=True, side="bulk"),
+            "l4s-waits-less": bounded("low_p99", (DUALPI2,), ADAPTIVE, at_most, 2.0),
+            "l4s-gets-more-than-green": against(
+                "throughput", DUALPI2, ABE, ADAPTIVE, more_in_first=True, side="low"
+            ),
+            "l4s-bulk-gets-less-than-blue": against(
+                "throughput", DUALPI2, ABE, ADAPTIVE, more_in_first=False, side="bulk"
+            ),
+            "sparse-lose-nothing-today": bounded(
+                "loss", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_most, 0.1, side="low"
+            ),
+            "sparse-wait-little-today": bounded("low_p99", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_most, 2.0),
+            "sparse-lose-under-abe": bounded("loss", (ABE,), SPARSE, above, 0.5, side="low"),
+            "sparse-cost-bulk-nothing": bounded(
+                "throughput", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_least, 0.95 * LEFT_MBPS, side="bulk"
+            ),
+            "nqb-caps-greedy": against(
+                "throughput", NQB, FQ_CODEL, ADAPTIVE, more_in_first=False, side="low"
+            ),
+            "nqb-loses-where-greedy": bounded("loss", (NQB,), ADAPTIVE, above, 1.0, side="low"),
+        },
+    ),
+    tables=tuple(
+        table
+        for low in KINDS.names
+        for table in (
+            _table("99th percentile of a low-delay packet's wait, ms", "low_p99", low, 2),
+            _table("Low-delay packets lost, %", "loss", low, 3, side="low"),
+            _table("Rate of a low-delay flow, Mbit/s", "throughput", low, 3, side="low"),
+            _table("Rate of a low-delay flow over that under flat RED", "relative", low, 2, side="low"),
+            _table("Rate of a bulk flow, Mbit/s", "throughput", low, 3, side="bulk"),
+            _table("Rate of a bulk flow over that under flat RED", "relative", low, 2, side="bulk"),
+            _table("Bulk packets lost, %", "loss", low, 3, side="bulk"),
+            _table("99th percentile of all packets' wait, ms", "wait_p99", low, 1),
+            _table("Use of the link", "utilization", low, 3),
+        )
+    ),
+    plots=(
+        Plot(
+            id="wait",
+            title="What low delay gives: 99th percentile of a low-delay packet's wait",
+            kind="dots",
+            metric="low_p99",
+            x=RULES,
+            series=BULK_AXIS,
+            y_label="ms",
+            facet=KINDS,
+        ),
+        Plot(
+            id="low-rate",
+            title="What it pays: rate of a low-delay flow over that under flat RED",
+            kind="dots",
+            metric="relative",
+            x=RULES,
+            series=BULK_AXIS,
+            y_label="of flat RED",
+            facet=KINDS,
+            where={"side": "low"},
+        ),
+        Plot(
+            id="bulk-rate",
+            title="What the other gains: rate of a bulk flow over that under flat RED",
+            kind="dots",
+            metric="relative",
+            x=RULES,
+            series=BULK_AXIS,
+            y_label="of flat RED",
+            facet=KINDS,
+            where={"side": "bulk"},
+        ),
+    ),
+    method=STATEMENT.method,
+    assumptions=STATEMENT.assumptions,
+    extra=True,
+    default_runs=RUNS,
+)

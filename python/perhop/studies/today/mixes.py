@@ -1,0 +1,359 @@
+"""For which mixes of congestion controls does a profile hold under each rule?"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perhop.judging import Check, above, all_of, at_least, below, judge
+from perhop.statistics import paired_difference
+from perhop.studies.paper import claims
+from perhop.studies.today.common import (
+    BBR3,
+    COLORLESS,
+    CONTROL_NAMES,
+    CUBIC,
+    DUALPI2,
+    FQ_CODEL,
+    KEPT,
+    MBPS,
+    NEWRENO,
+    PRAGUE,
+    PROFILE_KEPT,
+    RUNS,
+    SENDERS,
+    SOURCE,
+    TODAY_NAMES,
+    WFQ,
+    failing,
+    link_samples,
+    marking,
+    queue_per_contract,
+    sender,
+    stated,
+    today,
+)
+from perhop.study import Axis, Plot, Row, Sample, Study, Table
+from perhop.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from perhop.judging import Judgement
+    from perhop.runs import Run
+    from perhop.studies.today.common import Judge
+    from perhop.study import Evidence, Factors
+
+DROP_TAIL, RIO, RI_PLUS_O, INVERSE, THREE_DROP, TWAM = (
+    "drop-tail",
+    "rio",
+    "rio-plus-out",
+    "inverse-rate",
+    "three-drop",
+    "twam+dwred",
+)
+RULE_NAMES = {
+    RIO: "RIO",
+    RI_PLUS_O: "RI+O",
+    THREE_DROP: "three-drop",
+    INVERSE: "inverse-rate",
+    TWAM: "TWAM + DWRED",
+    DROP_TAIL: "drop-tail",
+    **{rule: name for rule, name in TODAY_NAMES.items() if rule != WFQ},
+    WFQ: "WFQ, two queues",
+}
+RULES = Axis("rule", "Rule", RULE_NAMES)
+READ_COLORS = (RIO, RI_PLUS_O, THREE_DROP, INVERSE)
+READ_NOTHING = (DROP_TAIL, *COLORLESS)
+ASSURED, BEST_EFFORT = "assured", "best effort"
+ASSURED_AXIS = Axis("assured", "Assured flows", {c: f"assured: {name}" for c, name in CONTROL_NAMES.items()})
+ASSURED_SHORT = Axis("assured", "Assured flows", CONTROL_NAMES)
+OTHERS_AXIS = Axis("others", "Best effort", CONTROL_NAMES)
+
+CAPACITY_MBPS = 10.0
+PROFILE_MBPS = 1.0
+FLOWS = {ASSURED: 5, BEST_EFFORT: 10}
+PACKET = 1000
+LIMIT = "200p"
+
+
+def queue(rule: str, *, ecn: bool) -> dict[str, Any]:
+    """The bottleneck's queue: RIO's thresholds are Yeom and Reddy's, RI+O's OUT set is Kim's for 1000 bytes."""
+    if rule == WFQ:
+        return queue_per_contract({"AF11": PROFILE_MBPS * FLOWS[ASSURED]}, PACKET, LIMIT, ecn=ecn)
+    if rule == DROP_TAIL:
+        return {"aqm": DROP_TAIL, "limit": LIMIT}
+    if rule in COLORLESS:
+        return today(rule, LIMIT, ecn=ecn)
+    common = {"limit": LIMIT, "mean-packet": f"{PACKET}B"}
+    if rule == TWAM:
+        return marking({"aqm": "dwred", "out": "40/160/0.1", **common}, ecn=ecn)
+    thresholds = {"in": "50/100/0.02", "total": "20/40/0.5"}
+    if rule == RI_PLUS_O:
+        thresholds["out"] = "10/30/0.1"
+    if rule == THREE_DROP:
+        thresholds = {"in": thresholds["in"], "out-in": "30/50/0.5", "out-out": "20/40/0.5"}
+        return marking({"aqm": "rio-three", **thresholds, **common}, ecn=ecn)
+    return marking({"aqm": rule, **thresholds, **common}, ecn=ecn)
+
+
+def meter(rule: str) -> dict[str, Any]:
+    """The profile of an assured flow."""
+    rate = f"{PROFILE_MBPS:g}Mbps"
+    if rule == TWAM:
+        return {"marker": "twam", "rate": rate}
+    if rule == THREE_DROP:
+        return {"marker": "three-precedence", "rate": rate}
+    return {"marker": "tsw", "rate": rate}
+
+
+def build(factors: Factors) -> Mapping[str, Any]:
+    """Five assured flows with one kind of senders, and ten best-effort flows with another."""
+    rule = str(factors["rule"])
+    senders = {ASSURED: str(factors["assured"]), BEST_EFFORT: str(factors["others"])}
+    flows = []
+    for name, control in senders.items():
+        flow: dict[str, Any] = {
+            "name": name,
+            "count": FLOWS[name],
+            "access": {"rate": "100Mbps", "delay": "1ms"},
+            **sender(control, PACKET),
+            "start": "0s..1s",
+        }
+        flow |= {"path": "lsp"} if rule == TWAM else {"from": "edge", "to": "core"}
+        if name == ASSURED:
+            flow |= {"dscp": "AF11"} if rule == WFQ else {"profile": meter(rule)}
+        elif rule == THREE_DROP:
+            flow["color"] = "red"  # best effort is OUT-OUT
+        flows.append(flow)
+    made: dict[str, Any] = {
+        "title": "A profile and a mix of congestion controls",
+        "duration": "50s",
+        "warmup": "10s",
+        "links": {
+            "bottleneck": {
+                "from": "edge",
+                "to": "core",
+                "rate": f"{CAPACITY_MBPS:g}Mbps",
+                "delay": "18ms",
+                "queue": queue(rule, ecn=PRAGUE in senders.values()),
+            }
+        },
+        "flows": flows,
+    }
+    if rule == TWAM:
+        made["paths"] = {"lsp": {"via": ["edge", "core"], "control": {"interval": "measured"}}}
+    return made
+
+
+def samples(factors: Factors, run: Run) -> Iterator[Sample]:
+    """Rates over the profile, best effort's rate, and the bottleneck's waiting time, losses and marks."""
+    rates = np.asarray(run.of_group(ASSURED, "throughput_bps")) / 1e6
+    yield Sample(factors, "over_profile", "of the profile", float(rates.mean()) / PROFILE_MBPS)
+    yield Sample(factors, "worst_flow", "of the profile", float(rates.min()) / PROFILE_MBPS)
+    others = float(np.mean(run.of_group(BEST_EFFORT, "throughput_bps"))) / 1e6
+    yield Sample(factors, "others_rate", MBPS, others)
+    total = float(np.sum(run.flows("throughput_bps"))) / 1e6
+    yield Sample(factors, "utilization", "fraction", total / CAPACITY_MBPS)
+    yield from link_samples(factors, run, "bottleneck")
+
+
+def mix(rule: str, assured: str, others: str) -> dict[str, Any]:
+    """The factors of a cell."""
+    return {"rule": rule, "assured": assured, "others": others}
+
+
+MIXES = tuple(itertools.product(SENDERS, SENDERS))
+SAME = tuple((control, control) for control in SENDERS)
+
+
+def mix_name(rule: str, assured: str, others: str) -> str:
+    """How a cell reads."""
+    return f"{RULE_NAMES[rule]}, {CONTROL_NAMES[assured]} beside {CONTROL_NAMES[others]}"
+
+
+def held(evidence: Evidence, rule: str, mixes: Iterable[tuple[str, str]] = MIXES) -> dict[str, Check]:
+    """Whether the profile holds in each of these mixes."""
+    return {
+        mix_name(rule, *one): at_least(evidence.estimate("over_profile", mix(rule, *one)), KEPT)
+        for one in mixes
+    }
+
+
+def summaries(evidence: Evidence) -> Iterator[Row]:
+    """For each rule and kind of assured flows: in how many of the four mixes the profile holds, and of 16."""
+    for rule in RULE_NAMES:
+        whole = 0
+        for assured in SENDERS:
+            checks = held(evidence, rule, [(assured, others) for others in SENDERS])
+            count = sum(check.holds is True for check in checks.values())
+            whole += count
+            yield Row({"rule": rule, "assured": assured}, "mixes", "of 4", None, count, None, evidence.runs)
+        yield Row({"rule": rule, "assured": "all"}, "mixes", "of 4", None, whole, None, evidence.runs)
+
+
+def _text(evidence: Evidence, rule: str, mixes: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(
+        f"{mix_name(rule, *one)} {evidence.estimate('over_profile', mix(rule, *one)).text(2)}"
+        for one in mixes
+    )
+
+
+def holds(rules: Iterable[str], mixes: Iterable[tuple[str, str]], *, kept: bool = True) -> Judge:
+    """A claim that the profile holds (or fails) in each of these mixes under each of these rules."""
+    listed, pairs = tuple(rules), tuple(mixes)
+
+    def judged(evidence: Evidence) -> Judgement:
+        checks: dict[str, Check] = {}
+        for rule, one in itertools.product(listed, pairs):
+            found = evidence.estimate("over_profile", mix(rule, *one))
+            checks[mix_name(rule, *one)] = at_least(found, KEPT) if kept else below(found, KEPT)
+        agree = sum(check.holds is True for check in checks.values())
+        text = f"{agree} of {counted(len(checks), 'mix', 'mixes')}"
+        shown = "; ".join(_text(evidence, rule, pairs) for rule in listed) + "; " if len(checks) <= 8 else ""
+        return judge(all_of(*checks.values()), f"{text}; {shown}{failing(checks)}.")
+
+    return judged
+
+
+def most(rules: Iterable[str], limit: int) -> Judge:
+    """A claim that under each of these rules the profile holds in at most so many of the 16 mixes."""
+    listed = tuple(rules)
+
+    def judged(evidence: Evidence) -> Judgement:
+        checks, counts = {}, []
+        for rule in listed:
+            found = held(evidence, rule).values()
+            sure = sum(one.holds is True for one in found)
+            unsure = sum(one.holds is None for one in found)
+            state = False if sure > limit else True if sure + unsure <= limit else None
+            checks[RULE_NAMES[rule]] = Check(state)
+            counts.append(f"{RULE_NAMES[rule]} {sure}" + (f" (open: {unsure})" if unsure else ""))
+        return judge(all_of(*checks.values()), f"holds in {', '.join(counts)} of 16; {failing(checks)}.")
+
+    return judged
+
+
+def lowers(rule: str, assured: str, others: str, than: str) -> Judge:
+    """A claim that assured flows get less beside `others` than beside `than`."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        a, b = (evidence.by_seed("over_profile", mix(rule, assured, one)) for one in (others, than))
+        found = paired_difference(a, b)
+        return judge(below(found), f"{_text(evidence, rule, [(assured, others), (assured, than)])}.")
+
+    return judged
+
+
+def over(first: str, second: str, mixes: Iterable[tuple[str, str]]) -> Judge:
+    """A claim that in each of these mixes assured flows get more under the first rule than under the second."""
+    pairs = tuple(mixes)
+
+    def judged(evidence: Evidence) -> Judgement:
+        checks = {}
+        for one in pairs:
+            a, b = (evidence.by_seed("over_profile", mix(rule, *one)) for rule in (first, second))
+            checks[f"{CONTROL_NAMES[one[0]]} beside {CONTROL_NAMES[one[1]]}"] = above(paired_difference(a, b))
+        agree = sum(check.holds is True for check in checks.values())
+        return judge(
+            all_of(*checks.values()),
+            f"more under {RULE_NAMES[first]} than under {RULE_NAMES[second]} in {agree} of "
+            f"{counted(len(checks), 'mix', 'mixes')}; {failing(checks)}.",
+        )
+
+    return judged
+
+
+STATEMENT = stated("map")
+ASSURED_TOTAL = Axis("assured", "Assured flows", {**CONTROL_NAMES, "all": "of 16"})
+
+TODAY_MAP = Study(
+    id="today-map",
+    title="Where a profile holds: rules and mixes of congestion controls",
+    source=SOURCE,
+    summary="five flows of 1 Mbit/s beside ten of best effort on 10 Mbit/s: eleven rules, sixteen mixes",
+    cells=[mix(rule, *one) for rule in RULE_NAMES for one in MIXES],
+    scenario=build,
+    samples=samples,
+    summaries=summaries,
+    published=(),
+    claims=claims(
+        STATEMENT.claims,
+        {
+            "two-queues-hold-everywhere": holds((WFQ,), MIXES),
+            "inverse-rate-holds-everywhere": holds((INVERSE,), MIXES),
+            "colors-hold-among-equals": holds((RIO, RI_PLUS_O, THREE_DROP), SAME),
+            "colorless-hold-seldom": most(READ_NOTHING, 4),
+            "fq-codel-holds-nowhere": holds((FQ_CODEL,), MIXES, kept=False),
+            "rio-fails-newreno-beside-bbr3": holds((RIO,), [(NEWRENO, BBR3)], kept=False),
+            "prague-beside-takes-from-newreno": lowers(RIO, NEWRENO, PRAGUE, NEWRENO),
+            "bbr3-beside-takes-from-cubic": lowers(RIO, CUBIC, BBR3, CUBIC),
+            "ri-plus-o-gives-more": over(RI_PLUS_O, RIO, MIXES),
+            "three-drop-gives-more": over(THREE_DROP, RIO, MIXES),
+            "twam-holds-less": holds((TWAM,), SAME, kept=False),
+            "dualpi2-holds-nowhere": holds((DUALPI2,), MIXES, kept=False),
+        },
+    ),
+    tables=(
+        Table(
+            "Mixes in which the profile holds: of four kinds of best effort beside these assured flows",
+            {"mixes": ""},
+            RULES,
+            (ASSURED_TOTAL,),
+            digits=0,
+        ),
+        *(
+            Table(
+                f"Rate over profile of {name} flows, by what best effort uses",
+                {"over_profile": ""},
+                RULES,
+                (OTHERS_AXIS,),
+                where={"assured": control},
+                digits=2,
+                bound=PROFILE_KEPT,
+            )
+            for control, name in CONTROL_NAMES.items()
+        ),
+        *(
+            Table(
+                f"Slowest of the five {name} flows over its profile, by what best effort uses",
+                {"worst_flow": ""},
+                RULES,
+                (OTHERS_AXIS,),
+                where={"assured": control},
+                digits=2,
+            )
+            for control, name in CONTROL_NAMES.items()
+        ),
+        *(
+            Table(
+                f"99th percentile of the wait beside {name} best effort, ms",
+                {"wait_p99": ""},
+                RULES,
+                (ASSURED_SHORT,),
+                where={"others": control},
+                digits=1,
+            )
+            for control, name in CONTROL_NAMES.items()
+        ),
+    ),
+    plots=(
+        Plot(
+            id="map",
+            title="Rate of assured flows over their profile, by what they and best effort use",
+            kind="matrix",
+            metric="over_profile",
+            x=OTHERS_AXIS,
+            series=RULES,
+            y_label="",
+            facet=ASSURED_AXIS,
+            bound=PROFILE_KEPT,
+        ),
+    ),
+    method=STATEMENT.method,
+    assumptions=STATEMENT.assumptions,
+    extra=True,
+    default_runs=RUNS,
+)
