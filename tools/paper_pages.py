@@ -12,7 +12,7 @@ from perhop.output.paper_page import paper_pages
 from perhop.parallel import available_cores
 from perhop.reproduction import Counts, execute, plan
 from perhop.store import DirectoryStore
-from perhop.studies import STUDIES
+from perhop.studies import PAPERS
 
 PAGES = Path(__file__).parent.parent / "docs" / "papers"
 COMMAND = "perhop reproduce --all"
@@ -25,7 +25,7 @@ def main() -> None:
     results = parser.parse_args().results
     counts = Counts()
     outcomes = execute(
-        plan(list(STUDIES.values()), runs=None, seed=1),
+        plan([study for paper in PAPERS for study in paper.studies], runs=None, seed=1),
         jobs=available_cores(),
         store=DirectoryStore(results / "runs", print),
         counts=counts,

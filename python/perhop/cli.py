@@ -97,13 +97,14 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="STUDY",
-            help="Studies by id (see `perhop list studies`), or all of a paper, such as kim; unless given, "
-            "the printed items of all papers.",
+            help="Studies by id (see `perhop list studies`), all of a paper, such as kim, or today: the "
+            "papers' mechanisms beside those of today; unless given, the printed items of all papers.",
         ),
     ] = None,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="Run sensitivity studies, variants and sweeps, too.")
+        bool,
+        typer.Option("--all", help="Run sensitivity studies, variants, sweeps and today's mechanisms, too."),
     ] = False,
     runs: Annotated[int | None, terminal.runs("Simulated runs of each cell of a study")] = None,
     seed: terminal.Seed = 1,
@@ -128,7 +129,7 @@ def reproduce(
     \b
     Examples:
       perhop reproduce
-      perhop reproduce --all
+      perhop reproduce today --out results/today
       perhop reproduce kim-table1 --runs 40 --out results/table1
     """  # noqa: D301
     chosen = _chosen(names, everything=everything)
@@ -405,7 +406,9 @@ def _cell(cell: Factors) -> str:
 
 
 def _studies(name: str) -> Sequence[Study]:
-    """The study of this name, or all printed items of the paper of this name."""
+    """The study of this name, the printed items of a paper of this name, or all of today's mechanisms."""
+    if name == studies.TODAY.id:
+        return studies.TODAY.studies
     for paper in studies.PAPERS:
         if paper.id == name:
             return [study for study in paper.studies if not study.extra]
@@ -425,6 +428,9 @@ def _hint(name: str) -> str:
     for paper in studies.PAPERS:
         if paper.id == name.lower():
             return f"`{paper.id}` is a paper; its studies are {', '.join(one.id for one in paper.studies)}"
+    if name.lower() == studies.TODAY.id:
+        listed = ", ".join(one.id for one in studies.TODAY.studies)
+        return f"`{studies.TODAY.id}` is a group; its studies are {listed}"
     papers = {paper.id: paper for paper in studies.PAPERS}
     near = difflib.get_close_matches(name.lower(), [*studies.STUDIES, *papers], n=1, cutoff=0.6)
     if near and near[0] in papers:
@@ -462,7 +468,7 @@ def _show(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) 
         if note.impossible:
             say("\n" + table.prose(f"Cannot be right: {note.text}", width))
     for title, verdicts in (
-        ("Claims", outcome.claims),
+        ("Predictions" if any(one.claim.why for one in outcome.claims) else "Claims", outcome.claims),
         ("Findings of ours, not the paper's", outcome.findings),
     ):
         if verdicts:
@@ -474,6 +480,8 @@ def _show(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) 
 def _show_verdict(verdict: Verdict, say: Callable[[str], None], width: int | None) -> None:
     say(table.prose(f"{verdict.state}: {verdict.claim.text}", width, "  ", "    "))
     say(table.prose(verdict.judgement.evidence, width, "    "))
+    if verdict.claim.why:
+        say(table.prose(f"Expected because: {verdict.claim.why}", width, "    "))
 
 
 def _conclude(

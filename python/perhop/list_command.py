@@ -31,9 +31,9 @@ MOST_INDENT = 30
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@app.command("studies", short_help="Papers' tables and figures.")
+@app.command("studies", short_help="Papers' tables and figures, and today's mechanisms.")
 def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
-    """List the papers' tables and figures that `perhop reproduce` reruns."""
+    """List what `perhop reproduce` reruns: the papers' tables and figures, then today's mechanisms."""
     if as_json:
         entries = [
             {
@@ -58,13 +58,18 @@ def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> Non
             terminal.say(table.prose(text, width, "    "))
         claims = sum(not claim.finding for claim in study.claims)
         runs = f"{counted(study.default_runs, 'run')} of each"
-        parts = [counted(len(study.cells), "cell"), runs, f"claims: {claims}"]
+        what = "predictions" if any(claim.why for claim in study.claims) else "claims"
+        parts = [counted(len(study.cells), "cell"), runs, f"{what}: {claims}"]
         if claims < len(study.claims):
             parts.append(f"findings of ours: {len(study.claims) - claims}")
         extra = "; only with --all or by name" if study.extra else ""
         terminal.say(table.prose(", ".join(parts) + extra, width, "    ") + "\n")
     terminal.say(
-        table.prose("perhop reproduce reruns the papers' printed items, with --all every study.", width)
+        table.prose(
+            "perhop reproduce reruns the papers' printed items, perhop reproduce today what is about today's "
+            "mechanisms, with --all every study.",
+            width,
+        )
     )
 
 

@@ -14,7 +14,7 @@ from perhop import _engine, memory
 from perhop.parallel import parallel_map
 from perhop.runs import Run
 from perhop.store import run_key
-from perhop.studies import PAPERS, of_paper
+from perhop.studies import PAPERS, TODAY, of_paper
 from perhop.study import Evidence, Row, Sample, Verdict, rounded
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class StudyOutcome:
 
     @property
     def claims(self) -> Sequence[Verdict]:
-        """The verdicts on sentences of the paper."""
+        """The verdicts on sentences of the paper, or on predictions."""
         return [verdict for verdict in self.verdicts if not verdict.claim.finding]
 
     @property
@@ -87,8 +87,11 @@ class PaperOutcome:
 
     @property
     def title(self) -> str:
-        """The paper's authors."""
-        return self.paper.about.authors if self.paper else "Other studies"
+        """The paper's authors, or what else the studies are about."""
+        if self.paper:
+            return self.paper.about.authors
+        ours = {study.id for study in TODAY.studies}
+        return TODAY.title if all(one.study.id in ours for one in self.outcomes) else "Other studies"
 
     @property
     def not_run(self) -> int:
@@ -332,6 +335,7 @@ def _claim(verdict: Verdict) -> dict[str, Any]:
     return {
         "id": claim.id,
         "text": claim.text,
+        **({"why": claim.why} if claim.why else {}),
         "quote": None if source is None else source.quote,
         "section": None if source is None else source.section,
         "rule": claim.rule,

@@ -101,8 +101,8 @@ class Claim:
         rule: How it is judged.
         ours: What in the rule is ours, such as a threshold or a tolerance; empty where nothing is.
         tried: What was varied to find out why the claim does not hold; empty where nothing was.
-        why: Why one would expect it, where it is a prediction: a statement written before the runs, of a study
-            that belongs to no paper.
+        why: Why one would expect it, where it is a prediction: a statement written before the runs, of a
+            study that belongs to no paper.
     """
 
     id: str
@@ -197,7 +197,7 @@ class Bound:
     at: float
 
     def state(self, row: Row) -> bool | None:
-        """Whether the whole interval is at or above the bound, below it, or neither; None without runs to tell."""
+        """Whether the whole interval is at or above the bound; None where it contains the bound."""
         if row.mean is None:
             return None
         low, high = row.ci95 or (row.mean, row.mean)
@@ -242,8 +242,8 @@ class Plot:
 
     Attributes:
         kind: "lines" (a numeric or ordered x), "points" (categories), "bars" (categories, series side by
-            side), "dots" (categories below each other, the metric to the right), or "matrix" (a field for each
-            category and series, with its number and the color of its side of `bound`).
+            side), "dots" (categories below each other, the metric to the right), or "matrix" (a field for
+            each x and series, with its number and the color of its side of `bound`).
         ordinal: Set the x values of lines at equal distances, whatever their size.
         limits: A metric whose published value is an x position: where the paper says the series meets the
             first reference line.
@@ -425,8 +425,8 @@ def statement(data: Mapping[str, Any]) -> Statement:
     `values`: the name of one more factor, its values, and the printed number at each; or, for one
     number, `metric`, `factors` and `value`. `[[notes]]` hold `text`
     and, for a printed number that cannot be right, `impossible = true`. `[claims.ID]` hold `text` and, as far
-    as they apply, `quote` and `section` (together), `rule`, `ours`, `tried` and `why`. `assumptions` lists what was
-    chosen where the paper is silent; `method` says how the setting was simulated.
+    as they apply, `quote` and `section` (together), `rule`, `ours`, `tried` and `why`. `assumptions` lists
+    what was chosen where the paper is silent; `method` says how the setting was simulated.
 
     Raises:
         KeyError, ValueError: The table is not of this form.

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation
 
 from perhop.output.sheet import INK, MARKS, MUTED, SERIES
 from perhop.study import chosen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from matplotlib.axes import Axes
 
@@ -117,6 +119,36 @@ def dots(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
             if value in place:
                 axes.plot([height, height], [place[value] - 0.5, place[value] + 0.5], **style)
         axes.plot([], [], **style, label=reference.label)
+
+
+FIELDS: Mapping[bool | None, str] = {True: SERIES[2], False: SERIES[0], None: MUTED}
+"""Colors of a matrix: at or above the bound, below it, or the interval contains it."""
+
+
+def matrix(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
+    """A field for each x and series: its number, in the color of its side of the bound."""
+    for line, rows in enumerate(curves.values()):
+        for row in rows:
+            if row.mean is None:
+                continue
+            state = None if plot.bound is None else plot.bound.state(row)
+            x, strong = place[row.factors[plot.x.factor]], state is True
+            field = Rectangle((x - 0.5, line - 0.5), 1, 1)
+            field.set(
+                facecolor=FIELDS[state], alpha=0.85 if strong else 0.28, edgecolor="white", linewidth=1.5
+            )
+            axes.add_patch(field)
+            text = f"{row.mean:.2f}" + ("?" if state is None else "")
+            weight = "bold" if strong else "normal"
+            axes.text(
+                x, line, text, ha="center", va="center", fontweight=weight, color="white" if strong else INK
+            )
+    axes.set_xlim(-0.5, len(place) - 0.5)
+    axes.set_ylim(len(curves) - 0.5, -0.5)
+    axes.grid(visible=False)
+    axes.tick_params(axis="both", length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
 
 
 def _reference_style(index: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from perhop.judging import STATES
 from perhop.output.plot import caption, drawing
 from perhop.output.report import environment
 from perhop.output.sentences import sentences
-from perhop.output.table import half_width, number, pivot, published_text
+from perhop.output.table import half_width, measured, pivot, published_text
 from perhop.reproduction import by_paper
 
 if TYPE_CHECKING:
@@ -76,27 +76,28 @@ def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
             grids = [pivot(table, outcome.rows) for table in outcome.study.tables]
             parts.append(Part(outcome, figures, [_grid(grid) for grid in grids if grid is not None]))
         assert group.paper is not None
-        texts[f"{group.paper.id}.md"] = _render(
+        texts[f"{group.paper.id}.md"] = render(
             "paper.md.j2", group=group, parts=parts, sentences=sentences(group), command=command
         )
-    texts["README.md"] = _render("papers.md.j2", groups=groups, command=command)
+    texts["README.md"] = render("papers.md.j2", groups=groups, command=command)
     return Pages(texts, drawn)
 
 
 def _grid(grid: Pivot) -> Grid:
     head = [grid.corner, *(", ".join(part for part in names if part) for names in grid.heads)]
-    lines = [[label, *(_cell(row, grid.digits) for row in rows)] for label, rows in grid.lines]
+    lines = [[label, *(_cell(grid, row) for row in rows)] for label, rows in grid.lines]
     return Grid(grid.title, head, lines)
 
 
-def _cell(row: Row | None, digits: int) -> str:
+def _cell(grid: Pivot, row: Row | None) -> str:
     """Published above measured, as far as there are both."""
     if row is None:
         return "–"
-    measured = " ".join(part for part in (number(row.mean, digits), half_width(row, digits)) if part)
-    return measured if row.published is None else f"{published_text(row, digits)}<br>**{measured}**"
+    found = " ".join(part for part in (measured(grid, row), half_width(row, grid.digits)) if part)
+    return found if row.published is None else f"{published_text(row, grid.digits)}<br>**{found}**"
 
 
-def _render(template: str, **values: object) -> str:
-    text = environment().get_template(template).render(states=STATES, **values)
+def render(template: str, **values: object) -> str:
+    """A page from its template."""
+    text = environment().get_template(template).render(**{"states": STATES, **values})
     return text.rstrip("\n") + "\n"

@@ -35,12 +35,14 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from perhop.study import Axis, Factor, Plot, Row
+    from perhop.study import Axis, Bound, Factor, Plot, Row
 
 __all__ = ["GRID", "INK", "MUTED", "SERIES", "Drawing", "Picture", "caption", "drawing"]
 
 DOTS_BASE, DOTS_LINE = 62.0, 17.0
 """Height of a plot of dots without its categories, and of each, which stand below each other."""
+MATRIX_BASE = 48.0
+"""Height of a matrix without its lines, which are as high as those of dots."""
 BESIDE = 0.32
 """The share of a panel that labels beside it may take; wider ones stand in a legend above it."""
 SHARED_FROM = 0.25
@@ -69,6 +71,8 @@ class Drawing:
 def caption(plot: Plot, rows: Sequence[Row]) -> str:
     """How to read the marks that the plot uses."""
     found = chosen(rows, plot.metric, plot.where)
+    if plot.kind == "matrix":
+        return "" if plot.bound is None else _bounded(plot.bound, plot.interval)
     parts = []
     if any(row.ci95 for row in found):
         parts.append(
@@ -89,6 +93,14 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
         alike = _shared(plot, rows, panels) is not None
         parts.append("All panels have the same scale." if alike else "The panels' scales differ.")
     return " ".join(parts)
+
+
+def _bounded(bound: Bound, interval: str) -> str:
+    return (
+        f"Dark: {bound.met} (the whole {interval} interval is at least {bound.at:g}). "
+        f"Light: {bound.missed} (below {bound.at:g}). "
+        f"Gray with “?”: cannot tell."
+    )
 
 
 def drawing(plot: Plot, rows: Sequence[Row], study: str) -> Drawing:
@@ -151,11 +163,14 @@ def _sheet(
     height = None
     if plot.kind == "dots":
         categories = {row.factors[plot.x.factor] for row in chosen(rows, plot.metric, plot.where)}
-        height = DOTS_BASE + DOTS_LINE * len(categories)
+        height = DOTS_BASE + DOTS_LINE * len(categories) + (LINE if plot.facet is not None else 0.0)
+    elif plot.kind == "matrix":
+        lines = {row.factors[plot.series.factor] for row in chosen(rows, plot.metric, plot.where)}
+        height = MATRIX_BASE + DOTS_LINE * len(lines)
     elif narrow:
         height = 195.0
     sheet = Sheet(len(panels), height=height, title=title, remark=remark, narrow=narrow)
-    limits = None if plot.kind == "dots" else _shared(plot, rows, panels)
+    limits = None if plot.kind in ("dots", "matrix") else _shared(plot, rows, panels)
     for index, panel in enumerate(panels):
         _Panel(sheet, index, plot, rows, panel).draw(limits)
     return sheet
@@ -219,6 +234,10 @@ class _Panel:
         if plot.kind == "dots":
             marks.dots(axes, plot, self.curves, self.place)
             self._settle_dots(axes)
+            return
+        if plot.kind == "matrix":
+            marks.matrix(axes, plot, self.curves, self.place)
+            self._settle_matrix(axes)
             return
         if self.spaced:
             axes.set_xticks(list(self.place.values()), [plot.x.text(value) for value in self.place])
@@ -289,11 +308,31 @@ class _Panel:
         handles = axes.get_legend_handles_labels()[1]
         columns = _legend_columns(handles, sheet.cell_width - 14.0)
         legend = LINE * math.ceil(len(handles) / columns)
-        sheet.place(axes, self.index, Margins(left, 14.0, 8.0 + legend, 34.0))
+        title = "" if plot.facet is None or self.panel is None else plot.facet.text(self.panel)
+        above = 8.0 + legend + (LINE + 2.0 if title else 0.0)
+        sheet.place(axes, self.index, Margins(left, 14.0, above, 34.0))
+        axes.set_title(_fitted(title, wide, bold=True), pad=legend + 4.0)
         axes.set_yticks(list(self.place.values()), names)
         axes.set_xlabel(_fitted(plot.y_label, wide))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=7 if wide > 250 else 5))
         axes.legend(**_LEGEND, ncols=columns, bbox_to_anchor=(-(left - 4.0) / wide, 1.0))
+
+    def _settle_matrix(self, axes: Axes) -> None:
+        sheet, plot = self.sheet, self.plot
+        names = [_fitted(plot.series.text(value), 0.45 * sheet.cell_width) for value in self.curves]
+        left = 14.0 + max(map(text_width, names), default=0.0)
+        wide = sheet.cell_width - left - 8.0
+        title = "" if plot.facet is None or self.panel is None else plot.facet.text(self.panel)
+        angle, ticks = self._category_room(wide)
+        sheet.place(axes, self.index, Margins(left, 8.0, 6.0 + (LINE + 2.0 if title else 0.0), 14.0 + ticks))
+        axes.set_title(_fitted(title, wide, bold=True), pad=4.0)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_xticks(list(self.place.values()), [plot.x.text(value) for value in self.place])
+        axes.set_xlabel(_fitted(plot.x.label, wide))
+        if angle:
+            axes.tick_params(axis="x", labelrotation=angle)
+            for text in axes.get_xticklabels():
+                text.set(ha="right", rotation_mode="anchor")
 
 
 _LEGEND: dict[str, Any] = {

@@ -15,7 +15,7 @@ from perhop.judging import STATES
 from perhop.output.plot import caption, drawing
 from perhop.output.sentences import sentences
 from perhop.output.sheet import SERIES
-from perhop.output.table import half_width, number, pivot, published_text, spans, spread_text
+from perhop.output.table import half_width, measured, pivot, published_text, spans, spread_text
 from perhop.output.text import inline_markdown, markdown, printable
 from perhop.output.topology import distinct, draw_network
 from perhop.reproduction import by_paper
@@ -175,7 +175,7 @@ def html_table(grid: Pivot) -> HtmlTable:
             published = [published_text(row, digits)] if grid.published else []
             interval = [half_width(row, digits)] if grid.interval else []
             spread = spread_text(row, digits) if grid.spread else ()
-            cells.append([*published, number(row.mean, digits), *interval, *spread])
+            cells.append([*published, measured(grid, row), *interval, *spread])
         lines.append((label, cells))
     depth = len(grid.heads[0])
     return HtmlTable(

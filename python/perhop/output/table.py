@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from perhop import study
-    from perhop.study import Row, Table
+    from perhop.study import Bound, Row, Table
 else:
     study = Lazy("perhop.study")
 
@@ -28,6 +28,8 @@ LOWER, HIGHER = "↓", "↑"
 """A published value that is lower or higher than every single run."""
 MISSING = "–"
 CUT = "…"
+SIGNS = {True: "✓", False: "✗", None: "?"}
+"""On which side of a table's bound a number is: at or above it, below it, or the interval contains it."""
 PROSE = 100
 """Sentences are no longer than this, however wide the terminal is."""
 GAP = 2
@@ -45,6 +47,7 @@ class Pivot:
         published: Some entry has a published value.
         interval: Some entry has an interval.
         spread: Some entry with a published value has the spread of its single runs.
+        bound: What numbers are held against.
     """
 
     title: str
@@ -55,6 +58,7 @@ class Pivot:
     published: bool
     interval: bool
     spread: bool = False
+    bound: Bound | None = None
 
     @property
     def names(self) -> list[str]:
@@ -83,7 +87,7 @@ def pivot(table: Table, rows: Sequence[Row]) -> Pivot | None:
         heads.append((table.metrics[str(metric)], *inner) if len(table.metrics) > 1 else inner)
     down = table.rows.order(row.factors[factor] for row in found)
     return Pivot(
-        table.title,
+        table.title if table.bound is None else f"{table.title} ({_key(table.bound)})",
         table.rows.label,
         heads,
         [(table.rows.text(value), [place.get((value, *key)) for key in keys]) for value in down],
@@ -91,7 +95,18 @@ def pivot(table: Table, rows: Sequence[Row]) -> Pivot | None:
         published=any(row.published is not None for row in found),
         interval=any(row.ci95 is not None for row in found),
         spread=any(row.within is not None for row in found),
+        bound=table.bound,
     )
+
+
+def _key(bound: Bound) -> str:
+    """What the signs of a table with a bound say."""
+    return f"{SIGNS[True]} {bound.met}, {SIGNS[False]} {bound.missed}, {SIGNS[None]} cannot tell"
+
+
+def measured(grid: Pivot, row: Row) -> str:
+    """The measured number of an entry, behind the sign of its side of the bound where there is one."""
+    return ("" if grid.bound is None else SIGNS[grid.bound.state(row)]) + number(row.mean, grid.digits)
 
 
 def spans(heads: Sequence[tuple[str, ...]], level: int) -> list[tuple[str, int]]:
@@ -336,13 +351,11 @@ def prose(text: str, width: int | None, indent: str = "", hanging: str | None = 
 
 def _text_lines(grid: Pivot, label: str, rows: Sequence[Row | None]) -> list[list[str]]:
     if not grid.published:
-        merged = [
-            MISSING if r is None else number(r.mean, grid.digits) + half_width(r, grid.digits) for r in rows
-        ]
+        merged = [MISSING if r is None else measured(grid, r) + half_width(r, grid.digits) for r in rows]
         return [[label, *merged]]
     published = [MISSING if r is None else published_text(r, grid.digits) for r in rows]
-    measured = [MISSING if r is None else number(r.mean, grid.digits) for r in rows]
-    lines = [[f"{label}, published", *published], ["  measured", *measured]]
+    found = [MISSING if r is None else measured(grid, r) for r in rows]
+    lines = [[f"{label}, published", *published], ["  measured", *found]]
     if grid.interval:
         lines.append(["  95 %", *("" if r is None else half_width(r, grid.digits) for r in rows)])
     if grid.spread:

@@ -59,7 +59,9 @@ def in_order(studies: Iterable[Study]) -> list[Study]:
     return sorted(studies, key=lambda study: (study.extra, study.id not in headlines))
 
 
-STUDIES = {study.id: study for group in (*PAPERS, TODAY) for study in group.studies}
+STUDIES = {
+    study.id: study for studies in (*(paper.studies for paper in PAPERS), TODAY.studies) for study in studies
+}
 """Every study by its id, paper by paper, then those of today's mechanisms."""
 
 __all__ = ["PAPERS", "STUDIES", "TODAY", "PaperStudies", "Questions", "in_order", "of_paper"]

@@ -11,7 +11,7 @@ from perhop import _engine
 from perhop.judging import Judgement
 from perhop.output.table import as_text, pivot, records
 from perhop.reproduction import Cell, judge, sample_frame, to_json
-from perhop.studies import PAPERS, STUDIES
+from perhop.studies import PAPERS, STUDIES, TODAY
 from perhop.study import (
     Axis,
     Claim,
@@ -225,13 +225,14 @@ def test_statement_refuses_a_row_that_does_not_fit_its_head() -> None:
 
 
 def test_study_ids_and_claims_are_unique_and_named_like_the_paper() -> None:
-    for paper in PAPERS:
-        for study in paper.studies:
-            assert study.id.startswith(f"{paper.id}-")
+    groups = {**{paper.id: paper.studies for paper in PAPERS}, TODAY.id: TODAY.studies}
+    for group, studies in groups.items():
+        for study in studies:
+            assert study.id.startswith(f"{group}-")
             claims = [claim.id for claim in study.claims]
             assert len(claims) == len(set(claims))
             assert len({json.dumps(dict(cell)) for cell in study.cells}) == len(study.cells)
-    assert len(STUDIES) == sum(len(paper.studies) for paper in PAPERS)
+    assert len(STUDIES) == sum(map(len, groups.values()))
     assert {"kim-table1", "yeom-table1", "hurley-fig2", "bouras-fig3"} <= STUDIES.keys()
 
 

@@ -15,6 +15,8 @@ from perhop.studies.paper import Paper
 from perhop.study import Axis, Bound, Evidence, Sample
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from perhop.judging import Judgement
     from perhop.runs import Run
     from perhop.statistics import Estimate
@@ -157,9 +159,28 @@ def link_samples(factors: Factors, run: Run, link: str) -> Iterator[Sample]:
         yield Sample(factors, "in_loss", "%", 100.0 * float(found["loss_green"]))
 
 
+def known_mean(values: NDArray[np.float64]) -> float | None:
+    """The mean over the flows that have a value; None where none has."""
+    known = values[np.isfinite(values)]
+    return float(np.mean(known)) if len(known) else None
+
+
 def each(found: Mapping[str, Estimate], digits: int = 2, *, sign: bool = False) -> str:
     """`NewReno 1.20 ± 0.03, CUBIC …`."""
     return ", ".join(f"{name} {estimate.text(digits, sign=sign)}" for name, estimate in found.items())
+
+
+FEW = 8
+"""Up to so many numbers are listed; of more, the lowest and the highest."""
+
+
+def numbers(found: Mapping[str, Estimate], digits: int = 2) -> str:
+    """The numbers behind a verdict, as text."""
+    if len(found) <= FEW:
+        return each(found, digits)
+    ordered = sorted(found, key=lambda name: found[name].mean)
+    ends = {name: found[name] for name in (ordered[0], ordered[-1])}
+    return f"{len(found)} cells, from {' to '.join(each({name: one}, digits) for name, one in ends.items())}"
 
 
 def failing(checks: Mapping[str, Check]) -> str:
@@ -189,6 +210,16 @@ class Cells:
         """How a cell reads."""
         return f"{self.rules[rule]} with {CONTROL_NAMES[control]}"
 
+    def place(self, more: Mapping[str, Any]) -> str:
+        """What else names the numbers of a statement, as the head of its evidence."""
+        factors = {**self.fixed, **more}
+        parts = [
+            text.format(factors[name])
+            for name, text in (("subscription_percent", "{:g} %"), ("profile_mbps", "{:g} Mbit/s"))
+            if name in factors
+        ]
+        return f"{', '.join(parts)}: " if parts else ""
+
     def bounded(
         self,
         metric: str,
@@ -208,7 +239,8 @@ class Cells:
                 if evidence.measured(metric, self.key(*at, **more))
             }
             checks = {name: check(estimate, bound) for name, estimate in found.items()}
-            return judge(all_of(*checks.values()), f"{each(found)}; bound {bound:g}; {failing(checks)}.")
+            text = f"{self.place(more)}{numbers(found)}; bound {bound:g}; {failing(checks)}."
+            return judge(all_of(*checks.values()), text)
 
         return judged
 
@@ -221,14 +253,14 @@ class Cells:
         factor: float = 1.0,
         **more: Any,  # noqa: ANN401 - factors
     ) -> Judge:
-        """A claim that a number of the first cell of each pair lies above (below) `factor` times the second's.
+        """A claim that a number of each pair's first cell is above (below) `factor` times the second's.
 
         The difference is taken run by run, on the same seeds.
         """
 
         def judged(evidence: Evidence) -> Judgement:
             checks: dict[str, Check] = {}
-            texts = []
+            texts: dict[str, str] = {}
             for first, second in pairs:
                 a = evidence.by_seed(metric, self.key(*first, **more))
                 b = evidence.by_seed(metric, self.key(*second, **more))
@@ -236,12 +268,15 @@ class Cells:
                 found = paired_difference(a, scaled)
                 name = f"{self.name(*first)} against {self.name(*second)}"
                 checks[name] = above(found) if more_in_first else below(found)
-                texts.append(
-                    f"{self.name(*first)} {estimate(list(a.values())).text(2)}, "
-                    f"{self.name(*second)} {estimate(list(b.values())).text(2)}"
-                )
+                one, other = (estimate(list(values.values())).text(2) for values in (a, b))
+                texts[name] = f"{self.name(*first)} {one}, {self.name(*second)} {other}"
             times = "" if factor == 1 else f"; compared with {factor:g} times the second"
-            return judge(all_of(*checks.values()), f"{'; '.join(texts)}{times}; {failing(checks)}.")
+            shown = [text for name, text in texts.items() if checks[name].holds is not True]
+            if len(texts) <= FEW:
+                shown = list(texts.values())
+            counts = f"{sum(check.holds is True for check in checks.values())} of {len(checks)} comparisons"
+            text = "; ".join([counts, *shown]) if len(texts) > 1 else shown[0]
+            return judge(all_of(*checks.values()), f"{self.place(more)}{text}{times}; {failing(checks)}.")
 
         return judged
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from perhop.judging import at_most
 from perhop.studies.hurley.common import (
     ABE,
@@ -36,6 +34,7 @@ from perhop.studies.today.common import (
     SOURCE,
     TODAY_NAMES,
     Cells,
+    known_mean,
     link_samples,
     marking,
     sender,
@@ -94,8 +93,9 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     ratio = throughput(run, BLUE) / max(throughput(run, GREEN), 1e-9)
     yield Sample(factors, "ratio", "blue/green", ratio)
     for metric, column in (("green_mean", "mean_transit_s"), ("green_p99", "p99_transit_s")):
-        transit = 1e3 * float(np.nanmean(run.of_group(GREEN, column)))
-        yield Sample(factors, metric, "ms", max(0.0, transit - BASE_MS))
+        transit = known_mean(run.of_group(GREEN, column))
+        if transit is not None:
+            yield Sample(factors, metric, "ms", max(0.0, 1e3 * transit - BASE_MS))
     yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
     yield from link_samples(factors, run, LINK)
 

@@ -22,8 +22,9 @@ from perhop.studies.today.common import (
     RUNS,
     SOURCE,
     TODAY_NAMES,
-    each,
     failing,
+    known_mean,
+    numbers,
     sender,
     stated,
     today,
@@ -61,6 +62,7 @@ CAPACITY_MBPS = 20.0
 FLOWS = 4
 PACKET = 1000
 SPARSE_MBPS = 0.25
+SPARSE_PACKET = 250
 LEFT_MBPS = CAPACITY_MBPS / FLOWS - SPARSE_MBPS
 """What sparse flows leave to each bulk flow."""
 LIMIT = "200p"
@@ -70,8 +72,13 @@ BOUND_MS = 10.0
 """DSD's bound, and the time of ABE's 24 packets and the one in transmission."""
 NQB_DSCP = 45
 FORWARD_MS, BACK_MS, ACCESS_MS = 1.0, 37.0, 0.5
-BASE_MS = FORWARD_MS + 2 * ACCESS_MS + 2 * 8e-2 + PACKET * 8e-3 / CAPACITY_MBPS
-"""One-way delay of a packet that waits nowhere."""
+ACCESS_MBPS = 100.0
+
+
+def base_ms(low: str) -> float:
+    """One-way delay of a low-delay packet that waits nowhere: propagation, three transmissions."""
+    bits = 8e-3 * (SPARSE_PACKET if low == SPARSE else PACKET)
+    return FORWARD_MS + 2 * ACCESS_MS + bits * (2 / ACCESS_MBPS + 1 / CAPACITY_MBPS)
 
 
 def queue(rule: str) -> dict[str, Any]:
@@ -96,12 +103,12 @@ def queue(rule: str) -> dict[str, Any]:
 
 
 def low_delay(rule: str, low: str) -> dict[str, Any]:
-    """How a low-delay application sends: an adaptive one by TFRC or Prague, a sparse one at a constant rate."""
-    mark = {"dscp": NQB_DSCP} if rule == NQB else {}
+    """How low-delay flows send: adaptive ones by TFRC or Prague, sparse ones at a constant rate."""
+    mark: dict[str, Any] = {"dscp": NQB_DSCP} if rule == NQB else {}
     if rule in (FLAT, ABE, DSD, CODEL):
         mark = {"service": GREEN}
     if low == SPARSE:
-        transport = {"udp": "cbr", "rate": f"{SPARSE_MBPS:g}Mbps", "packet": "250B"}
+        transport = {"udp": "cbr", "rate": f"{SPARSE_MBPS:g}Mbps", "packet": f"{SPARSE_PACKET}B"}
         return {"transport": transport, **mark, **({"ecn": "l4s"} if rule == DUALPI2 else {})}
     if rule == DUALPI2:
         return sender(PRAGUE, PACKET)
@@ -115,7 +122,7 @@ def build(factors: Factors) -> Mapping[str, Any]:
         "count": FLOWS,
         "from": "edge",
         "to": "core",
-        "access": {"rate": "100Mbps", "delay": f"{ACCESS_MS:g}ms"},
+        "access": {"rate": f"{ACCESS_MBPS:g}Mbps", "delay": f"{ACCESS_MS:g}ms"},
         "start": "0s..1s",
     }
     bulk = {"name": "bulk", **common, **sender(str(factors["bulk"]), PACKET)}
@@ -147,11 +154,10 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         sent = max(float(run.of_group(side, "sent_packets").sum()), 1.0)
         yield Sample(key, "loss", "%", 100.0 * float(run.of_group(side, "dropped").sum()) / sent)
     if factors["rule"] == DUALPI2 and factors["low"] == ADAPTIVE:  # TCP, alone in the L4S queue
-        wait = 1e3 * float(run.link_class(LINK, "l4s")["delay_p99_s"])
-    else:
-        transit = run.of_group("low", "p99_transit_s")
-        wait = max(0.0, 1e3 * float(np.nanmean(transit)) - BASE_MS)
-    yield Sample(factors, "low_p99", "ms", wait)
+        yield Sample(factors, "low_p99", "ms", 1e3 * float(run.link_class(LINK, "l4s")["delay_p99_s"]))
+    elif (transit := known_mean(run.of_group("low", "p99_transit_s"))) is not None:
+        wait = max(0.0, 1e3 * transit - base_ms(str(factors["low"])))
+        yield Sample(factors, "low_p99", "ms", wait)
     yield Sample(factors, "wait_p99", "ms", 1e3 * float(run.link(LINK)["delay_p99_s"]))
     yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
 
@@ -187,7 +193,7 @@ def bounded(metric: str, rules: Iterable[str], low: str, check: Any, bound: floa
             for bulk in BULK
         }
         checks = {name: check(one, bound) for name, one in found.items()}
-        return judge(all_of(*checks.values()), f"{each(found)}; bound {bound:g}; {failing(checks)}.")
+        return judge(all_of(*checks.values()), f"{numbers(found)}; bound {bound:g}; {failing(checks)}.")
 
     return judged
 

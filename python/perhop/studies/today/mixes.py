@@ -80,7 +80,7 @@ LIMIT = "200p"
 
 
 def queue(rule: str, *, ecn: bool) -> dict[str, Any]:
-    """The bottleneck's queue: RIO's thresholds are Yeom and Reddy's, RI+O's OUT set is Kim's for 1000 bytes."""
+    """The bottleneck's queue: RIO's thresholds are Yeom and Reddy's, RI+O's OUT set is Kim's."""
     if rule == WFQ:
         return queue_per_contract({"AF11": PROFILE_MBPS * FLOWS[ASSURED]}, PACKET, LIMIT, ecn=ecn)
     if rule == DROP_TAIL:
@@ -248,7 +248,7 @@ def lowers(rule: str, assured: str, others: str, than: str) -> Judge:
 
 
 def over(first: str, second: str, mixes: Iterable[tuple[str, str]]) -> Judge:
-    """A claim that in each of these mixes assured flows get more under the first rule than under the second."""
+    """A claim that in each of these mixes assured flows get more under the first rule than the second."""
     pairs = tuple(mixes)
 
     def judged(evidence: Evidence) -> Judgement:
