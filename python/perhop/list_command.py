@@ -62,7 +62,8 @@ def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> Non
         parts = [counted(len(study.cells), "cell"), runs, f"{what}: {claims}"]
         if claims < len(study.claims):
             parts.append(f"findings of ours: {len(study.claims) - claims}")
-        extra = "; only with --all or by name" if study.extra else ""
+        named = "today, --all or by name" if study in studies.TODAY.studies else "--all or by name"
+        extra = f"; only with {named}" if study.extra else ""
         terminal.say(table.prose(", ".join(parts) + extra, width, "    ") + "\n")
     terminal.say(
         table.prose(

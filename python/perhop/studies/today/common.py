@@ -165,22 +165,28 @@ def known_mean(values: NDArray[np.float64]) -> float | None:
     return float(np.mean(known)) if len(known) else None
 
 
-def each(found: Mapping[str, Estimate], digits: int = 2, *, sign: bool = False) -> str:
+def shown(found: Estimate) -> str:
+    """A number with its interval, to about three digits."""
+    size = abs(found.mean)
+    return found.text(3 if size < 1 else 2 if size < 100 else 1)
+
+
+def each(found: Mapping[str, Estimate]) -> str:
     """`NewReno 1.20 ± 0.03, CUBIC …`."""
-    return ", ".join(f"{name} {estimate.text(digits, sign=sign)}" for name, estimate in found.items())
+    return ", ".join(f"{name} {shown(estimate)}" for name, estimate in found.items())
 
 
 FEW = 8
 """Up to so many numbers are listed; of more, the lowest and the highest."""
 
 
-def numbers(found: Mapping[str, Estimate], digits: int = 2) -> str:
+def numbers(found: Mapping[str, Estimate]) -> str:
     """The numbers behind a verdict, as text."""
     if len(found) <= FEW:
-        return each(found, digits)
+        return each(found)
     ordered = sorted(found, key=lambda name: found[name].mean)
-    ends = {name: found[name] for name in (ordered[0], ordered[-1])}
-    return f"{len(found)} cells, from {' to '.join(each({name: one}, digits) for name, one in ends.items())}"
+    ends = [each({name: found[name]}) for name in (ordered[0], ordered[-1])]
+    return f"{len(found)} cells, from {' to '.join(ends)}"
 
 
 def failing(checks: Mapping[str, Check]) -> str:
@@ -267,15 +273,17 @@ class Cells:
                 scaled = {seed: factor * value for seed, value in b.items()}
                 found = paired_difference(a, scaled)
                 name = f"{self.name(*first)} against {self.name(*second)}"
+                if first[1] == second[1]:
+                    name = f"{self.rules[first[0]]} against {self.name(*second)}"
                 checks[name] = above(found) if more_in_first else below(found)
-                one, other = (estimate(list(values.values())).text(2) for values in (a, b))
+                one, other = (shown(estimate(list(values.values()))) for values in (a, b))
                 texts[name] = f"{self.name(*first)} {one}, {self.name(*second)} {other}"
             times = "" if factor == 1 else f"; compared with {factor:g} times the second"
-            shown = [text for name, text in texts.items() if checks[name].holds is not True]
+            listed = [text for name, text in texts.items() if checks[name].holds is not True]
             if len(texts) <= FEW:
-                shown = list(texts.values())
+                listed = list(texts.values())
             counts = f"{sum(check.holds is True for check in checks.values())} of {len(checks)} comparisons"
-            text = "; ".join([counts, *shown]) if len(texts) > 1 else shown[0]
+            text = "; ".join([counts, *listed]) if len(texts) > 1 else listed[0]
             return judge(all_of(*checks.values()), f"{self.place(more)}{text}{times}; {failing(checks)}.")
 
         return judged

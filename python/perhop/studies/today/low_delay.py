@@ -26,6 +26,7 @@ from perhop.studies.today.common import (
     known_mean,
     numbers,
     sender,
+    shown,
     stated,
     today,
 )
@@ -217,8 +218,8 @@ def against(
             found = paired_difference(a, b)
             checks[f"beside {CONTROL_NAMES[bulk]}"] = above(found) if more_in_first else below(found)
             texts.append(
-                f"beside {CONTROL_NAMES[bulk]}: {RULE_NAMES[first]} {estimate(list(a.values())).text(2)}, "
-                f"{RULE_NAMES[second]} {estimate(list(b.values())).text(2)}"
+                f"beside {CONTROL_NAMES[bulk]}: {RULE_NAMES[first]} {shown(estimate(list(a.values())))}, "
+                f"{RULE_NAMES[second]} {shown(estimate(list(b.values())))}"
             )
         return judge(all_of(*checks.values()), f"{'; '.join(texts)}; {failing(checks)}.")
 

@@ -1,0 +1,88 @@
+"""The page about today's mechanisms in Markdown: what was found, plots, and every prediction in one line."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from perhop.output.paper_page import Figure, Pages, render
+from perhop.output.plot import caption, drawing
+from perhop.study import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perhop.reproduction import StudyOutcome
+    from perhop.study import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What we say of a study's results after the runs.
+
+    Attributes:
+        summary: What was found.
+        why: Why a prediction did not hold, or was left open, by its id.
+    """
+
+    summary: Sequence[str]
+    why: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One study on the page."""
+
+    outcome: StudyOutcome
+    found: Found
+    figures: Sequence[Figure]
+
+    def count(self, holds: bool | None) -> int:
+        """How many of its predictions are in this state."""
+        return sum(verdict.holds is holds for verdict in self.outcome.claims)
+
+    @property
+    def missed(self) -> Sequence[Verdict]:
+        """The predictions that did not hold, or that the runs leave open."""
+        return [verdict for verdict in self.outcome.claims if not verdict.holds]
+
+    def learned(self, verdict: Verdict) -> str:
+        """Why a prediction did not hold, or was left open."""
+        return self.found.why.get(verdict.claim.id, "")
+
+
+def findings() -> tuple[Sequence[str], Mapping[str, Found]]:
+    """What we say of all studies together, and of each by its id, written after the runs."""
+    text = files("perhop.studies.today").joinpath("found.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    studies = {
+        name: Found(
+            [one_line(line) for line in entry["summary"]],
+            {claim: one_line(line) for claim, line in entry.get("why", {}).items()},
+        )
+        for name, entry in data["studies"].items()
+    }
+    return [one_line(line) for line in data["found"]], studies
+
+
+def today_page(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
+    """The page (`today.md`) and its pictures.
+
+    Args:
+        outcomes: All studies of the group, of a full run.
+        command: What to type to get the same numbers again.
+    """
+    found, studies = findings()
+    parts, drawn = [], {}
+    for outcome in outcomes:
+        figures = []
+        for plot in outcome.study.plots:
+            picture = drawing(plot, outcome.rows, outcome.study.id).picture
+            file = f"images/{picture.name}.png"
+            drawn[file] = picture.png
+            figures.append(Figure(file, picture.alt, caption(plot, outcome.rows)))
+        parts.append(Part(outcome, studies[outcome.study.id], figures))
+    text = render("today.md.j2", found=found, parts=parts, command=command)
+    return Pages({"today.md": text}, drawn)
