@@ -1443,6 +1443,9 @@ class Tcp(Table):
             without.
         slow_start: How slow start ends, besides by a loss or a mark: `standard`, the default, or
             another. Refused with congestion controls that have none: `bbr`, `bbr3` and `ledbat`.
+        cubic_alpha: With `congestion = "cubic"`: how it grows in its Reno-friendly region beyond the
+            window before the last reduction: `raised`, the default, or `constant`, the default of `tcp
+            = "linux"`. Refused with other congestion controls.
         target_rtt: With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip
             than this grow as one that has it, so that they get the same rate; `0s` leaves out this
             independence, and 25ms is the default. Refused with other congestion controls.
@@ -1485,6 +1488,7 @@ class Tcp(Table):
     ecn_backoff: bool | None = None
     accecn: Literal["exact", "ace"] | None = None
     slow_start: Literal["standard", "hystart", "hystart++"] | None = None
+    cubic_alpha: Literal["raised", "constant"] | None = None
     target_rtt: str | None = None
     estimation_gain: float | None = None
     target_delay: str | None = None
