@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.judging import above, all_of, at_most, fact, judge
 from perhop.studies.kim import table1
-from perhop.studies.kim.common import MBPS, PAPER, stated
+from perhop.studies.kim.common import LINUX_TCP, MBPS, PAPER, stated
 from perhop.studies.paper import claims
 from perhop.study import Axis, Evidence, Row, Study, Table
 
@@ -48,7 +48,7 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
     "reno": ("Reno, tick 100 ms", {"tcp": "reno", "tick": "100ms", "rtt-arithmetic": "fixed-point"}),
     "sack": ("SACK", {**RFC_6582, "sack": True}),
-    "linux": ("Linux", {"tcp": "linux"}),
+    "linux": ("Linux", LINUX_TCP),
 }
 PERIOD = (
     JUDGED,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.judging import above, all_of, fact, judge
 from perhop.studies.kim import fig2, fig3, regime
-from perhop.studies.kim.common import PAPER, SCHEMES, Curve, stated
+from perhop.studies.kim.common import LINUX_TCP, PAPER, SCHEMES, Curve, stated
 from perhop.studies.paper import claims
 from perhop.study import Axis, Published, Study, Table
 
@@ -63,7 +63,7 @@ class Variant:
 BASE = Variant("unchanged")
 NEWRENO = Variant("newreno of RFC 6582", transport={"tcp": "newreno"})
 SACK = Variant("SACK", transport={"tcp": "newreno", "sack": True})
-LINUX = Variant("Linux", transport={"tcp": "linux"})
+LINUX = Variant("Linux", transport=LINUX_TCP)
 FAST_ACCESS = Variant("access 100 Mbit/s", access="100Mbps")
 QUICK_AVERAGE = Variant("weight 0.005", queue={"weight": 0.005})
 DEEP_BUCKET = Variant("bucket 30 kB", burst="30kB")

@@ -402,7 +402,9 @@ mod tests {
 
     /// An ACK of these segments, of which `acked` is the first missing; returns what is lost by then.
     fn arrive(rack: &mut Rack, segments: &[u32], acked: u32, path: Path, millis: u64) -> Vec<u32> {
-        segments.iter().for_each(|&sequence| rack.on_arrived(sequence, at(millis)));
+        for &sequence in segments {
+            rack.on_arrived(sequence, at(millis));
+        }
         rack.on_ack(acked, 100, false, at(millis));
         lost(rack, path, millis)
     }

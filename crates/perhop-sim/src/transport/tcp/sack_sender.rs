@@ -715,7 +715,9 @@ mod tests {
     fn repaired(extra: &str, segments: u64, lost: &[usize]) -> (u64, u64) {
         let extra = format!(r#"{extra},"initial-window": "10p","handshake": false,"tick": "1us""#);
         let mut losses = vec![false; 4000];
-        lost.iter().for_each(|&number| losses[number] = true);
+        for &number in lost {
+            losses[number] = true;
+        }
         let statistics = transfer(&extra, segments, &losses, false).unwrap();
         (statistics.retransmitted, statistics.timeouts)
     }

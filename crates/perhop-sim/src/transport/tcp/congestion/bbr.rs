@@ -1,8 +1,8 @@
 //! BBR, version 1: draft-cardwell-iccrg-bbr-congestion-control-00, and Linux's `tcp_bbr.c`, where they differ.
 
-use perhop_core::{Bitrate, Bytes, Duration, Instant, Origin, Rng};
+use perhop_core::{Bitrate, Duration, Instant, Origin, Rng};
 
-use super::path_model::{Aggregation, FullPipe, RecentMax, Rounds, bitrate, rate_of};
+use super::path_model::{Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of};
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, Needs, Setup};
 
 /// 2/ln 2 in Linux's 256ths: the least gain at which the rate doubles in each round.
@@ -35,14 +35,7 @@ const OFFLOAD: f64 = 3.0;
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 #[derive(Clone, Debug)]
 pub struct Bbr {
-    packet: Bytes,
-    most: f64,
-    initial: f64,
-    window: f64,
-    /// The window before a recovery or `ProbeRTT`.
-    prior_window: f64,
-    /// Segments in a second; none before the first round trip is known.
-    pacing: Option<f64>,
+    output: Output,
     mode: Mode,
     /// The place in the cycle of gains, and when it was reached.
     place: usize,
@@ -57,8 +50,7 @@ pub struct Bbr {
     /// `ProbeRTT`: when it may end, and whether a round has passed.
     drained: Option<Instant>,
     drained_a_round: bool,
-    /// Samples of segments sent after so many had been delivered, and before so many, are too low: `ProbeRTT` kept them few.
-    limited: (u64, u64),
+    limited: Limited,
     recovering: bool,
     conserves: bool,
     rng: Rng,
@@ -85,12 +77,7 @@ impl Algorithm for Bbr {
 
     fn new(setup: &Setup) -> Self {
         Self {
-            packet: setup.packet,
-            most: f64::from(setup.most),
-            initial: setup.window,
-            window: setup.window,
-            prior_window: setup.window,
-            pacing: None,
+            output: Output::new(setup),
             mode: Mode::Startup,
             place: 0,
             phase_began: Instant::ZERO,
@@ -103,7 +90,7 @@ impl Algorithm for Bbr {
             min_rtt_at: Instant::ZERO,
             drained: None,
             drained_a_round: false,
-            limited: (u64::MAX, 0),
+            limited: Limited::none(),
             recovering: false,
             conserves: false,
             rng: Rng::stream(setup.seed, "bbr"),
@@ -115,7 +102,7 @@ impl CongestionControl for Bbr {
     fn on_ack(&mut self, ack: &AckSample) {
         self.update_rate(ack.delivery.as_ref());
         if ack.delivered > 0 {
-            self.aggregation.take(ack, self.rate.get(), self.window, self.rounds.count);
+            self.aggregation.take(ack, self.rate.get(), self.output.window, self.rounds.count);
         }
         self.update_phase(ack);
         self.check_full_pipe(ack.delivery.as_ref());
@@ -131,7 +118,7 @@ impl CongestionControl for Bbr {
         self.conserves = true;
         self.recovering = true;
         self.rounds.restart();
-        self.window = MIN_WINDOW.min(self.window);
+        self.output.window = MIN_WINDOW.min(self.output.window);
     }
 
     fn on_congestion_experienced(&mut self, _: &CongestionEvent) {}
@@ -141,20 +128,19 @@ impl CongestionControl for Bbr {
         self.pipe = FullPipe::default();
         self.conserves = false;
         self.recovering = true;
-        self.window = 1.0;
+        self.output.window = 1.0;
     }
 
     fn window(&self) -> f64 {
-        self.window
+        self.output.window
     }
 
     fn set_window(&mut self, window: f64) {
-        self.initial = self.initial.max(window);
-        self.window = window;
+        self.output.set_window(window);
     }
 
     fn pacing_rate(&self) -> Option<Bitrate> {
-        bitrate(self.pacing?, self.packet)
+        self.output.pacing_rate()
     }
 }
 
@@ -166,13 +152,9 @@ impl Bbr {
         }
         let Some(sample) = sample else { return };
         let Some(rate) = rate_of(sample, self.min_rtt) else { return };
-        if !self.is_limited(sample) || rate >= self.rate.get() {
+        if !self.limited.contains(sample) || rate >= self.rate.get() {
             self.rate.take(self.rounds.count, rate);
         }
-    }
-
-    fn is_limited(&self, sample: &DeliverySample) -> bool {
-        (self.limited.0..=self.limited.1).contains(&sample.prior)
     }
 
     /// `ProbeBW` goes on when a phase has lasted a round trip: one of more than the rate only if it has filled the pipe or lost
@@ -202,7 +184,8 @@ impl Bbr {
     }
 
     fn check_full_pipe(&mut self, sample: Option<&DeliverySample>) {
-        if !self.is_full && self.rounds.starts && !sample.is_some_and(|sample| self.is_limited(sample)) {
+        if !self.is_full && self.rounds.starts && !sample.is_some_and(|sample| self.limited.contains(sample))
+        {
             self.is_full = self.pipe.is_full_at(self.rate.get());
         }
     }
@@ -231,10 +214,10 @@ impl Bbr {
             (self.min_rtt, self.min_rtt_at) = (rtt.as_secs_f64(), ack.now);
         }
         if expired && self.mode != Mode::ProbeRtt {
-            self.save_window(self.window);
+            self.save_window(self.output.window);
             self.mode = Mode::ProbeRtt;
             self.drained = None;
-            self.limited.0 = self.rounds.delivered;
+            self.limited.begin(self.rounds.delivered);
         }
         if self.mode == Mode::ProbeRtt {
             self.probe_rtt(ack);
@@ -242,7 +225,7 @@ impl Bbr {
     }
 
     fn probe_rtt(&mut self, ack: &AckSample) {
-        self.limited.1 = self.rounds.delivered + u64::from(ack.pipe);
+        self.limited.extend(self.rounds.delivered, ack.pipe);
         let Some(ends) = self.drained else {
             if f64::from(ack.pipe) <= MIN_WINDOW {
                 self.drained = Some(ack.now + PROBE_RTT_LASTS);
@@ -254,7 +237,7 @@ impl Bbr {
         self.drained_a_round |= self.rounds.starts;
         if self.drained_a_round && ack.now > ends {
             self.min_rtt_at = ack.now;
-            self.window = self.window.max(self.prior_window);
+            self.output.restore_window();
             if self.is_full { self.enter_probe_bw(ack.now) } else { self.mode = Mode::Startup }
         }
     }
@@ -268,12 +251,12 @@ impl Bbr {
         }
     }
 
-    /// The first rate is that of the initial window in a round trip. Until the pipe is full the rate does not fall.
+    /// The first rate is that of the initial window in a round trip.
     fn set_pacing(&mut self, ack: &AckSample) {
         let rate = self.rate.get() * self.gains().0 * PACING;
-        let first = (ack.smoothed_rtt > 0.0).then(|| self.initial / ack.smoothed_rtt * HIGH_GAIN * PACING);
-        let Some(pacing) = self.pacing.or(first) else { return };
-        self.pacing = Some(if self.is_full { rate } else { rate.max(pacing) });
+        let first =
+            (ack.smoothed_rtt > 0.0).then(|| self.output.initial / ack.smoothed_rtt * HIGH_GAIN * PACING);
+        self.output.pace(rate, first, self.is_full);
     }
 
     fn set_window_by_model(&mut self, ack: &AckSample) {
@@ -281,42 +264,41 @@ impl Bbr {
         if ack.delivered > 0 && !self.window_in_recovery(ack) {
             let target = self.target();
             if self.is_full {
-                self.window = (self.window + acked).min(target);
-            } else if self.window < target || (self.rounds.delivered as f64) < self.initial {
-                self.window += acked;
+                self.output.window = (self.output.window + acked).min(target);
+            } else if self.output.window < target || (self.rounds.delivered as f64) < self.output.initial {
+                self.output.window += acked;
             }
-            self.window = self.window.max(MIN_WINDOW);
+            self.output.window = self.output.window.max(MIN_WINDOW);
         }
         if self.mode == Mode::ProbeRtt {
-            self.window = self.window.min(MIN_WINDOW);
+            self.output.window = self.output.window.min(MIN_WINDOW);
         }
-        self.window = self.window.min(self.most);
+        self.output.limit_window();
     }
 
     /// An ACK lets out no more than twice what it reports, in the first round of a recovery no more than that. Says whether this
     /// has decided.
     fn window_in_recovery(&mut self, ack: &AckSample) -> bool {
-        self.window = (self.window - f64::from(ack.lost)).max(1.0);
+        self.output.window = (self.output.window - f64::from(ack.lost)).max(1.0);
         if self.recovering && !ack.recovering {
             self.recovering = false;
             self.conserves = false;
-            self.window = self.window.max(self.prior_window);
+            self.output.restore_window();
         }
         if self.conserves {
-            self.window = self.window.max(f64::from(ack.pipe + ack.delivered));
+            self.output.window = self.output.window.max(f64::from(ack.pipe + ack.delivered));
         }
         self.conserves
     }
 
     fn save_window(&mut self, window: f64) {
-        let holds = !self.recovering && self.mode != Mode::ProbeRtt;
-        self.prior_window = if holds { window } else { self.prior_window.max(window) };
+        self.output.save_window(window, self.recovering || self.mode == Mode::ProbeRtt);
     }
 
     /// As many segments as fill the pipe so many times.
     fn inflight(&self, gain: f64) -> f64 {
         if self.min_rtt == f64::INFINITY {
-            return self.initial;
+            return self.output.initial;
         }
         self.with_allowance((self.rate.get() * self.min_rtt * gain).ceil())
     }
@@ -325,7 +307,7 @@ impl Bbr {
         let rate = self.rate.get();
         let extra = if self.is_full { self.aggregation.extra().min(rate * MOST_AGGREGATION) } else { 0.0 };
         if self.min_rtt == f64::INFINITY {
-            return self.initial;
+            return self.output.initial;
         }
         self.with_allowance((rate * self.min_rtt * self.gains().1).ceil() + extra.floor())
     }
@@ -341,6 +323,7 @@ impl Bbr {
 mod tests {
     use super::super::tests::{Path, ack, loss, setup};
     use super::*;
+    use perhop_core::Bytes;
 
     fn bbr(seed: u64) -> Bbr {
         Bbr::new(&Setup { packet: Bytes::new(1500), seed, ..setup() })
@@ -410,6 +393,6 @@ mod tests {
         bbr.on_ack(&AckSample { pipe: 31, ..ack(1) });
         assert!(bbr.window() >= 40.0 && !bbr.recovering);
         bbr.on_timeout(&loss(40.0));
-        assert_eq!((bbr.window(), bbr.prior_window), (1.0, 40.0));
+        assert_eq!((bbr.window(), bbr.output.prior_window), (1.0, 40.0));
     }
 }

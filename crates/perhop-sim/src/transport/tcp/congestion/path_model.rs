@@ -2,7 +2,7 @@
 
 use perhop_core::{Bitrate, Bytes, Instant};
 
-use super::{AckSample, DeliverySample};
+use super::{AckSample, DeliverySample, Setup};
 
 /// Round trips counted by packets (draft-ietf-ccwg-bbr-06, section 5.5.1).
 #[derive(Clone, Debug, Default)]
@@ -90,6 +90,97 @@ impl FullPipe {
             self.stalled += 1;
         }
         self.stalled >= ROUNDS
+    }
+}
+
+/// What a model of the path sets: the window, and the rate at which segments leave. Windows in segments.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    packet: Bytes,
+    most: f64,
+    /// The greatest window that the sender has set: `InitialCwnd`.
+    pub(super) initial: f64,
+    pub(super) window: f64,
+    /// `prior_cwnd`: the window before a recovery or `ProbeRTT`.
+    pub(super) prior_window: f64,
+    /// Segments in a second; none before the first round trip is known.
+    pacing: Option<f64>,
+}
+
+impl Output {
+    /// Of a new connection.
+    pub(super) fn new(setup: &Setup) -> Self {
+        Self {
+            packet: setup.packet,
+            most: f64::from(setup.most),
+            initial: setup.window,
+            window: setup.window,
+            prior_window: setup.window,
+            pacing: None,
+        }
+    }
+
+    /// The sender sets the window.
+    pub(super) fn set_window(&mut self, window: f64) {
+        self.initial = self.initial.max(window);
+        self.window = window;
+    }
+
+    /// A recovery or `ProbeRTT` begins while this window is in force; `again` if another has not ended.
+    pub(super) fn save_window(&mut self, window: f64, again: bool) {
+        self.prior_window = if again { self.prior_window.max(window) } else { window };
+    }
+
+    /// It is over.
+    pub(super) fn restore_window(&mut self) {
+        self.window = self.window.max(self.prior_window);
+    }
+
+    /// Keeps to the receiver's window.
+    pub(super) fn limit_window(&mut self) {
+        self.window = self.window.min(self.most);
+    }
+
+    /// The model says so many segments in a second, or, while nothing is known yet, the first rate. Until the pipe is full the rate
+    /// does not fall.
+    pub(super) fn pace(&mut self, rate: f64, first: Option<f64>, is_full: bool) {
+        let Some(pacing) = self.pacing.or(first) else { return };
+        self.pacing = Some(if is_full { rate } else { rate.max(pacing) });
+    }
+
+    /// The pacing rate.
+    pub(super) fn pacing_rate(&self) -> Option<Bitrate> {
+        bitrate(self.pacing?, self.packet)
+    }
+}
+
+/// Samples that say too little of the path, since `ProbeRTT` kept them few.
+#[derive(Clone, Debug)]
+pub(super) struct Limited {
+    /// Those of segments sent after so many had been delivered, and before so many.
+    from: u64,
+    to: u64,
+}
+
+impl Limited {
+    /// None.
+    pub(super) fn none() -> Self {
+        Self { from: u64::MAX, to: 0 }
+    }
+
+    /// Those of segments sent from now on, when so many are delivered.
+    pub(super) fn begin(&mut self, delivered: u64) {
+        self.from = delivered;
+    }
+
+    /// Those of segments sent by now, when so many are delivered and so many in the network.
+    pub(super) fn extend(&mut self, delivered: u64, pipe: u32) {
+        self.to = delivered + u64::from(pipe);
+    }
+
+    /// It is one of them.
+    pub(super) fn contains(&self, sample: &DeliverySample) -> bool {
+        (self.from..=self.to).contains(&sample.prior)
     }
 }
 

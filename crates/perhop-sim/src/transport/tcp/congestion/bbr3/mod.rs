@@ -1,8 +1,8 @@
 //! BBR, version 3: draft-ietf-ccwg-bbr-06 of 6 July 2026. Names in capitals and dots are the draft's.
 
-use perhop_core::{Bitrate, Bytes, Duration, Instant, Origin, Rng};
+use perhop_core::{Bitrate, Duration, Instant, Origin, Rng};
 
-use super::path_model::{Aggregation, FullPipe, RecentMax, Rounds, bitrate, rate_of};
+use super::path_model::{Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of};
 use super::{
     AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, LostSegment, Needs, Setup,
 };
@@ -48,15 +48,9 @@ const PACING: f64 = 0.99;
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
-    packet: Bytes,
-    most: f64,
-    initial: f64,
+    output: Output,
     /// `C.has_selective_acks`.
     selective: bool,
-    window: f64,
-    /// `prior_cwnd`: the window before a recovery or `ProbeRTT`.
-    prior_window: f64,
-    pacing: Option<f64>,
     state: State,
     rounds: Rounds,
     pipe: FullPipe,
@@ -112,8 +106,7 @@ struct MinRtt {
     /// `probe_rtt_done_stamp`, `probe_rtt_round_done`.
     ends: Option<Instant>,
     passed_a_round: bool,
-    /// Samples of segments sent after so many had been delivered, and before so many, are too low.
-    limited: (u64, u64),
+    limited: Limited,
 }
 
 /// What limits the model: `bw_shortterm`, `inflight_shortterm`, `inflight_longterm`.
@@ -166,13 +159,8 @@ impl Algorithm for Bbr3 {
 
     fn new(setup: &Setup) -> Self {
         let mut bbr = Self {
-            packet: setup.packet,
-            most: f64::from(setup.most),
-            initial: setup.window,
+            output: Output::new(setup),
             selective: setup.selective_acks,
-            window: setup.window,
-            prior_window: setup.window,
-            pacing: None,
             state: State::Startup,
             rounds: Rounds::default(),
             pipe: FullPipe::default(),
@@ -189,7 +177,7 @@ impl Algorithm for Bbr3 {
                 expired: false,
                 ends: None,
                 passed_a_round: false,
-                limited: (u64::MAX, 0),
+                limited: Limited::none(),
             },
             bounds: Bounds { rate: f64::INFINITY, inflight: f64::INFINITY, long_term: f64::INFINITY },
             latest: Latest::default(),
@@ -220,7 +208,7 @@ impl CongestionControl for Bbr3 {
     fn on_ack(&mut self, ack: &AckSample) {
         if self.recovering && !ack.recovering {
             self.recovering = false;
-            self.window = self.window.max(self.prior_window);
+            self.output.restore_window();
         }
         let Some(sample) = &ack.delivery else { return };
         let rate = rate_of(sample, self.min_rtt.seconds).unwrap_or(0.0);
@@ -257,20 +245,19 @@ impl CongestionControl for Bbr3 {
     fn on_timeout(&mut self, event: &CongestionEvent) {
         self.save_window(event.window);
         self.recovering = true;
-        self.window = 1.0;
+        self.output.window = 1.0;
     }
 
     fn window(&self) -> f64 {
-        self.window
+        self.output.window
     }
 
     fn set_window(&mut self, window: f64) {
-        self.initial = self.initial.max(window);
-        self.window = window;
+        self.output.set_window(window);
     }
 
     fn pacing_rate(&self) -> Option<Bitrate> {
-        bitrate(self.pacing?, self.packet)
+        self.output.pacing_rate()
     }
 }
 
@@ -281,7 +268,7 @@ impl Bbr3 {
         self.probe.rounds_since += u64::from(self.rounds.starts);
         self.note_use(ack);
         self.latest.take(sample, rate, self.rounds.delivered);
-        if rate > 0.0 && (rate >= self.rate.get() || !self.is_limited(sample)) {
+        if rate > 0.0 && (rate >= self.rate.get() || !self.min_rtt.limited.contains(sample)) {
             self.rate.take(self.cycle, rate);
         }
         if self.latest.starts {
@@ -290,8 +277,8 @@ impl Bbr3 {
         if self.rounds.starts && !self.is_full {
             self.aggregation.forget();
         }
-        self.aggregation.take(ack, self.bandwidth(), self.window, self.rounds.count);
-        if self.rounds.starts && !self.is_full_now && !self.is_limited(sample) {
+        self.aggregation.take(ack, self.bandwidth(), self.output.window, self.rounds.count);
+        if self.rounds.starts && !self.is_full_now && !self.min_rtt.limited.contains(sample) {
             self.is_full_now = self.pipe.is_full_at(rate);
             self.is_full |= self.is_full_now;
         }
@@ -301,11 +288,7 @@ impl Bbr3 {
         if self.rounds.starts {
             self.uses_window = [false, self.uses_window[0]];
         }
-        self.uses_window[0] |= f64::from(ack.pipe + ack.delivered + ack.lost) >= self.window.floor();
-    }
-
-    fn is_limited(&self, sample: &DeliverySample) -> bool {
-        (self.min_rtt.limited.0..=self.min_rtt.limited.1).contains(&sample.prior)
+        self.uses_window[0] |= f64::from(ack.pipe + ack.delivered + ack.lost) >= self.output.window.floor();
     }
 
     /// Section 5.5.10.3: once a round with losses, unless the flow is probing.
@@ -315,7 +298,8 @@ impl Bbr3 {
             return;
         }
         let rate = if self.bounds.rate.is_finite() { self.bounds.rate } else { self.rate.get() };
-        let inflight = if self.bounds.inflight.is_finite() { self.bounds.inflight } else { self.window };
+        let inflight =
+            if self.bounds.inflight.is_finite() { self.bounds.inflight } else { self.output.window };
         self.bounds.rate = self.latest.rate.max(BETA * rate);
         self.bounds.inflight = self.latest.inflight.max(BETA * inflight);
     }
@@ -356,11 +340,11 @@ impl Bbr3 {
     }
 
     fn bdp(&self, rate: f64) -> f64 {
-        if self.min_rtt.seconds.is_finite() { rate * self.min_rtt.seconds } else { self.initial }
+        if self.min_rtt.seconds.is_finite() { rate * self.min_rtt.seconds } else { self.output.initial }
     }
 
     fn target_inflight(&self) -> f64 {
-        self.bdp(self.bandwidth()).min(self.window)
+        self.bdp(self.bandwidth()).min(self.output.window)
     }
 
     /// `QuantizationBudget`.
@@ -426,7 +410,7 @@ impl Bbr3 {
             self.probe.is_sampled = false;
             self.probe.feedback = Feedback::None;
             if self.is_probing_bandwidth() {
-                if !self.is_limited(sample) {
+                if !self.min_rtt.limited.contains(sample) {
                     self.cycle += 1;
                     self.rate.advance(self.cycle);
                 }
@@ -452,7 +436,7 @@ impl Bbr3 {
     }
 
     fn fills_long_term(&self) -> bool {
-        self.uses_window.contains(&true) && self.window >= self.bounds.long_term
+        self.uses_window.contains(&true) && self.output.window >= self.bounds.long_term
     }
 
     fn raise_long_term(&mut self, ack: &AckSample) {
@@ -471,7 +455,7 @@ impl Bbr3 {
     }
 
     fn raise_slope(&mut self) {
-        self.probe.step = (self.window / (1_u64 << self.probe.rounds) as f64).max(1.0);
+        self.probe.step = (self.output.window / (1_u64 << self.probe.rounds) as f64).max(1.0);
         self.probe.rounds = (self.probe.rounds + 1).min(30);
     }
 
@@ -559,10 +543,10 @@ impl Bbr3 {
 
     fn check_probe_rtt(&mut self, ack: &AckSample) {
         if self.state != State::ProbeRtt && self.min_rtt.expired {
-            self.save_window(self.window);
+            self.save_window(self.output.window);
             self.state = State::ProbeRtt;
             self.min_rtt.ends = None;
-            self.min_rtt.limited.0 = self.rounds.delivered;
+            self.min_rtt.limited.begin(self.rounds.delivered);
             self.probe.feedback = Feedback::Stopping;
             self.rounds.restart();
         }
@@ -572,7 +556,7 @@ impl Bbr3 {
     }
 
     fn probe_rtt(&mut self, ack: &AckSample) {
-        self.min_rtt.limited.1 = self.rounds.delivered + u64::from(ack.pipe);
+        self.min_rtt.limited.extend(self.rounds.delivered, ack.pipe);
         let Some(ends) = self.min_rtt.ends else {
             if f64::from(ack.pipe) <= self.probe_rtt_window() {
                 self.min_rtt.ends = Some(ack.now + PROBE_RTT_LASTS);
@@ -584,7 +568,7 @@ impl Bbr3 {
         self.min_rtt.passed_a_round |= self.rounds.starts;
         if self.min_rtt.passed_a_round && ack.now > ends {
             self.min_rtt.probed_at = ack.now;
-            self.window = self.window.max(self.prior_window);
+            self.output.restore_window();
             self.leave_probe_rtt(ack.now);
         }
     }
@@ -615,9 +599,8 @@ impl Bbr3 {
 
     fn set_pacing(&mut self, ack: &AckSample) {
         let rate = self.bandwidth() * self.gains().0 * PACING;
-        let first = (ack.smoothed_rtt > 0.0).then(|| STARTUP_GAIN * self.initial / ack.smoothed_rtt);
-        let Some(pacing) = self.pacing.or(first) else { return };
-        self.pacing = Some(if self.is_full { rate } else { rate.max(pacing) });
+        let first = (ack.smoothed_rtt > 0.0).then(|| STARTUP_GAIN * self.output.initial / ack.smoothed_rtt);
+        self.output.pace(rate, first, self.is_full);
     }
 
     fn set_window_by_model(&mut self, ack: &AckSample) {
@@ -625,15 +608,16 @@ impl Bbr3 {
         let most =
             self.with_allowance(self.gains().1 * self.bdp(self.bandwidth()) + self.aggregation.extra());
         if self.is_full {
-            self.window = (self.window + acked).min(most);
-        } else if self.window < most || (self.rounds.delivered as f64) < self.initial {
-            self.window += acked;
+            self.output.window = (self.output.window + acked).min(most);
+        } else if self.output.window < most || (self.rounds.delivered as f64) < self.output.initial {
+            self.output.window += acked;
         }
-        self.window = self.window.max(MIN_WINDOW);
+        self.output.window = self.output.window.max(MIN_WINDOW);
         if self.state == State::ProbeRtt {
-            self.window = self.window.min(self.probe_rtt_window());
+            self.output.window = self.output.window.min(self.probe_rtt_window());
         }
-        self.window = self.window.min(self.volume_cap()).min(self.most);
+        self.output.window = self.output.window.min(self.volume_cap());
+        self.output.limit_window();
     }
 
     fn probe_rtt_window(&self) -> f64 {
@@ -651,8 +635,7 @@ impl Bbr3 {
     }
 
     fn save_window(&mut self, window: f64) {
-        let holds = !self.recovering && self.state != State::ProbeRtt;
-        self.prior_window = if holds { window } else { self.prior_window.max(window) };
+        self.output.save_window(window, self.recovering || self.state == State::ProbeRtt);
     }
 }
 

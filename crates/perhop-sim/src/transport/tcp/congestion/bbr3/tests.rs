@@ -1,5 +1,6 @@
 use super::super::tests::{Path, ack, loss, setup};
 use super::*;
+use perhop_core::Bytes;
 
 fn bbr(seed: u64) -> Bbr3 {
     Bbr3::new(&Setup { packet: Bytes::new(1500), seed, ..setup() })
@@ -24,7 +25,7 @@ fn headroom_and_the_slope_of_the_long_term_bound() {
         bbr.with_headroom()
     });
     assert_eq!(left, [85.0, 4.0]);
-    bbr.window = 64.0;
+    bbr.output.window = 64.0;
     let steps = [(); 8].map(|()| {
         bbr.raise_slope();
         bbr.probe.step
@@ -151,7 +152,7 @@ fn a21_loss_in_up_sets_the_long_term_bound_and_ends_it() {
 fn loss_outside_of_probes_lowers_the_short_term_bounds_to_what_was_delivered() {
     let mut bbr = bbr(1);
     bbr.rate.take(0, 1000.0);
-    bbr.window = 100.0;
+    bbr.output.window = 100.0;
     bbr.state = State::Cruise;
     (bbr.latest.rate, bbr.latest.inflight, bbr.latest.has_loss) = (900.0, 60.0, true);
     bbr.adapt_short_term();
