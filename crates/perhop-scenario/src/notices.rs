@@ -27,6 +27,10 @@ impl Scenario {
             let unused = outline.unused_queues(&link);
             let idle = idle.into_iter().chain(marks).chain(unused).chain(outline.unused_l4s(&link));
             notices.extend(idle.map(|(key, text)| place.at(&key, text)));
+            if let SchedulerParams::Shaper(params) = place.scheduler() {
+                let small = params.too_small_for(Bytes::new(*sizes.end()));
+                notices.extend(small.map(|(key, text)| place.at(key, text)));
+            }
             let divided =
                 divisions(outline.passing(&link).map(|(group, flow)| (group, outline.division(flow, &link))));
             notices.extend(divided.into_iter().map(|(key, text)| place.at(&key, text)));

@@ -8,7 +8,6 @@
 //!   it: `a_packet_larger_than_the_bucket_leaves_when_it_is_full`.
 
 use std::borrow::Cow;
-use std::ops::RangeInclusive;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -127,25 +126,26 @@ impl<P: Packet> Block for Shaper<P> {
         }
         Ok(())
     }
+}
 
-    fn idle_keys(params: &ShaperParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        let largest = Bytes::new(*sizes.end());
-        if params.burst < largest {
+impl ShaperParams {
+    /// What is wrong with the bucket where packets are as large as this: the key and the text.
+    pub fn too_small_for(&self, largest: Bytes) -> Option<(&'static str, String)> {
+        if self.burst < largest {
             let text = format!(
-                "`{}`: packets here have up to {largest}, more than the bucket: they leave when it is full, and later ones wait until \
-                 their tokens are repaid; write {largest} or more",
-                params.burst
+                "`{}`: packets here have up to {largest}, more than the bucket: they leave when it is full, and later ones wait \
+                 until their tokens are repaid; write {largest} or more",
+                self.burst
             );
-            return vec![("burst", text)];
+            return Some(("burst", text));
         }
-        if params.mtu < largest {
+        (self.mtu < largest).then(|| {
             let text = format!(
                 "`{}`: packets here have up to {largest}, which `burst` must suffice for; write {largest}",
-                params.mtu
+                self.mtu
             );
-            return vec![("mtu", text)];
-        }
-        Vec::new()
+            ("mtu", text)
+        })
     }
 }
 
