@@ -1,4 +1,4 @@
-"""Write docs/validity.md: perhop beside theory, ns-2, ns-3 and the Linux kernel, number by number.
+"""Write docs/validity.md: perhop beside theory, RFC 9332, ns-2, ns-3 and the Linux kernel, number by number.
 
     python -m tools.validity                     everything that this machine can run (20 minutes)
     python -m tools.validity --only theory       one peer anew; the others stay as they were measured
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
-from tests.oracle import ns2, peers, process, theory
+from tests.oracle import dualpi2, ns2, peers, process, theory
 from tests.oracle.agreement import STATES
 
 from perhop import _engine
@@ -60,6 +60,32 @@ PEERS: Mapping[str, Peer] = {
         "queue, 10 % for the laws of TCP, which are approximations.",
         lambda: theory.all_of_theory(range(1, 31)),
     ),
+    "dualpi2": Peer(
+        "DualPI2",
+        "What RFC 9332 and its authors promise, and the laws behind it "
+        "([formulas](../tests/oracle/dualpi2.py)): Prague's flows in the L4S queue, as many of CUBIC "
+        "in the classic one, packets of 1500 bytes, 4 runs of 60 s.\n\n"
+        "- **Waits**: below 1 ms at the median and 2 ms at the 99th percentile; of each run the worst "
+        "of the round trips 5, 10, 20, 50 and 100 ms. At 4 Mbit/s a packet takes 3 ms to send, and "
+        "one that waits alone is not marked (`step-length`, Th_len): the promise fails by that time "
+        "alone, and packets of 300 bytes keep it. With five flows of each it fails at 12 Mbit/s, too, "
+        "where windows are below two segments. With one flow of each neither gets less than the "
+        "scheduler's least share.\n"
+        "- **Coupling**: L4S packets are marked with k = 2 times the root of the probability by which "
+        "classic ones are dropped; margin 2 %.\n"
+        "- **Rates**: Prague's window is x / p_L, CUBIC's sqrt(3 / (2 p_C)) (RFC 9438, section 4.3), "
+        "and CUBIC's round trip has 15 ms of queue besides. x is 2 (1 - p_L) where marks come evenly; "
+        "where they come at random and wait for the end of a reduction, x^2 = 2 (1 - p_L) (x + 1). "
+        "The peer's number is the middle between both, the margin the way to either. With a target, "
+        "flows with shorter round trips grow as one of 25 ms. The law holds while windows are at "
+        'least two segments, CUBIC (RFC 9438\'s: `cubic-alpha = "raised"`) is in its Reno-friendly '
+        "region, and no single flow moves p'; where windows have five to seven segments, it is coarse. "
+        "With one flow of each, p' swings with CUBIC's window, and either flow gets up to about three times "
+        "the other's rate.\n"
+        "- **Overload**: flows that do not react lose the same part in both queues (section 4.2); "
+        "margin 2 %.",
+        lambda: dualpi2.all_of_dualpi2(range(1, 5)),
+    ),
     "ns-2": Peer(
         "ns-2",
         "ns-2.35 with its own DiffServ module, TCP and RAP ([what differs, and why]"
@@ -95,7 +121,9 @@ PEERS: Mapping[str, Peer] = {
     "kernel": Peer(
         "Linux kernel",
         "The kernel's TCP through the same queues on real packets (`perhop compare`): 4 live and 20 "
-        "simulated runs. Margins are [those of the command](live.md#comparing-with-the-simulation).",
+        "simulated runs. Margins are [those of the command](live.md#comparing-with-the-simulation). "
+        "BBR does not react to marks, so it has no setting with ECN. What explains the differences: "
+        "[today's congestion controls](live.md#todays-congestion-controls).",
         lambda: peers.all_of_the_kernel(4),
     ),
 }

@@ -89,10 +89,22 @@ def compared(
     return Agreement(peer, setting, quantity, estimate(ours), peers, allowed, _STATE[found.verdict])
 
 
-def bounded(setting: str, quantity: str, *, ours: Sequence[float], most: float) -> Agreement:
-    """Hold every run of perhop against an upper bound of theory."""
-    state: State = "agrees" if max(ours) <= most else "differs"
-    return Agreement("theory", setting, f"{quantity}, at most", estimate(ours), estimate([most]), 0.0, state)
+def bounded(
+    setting: str,
+    quantity: str,
+    *,
+    ours: Sequence[float],
+    most: float | None = None,
+    least: float | None = None,
+) -> Agreement:
+    """Hold every run of perhop against a bound of theory: an upper one (`most`) or a lower one (`least`)."""
+    if most is not None:
+        side, bound, meets = "at most", most, max(ours) <= most
+    else:
+        assert least is not None, "a bound has one side"
+        side, bound, meets = "at least", least, min(ours) >= least
+    state: State = "agrees" if meets else "differs"
+    return Agreement("theory", setting, f"{quantity}, {side}", estimate(ours), estimate([bound]), 0.0, state)
 
 
 def simulate(

@@ -206,12 +206,14 @@ _STATE: dict[str, State] = {
 
 def _kernel_setting(queue: dict[str, Any], congestion: str, sold: bool) -> dict[str, Any]:
     tcp = {"tcp": "linux", "congestion": congestion}
-    group = {
+    group: dict[str, Any] = {
         "from": "office",
         "to": "internet",
         "access": {"rate": "100Mbps", "delay": "5ms"},
         "transport": tcp,
     }
+    if queue.get("ecn"):
+        group["ecn"] = "classic"
     profile = {"rate": "1Mbps", "marker": "token-bucket", "burst": "20kB"}
     groups = [{"name": "best effort", "count": 8, **group}]
     if sold:
@@ -228,13 +230,24 @@ def _kernel_setting(queue: dict[str, Any], congestion: str, sold: bool) -> dict[
 
 
 _RIO = {"aqm": "rio", "limit": "200p", "in": "60/180/0.02", "total": "30/90/0.05"}
+_RED = {"aqm": "red", "limit": "200p", "thresholds": "30/90/0.05"}
+_QUEUES: dict[str, dict[str, Any]] = {
+    "RED": _RED,
+    "RED with ECN": {**_RED, "ecn": True},
+    "CoDel": {"aqm": "codel", "limit": "200p"},
+}
+_CONTROLS = {"Reno": "reno", "CUBIC": "cubic", "BBR": "bbr"}
 KERNEL_SETTINGS = {
     "RIO, Reno": _kernel_setting(_RIO, "reno", sold=True),
     "RI+O, Reno": _kernel_setting({**_RIO, "aqm": "rio-plus-out", "out": "10/30/0.05"}, "reno", sold=True),
-    "RED, CUBIC": _kernel_setting(
-        {"aqm": "red", "limit": "200p", "thresholds": "30/90/0.05"}, "cubic", sold=False
-    ),
     "drop-tail, CUBIC": _kernel_setting({"aqm": "drop-tail", "limit": "60p"}, "cubic", sold=False),
+    **{
+        f"{queue_name}, {name}": _kernel_setting(queue, control, sold=False)
+        for queue_name, queue in _QUEUES.items()
+        for name, control in _CONTROLS.items()
+        # BBR does not react to marks: its flows are not ECN-capable.
+        if not (queue.get("ecn") and control == "bbr")
+    },
 }
 
 

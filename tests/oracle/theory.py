@@ -190,6 +190,32 @@ def response(seeds: Sequence[int]) -> Iterator[Agreement]:
             yield _approximate(setting, "rate, in that of Padhye's equation", parts, 1.0)
 
 
+def bbr(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """Known faults of BBR's first version (Hock, Bless & Zitterbart 2017).
+
+    Each flow takes the rate that it gets from the others as the path's. So several keep nearly the two
+    bandwidth-delay products that their windows allow, and more. Where the buffer holds less, Reno halves its
+    window at each loss, and BBR does not.
+    """
+    transport = {**_TCP["transport"], "congestion": "bbr"}
+    product = 0.04 * 8e6 / 8e3  # packets: 40 ms at the link's rate
+
+    def inside(buffer: int, flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        queue = {"aqm": "drop-tail", "limit": f"{buffer}p"}
+        return simulate(_link(queue, flows, 120, warmup_s=40, delay="18ms"), seeds)
+
+    runs = inside(round(8 * product), [{**_TCP, "count": 4, "transport": transport}])
+    in_flight = [1 + float(run["links"][0]["mean_queue_packets"]) / product for run in runs]
+    quantity = "in flight, bandwidth-delay products"
+    yield bounded("4 BBR flows, a buffer of 8 products", quantity, ours=in_flight, least=1.5)
+    runs = inside(round(0.2 * product), [{**_TCP, "transport": transport}, {**_TCP, "name": "Reno"}])
+    rates = [run["flows"]["throughput_bps"] for run in runs]
+    shares = [100 * float(rate[1] / rate.sum()) for rate in rates]
+    yield bounded(
+        "BBR beside Reno, a buffer of a fifth of the product", "Reno's share, %", ours=shares, most=25
+    )
+
+
 PARTS: tuple[Part, ...] = (
     m_d_1,
     m_d_1_k,
@@ -200,6 +226,7 @@ PARTS: tuple[Part, ...] = (
     red_equilibrium,
     sawtooth,
     response,
+    bbr,
 )
 
 
