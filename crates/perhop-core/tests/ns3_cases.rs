@@ -1,4 +1,4 @@
-//! What ns-3's own test suites require of CoDel and of COBALT, with their traffic: `codel-queue-disc` and
+//! What ns-3's own test suites require of `CoDel` and of COBALT, with their traffic: `codel-queue-disc` and
 //! `cobalt-queue-disc`. Those of PIE and FQ-CoDel are with the unit tests of these.
 
 use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};

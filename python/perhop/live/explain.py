@@ -240,6 +240,13 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
     congestion = congestion or ours
     if congestion != ours:
         yield f"Congestion control: {congestion}; simulated: {ours}."
+    yield from _other_clocks_and_windows(tcp)
+    yield from _other_sending(tcp, congestion, ours)
+    if not tcp["handshake"]:
+        yield "Connections begin with a handshake, which takes a round trip; simulated: without one."
+
+
+def _other_clocks_and_windows(tcp: Mapping[str, Any]) -> Iterator[str]:
     if tcp["initial-window"] != "10p":
         yield f"Initial window: 10 segments; simulated: {tcp['initial-window'].removesuffix('p')}."
     if tcp["delayed-ack"] == "0s":
@@ -254,15 +261,16 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
         )
     window = tcp["window"].removesuffix("p")
     yield f"Receive window: grows by the kernel's autotuning (tcp_rmem); simulated: {window} packets."
+
+
+def _other_sending(tcp: Mapping[str, Any], congestion: str, ours: str) -> Iterator[str]:
     yield "Segments leave in bursts of two or more (GSO); simulated: one by one, as ACKs arrive."
     if congestion == "bbr":
         if ours != "bbr":
             yield "bbr paces segments by a model of the path; simulated: no such model."
     else:
-        ours = "by the rate of the window" if tcp.get("pacing") == "window" else "none"
-        yield f"Pacing: none for reno and cubic, unless under the scheduler fq; simulated: {ours}."
+        pacing = "by the rate of the window" if tcp.get("pacing") == "window" else "none"
+        yield f"Pacing: none for reno and cubic, unless under the scheduler fq; simulated: {pacing}."
     if congestion == "cubic" and tcp.get("slow-start") != "hystart":
-        ours = "by another rule (HyStart++)" if tcp.get("slow-start") == "hystart++" else "at the first loss"
-        yield f"Slow start: ends early when round-trip times grow (HyStart); simulated: {ours}."
-    if not tcp["handshake"]:
-        yield "Connections begin with a handshake, which takes a round trip; simulated: without one."
+        end = "by another rule (HyStart++)" if tcp.get("slow-start") == "hystart++" else "at the first loss"
+        yield f"Slow start: ends early when round-trip times grow (HyStart); simulated: {end}."

@@ -162,8 +162,8 @@ class Draw:
                     newreno_timer=["slow-but-steady"],
                     partial_window_deflation=["to-ssthresh"],
                 )
-                rack = {"sack": True, "loss-detection": "rack"}
-                recovery = self.one([{}, {}, {"sack": True}, {"sack": True, "prr": True}, rack])
+                rack: dict[str, Any] = {"sack": True, "loss-detection": "rack"}
+                recovery: dict[str, Any] = self.one([{}, {}, {"sack": True}, {"sack": True, "prr": True}, rack])
                 variant = self.one(["reno", "newreno", "two-windows", "linux", "ns-1998"])
                 return {"tcp": variant, **size, **more, **recovery}
 

@@ -362,7 +362,8 @@ def test_linux_like_tcp_needs_fewer_words() -> None:
     assert "Acknowledgements" not in said
     assert "HyStart" not in said, "its congestion control is CUBIC unless it says otherwise, and has it"
     assert "RACK" not in said
-    plain = LIVE.replace('tcp = "newreno"', 'tcp = "linux", loss-detection = "duplicate-acks", pacing = "window"')
+    otherwise_linux = 'tcp = "linux", loss-detection = "duplicate-acks", pacing = "window"'
+    plain = LIVE.replace('tcp = "newreno"', otherwise_linux)
     said = "\n".join(otherwise(simulation.canonical(plain)))
     assert "by ACKs alone" in said
     assert "by the rate of the window" in said

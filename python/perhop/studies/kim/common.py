@@ -31,7 +31,7 @@ PAPER = (
     'Assured Service"'
 )
 LINUX_TCP: Mapping[str, Any] = {"tcp": "linux", "loss-detection": "duplicate-acks", "slow-start": "standard"}
-"""Linux's SACK, PRR and CUBIC as a sender, with the loss detection of RFC 6675: without RACK-TLP and HyStart."""
+"""Linux's SACK, PRR and CUBIC, with the loss detection of RFC 6675: without RACK-TLP and HyStart."""
 CAPACITY_MBPS = 20.0
 MBPS = "Mbit/s"
 ASSURED = "assured"

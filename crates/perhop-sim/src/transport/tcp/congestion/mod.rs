@@ -147,6 +147,7 @@ impl Needs {
 }
 
 /// What a congestion control knows when its connection begins.
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// The first window: one segment while a handshake is to come.
