@@ -290,8 +290,9 @@ mod tests {
             [hash as usize & 31, (hash >> 5) as usize & 31]
         };
         let first = places(&queue, 1)[0];
-        let other =
-            (2..10_000).find(|&flow| places(&queue, flow)[0] == first && places(&queue, flow)[1] != first).unwrap();
+        let other = (2..10_000)
+            .find(|&flow| places(&queue, flow)[0] == first && places(&queue, flow)[1] != first)
+            .unwrap();
         queue.fill(1, 1500, 1_200_000, 0.0);
         queue.fill(other, 1000, 1_200_000, 0.0);
         let second = places(&queue, other)[1];
