@@ -110,7 +110,7 @@ PEERS: Mapping[str, Peer] = {
         lambda: peers.all_of_ns3(range(1, 9)),
     ),
     "ns-3-today": Peer(
-        "ns-3, today's mechanisms",
+        "ns-3 for mechanisms of today",
         "ns-3.37: RED, Adaptive RED, CoDel, PIE, COBALT, FQ-CoDel and a step that marks, with NewReno, "
         "CUBIC, DCTCP and BBR; four flows, 6 runs of each program ([what differs, and why]"
         "(../tests/oracle/README.md)). Margin 5 % of ns-3's mean. Rows such as *NewReno, which halves its "

@@ -349,7 +349,7 @@ NEWRENO, CUBIC, DCTCP, BBR = CONTROLS.values()
 OF_THE_WINDOW = replace(NEWRENO, socket="TcpNewRenoOfWindow")
 FRIENDLY = replace(CUBIC, socket="TcpCubicFriendly")
 _AT_ONCE = {"TcpL4Protocol::RecoveryType": "ns3::TcpClassicRecovery"}
-NEWRENO_AT_ONCE = replace(NEWRENO, defaults=_AT_ONCE)
+NEWRENO_AT_ONCE = replace(OF_THE_WINDOW, defaults=_AT_ONCE)
 DCTCP_AT_ONCE = replace(DCTCP, socket="TcpDctcpGrowing", defaults=_AT_ONCE)
 HALVES = ", which halves its window"
 AS_RENO = ", at least as Reno"
@@ -364,19 +364,21 @@ FAST: Mapping[str, Any] = {"rate": 20e6, "delay": 0.01, "duration": 30}
 
 
 def _settings() -> dict[str, Setting]:
-    found = {"drop-tail, NewReno": Setting(queue=QUEUES["drop-tail"], control=NEWRENO)}
-    for name in ("RED", "ARED", "CoDel", "PIE", "COBALT", "FQ-CoDel"):
+    found = {}
+    for name in ("drop-tail", "RED", "ARED", "CoDel", "PIE", "COBALT", "FQ-CoDel"):
         queue, more = QUEUES[name], FAST if name == "FQ-CoDel" else {}
-        if name in {"RED", "ARED", "CoDel"}:
+        if name in {"drop-tail", "RED", "ARED", "CoDel"}:
             found[f"{name}, NewReno"] = Setting(queue=queue, control=NEWRENO)
         found[f"{name}, NewReno{HALVES}"] = Setting(queue=queue, control=OF_THE_WINDOW, **more)
-        found[f"{name}, NewReno, ECN"] = Setting(queue=queue, control=NEWRENO, ecn=True, **more)
+        if name != "drop-tail":
+            found[f"{name}, NewReno, ECN"] = Setting(queue=queue, control=NEWRENO, ecn=True, **more)
+        if name in {"ARED", "COBALT"}:
+            at_once = Setting(queue=queue, control=NEWRENO_AT_ONCE, ecn=True)
+            found[f"{name}, NewReno, ECN{HALVES} at once"] = at_once
         if name == "RED":
             found[f"{name}, CUBIC"] = Setting(queue=queue, control=CUBIC)
-        if name != "ARED":
+        if name not in {"drop-tail", "ARED"}:
             found[f"{name}, CUBIC{AS_RENO}"] = Setting(queue=queue, control=FRIENDLY, **more)
-    at_once = Setting(queue=QUEUES["COBALT"], control=NEWRENO_AT_ONCE, ecn=True)
-    found[f"COBALT, NewReno, ECN{REDUCES}"] = at_once
     found["PIE by chance, NewReno, ECN"] = Setting(queue=PIE_BY_CHANCE, control=NEWRENO, ecn=True)
     found["step at 20 packets, DCTCP"] = Setting(queue=QUEUES["step"], control=DCTCP, ecn=True)
     found[f"step at 20 packets, DCTCP{REDUCES}"] = Setting(
@@ -390,5 +392,38 @@ def _settings() -> dict[str, Setting]:
 
 SETTINGS: Mapping[str, Setting] = _settings()
 
-DIFFERENCES: Mapping[str, Mapping[str, str]] = {}
-"""What is apart by more than the margin, with intervals that do not overlap, and why."""
+_PIPE = "NewReno halves the pipe"
+_MARKS = "NewReno halves the pipe, by PRR"
+_REGION = "CUBIC without Reno's region"
+_ACCUMULATED = "PIE with ECN"
+_PRR = "reductions by PRR"
+_LOSSES = "BBR and losses"
+DIFFERENCES: Mapping[str, Mapping[str, str]] = {
+    "drop-tail, NewReno": {"dropped, %": _PIPE},
+    "RED, NewReno": {"dropped, %": _PIPE},
+    "RED, CUBIC": {"mean queueing delay, ms": _REGION, "dropped, %": _REGION},
+    "ARED, NewReno": {"dropped, %": _PIPE},
+    "ARED, NewReno, ECN": {"marked, %": _MARKS},
+    "CoDel, NewReno": {"dropped, %": _PIPE},
+    "PIE, NewReno, ECN": dict.fromkeys(
+        (
+            "throughput of a flow, Mbit/s",
+            "mean queueing delay, ms",
+            "P99 of queueing delay, ms",
+            "marked, %",
+        ),
+        _ACCUMULATED,
+    ),
+    "COBALT, NewReno, ECN": {"mean queueing delay, ms": _MARKS, "P99 of queueing delay, ms": _MARKS},
+    "step at 20 packets, DCTCP": {"mean queueing delay, ms": _PRR, "marked, %": _PRR},
+    "CoDel, BBR": dict.fromkeys(
+        (
+            "throughput of a flow, Mbit/s",
+            "mean queueing delay, ms",
+            "P99 of queueing delay, ms",
+            "dropped, %",
+        ),
+        _LOSSES,
+    ),
+}
+"""What is apart by more than the margin, with intervals that do not overlap, and why (`README.md`)."""

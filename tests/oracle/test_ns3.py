@@ -162,8 +162,8 @@ def validation(
 
 def test_cubic_over_codel_peaks_as_in_the_validation_of_ns3() -> None:
     """With ECN: slow start overshoots to 778 segments at 5.462 s, and later the window is lowered to 70 % at
-    236 and at 234 segments. Margins 2 %, and 10 ms. With HyStart, which perhop's CUBIC lacks, ns-3 overshoots
-    to 511, as its validation says; 778 is what ns-3.37 reaches without."""
+    236 and at 234 segments. Margins 2 %, and 10 ms. 778 is what ns-3.37 reaches without HyStart. With its
+    HyStart, whose threshold is another than Linux's, it reaches 511, as its validation says."""
     queue = {"aqm": "codel", "limit": "1000p", "ecn": True}
     series = validation(queue, 50, "classic", congestion="cubic")["series"]
     times, windows = series["time_s"], series["cwnd_packets"][:, 0]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 TOGETHER = {
     "test_compare": "on real packets",  # in real time
     "test_live": "on real packets",
+    "test_ns3": "ns-3",
     "test_faults": "faults",
     "test_hurley": "hurley",
     "test_interruption": "interruption",
