@@ -163,7 +163,8 @@ class Draw:
                     partial_window_deflation=["to-ssthresh"],
                 )
                 rack: dict[str, Any] = {"sack": True, "loss-detection": "rack"}
-                recovery: dict[str, Any] = self.one([{}, {}, {"sack": True}, {"sack": True, "prr": True}, rack])
+                sack: list[dict[str, Any]] = [{"sack": True}, {"sack": True, "prr": True}, rack]
+                recovery = self.one([{}, {}, *sack])
                 variant = self.one(["reno", "newreno", "two-windows", "linux", "ns-1998"])
                 return {"tcp": variant, **size, **more, **recovery}
 
