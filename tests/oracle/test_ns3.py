@@ -182,14 +182,14 @@ def test_cubic_over_codel_peaks_as_in_the_validation_of_ns3() -> None:
 
 
 DCTCP: dict[str, Any] = {"congestion": "dctcp", "delayed-ack": "200ms"}
-STEP = {"scheduler": "dualpi2", "law": "linux"}
+STEP = {"scheduler": "dualpi2", "step": "1ms", "range": "0s"}
 """A step at 1 ms of sojourn time, as ns-3's CoDel with `CeThreshold`."""
 
 
 def test_dctcp_reaches_the_rates_of_the_validation_of_ns3() -> None:
     """Of 50 Mbit/s the application gets 48 to 49 from 5.6 s on with a round trip of 10 ms (here from 5.8 s).
     With 80 ms less than 20 until 14 s, less than 48 until 30 s, and 47.5 to 48.5 from 32 s on: here but for
-    the one sample, 46.8, in which the window is first lowered, at 33.1 s."""
+    the samples from 33.0 to 33.4 s, in which the window is first lowered, above 46."""
     rates = {}
     for rtt_ms in (10, 80):
         run = validation(STEP, rtt_ms, "l4s", **DCTCP)
@@ -200,8 +200,8 @@ def test_dctcp_reaches_the_rates_of_the_validation_of_ns3() -> None:
     assert all(rate < 20 for time, rate in rates[80].items() if time < 14)
     assert all(rate < 48 for time, rate in rates[80].items() if time < 30)
     late = {time: rate for time, rate in rates[80].items() if time > 32}
-    assert [time for time, rate in late.items() if not 47.5 < rate < 48.5] == [33.2]
-    assert late[33.2] > 46.5
+    assert {time for time, rate in late.items() if not 47.5 < rate < 48.5} <= {33.0, 33.2, 33.4}
+    assert min(late.values()) > 46
 
 
 @pytest.mark.parametrize(("rtt_ms", "after_s", "alpha"), [(10, 7, 0.191), (80, 34, 0.0577)])
