@@ -757,6 +757,8 @@ Dscp: TypeAlias = (
         "AF42",
         "AF43",
         "EF",
+        "VOICE-ADMIT",
+        "NQB",
     ]
 )
 """A codepoint: its six-bit number, or its name in IANA's registry."""
@@ -840,8 +842,9 @@ class QueueProtectionParams(Table):
             at a longer delay, in inverse proportion less (`CRITICALqLSCORE`). Default: "4ms".
         max_th: From this delay on, each packet counts in full (`MAXTH`). From 2^19 ns less on, packets
             count in part; but never while less than two frames of 2000 bytes wait. Default: "1ms".
-        aging_exponent: Scores fall at 2^n bytes per second, with n from 1 to 30 (`LG_AGING`): a flow
-            may cause so much congestion for good. The default is about 4.2 Mbit/s. Default: 19.
+        aging_exponent: Scores fall at 2^n bytes per second, with n from 1 to 30 (`LG_AGING`): the score
+            of a flow that causes less congestion than that does not grow. The default is about 4.2
+            Mbit/s. Default: 19.
         max_score: Scores rise no further, and packets of flows with this score are redirected at any
             delay (`MAX_QLSCORE`). Default: "5s".
         buckets: Buckets for flows, a power of 2 up to 16384, besides the one that is shared
@@ -1283,7 +1286,7 @@ class AggregateMeter(Table):
             acknowledgements included.
         profile: The traffic profile of all these packets together.
         promote: Whether a packet may leave with a lower drop precedence than it came with. A color-
-            aware meter never gives one.
+            aware meter never gives one. Default: false.
     """
 
     name: str
@@ -1482,7 +1485,7 @@ class Tcp(Table):
     prr: bool | None = None
     loss_detection: Literal["duplicate-acks", "rack"] | None = None
     congestion: (
-        Literal["two-windows", "reno", "scalable", "cubic", "dctcp", "bbr", "bbr3", "prague", "ledbat"] | None
+        Literal["two-windows", "reno", "cubic", "scalable", "dctcp", "bbr", "bbr3", "prague", "ledbat"] | None
     ) = None
     byte_counting: bool | None = None
     ecn_backoff: bool | None = None

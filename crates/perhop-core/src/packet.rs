@@ -72,7 +72,7 @@ pub struct Dscp(u8);
 pub struct Codepoints(u64);
 
 /// The codepoints that have names (IANA's registry of Differentiated Services Field Codepoints).
-const NAMED: [(&str, u8); 23] = [
+const NAMED: [(&str, u8); 25] = [
     ("DF", 0),
     ("CS0", 0),
     ("CS1", 8),
@@ -96,11 +96,13 @@ const NAMED: [(&str, u8); 23] = [
     ("AF42", 36),
     ("AF43", 38),
     ("EF", 46),
+    ("VOICE-ADMIT", 44),
+    ("NQB", 45),
 ];
 
 /// What a codepoint is in a scenario.
 const CODEPOINT: &str =
-    "a codepoint: a number from 0 to 63, or a name such as \"EF\", \"AF11\", \"CS1\" or \"DF\"";
+    "a codepoint: a number from 0 to 63, or a name such as \"EF\", \"AF11\", \"NQB\" or \"DF\"";
 
 impl Dscp {
     /// Best effort: the default PHB.

@@ -103,7 +103,10 @@ fn type_name(property: &Value, definitions: &Value) -> String {
         return format!("list of {} tables", type_name(&property["items"], definitions));
     }
     let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else {
-        return property["type"].as_str().unwrap_or("any").into();
+        // What may be left out is of this type or null.
+        let types =
+            property["type"].as_array().map_or(std::slice::from_ref(&property["type"]), Vec::as_slice);
+        return types.iter().filter_map(Value::as_str).find(|name| *name != "null").unwrap_or("any").into();
     };
     let definition = &definitions[name];
     if definition["oneOf"][0]["properties"].is_object() {
@@ -117,7 +120,7 @@ fn type_name(property: &Value, definitions: &Value) -> String {
         return number_range(definition);
     }
     if definition["properties"].is_object() {
-        return format!("`{name}`");
+        return format!("table with the keys of `{name}`");
     }
     let example = definition["examples"][0].as_str();
     example.map_or_else(

@@ -25,7 +25,7 @@ pub struct AggregateMeter {
     pub r#match: Match,
     /// The traffic profile of all these packets together.
     pub profile: MeterParams,
-    /// Whether a packet may leave with a lower drop precedence than it came with. A color-aware meter never gives one.
+    /// Whether a packet may leave with a lower drop precedence than it came with. A color-aware meter never gives one. Default: false.
     #[serde(default, skip_serializing_if = "is_default")]
     pub promote: bool,
 }

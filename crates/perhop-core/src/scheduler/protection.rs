@@ -38,8 +38,8 @@ pub struct QueueProtectionParams {
     /// two frames of 2000 bytes wait.
     #[serde(default = "one_ms")]
     pub max_th: Duration,
-    /// Scores fall at 2^n bytes per second, with n from 1 to 30 (`LG_AGING`): a flow may cause so much congestion for good. The default is
-    /// about 4.2 Mbit/s.
+    /// Scores fall at 2^n bytes per second, with n from 1 to 30 (`LG_AGING`): the score of a flow that causes less congestion than that
+    /// does not grow. The default is about 4.2 Mbit/s.
     #[serde(default = "half_a_megabyte")]
     pub aging_exponent: u32,
     /// Scores rise no further, and packets of flows with this score are redirected at any delay (`MAX_QLSCORE`).

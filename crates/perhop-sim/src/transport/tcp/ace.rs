@@ -16,7 +16,7 @@ pub enum AccEcn {
     Exact,
     /// The number modulo 8 in the ACE field (RFC 9768, section 3.2.2), without the option of byte counts. Where ACKs of more than
     /// seven packets come, such as after lost ACKs, the sender assumes as many marks as fit, unless an ACK is of more than four
-    /// packets on average (as Linux does).
+    /// packets on average (as Linux does). Where ACKs are usually of that many, marks are lost, and a flow gets more than its share.
     Ace,
 }
 

@@ -34,7 +34,7 @@ impl Algorithm for Cubic {
     const NAME: &'static str = "cubic";
     const SUMMARY: &'static str =
         "A cubic function of the time since the last loss, which leaves 70 % of the window";
-    const ORIGIN: Origin = Origin::published(2008, "RFC 9438").in_linux("cubic", "2.6.13");
+    const ORIGIN: Origin = Origin::published(2005, "RFC 9438").in_linux("cubic", "2.6.16");
     const ECN_BACKOFF: Option<f64> = Some(BY_MARK);
 
     fn new(setup: &Setup) -> Self {

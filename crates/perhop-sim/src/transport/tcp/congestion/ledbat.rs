@@ -38,7 +38,7 @@ impl Algorithm for Ledbat {
     const NAME: &'static str = "ledbat";
     const SUMMARY: &'static str =
         "The window follows the queueing delay towards a target, as background traffic that yields";
-    const ORIGIN: Origin = Origin::published(2012, "RFC 6817");
+    const ORIGIN: Origin = Origin::published(2009, "RFC 6817");
     const SLOW_START: bool = false;
     const NEEDS: Needs = Needs { delivery: true, ..Needs::NOTHING };
 
