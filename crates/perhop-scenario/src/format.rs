@@ -196,7 +196,7 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Dscp>,
     /// Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping them, and how TCP's receivers
-    /// feed marks back. Only for TCP.
+    /// feed marks back. Only for TCP, but `l4s` for UDP, too, whose sender does not react to marks.
     #[serde(default, skip_serializing_if = "TcpEcn::is_off")]
     pub ecn: TcpEcn,
     /// The marker tells the sender of each OUT packet after this delay, and the sender then reduces its window by one

@@ -6,7 +6,9 @@ use std::ops::RangeInclusive;
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::{AnyScheduler, Discipline, DualPi2Params, SchedulerParams};
-use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Ecn, Environment, FlowId, Header, Onset, Streams};
+use perhop_core::{
+    Bitrate, Bytes, Codepoints, Color, Depth, Dscp, Ecn, Environment, FlowId, Header, Onset, Streams,
+};
 use perhop_sim::{FlowSpec, LinkSpec, Network, TransportSpec};
 use serde::Serialize;
 
@@ -188,19 +190,36 @@ impl Outline {
         told.collect()
     }
 
-    /// That no flow's data joins the L4S queue of the link of this name, if it has one that takes ECT(1) alone.
+    /// That no flow's data joins the L4S queue of the link of this name, if it has one that takes ECT(1) alone; or that none has a
+    /// codepoint that joins it, too.
     fn unused_l4s(&self, link: &str) -> Option<(String, String)> {
-        let SchedulerParams::DualPi2(DualPi2Params { l4s_dscp: None, .. }) =
-            self.link(link)?.queue.as_ref()?
+        let SchedulerParams::DualPi2(DualPi2Params { l4s_dscp, .. }) = self.link(link)?.queue.as_ref()?
         else {
             return None;
         };
+        if let Some(codepoints) = l4s_dscp {
+            return self.unmatched_l4s(link, *codepoints);
+        }
         if self.passing(link).any(|(_, flow)| sends_ect_1(flow)) {
             return None;
         }
         let text = "no flow that passes this link sends ECT(1), so the L4S queue stays empty: give TCP flows \
-                    `congestion = \"prague\"` or any flows `ecn = \"l4s\"`, or take a FIFO with another AQM";
+                    `congestion = \"prague\"`, or TCP or UDP flows `ecn = \"l4s\"`, or take a FIFO with another AQM";
         Some((SchedulerParams::TAG.into(), text.into()))
+    }
+
+    /// That no packet that comes to the link of this name has one of these codepoints of its L4S queue.
+    fn unmatched_l4s(&self, link: &str, codepoints: Codepoints) -> Option<(String, String)> {
+        let packets = self.packets(link);
+        if packets.is_empty() || packets.iter().any(|packet| codepoints.contains(packet.dscp)) {
+            return None;
+        }
+        let come = packets.iter().map(|packet| self.described(packet)).collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "no packet that comes to this link has one of these codepoints; packets here carry {come}: name some of theirs, \
+             or leave the key out"
+        );
+        Some(("l4s-dscp".into(), text))
     }
 
     fn described(&self, packet: &Header) -> String {

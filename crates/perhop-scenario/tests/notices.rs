@@ -421,10 +421,14 @@ fn a_scheduler_with_limits_of_its_own_has_its_idle_keys_named() {
         [
             "s.toml:9: links.bottleneck.queue.shift: it acts with `order = \"time-shifted-fifo\"` only; leave it out",
             "s.toml:9: links.bottleneck.queue.scheduler: no flow that passes this link sends ECT(1), so the L4S queue stays empty: \
-             give TCP flows `congestion = \"prague\"` or any flows `ecn = \"l4s\"`, or take a FIFO with another AQM",
+             give TCP flows `congestion = \"prague\"`, or TCP or UDP flows `ecn = \"l4s\"`, or take a FIFO with another AQM",
         ]
     );
-    assert_eq!(said_of_queue("{ scheduler = \"dualpi2\", l4s-dscp = 45 }"), [""; 0]);
+    let unmatched = said_of_queue("{ scheduler = \"dualpi2\", l4s-dscp = 45 }");
+    let text =
+        "queue.l4s-dscp: no packet that comes to this link has one of these codepoints; packets here carry";
+    assert!(unmatched.len() == 1 && unmatched[0].contains(text), "{unmatched:?}");
+    assert_eq!(said_of_queue("{ scheduler = \"dualpi2\", l4s-dscp = [0, 45] }"), [""; 0]);
     assert!(fq("memory-limit = \"39B\"")[0].contains("queue.memory-limit: `39B`: no packet fits"));
 }
 
@@ -493,7 +497,11 @@ fn ecn_without_capable_flows_is_noticed() {
 fn ecn_is_refused_where_it_cannot_act() {
     let udp = "transport = { udp";
     for (from, to, message) in [
-        (udp, capable("classic", udp), "flows[1].ecn: only TCP feeds marks back"),
+        (
+            udp,
+            capable("classic", udp),
+            "flows[1].ecn: only TCP feeds marks back to its sender, and UDP may send `ecn = \"l4s\"`",
+        ),
         (TCP, capable("accurate", TCP), "flows[0].ecn: counts of marks travel"),
         (
             "packet = \"1000B\"",

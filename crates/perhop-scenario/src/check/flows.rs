@@ -148,7 +148,7 @@ impl Scenario {
 fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
     let Transport::Tcp(params) = &flow.transport else {
         let datagrams = matches!(flow.transport, Transport::Udp(_)) && flow.ecn == TcpEcn::L4s;
-        let text = "only TCP feeds marks back to its sender; leave this key out";
+        let text = "only TCP feeds marks back to its sender, and UDP may send `ecn = \"l4s\"` without; leave this key out";
         return if flow.ecn.is_off() || datagrams { Ok(()) } else { Err(Problem::at(under("ecn"), text)) };
     };
     let control = params.control().info();

@@ -50,7 +50,7 @@ pub struct PieParams {
     /// The queueing delay that the controller aims at (`QDELAY_REF`, `LATENCY_TARGET`). Default: 15ms; with `docsis` 10ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Duration>,
-    /// The time between two updates of the drop probability, at least 1ms (`T_UPDATE`, `INTERVAL`). Default: 15ms; with `docsis`
+    /// The time between two updates of the drop probability, 1ms to 3600s (`T_UPDATE`, `INTERVAL`). Default: 15ms; with `docsis`
     /// 16ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Duration>,
@@ -184,6 +184,8 @@ const RESET_AFTER: Duration = Duration::from_secs(1);
 
 /// The shortest `update`: updates are made up for one by one.
 const SHORTEST_UPDATE: Duration = Duration::from_millis(1);
+/// Longer ones are a slip of the keyboard.
+const LONGEST_UPDATE: Duration = Duration::from_secs(3600);
 
 /// At most so many updates are made up for at once.
 const MOST_UPDATES: u64 = 1024;
@@ -243,6 +245,12 @@ impl Block for Pie {
         let settings = Settings::of(params);
         if settings.update < SHORTEST_UPDATE {
             return Err(UnitError::new(at_key("update", "an update interval is at least 1ms, such as 15ms")));
+        }
+        if settings.update > LONGEST_UPDATE {
+            return Err(UnitError::new(at_key(
+                "update",
+                "an update interval is at most 3600s, such as 15ms",
+            )));
         }
         if settings.mean_packet == 0 {
             return Err(UnitError::new(at_key("mean-packet", "a packet must be above 0B, such as 1000B")));

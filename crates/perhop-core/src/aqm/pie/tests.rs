@@ -402,6 +402,8 @@ fn an_update_interval_without_length_and_a_packet_of_no_size_are_refused() {
         |table| Pie::check(&serde_json::from_str(table).unwrap()).map_err(|error| error.to_string());
     assert_eq!(refused(r#"{"update": "1ms"}"#), Ok(()));
     assert!(refused(r#"{"update": "999us"}"#).unwrap_err().contains("at least 1ms"));
+    assert_eq!(refused(r#"{"update": "3600s"}"#), Ok(()));
+    assert!(refused(r#"{"update": "3601s"}"#).unwrap_err().contains("at most 3600s"));
     assert!(refused(r#"{"mean-packet": "0B"}"#).unwrap_err().contains("above 0B"));
 }
 

@@ -77,7 +77,8 @@ pub struct DualPi2Params {
     /// The queueing delay that the controller aims at.
     #[serde(default = "fifteen_ms")]
     pub target: Duration,
-    /// The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta` follow (`RTT_max`).
+    /// The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta` follow (`RTT_max`). With `law = "linux"`
+    /// they are constants, and this has no effect.
     #[serde(default = "hundred_ms")]
     pub rtt_max: Duration,
     /// How often the base probability is updated (Tupdate), at least 1 ms. Default: the target, or a third of `rtt-max` if that is
@@ -121,7 +122,7 @@ pub struct DualPi2Params {
     #[serde(default)]
     pub overload: Overload,
     /// The largest packet: from it follows where round robin begins, and with `law = "linux"` how much must wait for the controller to
-    /// decide.
+    /// decide. With `order = "time-shifted-fifo"` and the RFC's law it has no effect.
     #[serde(default = "one_packet")]
     pub mtu: Bytes,
     /// Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as 45, Non-Queue-Building (RFC 9956). Those
@@ -246,6 +247,23 @@ impl<P: Packet> Block for DualPi2<P> {
                 "classic-share",
                 "it acts with `order = \"weighted-round-robin\"` only; leave it out".into(),
             ));
+        }
+        if params.order == DualPi2Order::TimeShiftedFifo && !params.is_linux() && params.mtu != one_packet() {
+            idle.push((
+                "mtu",
+                "it acts with `order = \"weighted-round-robin\"` or `law = \"linux\"` only; leave it out"
+                    .into(),
+            ));
+        }
+        if params.rtt_max != hundred_ms() {
+            let given = params.interval.is_some() && params.alpha.is_some() && params.beta.is_some();
+            if params.is_linux() {
+                let text = "with `law = \"linux\"` the defaults of `interval`, `alpha` and `beta` are constants; leave it out";
+                idle.push(("rtt-max", text.into()));
+            } else if given {
+                let text = "only defaults follow from it, and `interval`, `alpha` and `beta` are all given";
+                idle.push(("rtt-max", text.into()));
+            }
         }
         if params.is_linux() && params.range != four_hundred_us() {
             idle.push((

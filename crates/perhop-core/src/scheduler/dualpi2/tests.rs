@@ -314,3 +314,19 @@ proptest! {
         prop_assert_eq!(left + waiting, arrivals.len());
     }
 }
+
+#[test]
+fn parameters_without_effect_are_noticed() {
+    let idle = |table: &str| {
+        let params = serde_json::from_str(table).unwrap();
+        let idle = <DualPi2<Header> as Block>::idle_keys(&params, &(40..=1500));
+        idle.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+    };
+    assert_eq!(idle(r#"{"rtt-max": "50ms", "alpha": 1, "beta": 1}"#), [""; 0]);
+    assert_eq!(idle(r#"{"rtt-max": "50ms", "interval": "9ms", "alpha": 1, "beta": 1}"#), ["rtt-max"]);
+    assert_eq!(idle(r#"{"rtt-max": "50ms", "law": "linux"}"#), ["rtt-max"]);
+    assert_eq!(idle(r#"{"mtu": "9kB"}"#), [""; 0]);
+    assert_eq!(idle(r#"{"mtu": "9kB", "order": "time-shifted-fifo"}"#), ["mtu"]);
+    let linux = r#"{"mtu": "9kB", "order": "time-shifted-fifo", "law": "linux"}"#;
+    assert_eq!(idle(linux), [""; 0], "it says how much must wait for a decision");
+}

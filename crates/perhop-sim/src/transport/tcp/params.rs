@@ -173,7 +173,7 @@ pub struct TcpParams {
     /// The congestion window at the start.
     #[serde(default = "initial_window")]
     pub initial_window: Packets,
-    /// The slow-start threshold at the start; the receiver's window unless given.
+    /// The slow-start threshold at the start; the receiver's window unless given. Refused like `slow-start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<Packets>,
     /// The granularity of the clock that measures round trips.
@@ -515,8 +515,14 @@ impl TcpParams {
             let why = format!("RFC 8511 speaks of {} alone; leave this key out", known.join(" and "));
             return refuse("ecn-backoff", &why);
         }
-        if self.slow_start.is_some() && !self.control().info().slow_start {
-            return refuse("slow-start", "this congestion control has no slow start; leave this key out");
+        if !self.control().info().slow_start {
+            let given = [
+                ("slow-start", self.slow_start.is_some()),
+                ("initial-ssthresh", self.initial_ssthresh.is_some()),
+            ];
+            if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+                return refuse(key, "this congestion control has no slow start; leave this key out");
+            }
         }
         if self.slow_start == Some(SlowStart::Hystart) && self.control() != Congestion::Cubic {
             return refuse(
@@ -729,6 +735,8 @@ mod tests {
             (r#"{"tcp": "linux", "congestion": "reno", "cubic-alpha": "constant"}"#, "cubic-alpha"),
             (r#"{"tcp": "newreno", "congestion": "prague", "target-rtt": "101ms"}"#, "target-rtt"),
             (r#"{"tcp": "newreno", "congestion": "bbr", "slow-start": "hystart++"}"#, "slow-start"),
+            (r#"{"tcp": "newreno", "congestion": "bbr3", "initial-ssthresh": "8p"}"#, "initial-ssthresh"),
+            (r#"{"tcp": "linux", "congestion": "ledbat", "initial-ssthresh": "8p"}"#, "initial-ssthresh"),
             (r#"{"tcp": "newreno", "slow-start": "hystart"}"#, "slow-start"),
             (r#"{"tcp": "newreno", "congestion": "prague", "estimation-gain": 0.0625}"#, "estimation-gain"),
             (r#"{"tcp": "newreno", "congestion": "dctcp", "estimation-gain": 0}"#, "estimation-gain"),
