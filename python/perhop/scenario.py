@@ -535,7 +535,7 @@ class Pie(Table):
             depend on it. Default: "enhanced".
         target: The queueing delay that the controller aims at (`QDELAY_REF`, `LATENCY_TARGET`).
             Default: 15ms; with `docsis` 10ms.
-        update: The time between two updates of the drop probability, at least 1ms (`T_UPDATE`,
+        update: The time between two updates of the drop probability, 1ms to 3600s (`T_UPDATE`,
             `INTERVAL`). Default: 15ms; with `docsis` 16ms.
         max_burst: A burst after a time without congestion is not dropped for this long (`MAX_BURST`).
             Default: 150ms; with `docsis` 142ms.
@@ -992,7 +992,8 @@ class Dualpi2(Table):
     Attributes:
         target: The queueing delay that the controller aims at. Default: "15ms".
         rtt_max: The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta`
-            follow (`RTT_max`). Default: "100ms".
+            follow (`RTT_max`). With `law = "linux"` they are constants, and this has no effect.
+            Default: "100ms".
         interval: How often the base probability is updated (Tupdate), at least 1 ms. Default: the
             target, or a third of `rtt-max` if that is less; 16 ms with `law = "linux"`.
         alpha: The integral gain in Hz. Default: 0.1 interval / rtt-max^2; 41/256 with `law = "linux"`.
@@ -1016,7 +1017,8 @@ class Dualpi2(Table):
             250 ms; `10000p` with `law = "linux"`.
         overload: What happens when marking each L4S packet is not enough. Default: "drop".
         mtu: The largest packet: from it follows where round robin begins, and with `law = "linux"` how
-            much must wait for the controller to decide. Default: "1.5kB".
+            much must wait for the controller to decide. With `order = "time-shifted-fifo"` and the
+            RFC's law it has no effect. Default: "1.5kB".
         l4s_dscp: Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as
             45, Non-Queue-Building (RFC 9956). Those that are not ECN-capable are dropped where others
             are marked.
@@ -1408,6 +1410,7 @@ class Tcp(Table):
             the default is open. Default: "1000p".
         initial_window: The congestion window at the start. Default: "1p".
         initial_ssthresh: The slow-start threshold at the start; the receiver's window unless given.
+            Refused like `slow-start`.
         tick: The granularity of the clock that measures round trips. Default: "10ms".
         rtt_arithmetic: In what numbers the smoothed round trip and its variation are kept. Default:
             "real".
@@ -1624,7 +1627,8 @@ class Flow(Table):
         dscp: The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's
             marker writes its own codepoint, and `service` implies one.
         ecn: Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping
-            them, and how TCP's receivers feed marks back. Only for TCP.
+            them, and how TCP's receivers feed marks back. Only for TCP, but `l4s` for UDP, too, whose
+            sender does not react to marks.
         out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
             then reduces its window by one packet (No-OUT). Default: no feedback.
         start: Start time of each flow: a time (`2s`), or a range from which each flow draws a time at
