@@ -279,7 +279,7 @@ impl Block for Red {
     fn idle_keys_at(params: &RedParams, rate: Bitrate) -> Vec<(&'static str, String)> {
         let least = least_delay(params.mean_packet, rate);
         let short = params.target_delay.filter(|delay| *delay < least);
-        let told = short.map(|delay| {
+        let notice = short.map(|delay| {
             let text = format!(
                 "`{delay}`: at {rate}, thresholds for it would be below the least ones, {LEAST_MIN} and {} packets of `mean-packet`, \
                  which are for {least} and act here; write {least} or more, or `thresholds`",
@@ -287,7 +287,7 @@ impl Block for Red {
             );
             ("target-delay", text)
         });
-        told.into_iter().collect()
+        notice.into_iter().collect()
     }
 
     fn onset(params: &RedParams) -> Option<Onset> {

@@ -236,7 +236,7 @@ def _table(title: str, metric: str, low: str, digits: int, **where: Any) -> Tabl
 
 TODAY_ABE = Study(
     id="today-abe",
-    title="What low delay costs, and whom",
+    title="The cost of low delay, and who pays it",
     source=f"{SOURCE}: Asymmetric Best-Effort",
     summary="four bulk flows and four low-delay flows on 20 Mbit/s, adaptive or sparse, seven routers",
     cells=[cell(rule, low, bulk) for low in KINDS.names for rule in RULE_NAMES for bulk in BULK],

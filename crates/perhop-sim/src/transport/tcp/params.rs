@@ -28,7 +28,7 @@ pub enum Variant {
     #[serde(rename = "two-windows")]
     TwoWindows,
     /// What a Linux sender and receiver do by default, as far as it is modelled: a preset for the keys that are not given.
-    /// It stands for `sack`, `prr`, `byte-counting`, `handshake` and `limited-transmit` = true, `loss-detection = "rack"`,
+    /// It sets `sack`, `prr`, `byte-counting`, `handshake` and `limited-transmit` = true, `loss-detection = "rack"`,
     /// `congestion = "cubic"`, `slow-start = "hystart"`, `initial-window = "10p"`, `delayed-ack = "40ms"`, `quick-acks = "16p"`,
     /// `tick = "1us"`, `initial-rto = "1s"`, `min-rto = "200ms"`, `min-rto-bounds = "variation"` and `max-rto = "120s"`. Give
     /// `congestion = "reno"` beside it for Linux's Reno, which has no HyStart; without `sack` (and `prr`) losses are found and
@@ -39,7 +39,7 @@ pub enum Variant {
     /// wait, and a round trip measured by every ACK (one a window is measured, except by RACK and HyStart).
     Linux,
     /// The NewReno agent of ns-2 in 1998 and 1999 (versions 2.1b2 to 2.1b5), with which the papers of the time simulated: a
-    /// preset for the keys that are not given. It stands for `newreno-timer = "slow-but-steady"`,
+    /// preset for the keys that are not given. It sets `newreno-timer = "slow-but-steady"`,
     /// `partial-window-deflation = "to-ssthresh"`, `tick = "100ms"`, `rtt-arithmetic = "fixed-point"`, `initial-rto = "6s"`,
     /// `min-rto = "200ms"`, `initial-window = "1p"`, and `handshake` and `limited-transmit` = false. Sources: ns-2's `tcp.cc`
     /// of April 1998 (`rtt_update` counts in shifted integers, `rtt_timeout` has a floor of two ticks), its `tcp-newreno.cc`

@@ -5,7 +5,7 @@
 //!
 //! ## Deviations
 //! - `RACK.min_RTT` is the least round trip of the connection, not of a recent time (section 6.2, step 1; Linux: 300 s).
-//! - An ACK carries no timestamp: whether it is of the first or of the second transmission of a segment is told by `min_RTT` alone
+//! - An ACK carries no timestamp: only `min_RTT` decides whether it is for the first or the second transmission
 //!   (section 6.2, step 2).
 //! - Of two segments sent at the same time, the one sent last is known; section 6.2 takes the one with the higher number.
 //! - A probe timer that may not send a probe leaves the retransmission timer as it is; section 7.3 restarts it.

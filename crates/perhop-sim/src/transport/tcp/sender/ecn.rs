@@ -3,6 +3,7 @@
 //! ## Deviations
 //! - A mark that comes back while the window is one segment leaves the window as it is; RFC 3168 would also have the sender
 //!   wait for its retransmission timer.
+//! - A mark reduces the window at once, with `prr`, too; Linux spreads the reduction over a round trip by PRR, as after a loss.
 
 use perhop_core::{Ecn, Instant};
 
