@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     __all__ = ["PerhopError", "PerhopWarning", "Result", "ScenarioError", "__version__", "run"]
     __all__ += _scenario.__all__
 else:
-    _MODULES = {"errors", "measures", "runs", "scenario", "simulation", "statistics"}
+    _MODULES = {"errors", "measures", "quality", "runs", "scenario", "simulation", "statistics"}
     _PLACES = {
         "PerhopError": "errors",
         "PerhopWarning": "errors",

@@ -26,6 +26,10 @@ HEADS = {
     "profile_bps": "profile, Mbit/s",
     "rate_bps": "rate, Mbit/s",
     "arrived_packets": "packets per run",
+    "mouth_to_ear_s": "mouth to ear, ms",
+    "lost_or_late": "lost or late, %",
+    "r": "R",
+    "mos": "MOS",
     **{name: catalog.SHOWN[unit].head(summary.label) for name, (unit, summary) in _SUMMARIES.items()},
 }
 """What a column is called: those of measures, and what stands beside them for context."""
@@ -37,6 +41,10 @@ _FACTORS = {
     "profile_bps": 1e-6,
     "rate_bps": 1e-6,
     "arrived_packets": 1.0,
+    "mouth_to_ear_s": 1e3,
+    "lost_or_late": 100.0,
+    "r": 1.0,
+    "mos": 1.0,
     **{name: catalog.SHOWN[unit].factor for name, (unit, _) in _SUMMARIES.items()},
 }
 _IMPORTANCE = {

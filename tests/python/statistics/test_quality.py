@@ -1,0 +1,175 @@
+"""The E-model against G.107's own arithmetic, and the rating of a run's flows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import perhop
+from perhop import PerhopError
+from perhop.quality import (
+    CODECS,
+    call_summary,
+    calls,
+    delay_impairment,
+    loss_impairment,
+    opinion_score,
+    rating,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCENARIO = """\
+duration = "10s"
+warmup = "1s"
+
+[links.uplink]
+from = "a"
+to = "b"
+rate = "1Mbps"
+delay = "20ms"
+queue = { aqm = "drop-tail", limit = "20p" }
+
+[[flows]]
+name = "calls"
+count = 3
+from = "a"
+to = "b"
+transport = { udp = "cbr", rate = "80kbps", packet = "200B" }
+
+[[flows]]
+name = "mute"
+from = "a"
+to = "b"
+start = "0s"
+stop = "500ms"
+transport = { udp = "cbr", rate = "80kbps", packet = "200B" }
+
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+transport = { tcp = "newreno" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "impairment"),
+    [
+        (0, 0.0),
+        (100, 0.0),
+        (120, 0.001374083225),
+        (150, 0.163531186587),
+        (200, 3.044414223519),
+        (300, 14.760694708940),
+        (400, 24.070089219773),
+    ],
+)
+def test_delay_impairment(delay_ms: float, impairment: float) -> None:
+    assert delay_impairment(delay_ms / 1000) == pytest.approx(impairment, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("codec", "delay_ms", "percent", "r", "mos"),
+    [
+        ("g711-plc", 50, 0, 93.2, 4.409286),
+        ("g711-plc", 150, 0, 93.036469, 4.406098),
+        ("g711-plc", 150, 1, 89.396622, 4.323938),
+        ("g711-plc", 250, 2, 77.272220, 3.916865),
+        ("g711-plc", 400, 5, 53.349180, 2.751354),
+        ("g711", 50, 1, 75.275472, 3.833651),
+        ("g711", 250, 2, 54.124560, 2.792239),
+        ("g729a-vad", 50, 0, 82.2, 4.104375),
+        ("g729a-vad", 150, 1, 77.836469, 3.939668),
+        ("g729a-vad", 250, 2, 65.283290, 3.368734),
+    ],
+)
+def test_rating_and_score(codec: str, delay_ms: float, percent: float, r: float, mos: float) -> None:
+    found = rating(delay_ms / 1000, percent / 100, codec)  # type: ignore[arg-type]
+    assert found == pytest.approx(r, abs=1e-6)
+    assert opinion_score(found) == pytest.approx(mos, abs=1e-6)
+
+
+def test_score_is_clamped() -> None:
+    scores = {
+        50: 2.575,
+        60: 3.1,
+        70: 3.597,
+        80: 4.024,
+        90: 4.339,
+        -5: 1.0,
+        0: 1.0,
+        3: 1.0,
+        100: 4.5,
+        120: 4.5,
+    }
+    assert {r: opinion_score(r) for r in scores} == pytest.approx(scores)
+
+
+def test_bursts_cost_more_than_the_same_loss_at_random() -> None:
+    random, bursts = (loss_impairment(0.05, burst_ratio=ratio) for ratio in (1.0, 2.0))
+    # 95 × 5 / (5/2 + 25.1), by hand.
+    assert bursts == pytest.approx(475 / 27.6)
+    assert bursts > random
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: delay_impairment(-0.1), "a delay is at least 0 s"),
+        (lambda: delay_impairment(float("nan")), "a delay is at least 0 s"),
+        (lambda: loss_impairment(1.5), "between 0 and 1"),
+        (lambda: loss_impairment(0.1, burst_ratio=0), "a burst ratio is above 0"),
+        (lambda: loss_impairment(0.1, "opus"), "g711, g711-plc, g729a-vad, not 'opus'"),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_out_of_range(call: Callable[[], float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_flows_of_a_run() -> None:
+    result = perhop.run(SCENARIO, runs=2)
+    rows = calls(result, ["calls", "mute"])
+    flows = result.flows.filter(result.flows["class"] == "calls")
+    assert rows["member"].to_list() == [0, 1, 2, 0] * 2
+    first, flow = rows.row(0, named=True), flows.row(0, named=True)
+    gone = sum(
+        flow[f"{what}_{color}"] for what in ("dropped", "policed") for color in ("green", "yellow", "red")
+    )
+    packets = flow["delivered_packets"] + gone
+    assert gone, "the queue drops packets of calls"
+    assert first["mouth_to_ear_s"] == flow["p99_transit_s"] + CODECS["g711-plc"].delay_s
+    assert first["lost_or_late"] == pytest.approx((gone + 0.01 * flow["delivered_packets"]) / packets)
+    assert first["r"] == rating(first["mouth_to_ear_s"], first["lost_or_late"])
+    mute = rows.row(3, named=True)
+    assert [mute[name] for name in ("mouth_to_ear_s", "lost_or_late", "r", "mos")] == [None] * 4
+
+
+def test_summary_by_class() -> None:
+    result = perhop.run(SCENARIO, runs=3)
+    summary = call_summary(result, ["calls"], codec="g711")
+    row = summary.row(0, named=True)
+    by_run = calls(result, ["calls"], codec="g711").group_by("seed").agg(pl.col("mos").mean())
+    assert row["calls"] == 3
+    assert row["mos"] == pytest.approx(by_run["mos"].mean())
+    assert row["mos_low"] < row["mos"] < row["mos_high"]
+    assert "MOS" in str(summary)
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (["voice"], "there is no class 'voice'; classes: 'calls', 'mute', 'bulk'"),
+        (["bulk"], "class 'bulk' is TCP"),
+        ("calls", "classes must be a list of names"),
+        ([], "classes must be a list of names"),
+    ],
+)
+def test_classes_that_are_no_calls(classes: list[str], message: str) -> None:
+    result = perhop.run(SCENARIO)
+    with pytest.raises(PerhopError, match=message):
+        calls(result, classes)
