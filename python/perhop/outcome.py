@@ -84,6 +84,14 @@ class Flows(TypedDict):
     retransmission_ratio: Numbers
     """Packets sent again over all packets sent; none for a flow that sent nothing (a fraction); f64[n], NaN
     where there is none."""
+    lost_packets: Numbers
+    """Data packets that links lost after they had sent them (keys `loss` and `burst-loss` of a link), which
+    are no drops of a queue; none for a flow whose data pass no such link, and on real packets; f64[n], NaN
+    where there is none."""
+    link_loss: Numbers
+    """Data packets that links lost after they had sent them, over these and those that reached the receiver;
+    none for a flow whose data pass no link that loses packets, on real packets and where there are none of
+    either (a fraction); f64[n], NaN where there is none."""
     congestion_marked_packets: Numbers
     """Packets that reached the receiver marked as having met congestion (CE); none for a flow without ECN,
     and on real packets; f64[n], NaN where there is none."""

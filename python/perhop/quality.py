@@ -138,7 +138,7 @@ def calls(
 
     The buffer plays a packet if it arrives no later than 99 % of the delivered packets of its flow. Ta is
     this percentile of the one-way delay and the codec's delay, and 1 % of the delivered packets count as
-    lost, beside those that queues or meters dropped. A buffer of a fixed length has another delay and loss.
+    lost, beside those that queues or meters dropped or links lost. A buffer of a fixed length has another delay and loss.
 
     Args:
         result: Runs of a scenario, simulated or on real packets.
@@ -158,7 +158,7 @@ def calls(
     loss_impairment(0.0, codec, burst_ratio=burst_ratio)
     _check(result, classes)
     flows = result.flows.filter(pl.col("class").is_in(list(classes)))
-    gone = [name for name in flows.columns if name.startswith(("dropped_", "policed_"))]
+    gone = [name for name in flows.columns if name.startswith(("dropped_", "policed_"))] + ["lost_packets"]
     rows = flows.with_columns(gone=pl.sum_horizontal(*gone)).iter_rows(named=True)
     return pl.DataFrame([_rate(row, codec, burst_ratio) for row in rows], schema=_SCHEMA, orient="row")
 

@@ -27,6 +27,7 @@ __all__ = [
     "AggregateMeter",
     "Aqm",
     "Blue",
+    "Change",
     "Cobalt",
     "Codel",
     "Codepoints",
@@ -42,12 +43,14 @@ __all__ = [
     "FlowLive",
     "FlowProfile",
     "FqCodel",
+    "GilbertElliott",
     "InverseRate",
     "LabelSwitchedPath",
     "Link",
     "Live",
     "Match",
     "Meter",
+    "Outage",
     "Pi2",
     "Pie",
     "Priority",
@@ -1298,6 +1301,60 @@ class AggregateMeter(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Change(Table):
+    """A change of a link.
+
+    Attributes:
+        at: When, from the start of the run.
+        rate: The link's rate from then on. A packet that is being sent is finished at the earlier rate.
+            Default: unchanged.
+        delay: The link's propagation delay from then on. Packets that have been sent or are being sent
+            keep the earlier delay, so after a step down later packets can overtake them. Default:
+            unchanged.
+    """
+
+    at: str
+    rate: str | None = None
+    delay: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outage(Table):
+    """A time during which a link begins to send no packet.
+
+    A packet that is being sent when it begins is finished; others wait in the queue.
+
+    Attributes:
+        from_: When it begins, from the start of the run.
+        to: When it ends.
+    """
+
+    from_: str
+    to: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GilbertElliott(Table):
+    """A channel that alternates between a good and a bad state, one step a packet (Gilbert 1960, Elliott
+    1963; `netem loss gemodel`).
+
+    A share `good-to-bad / (good-to-bad + bad-to-good)` of the packets meets the bad state, for `1 /
+    bad-to-good` packets in a row in the mean.
+
+    Attributes:
+        good_to_bad: Probability that the bad state follows a packet that met the good state.
+        bad_to_good: Probability that the good state follows a packet that met the bad state; above 0.
+        loss_good: Loss probability of a packet in the good state.
+        loss_bad: Loss probability of a packet in the bad state. Default: 1.0.
+    """
+
+    good_to_bad: float
+    bad_to_good: float
+    loss_good: float | None = None
+    loss_bad: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reverse(Table):
     """Settings of a link's reverse direction that differ from those of its forward direction.
 
@@ -1306,12 +1363,25 @@ class Reverse(Table):
         delay: Propagation delay of the reverse direction. Default: that of the forward direction.
         queue: The queue of the reverse direction. Default: an unlimited queue that is not measured.
         meters: Meters before the queue of the reverse direction. Default: none.
+        changes: Changes of the rate and delay of the reverse direction, in the order of time. They need
+            a queue. AQMs and schedulers know the `rate` of the link only; utilization refers to it,
+            too.
+        outages: Times during which the reverse direction begins to send no packet, in order. They need
+            a queue.
+        loss: The probability that the reverse direction loses a packet after it has sent it, each
+            packet independently. Flows count lost packets apart from the drops of queues. Default: none
+            is lost.
+        burst_loss: Losses of the reverse direction in bursts, beside these of `loss`. Default: none.
     """
 
     rate: str | None = None
     delay: str | None = None
     queue: Queue | None = None
     meters: Sequence[AggregateMeter] | None = None
+    changes: Sequence[Change] | None = None
+    outages: Sequence[Outage] | None = None
+    loss: float | None = None
+    burst_loss: GilbertElliott | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1327,6 +1397,15 @@ class Link(Table):
         meters: Meters that packets pass on their way to the queue of the forward direction, whatever
             their hosts or other routers have marked: each packet that of the first meter that matches
             it. Default: none.
+        changes: Changes of the rate and delay of the forward direction, in the order of time. They need
+            a queue. AQMs and schedulers know the `rate` of the link only; utilization refers to it,
+            too.
+        outages: Times during which the forward direction begins to send no packet, in order. They need
+            a queue.
+        loss: The probability that the forward direction loses a packet after it has sent it, each
+            packet independently. Flows count lost packets apart from the drops of queues. Default: none
+            is lost.
+        burst_loss: Losses of the forward direction in bursts, beside these of `loss`. Default: none.
         reverse: Settings of the reverse direction that differ.
     """
 
@@ -1336,6 +1415,10 @@ class Link(Table):
     delay: str
     queue: Queue | None = None
     meters: Sequence[AggregateMeter] | None = None
+    changes: Sequence[Change] | None = None
+    outages: Sequence[Outage] | None = None
+    loss: float | None = None
+    burst_loss: GilbertElliott | None = None
     reverse: Reverse | None = None
 
 

@@ -80,6 +80,7 @@ impl Measured<'_> {
                 .polices(spec, &network.route_of(spec, false).unwrap_or_default())
                 .then(|| by_color(|counts| counts.policed)),
             congested: None,
+            lost: None,
             dropped: by_color(|counts| counts.dropped),
             completion: completion(network, spec, flow, received),
             sender: sent.statistics.get(number).cloned().unwrap_or_default(),

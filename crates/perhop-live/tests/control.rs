@@ -69,6 +69,7 @@ fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
         delay: DELAY,
         queue,
         meters: Vec::new(),
+        medium: perhop_sim::Medium::default(),
     };
     let flow = |number: usize| {
         let tcp = format!(

@@ -107,6 +107,7 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
         delay: DELAY,
         meters: if name == "link" { setting.meters.clone() } else { Vec::new() },
         queue,
+        medium: perhop_sim::Medium::default(),
     };
     let path = |label| PathSpec {
         name: format!("path {label}"),

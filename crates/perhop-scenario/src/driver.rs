@@ -22,11 +22,12 @@ pub enum Driver {
 const TCP_ECN: &str = "net.ipv4.tcp_ecn";
 
 impl Scenario {
-    /// Checks that on real packets a flow can react to the marks of each AQM with `ecn`.
+    /// Checks that on real packets links are constant, and a flow can react to the marks of each AQM with `ecn`.
     pub(crate) fn check_for(&self, driver: Driver) -> Result<(), Problem> {
         if driver == Driver::Simulator {
             return Ok(());
         }
+        self.check_constant_media()?;
         self.check_kernels_ecn()?;
         self.check_l4s()?;
         for port in self.queues() {

@@ -8,7 +8,9 @@ use perhop_core::{Bitrate, Ecn, Instant};
 use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 
-use crate::format::{Access, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, Scenario, Transport};
+use crate::format::{
+    Access, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, Reverse, Scenario, Transport,
+};
 
 /// The suffix of the name of a link's reverse direction.
 pub(crate) const REVERSE: &str = " (reverse)";
@@ -50,6 +52,7 @@ impl Scenario {
             delay: link.delay,
             queue: self.labelled(link.queue.as_ref()),
             meters: self.labelled_meters(&link.meters),
+            medium: link.medium(),
         };
         let backward = LinkSpec {
             name: format!("{name}{REVERSE}"),
@@ -59,6 +62,7 @@ impl Scenario {
             delay: reverse.and_then(|reverse| reverse.delay).unwrap_or(link.delay),
             queue: self.labelled(reverse.and_then(|reverse| reverse.queue.as_ref())),
             meters: self.labelled_meters(reverse.map_or(&[], |reverse| &reverse.meters)),
+            medium: reverse.map(Reverse::medium).unwrap_or_default(),
         };
         [forward, backward]
     }

@@ -12,6 +12,7 @@ mod seeds;
 mod story;
 
 mod inputs;
+mod media;
 mod messages;
 mod notices;
 mod paths;

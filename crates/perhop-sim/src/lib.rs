@@ -17,6 +17,7 @@ mod engine;
 mod events;
 mod flow;
 pub mod measures;
+pub mod medium;
 mod network;
 mod outcome;
 mod packet;
@@ -29,6 +30,7 @@ mod window_control;
 mod wire;
 
 pub use engine::{Engine, EngineUsed, Failure, Refusal, Simulation};
+pub use medium::Medium;
 pub use network::{
     AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec, SharedMeter, TransportSpec,
 };

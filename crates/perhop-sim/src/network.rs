@@ -8,6 +8,7 @@ use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant};
 
+use crate::medium::Medium;
 use crate::transport::datagram::{DatagramReceiver, DatagramSender};
 use crate::transport::rap::{RapParams, RapSender};
 use crate::transport::tcp::{SackReceiver, SackSender, TcpEcn, TcpParams, TcpReceiver, TcpSender};
@@ -96,6 +97,8 @@ pub struct LinkSpec {
     pub queue: Option<SchedulerParams>,
     /// The meters that packets pass before the queue; none without a queue.
     pub meters: Vec<AggregateMeter>,
+    /// How it changes, and what it loses.
+    pub medium: Medium,
 }
 
 /// The private link between a flow's host and its router.
@@ -329,9 +332,14 @@ impl Network {
         (end? == to).then(|| links.clone())
     }
 
+    /// Whether one of these links loses packets.
+    pub fn loses(&self, links: &[usize]) -> bool {
+        links.iter().any(|&link| self.links[link].medium.is_lossy())
+    }
+
     /// The least time that a flow's volume takes over these links, with all of its packets ready at its start and no other
     /// traffic: the propagation delay, the transmission of one packet at each hop, and the transmission of all others at the
-    /// slowest hop. The private links of the hosts are hops. `None` for a flow without a volume.
+    /// slowest hop. The private links of the hosts are hops. Links have the rates and delays with which they begin. `None` for a flow without a volume.
     pub fn idle_time(&self, flow: &FlowSpec, route: &[usize]) -> Option<Duration> {
         let packets = flow.transport.packets_of(flow.volume?);
         let size = Bytes::new(u64::from(flow.transport.packet_sizes().0));
@@ -393,6 +401,7 @@ mod tests {
             delay: Duration::ZERO,
             queue: None,
             meters: Vec::new(),
+            medium: crate::medium::Medium::default(),
         };
         Network { nodes, links: links.iter().map(link).collect(), ..Network::new(Duration::from_secs(1)) }
     }

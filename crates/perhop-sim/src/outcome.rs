@@ -54,6 +54,8 @@ pub struct FlowOutcome {
     pub congested: Option<u64>,
     /// Data packets that queues dropped, by color.
     pub dropped: [u64; 3],
+    /// Data packets that links lost after they had sent them; `None` for a flow whose data pass no link that loses packets.
+    pub lost: Option<u64>,
     /// What became of its volume.
     pub completion: Completion,
     /// What the sender counted.

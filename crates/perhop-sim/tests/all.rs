@@ -14,6 +14,7 @@ mod ecn;
 mod engine;
 mod link_meters;
 mod linux_tcp;
+mod media;
 mod policing;
 mod rate_based;
 mod several_queues;

@@ -51,6 +51,7 @@ fn table1() -> Network {
         delay: Duration::from_millis(48),
         queue,
         meters: Vec::new(),
+        medium: perhop_sim::Medium::default(),
     };
     Network {
         nodes: 2,

@@ -66,6 +66,17 @@ def test_queue_protection_keeps_the_shallow_queue_short() -> None:
     assert 7e6 < classes["marked download"]["throughput_bps"] < 10e6
 
 
+def test_a_radio_link_changes_stops_and_loses_packets_in_bursts() -> None:
+    classes, links = run("cellular.toml")
+    constant, _ = run("cellular.toml", "burst-loss = { good-to-bad = 0.0005, bad-to-good = 0.25 }\n")
+    assert 0 < classes["download"]["link_loss"] < 0.01
+    assert constant["download"]["link_loss"] is None
+    assert classes["download"]["throughput_bps"] < constant["download"]["throughput_bps"]
+    # 20 Mbit/s for 35 s, less half a second, and 5 Mbit/s for 20 s, of 55 s at a nominal 20 Mbit/s.
+    most = (34.5 * 20 + 20 * 5) / (55 * 20)
+    assert links["radio"]["utilization"] < most
+
+
 def test_pie_keeps_its_target_where_a_large_buffer_is_full() -> None:
     classes, links = run("pie.toml")
     assert 0.010 < links["pie"]["delay_p50_s"] < 0.020

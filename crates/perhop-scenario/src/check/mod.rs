@@ -1,6 +1,7 @@
 //! Checks that involve more than one key of a scenario.
 
 mod flows;
+mod media;
 mod meters;
 mod queues;
 
@@ -31,6 +32,7 @@ impl Scenario {
     pub(crate) fn check(&self) -> Checked {
         self.check_times()?;
         self.check_links()?;
+        self.check_media()?;
         self.check_paths()?;
         self.check_queues()?;
         self.check_profiles()?;

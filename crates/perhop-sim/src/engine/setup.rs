@@ -135,6 +135,7 @@ fn flow_of(
         first_steps: (data.first_step, acks.first_step),
         idle_time: network.idle_time(spec, &links),
         is_policed: network.polices(spec, &links),
+        is_lossy: network.loses(&links),
     };
     Ok((Routes { data, acks }, Flow::new(spec, &place, seed, times)))
 }

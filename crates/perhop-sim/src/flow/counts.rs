@@ -11,6 +11,7 @@ pub(super) struct Counts {
     pub(super) marked: [u64; 3],
     pub(super) policed: [u64; 3],
     pub(super) policed_at_links: [u64; 3],
+    pub(super) lost: u64,
     pub(super) dropped: [u64; 3],
     pub(super) sender: SenderStatistics,
 }
@@ -26,6 +27,7 @@ impl Counts {
             marked: by_color(self.marked, before.marked),
             policed: by_color(self.policed, before.policed),
             policed_at_links: by_color(self.policed_at_links, before.policed_at_links),
+            lost: self.lost - before.lost,
             dropped: by_color(self.dropped, before.dropped),
             sender: self.sender.since(&before.sender),
         }

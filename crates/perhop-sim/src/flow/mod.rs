@@ -57,6 +57,9 @@ struct Rare {
     dropped: [u64; 3],
     /// Data packets that the meters of links dropped, by color.
     policed_at_links: [u64; 3],
+    /// Data packets that links lost after they had sent them; a link on the route loses packets.
+    lost: u64,
+    is_lossy: bool,
     at_warmup: Counts,
     /// Packets delivered by the last sample.
     at_last_sample: u64,
@@ -86,6 +89,8 @@ pub(crate) struct Place {
     pub(crate) idle_time: Option<Duration>,
     /// Its profile, or a meter on its route, drops packets of some color.
     pub(crate) is_policed: bool,
+    /// A link on its route loses packets.
+    pub(crate) is_lossy: bool,
 }
 
 impl Flow {
@@ -267,6 +272,13 @@ impl Flow {
         self.rare.metadata.lose(packet.sequence(), is_data);
     }
 
+    /// A link lost a data packet or an ACK after it had sent it.
+    pub(crate) fn lose_in_transit(&mut self, packet: SimPacket) {
+        let is_data = !packet.is_ack();
+        self.rare.lost += u64::from(is_data);
+        self.rare.metadata.lose(packet.sequence(), is_data);
+    }
+
     /// A data packet would reach the receiver after the end of the run: nothing happens, and its metadata is not needed.
     #[inline(never)]
     pub(crate) fn discard(&mut self, content: Content) {
@@ -309,6 +321,7 @@ impl Flow {
     pub(crate) fn end_warmup_at_routers(&mut self) {
         self.rare.at_warmup.dropped = self.rare.dropped;
         self.rare.at_warmup.policed_at_links = self.rare.policed_at_links;
+        self.rare.at_warmup.lost = self.rare.lost;
         if self.sending.is_marked_at_router() {
             self.rare.at_warmup.marked = self.sending.marked();
             self.rare.at_warmup.policed = self.sending.policed();
@@ -335,6 +348,7 @@ impl Flow {
             policed: self.rare.is_policed.then_some(new.all_policed()),
             congested: self.rare.is_capable.then_some(new.congested),
             dropped: new.dropped,
+            lost: self.rare.is_lossy.then_some(new.lost),
             sender: new.sender,
             completion: self.rare.idle_time.map_or(Completion::Endless, |idle| {
                 Completion::of(idle, self.rare.started, self.rare.completed, times.measured())
@@ -355,6 +369,7 @@ impl Flow {
             marked: self.sending.marked(),
             policed: self.sending.policed(),
             policed_at_links: self.rare.policed_at_links,
+            lost: self.rare.lost,
             dropped: self.rare.dropped,
             sender: self.sender.statistics(),
         }
@@ -377,6 +392,8 @@ impl Rare {
             started: Instant::ZERO,
             dropped: [0; 3],
             policed_at_links: [0; 3],
+            lost: 0,
+            is_lossy: place.is_lossy,
             at_warmup: Counts::default(),
             at_last_sample: 0,
             control: None,

@@ -214,6 +214,26 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         summary: Some(Summary::of("retransmitted")),
     },
     Measure {
+        name: "lost_packets",
+        unit: Packets,
+        description: "Data packets that links lost after they had sent them (keys `loss` and `burst-loss` of a link), which are no drops of a queue; none \
+            for a flow whose data pass no such link, and on real packets.",
+        value: Optional(|flow| flow.lost.map(|lost| lost as f64)),
+        summary: None,
+    },
+    Measure {
+        name: "link_loss",
+        unit: Fraction,
+        description: "Data packets that links lost after they had sent them, over these and those that reached the receiver; none for \
+            a flow whose data pass no link that loses packets, on real packets and where there are none of either.",
+        value: Optional(|flow| {
+            let lost = flow.lost? as f64;
+            let all = lost + flow.delivered_packets as f64;
+            (all > 0.0).then(|| lost / all)
+        }),
+        summary: Some(Summary { importance: 60, ..Summary::of("link loss") }),
+    },
+    Measure {
         name: "congestion_marked_packets",
         unit: Packets,
         description: "Packets that reached the receiver marked as having met congestion (CE); none for a flow without ECN, and on \

@@ -64,6 +64,7 @@ pub fn duplex(
         delay: delay.parse().unwrap(),
         queue,
         meters: Vec::new(),
+        medium: perhop_sim::Medium::default(),
     };
     [link(name.into(), from, to, Some(queue.into())), link(format!("{name} (reverse)"), to, from, None)]
 }

@@ -25,6 +25,11 @@ pub enum Refusal {
         /// The link or profile where it is.
         place: String,
     },
+    /// A link changes during the run, or loses packets.
+    Medium {
+        /// The link's name.
+        link: String,
+    },
     /// A transport does not declare that it can be batched.
     Transport {
         /// Its name in scenarios.
@@ -42,6 +47,9 @@ impl fmt::Display for Refusal {
             }
             Self::Block { role, name, place } => {
                 write!(f, "{role} `{name}` of {place} does not declare that it can be batched")
+            }
+            Self::Medium { link } => {
+                write!(f, "link `{link}` changes during the run, or loses packets")
             }
             Self::Transport { name, flow } => {
                 write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
@@ -63,6 +71,7 @@ impl Accepted {
     pub(crate) fn of(network: &Network, setup: &Setup) -> Result<Self, Refusal> {
         check_blocks(network)?;
         check_transports(network)?;
+        check_media(network)?;
         Ok(Self { lookahead: lookahead(network, setup)? })
     }
 }
@@ -132,6 +141,13 @@ fn check_transports(network: &Network) -> Result<(), Refusal> {
     }
 }
 
+fn check_media(network: &Network) -> Result<(), Refusal> {
+    match network.links.iter().find(|link| !link.medium.is_constant()) {
+        None => Ok(()),
+        Some(link) => Err(Refusal::Medium { link: link.name.clone() }),
+    }
+}
+
 /// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
 /// sender. Where flows that come over several links share a meter, links proceed in lockstep.
 fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
@@ -182,6 +198,7 @@ mod tests {
             delay: delay.parse().unwrap(),
             queue: None,
             meters: Vec::new(),
+            medium: crate::medium::Medium::default(),
         };
         let udp = r#"{"udp": "cbr", "rate": "1Mbps", "packet": "1000B"}"#;
         let flow = |(from, to): (u32, u32)| FlowSpec {

@@ -8,6 +8,7 @@ use perhop_core::{Duration, Instant, Offered, Port, Served, Streams};
 use super::{Pending, Reference};
 use crate::control::Post;
 use crate::engine::setup::Step;
+use crate::medium::{self, MediumState};
 use crate::network::LinkSpec;
 use crate::packet::{Queued, SimPacket};
 use crate::timed::Timed;
@@ -19,6 +20,8 @@ pub(super) struct Link {
     /// Packets on their way to the queue.
     arrivals: Pending<SimPacket>,
     queue: Queue,
+    /// How it changes, and what it loses; `None` if it does neither.
+    medium: Option<Box<MediumState>>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,6 +38,8 @@ struct Managed {
     /// When the port is to be served.
     services: Pending<ServiceTime>,
     delay: Duration,
+    /// There is an outage.
+    is_down: bool,
 }
 
 /// A time at which a port is to be served.
@@ -53,18 +58,20 @@ impl Timed for ServiceTime {
 impl Link {
     /// An idle link; statistics cover the given window.
     pub(super) fn new(spec: &LinkSpec, seed: u64, window: (Instant, Instant)) -> Self {
+        let path = format!("links/{}", spec.name);
+        let streams = Streams { seed, path: &path };
+        let medium = MediumState::new(&spec.medium, streams);
         let queue = match &spec.queue {
             None => Queue::Unlimited(Wire::new(spec.rate, spec.delay)),
             Some(queue) => {
-                let path = format!("links/{}", spec.name);
-                let streams = Streams { seed, path: &path };
                 let port = Port::new(queue.clone(), spec.rate, streams, window);
                 let meters = AggregateMeters::new(&spec.meters, streams);
                 let services = Pending::default();
-                Queue::Managed(Box::new(Managed { port, meters, services, delay: spec.delay }))
+                let delay = spec.delay;
+                Queue::Managed(Box::new(Managed { port, meters, services, delay, is_down: false }))
             }
         };
-        Self { arrivals: Pending::default(), queue }
+        Self { arrivals: Pending::default(), queue, medium }
     }
 
     /// A packet is on its way to the queue.
@@ -72,13 +79,14 @@ impl Link {
         self.arrivals.push(packet);
     }
 
-    /// The next time at which a packet comes, or the port is to be served.
+    /// The next time at which a packet comes, the port is to be served, or the link changes.
     pub(super) fn next(&self) -> Option<Instant> {
         let service = match &self.queue {
             Queue::Unlimited(_) => None,
             Queue::Managed(managed) => managed.services.next(),
         };
-        self.arrivals.next().into_iter().chain(service).min()
+        let change = self.medium.as_ref().and_then(|medium| medium.next());
+        self.arrivals.next().into_iter().chain(service).chain(change).min()
     }
 
     /// Something happens at the link now.
@@ -116,11 +124,14 @@ impl Link {
 }
 
 impl Reference {
-    /// Handles all that happens at a link now: it is served, then takes packets.
+    /// Handles all that happens at a link now: it changes, is served, then takes packets.
     pub(super) fn run_link(&mut self, number: usize) {
         loop {
-            let Link { arrivals, queue } = &mut self.links[number];
-            if let Queue::Managed(managed) = queue
+            let Link { arrivals, queue, medium } = &mut self.links[number];
+            if let Some(event) = medium.as_mut().and_then(|medium| medium.pop_due(self.now)) {
+                self.handled += 1;
+                self.change(number, event);
+            } else if let Queue::Managed(managed) = queue
                 && managed.services.pop_due(self.now).is_some()
             {
                 self.handled += 1;
@@ -134,6 +145,22 @@ impl Reference {
                 }
             } else {
                 return;
+            }
+        }
+    }
+
+    /// A link changes.
+    fn change(&mut self, number: usize, event: medium::Event) {
+        let Queue::Managed(managed) = &mut self.links[number].queue else {
+            unreachable!("checked: links that change have a queue")
+        };
+        match event {
+            medium::Event::Rate(rate) => managed.port.set_rate(rate),
+            medium::Event::Delay(delay) => managed.delay = delay,
+            medium::Event::Down => managed.is_down = true,
+            medium::Event::Up => {
+                managed.is_down = false;
+                self.serve(number);
             }
         }
     }
@@ -170,7 +197,7 @@ impl Reference {
         match &mut self.links[number].queue {
             Queue::Unlimited(wire) => {
                 let at = wire.pass(packet.size(), self.now);
-                self.forward(packet, at);
+                self.propagate(number, packet, at);
             }
             Queue::Managed(managed) => {
                 let offered = managed.port.offer(packet.into(), self.now);
@@ -191,16 +218,29 @@ impl Reference {
     fn serve(&mut self, number: usize) {
         loop {
             let Queue::Managed(managed) = &mut self.links[number].queue else { return };
+            if managed.is_down {
+                return; // The end of the outage serves it.
+            }
             match managed.port.serve(self.now) {
                 Served::Sent(packet, free_at) => {
                     managed.services.push(ServiceTime(free_at));
                     let at = free_at + managed.delay;
-                    return self.forward(packet.into(), at);
+                    return self.propagate(number, packet.into(), at);
                 }
                 Served::Dropped(packet, _) => self.lose(packet.into()),
                 Served::Later(at) => return managed.services.push(ServiceTime(at)),
                 Served::Nothing => return,
             }
+        }
+    }
+
+    /// A link has sent a packet, which reaches the far end at `at` unless it is lost.
+    fn propagate(&mut self, number: usize, packet: SimPacket, at: Instant) {
+        let medium = &mut self.links[number].medium;
+        if medium.as_mut().is_some_and(|medium| medium.loses()) {
+            self.flows[packet.flow()].lose_in_transit(packet);
+        } else {
+            self.forward(packet, at);
         }
     }
 

@@ -1,0 +1,145 @@
+//! Links that change and lose packets.
+
+use perhop_core::{Bytes, Duration, Instant, Probability};
+use perhop_sim::medium::{Change, Outage};
+use perhop_sim::{Completion, Engine, Failure, FlowSpec, Medium, Network, Outcome, Simulation, Watch};
+
+use crate::common::{aqm, duplex, flow, rap, tcp, tfrc, udp};
+
+fn millis(millis: f64) -> Duration {
+    Duration::from_nanos((millis * 1e6) as u64)
+}
+
+fn run(network: &Network) -> Outcome {
+    Simulation::run(network, 1, None, &Watch::default()).unwrap()
+}
+
+/// Ten packets, one each millisecond, over a link of 10 ms on which each takes 1 ms.
+fn ten_packets(medium: Medium) -> Network {
+    let cbr = udp(r#"{"udp": "cbr", "rate": "8Mbps", "packet": "1000B", "jitter": 0.0}"#);
+    let mut links = duplex("there", 0, 1, "8Mbps", "10ms", aqm("drop-tail", r#"{"limit": "20p"}"#));
+    links[0].medium = medium;
+    let flow = FlowSpec {
+        access: None,
+        egress: None,
+        start: (Instant::ZERO, Instant::ZERO),
+        volume: Some(Bytes::new(10_000)),
+        ..flow("packets".into(), 0, 1, cbr, None)
+    };
+    Network { nodes: 2, links: links.into(), flows: vec![flow], ..Network::new(Duration::from_secs(1)) }
+}
+
+/// When the last of the ten packets arrives.
+fn last_arrival(medium: Medium) -> Duration {
+    let Completion::After { time, .. } = run(&ten_packets(medium)).flows[0].completion else {
+        panic!("all packets arrive")
+    };
+    time
+}
+
+fn change(at: f64, rate: Option<&str>, delay: Option<f64>) -> Medium {
+    let change =
+        Change { at: millis(at), rate: rate.map(|rate| rate.parse().unwrap()), delay: delay.map(millis) };
+    Medium { changes: vec![change], ..Medium::default() }
+}
+
+#[test]
+fn changes_by_hand() {
+    assert_eq!(last_arrival(Medium::default()), millis(20.0));
+    // Packet 5 is on the link from 5 to 6 ms; packets 6 to 9 take 2 ms each, until 14 ms.
+    assert_eq!(last_arrival(change(5.5, Some("4Mbps"), None)), millis(24.0));
+    // Packet 9 is sent from 9 to 10 ms.
+    assert_eq!(last_arrival(change(5.5, None, Some(30.0))), millis(40.0));
+    // Packet 8 is on the link from 8 to 9 ms and arrives at 19 ms; packet 9, at 12 ms, overtakes it.
+    assert_eq!(last_arrival(change(8.5, None, Some(2.0))), millis(19.0));
+    // Both: packets 6 to 9 leave at 8 to 14 ms and take 5 ms more.
+    assert_eq!(last_arrival(change(5.5, Some("4Mbps"), Some(5.0))), millis(19.0));
+}
+
+#[test]
+fn outages_by_hand() {
+    // Packet 3 is on the link until 4 ms; packets 4 to 9 leave from 7 ms on, until 13 ms.
+    let outage = |from, to| Outage { from: millis(from), to: millis(to) };
+    let outages = |outages: &[Outage]| Medium { outages: outages.to_vec(), ..Medium::default() };
+    assert_eq!(last_arrival(outages(&[outage(3.5, 7.0)])), millis(23.0));
+    // An outage between two packets of an idle link, and one that ends before the packet on the link is finished.
+    let slow = |medium: Medium| {
+        let mut network = ten_packets(medium);
+        network.flows[0].transport =
+            udp(r#"{"udp": "cbr", "rate": "4Mbps", "packet": "1000B", "jitter": 0.0}"#);
+        run(&network).flows[0].completion.time().unwrap()
+    };
+    // Packets each 2 ms, the last at 18 ms; it waits until 18.7 ms.
+    assert_eq!(slow(Medium::default()), millis(29.0));
+    assert_eq!(slow(outages(&[outage(0.2, 0.5), outage(17.5, 18.7)])), millis(29.7));
+    assert_eq!(slow(outages(&[outage(17.2, 17.8)])), millis(29.0));
+    // It never ends: packets 0 to 3 arrive.
+    let outcome = run(&ten_packets(outages(&[outage(3.5, 2000.0)])));
+    assert_eq!(outcome.flows[0].delivered_packets, 4);
+    assert_eq!(outcome.flows[0].completion, Completion::Unfinished);
+}
+
+/// Flows of these transports that stop before the end, over a link that loses data and ACKs.
+fn lossy(loss: f64, bursts: &str) -> Network {
+    let mut links = duplex("there", 0, 1, "2Mbps", "10ms", aqm("drop-tail", r#"{"limit": "9p"}"#));
+    for link in &mut links {
+        link.medium.loss = Some(Probability::new(loss).unwrap());
+        link.medium.burst_loss = serde_json::from_str(bursts).unwrap();
+    }
+    links[0].medium.outages = vec![Outage { from: millis(3000.0), to: millis(3400.0) }];
+    links[0].medium.changes = change(5000.0, Some("1Mbps"), Some(30.0)).changes;
+    let transports = [
+        udp(r#"{"udp": "cbr", "rate": "300kbps"}"#),
+        rap(r#"{"rap": "aimd"}"#),
+        tfrc(r#"{"tfrc": "rfc5348"}"#),
+        tcp(r#"{"tcp": "newreno"}"#),
+        tcp(r#"{"tcp": "linux"}"#),
+    ];
+    let flows = transports.into_iter().enumerate().map(|(number, transport)| FlowSpec {
+        stop: Some(Instant::ZERO + Duration::from_secs(15)),
+        ..flow(format!("{number}"), 0, 1, transport, None)
+    });
+    let flows = flows.collect();
+    Network { nodes: 2, links: links.into(), flows, ..Network::new(Duration::from_secs(20)) }
+}
+
+#[test]
+fn every_packet_sent_is_delivered_dropped_or_lost() {
+    for (loss, bursts) in [(0.05, "null"), (0.0, r#"{"good-to-bad": 0.02, "bad-to-good": 0.3}"#)] {
+        let outcome = run(&lossy(loss, bursts));
+        for flow in &outcome.flows[..3] {
+            let lost = flow.lost.unwrap();
+            let dropped: u64 = flow.dropped.iter().sum();
+            assert!(lost > 0, "{flow:?}");
+            assert_eq!(flow.sender.sent, flow.delivered_packets + dropped + lost, "{flow:?}");
+        }
+        for flow in &outcome.flows[3..] {
+            assert!(flow.lost.unwrap() > 0 && flow.delivered_packets > 200, "{flow:?}");
+            assert!(flow.sender.retransmitted > 0);
+        }
+        let link = &outcome.links[0];
+        let received: u64 = outcome.flows.iter().map(|flow| flow.delivered_packets).sum();
+        assert!(link.counters.sent.iter().sum::<u64>() > received, "losses come after the queue");
+    }
+}
+
+#[test]
+fn a_change_to_what_the_link_is_anyway_changes_nothing() {
+    let mut network = lossy(0.0, "null");
+    for link in &mut network.links {
+        link.medium = Medium::default();
+    }
+    let constant = Simulation::run(&network, 1, Some(Engine::Reference), &Watch::default()).unwrap();
+    network.links[0].medium = change(4000.0, Some("2Mbps"), Some(10.0));
+    let changed = run(&network);
+    assert_eq!((&changed.flows, &changed.links), (&constant.flows, &constant.links));
+    assert_eq!(constant.flows[0].lost, None, "no link loses packets");
+}
+
+#[test]
+fn the_batched_engine_refuses_links_that_change() {
+    let network = ten_packets(change(5.0, Some("4Mbps"), None));
+    let refused = Simulation::run(&network, 1, Some(Engine::Batched), &Watch::default()).unwrap_err();
+    assert!(matches!(refused, Failure::Refused(_)));
+    assert!(refused.to_string().contains("link `there` changes during the run, or loses packets"), "{refused}");
+}
