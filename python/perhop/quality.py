@@ -138,7 +138,8 @@ def calls(
 
     The buffer plays a packet if it arrives no later than 99 % of the delivered packets of its flow. Ta is
     this percentile of the one-way delay and the codec's delay, and 1 % of the delivered packets count as
-    lost, beside those that queues or meters dropped or links lost. A buffer of a fixed length has another delay and loss.
+    lost, beside those that queues or meters dropped or links lost. A buffer of a fixed length has another
+    delay and loss.
 
     Args:
         result: Runs of a scenario, simulated or on real packets.

@@ -1335,11 +1335,11 @@ class Outage(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class GilbertElliott(Table):
-    """A channel that alternates between a good and a bad state, one step a packet (Gilbert 1960, Elliott
-    1963; `netem loss gemodel`).
+    """Losses in bursts (Gilbert 1960, Elliott 1963; `netem loss gemodel`).
 
-    A share `good-to-bad / (good-to-bad + bad-to-good)` of the packets meets the bad state, for `1 /
-    bad-to-good` packets in a row in the mean.
+    The link alternates between a good and a bad state, with one step a packet. A share `good-to-bad /
+    (good-to-bad + bad-to-good)` of the packets meets the bad state, for `1 / bad-to-good` packets in a
+    row on average.
 
     Attributes:
         good_to_bad: Probability that the bad state follows a packet that met the good state.

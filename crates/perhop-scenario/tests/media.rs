@@ -77,7 +77,6 @@ fn what_is_wrong_stands_at_its_key() {
         ("changes = [{ at = \"1s\", rate = \"0Mbps\" }]", "changes[0].rate"),
     ] {
         let error = Scenario::from_toml(&with(keys), "s.toml").unwrap_err().to_string();
-        println!("{error}");
         assert!(error.contains(part), "{error}");
     }
 }

@@ -57,9 +57,10 @@ pub struct Outage {
     pub to: Duration,
 }
 
-/// A channel that alternates between a good and a bad state, one step a packet (Gilbert 1960, Elliott 1963; `netem loss gemodel`).
-/// A share `good-to-bad / (good-to-bad + bad-to-good)` of the packets meets the bad state, for `1 / bad-to-good` packets in a row in
-/// the mean.
+/// Losses in bursts (Gilbert 1960, Elliott 1963; `netem loss gemodel`).
+///
+/// The link alternates between a good and a bad state, with one step a packet. A share `good-to-bad / (good-to-bad + bad-to-good)` of the packets meets the bad state, for `1 / bad-to-good` packets in a row on
+/// average.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GilbertElliott {
@@ -133,7 +134,8 @@ impl MediumState {
 
     /// What happens by `now`, one after the other.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Event> {
-        let (_, event) = self.events.pop_front_if(|&mut (at, _)| at <= now)?;
+        let &(_, event) = self.events.front().filter(|&&(at, _)| at <= now)?;
+        self.events.pop_front();
         Some(event)
     }
 

@@ -141,5 +141,8 @@ fn the_batched_engine_refuses_links_that_change() {
     let network = ten_packets(change(5.0, Some("4Mbps"), None));
     let refused = Simulation::run(&network, 1, Some(Engine::Batched), &Watch::default()).unwrap_err();
     assert!(matches!(refused, Failure::Refused(_)));
-    assert!(refused.to_string().contains("link `there` changes during the run, or loses packets"), "{refused}");
+    assert!(
+        refused.to_string().contains("link `there` changes during the run, or loses packets"),
+        "{refused}"
+    );
 }
