@@ -96,6 +96,7 @@ fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
             start: (starts(number), starts(number)),
             stop: None,
             volume: Some(Bytes::new(u64::from(size(number)) * u64::from(SEGMENTS))),
+            population: None,
         }
     };
     let network = Network {

@@ -138,6 +138,7 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
             start: (packet.at, packet.at),
             stop: None,
             volume: Some(Bytes::new(packet.size.into())),
+            population: None,
         }
     };
     let network = Network {

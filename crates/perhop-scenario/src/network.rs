@@ -107,6 +107,7 @@ impl Scenario {
             start: (Instant::ZERO + group.start.first, Instant::ZERO + group.start.last),
             stop: group.stop.map(|stop| Instant::ZERO + stop),
             volume: group.volume,
+            population: None,
         }
     }
 

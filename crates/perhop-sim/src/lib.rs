@@ -28,12 +28,14 @@ pub mod transport;
 mod watch;
 mod window_control;
 mod wire;
+pub mod workload;
 
 pub use engine::{Engine, EngineUsed, Failure, Refusal, Simulation};
 pub use medium::Medium;
 pub use network::{
     AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec, SharedMeter, TransportSpec,
 };
-pub use outcome::{Completion, FlowOutcome, Outcome};
+pub use outcome::{Completion, FlowOutcome, FlowRecord, Outcome, PopulationOutcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
 pub use watch::Watch;
+pub use workload::Workload;

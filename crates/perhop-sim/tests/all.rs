@@ -16,6 +16,7 @@ mod link_meters;
 mod linux_tcp;
 mod media;
 mod policing;
+mod populations;
 mod rate_based;
 mod several_queues;
 mod throughput_guarantees;

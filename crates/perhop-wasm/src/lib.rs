@@ -96,5 +96,6 @@ fn flow(number: usize) -> FlowSpec {
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,
         volume: None,
+        population: None,
     }
 }

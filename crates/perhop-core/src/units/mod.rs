@@ -33,6 +33,10 @@ pub struct Bytes(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Packets(u64);
 
+/// How often something happens, such as `40/s`; in thousandths of an event in an hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frequency(u64);
+
 /// How a queue is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
@@ -105,6 +109,13 @@ impl Packets {
     }
 }
 
+impl Frequency {
+    /// Events in a second.
+    pub fn per_second(self) -> f64 {
+        self.0 as f64 / 3_600_000.0
+    }
+}
+
 impl FromStr for Depth {
     type Err = UnitError;
 
@@ -140,6 +151,13 @@ text_unit!(
     [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)]
 );
 text_unit!(Packets, "number of packets", format!("^{COUNT}$"), "868p", [("p", 1)]);
+text_unit!(
+    Frequency,
+    "frequency",
+    r"^[0-9]+(\.[0-9]+)? ?(/s|/min|/h)$",
+    "40/s",
+    [("/s", 3_600_000), ("/min", 60_000), ("/h", 1_000)]
+);
 text_serde!(Depth, "text with its unit", format!("^({COUNT}|{SIZE})$"), "868p");
 text_serde!(Bitrate, "text with its unit", r"^[0-9]+(\.[0-9]+)? ?(bps|kbps|Mbps|Gbps)$", "20Mbps");
 

@@ -45,6 +45,7 @@ fn two_links_for(transport: TransportSpec, ecn: Ecn) -> Network {
         start: (Instant::ZERO, Instant::ZERO),
         stop: None,
         volume: None,
+        population: None,
     };
     Network {
         nodes: 3,

@@ -70,6 +70,8 @@ struct Rare {
     /// The time that its volume takes on an idle path, if it has a volume, and when all of it had arrived.
     idle_time: Option<Duration>,
     completed: Option<Instant>,
+    /// By how much its last packet is smaller than the others, in bytes.
+    shortfall: u16,
     /// Its profile, or a meter on its route, drops packets of some color.
     is_policed: bool,
     /// Its packets are capable of ECN, and those that came to the receiver marked (Congestion Experienced).
@@ -78,6 +80,7 @@ struct Rare {
 }
 
 /// What a flow is made from, besides its specification.
+#[derive(Clone, Debug)]
 pub(crate) struct Place {
     /// Its number.
     pub(crate) number: usize,
@@ -213,7 +216,9 @@ impl Flow {
     #[inline(always)]
     pub(crate) fn receive(&mut self, content: Content, now: Instant) -> Option<Ack> {
         let Received { first, ack } = self.receiving.receiver.on_data(content, now, &mut self.rare.metadata);
-        if first && content.size() == self.data_size() {
+        // The last packet may be smaller than the others, but not as small as one that opens a connection.
+        let size = content.size();
+        if first && (size == self.data_size() || size > self.receiving.template().size()) {
             self.deliver(now);
         }
         if content.ecn() == Ecn::Congested {
@@ -328,19 +333,43 @@ impl Flow {
         }
     }
 
+    /// The last packet of its volume has this size.
+    pub(crate) fn set_last(&mut self, size: u16) {
+        self.sender.set_last(size);
+        self.rare.shortfall = self.data_size() - size;
+    }
+
+    /// When all of its volume had arrived, if that has happened.
+    pub(crate) fn completed(&self) -> Option<Instant> {
+        self.rare.completed
+    }
+
+    /// Its bytes that arrived for the first time since it began.
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        let shortfall = self.rare.completed.map_or(0, |_| u64::from(self.rare.shortfall));
+        self.delivered() * u64::from(self.data_size()) - shortfall
+    }
+
+    /// The warm-up ends now: saves all that has been counted.
+    pub(crate) fn end_warmup(&mut self) {
+        self.rare.at_warmup = self.counts();
+    }
+
     /// What became of the flow.
     pub(crate) fn finish(self, times: &SampleTimes) -> FlowOutcome {
         let (begin, end) = times.measured();
         let new = self.counts().since(&self.rare.at_warmup);
         let bytes = |packets: u64| packets * u64::from(self.data_size());
-        let bps = |packets: u64| bytes(packets) as f64 * 8.0 / end.since(begin).as_secs_f64();
+        let shortfall = self.rare.completed.map_or(0, |_| u64::from(self.rare.shortfall));
+        let delivered_bytes = bytes(new.delivered).saturating_sub(shortfall);
+        let bps = |bytes: u64| bytes as f64 * 8.0 / end.since(begin).as_secs_f64();
         let transit = self.rare.metadata.transit();
         FlowOutcome {
             started: self.rare.started,
             delivered_packets: new.delivered,
-            delivered_bytes: bytes(new.delivered),
-            throughput_bps: bps(new.delivered),
-            acked_bps: bps(new.acknowledged),
+            delivered_bytes,
+            throughput_bps: bps(delivered_bytes),
+            acked_bps: bps(bytes(new.acknowledged)),
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
@@ -387,7 +416,10 @@ impl Rare {
         });
         Self {
             metadata,
-            start: first + Duration::from_nanos(rng.up_to(last.since(first).as_nanos())),
+            start: match spec.population {
+                Some(_) => Instant::NEVER,
+                None => first + Duration::from_nanos(rng.up_to(last.since(first).as_nanos())),
+            },
             stop: spec.stop.unwrap_or(Instant::NEVER),
             started: Instant::ZERO,
             dropped: [0; 3],
@@ -400,6 +432,7 @@ impl Rare {
             volume,
             idle_time: place.idle_time,
             completed: None,
+            shortfall: 0,
             is_policed: place.is_policed,
             is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
             congested: 0,

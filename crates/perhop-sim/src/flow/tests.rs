@@ -29,6 +29,7 @@ fn spec() -> FlowSpec {
         start: (Instant::ZERO, Instant::ZERO),
         stop: None,
         volume: None,
+        population: None,
     }
 }
 

@@ -82,6 +82,18 @@ pub struct SenderStatistics {
 }
 
 impl SenderStatistics {
+    /// Adds what another sender has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.retransmitted += other.retransmitted;
+        self.timeouts += other.timeouts;
+        self.fast_retransmits += other.fast_retransmits;
+        self.ecn_reductions += other.ecn_reductions;
+        self.loss_events += other.loss_events;
+        self.rtt_samples.0 += other.rtt_samples.0;
+        self.rtt_samples.1 += other.rtt_samples.1;
+    }
+
     /// What has come since an earlier count.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
@@ -180,6 +192,14 @@ macro_rules! each {
 }
 
 impl Sender {
+    /// The last packet of its volume has this size in place of a full one; RAP and TFRC keep full ones.
+    pub(crate) fn set_last(&mut self, size: u16) {
+        each!(self, tcp => tcp.set_last(size), source => match source {
+            DatagramSender::Udp(udp) => udp.set_last(size),
+            DatagramSender::Rap(_) | DatagramSender::Tfrc(_) => {}
+        });
+    }
+
     /// Begins to send.
     pub fn start(&mut self, now: Instant) {
         each!(self, tcp => tcp.start(), source => source.start(now));

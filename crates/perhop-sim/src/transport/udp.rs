@@ -110,6 +110,8 @@ impl UdpParams {
 #[derive(Clone, Debug)]
 pub struct UdpSender {
     size: u16,
+    /// The size of the last packet.
+    last: u16,
     gap: Duration,
     jitter: Fraction,
     spurts: Option<Spurts>,
@@ -134,6 +136,7 @@ impl UdpSender {
     pub fn new(params: &UdpParams, volume: Option<Bytes>) -> Self {
         Self {
             size: params.packet.get() as u16,
+            last: params.packet.get() as u16,
             gap: params.gap(),
             jitter: params.jitter,
             spurts: params.on.zip(params.off).map(|(on, off)| Spurts {
@@ -147,6 +150,11 @@ impl UdpSender {
             sequence: 0,
             statistics: SenderStatistics::default(),
         }
+    }
+
+    /// The last packet has this size in place of a full one.
+    pub(super) fn set_last(&mut self, size: u16) {
+        self.last = size;
     }
 
     pub(super) fn start(&mut self, now: Instant) {
@@ -167,7 +175,8 @@ impl UdpSender {
         self.statistics.sent += 1;
         let next = cx.now + jittered(self.gap, self.jitter, cx.rng);
         self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
-        Some(Transmit::plain(sequence, self.size))
+        let size = if self.left == Some(0) { self.last } else { self.size };
+        Some(Transmit::plain(sequence, size))
     }
 
     pub(super) fn wake(&self) -> Instant {

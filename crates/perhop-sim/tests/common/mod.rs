@@ -96,6 +96,7 @@ pub fn flow(
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,
         volume: None,
+        population: None,
     }
 }
 

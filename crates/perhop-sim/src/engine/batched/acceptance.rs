@@ -30,6 +30,11 @@ pub enum Refusal {
         /// The link's name.
         link: String,
     },
+    /// Flows come and go.
+    Population {
+        /// The name of the flow that stands for them.
+        flow: String,
+    },
     /// A transport does not declare that it can be batched.
     Transport {
         /// Its name in scenarios.
@@ -51,6 +56,7 @@ impl fmt::Display for Refusal {
             Self::Medium { link } => {
                 write!(f, "link `{link}` changes during the run, or loses packets")
             }
+            Self::Population { flow } => write!(f, "flows of `{flow}` come and go"),
             Self::Transport { name, flow } => {
                 write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
             }
@@ -72,6 +78,7 @@ impl Accepted {
         check_blocks(network)?;
         check_transports(network)?;
         check_media(network)?;
+        check_populations(network)?;
         Ok(Self { lookahead: lookahead(network, setup)? })
     }
 }
@@ -148,6 +155,13 @@ fn check_media(network: &Network) -> Result<(), Refusal> {
     }
 }
 
+fn check_populations(network: &Network) -> Result<(), Refusal> {
+    match network.flows.iter().find(|flow| flow.population.is_some()) {
+        None => Ok(()),
+        Some(flow) => Err(Refusal::Population { flow: flow.name.clone() }),
+    }
+}
+
 /// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
 /// sender. Where flows that come over several links share a meter, links proceed in lockstep.
 fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
@@ -220,6 +234,7 @@ mod tests {
             start: (Instant::ZERO, Instant::ZERO),
             stop: None,
             volume: None,
+            population: None,
         };
         Network {
             nodes: 3,

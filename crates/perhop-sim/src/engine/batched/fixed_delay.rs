@@ -171,6 +171,7 @@ mod tests {
             start: (Instant::ZERO, Instant::ZERO),
             stop: None,
             volume: None,
+            population: None,
         };
         let queue = r#"{"scheduler": "fifo", "rule": {"aqm": "drop-tail", "limit": "9p"}}"#;
         Network {

@@ -176,6 +176,9 @@ impl Reference {
         let post = Post { channels: &mut self.channels, events: &mut self.events };
         let passed = flow.mark_at_router(packet, &mut self.shared_meters, post);
         self.set_timer(packet.flow());
+        if passed.is_none() {
+            self.leave(packet);
+        }
         passed
     }
 
@@ -187,6 +190,7 @@ impl Reference {
             Ok(()) => Some(packet.remarked(&header)),
             Err((color, _)) => {
                 self.flows[packet.flow()].police(packet, color);
+                self.leave(packet);
                 None
             }
         }
@@ -201,16 +205,22 @@ impl Reference {
             }
             Queue::Managed(managed) => {
                 let offered = managed.port.offer(packet.into(), self.now);
-                while let Some((packet, _)) = managed.port.shed(self.now) {
-                    let packet = SimPacket::from(packet);
-                    self.flows[packet.flow()].lose(packet);
-                }
+                self.drop_shed(number);
                 match offered {
                     Offered::Queued => {}
                     Offered::Idle => self.serve(number),
                     Offered::Dropped(packet, _) => self.lose(packet.into()),
                 }
             }
+        }
+    }
+
+    /// Drops what a port has removed from its queues for the last packet that came.
+    fn drop_shed(&mut self, number: usize) {
+        while let Queue::Managed(managed) = &mut self.links[number].queue
+            && let Some((packet, _)) = managed.port.shed(self.now)
+        {
+            self.lose(packet.into());
         }
     }
 
@@ -239,6 +249,7 @@ impl Reference {
         let medium = &mut self.links[number].medium;
         if medium.as_mut().is_some_and(|medium| medium.loses()) {
             self.flows[packet.flow()].lose_in_transit(packet);
+            self.leave(packet);
         } else {
             self.forward(packet, at);
         }
@@ -247,5 +258,6 @@ impl Reference {
     /// A queue dropped a packet.
     fn lose(&mut self, packet: SimPacket) {
         self.flows[packet.flow()].lose(packet);
+        self.leave(packet);
     }
 }

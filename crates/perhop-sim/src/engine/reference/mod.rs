@@ -5,12 +5,14 @@
 //! two.
 //!
 //! Simultaneous events happen in this order, to which both engines keep: packets reach hosts (and the wires to them), timers of
-//! flows expire, links are served and then take packets, control messages arrive, window controls sample, the probe samples.
+//! flows expire, links are served and then take packets, control messages arrive, window controls sample, the probe samples, flows of
+//! populations begin.
 //! Flows, links and controls follow the order of their numbers; packets that of their flows, then of the steps of their routes.
 
 mod hosts;
 mod link;
 mod pending;
+mod populations;
 mod timers;
 
 use perhop_core::control::Message;
@@ -30,6 +32,7 @@ use crate::watch::{Progress, Watch};
 use crate::window_control::WindowControls;
 use link::Link;
 pub(crate) use pending::Pending;
+use populations::Populations;
 use timers::Timers;
 
 /// A run in progress.
@@ -45,7 +48,9 @@ pub(super) struct Reference {
     /// Control messages, and samples of window controls and of the probe.
     events: Pending<Event>,
     sources: Sources,
+    /// Flows of the network, then those of populations.
     flows: Vec<Flow>,
+    populations: Populations,
     /// All routes, end to end.
     steps: Vec<Step>,
     shared_meters: Vec<Marker>,
@@ -66,7 +71,12 @@ impl Reference {
         let mut events = Pending::default();
         let sources = setup.sources();
         schedule_samples(&setup.controls, &setup.recorder.times, sources, &mut events);
-        let Setup { flows, routes: _, steps, shared_meters, channels, controls, recorder } = setup;
+        let Setup { flows, populations, routes: _, steps, shared_meters, channels, controls, recorder } =
+            setup;
+        let populations = Populations::new(network, populations, seed);
+        for (population, at) in populations.first_arrivals() {
+            events.push(Event { at, source: sources.population(population) });
+        }
         let mut engine = Self {
             now: Instant::ZERO,
             links: network.links.iter().map(|spec| Link::new(spec, seed, window)).collect(),
@@ -75,6 +85,7 @@ impl Reference {
             events,
             sources,
             flows,
+            populations,
             steps,
             shared_meters,
             channels,
@@ -146,6 +157,7 @@ impl Reference {
             }
             EventSource::Control(control) => self.sample_windows(control),
             EventSource::Probe => self.sample(),
+            EventSource::Arrival(population) => self.begin_flow(population),
             EventSource::Timer(_) => unreachable!("timers have a queue of their own"),
         }
     }
@@ -179,17 +191,20 @@ impl Reference {
 
     /// Samples flows and queues for the probe, or because the warm-up ends.
     fn sample(&mut self) {
-        let Self { now, flows, links, recorder, controls, .. } = self;
-        for flow in &mut *flows {
+        let Self { now, flows, populations, links, recorder, controls, .. } = self;
+        let members = flows.iter_mut().enumerate();
+        for (_, flow) in members.filter(|&(number, _)| !populations.contains(number)) {
             flow.sample_receiver(*now, &recorder.times, &mut recorder.series);
             flow.sample_sender(*now, &recorder.times, &mut recorder.series);
             if recorder.times.ends_warmup(*now) {
                 flow.end_warmup_at_routers();
             }
         }
-        recorder.sample(*now, flows.iter().map(|flow| controls.seen(flow)), links);
-        let next = recorder.times.after(*now);
-        schedule_probe(next, &recorder.times, self.sources, &mut self.events);
+        let fixed = flows.iter().enumerate().filter(|&(number, _)| !populations.contains(number));
+        recorder.sample(*now, fixed.map(|(_, flow)| controls.seen(flow)), links);
+        self.sample_populations();
+        let times = &self.recorder.times;
+        schedule_probe(times.after(self.now), times, self.sources, &mut self.events);
     }
 
     pub(super) fn now(&self) -> Instant {
@@ -211,8 +226,8 @@ impl Reference {
     pub(super) fn finish(mut self) -> Result<Outcome, Imbalance> {
         let times = self.recorder.times.clone();
         let (links, series) = self.recorder.finish(self.now, &mut self.links)?;
-        let flows = self.flows.into_iter().map(|flow| flow.finish(&times)).collect();
-        Ok(Outcome { engine: None, events: self.handled, hops: self.hops, flows, links, series })
+        let (flows, populations) = self.populations.finish(self.flows, self.now, &times);
+        Ok(Outcome { engine: None, events: self.handled, hops: self.hops, flows, populations, links, series })
     }
 }
 

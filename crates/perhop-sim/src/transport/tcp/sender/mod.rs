@@ -4,7 +4,7 @@
 //! of a recovery, its [congestion control](super::congestion) says.
 //!
 //! ## Deviations
-//! - The window is counted in whole segments, as in ns-2; a segment is always full.
+//! - The window is counted in whole segments, as in ns-2; a segment is always full, but the last one of a flow of a population.
 //! - Both variants start a new fast retransmit only after everything sent before the last one is acknowledged (RFC 6582,
 //!   section 3.2, step 1; ns-2's `bugFix_`).
 //! - Feedback of OUT packets (Yeom & Reddy 1999, section 3.1) lowers the window alone; what comes during a fast recovery is
@@ -109,6 +109,8 @@ pub(super) struct Rare {
     absent: u32,
     /// Segments found to be lost since the last ACK that was passed to the congestion control.
     lost: u32,
+    /// The size of the last segment that the application has.
+    last: u16,
     pub(super) params: TcpParams,
     pub(super) statistics: SenderStatistics,
 }
@@ -166,6 +168,7 @@ impl TcpSender {
                 absent: 0,
                 lost: 0,
                 colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
+                last: params.packet.get() as u16,
                 params,
                 statistics: SenderStatistics::default(),
             }),
@@ -179,6 +182,11 @@ impl TcpSender {
         let is_simple = self.rare.early_exit.is_none() && self.rare.ecn.is_off() && !self.is_paced();
         self.fast_path = needs.allow_fast_path() && is_simple;
         self.notes = needs.delivery || needs.recovery || !is_simple;
+    }
+
+    /// The last segment has this size in place of a full one.
+    pub(in crate::transport) fn set_last(&mut self, size: u16) {
+        self.rare.last = size;
     }
 
     pub(in crate::transport) fn start(&mut self) {

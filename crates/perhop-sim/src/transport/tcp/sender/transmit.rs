@@ -103,8 +103,11 @@ impl TcpSender {
 
     #[inline(always)]
     pub(in crate::transport::tcp) fn send(&mut self, sequence: u32, now: Instant) -> Transmit {
-        let size =
+        let mut size =
             if self.handshake && sequence == 0 { self.rare.params.ack.get() as u16 } else { self.packet };
+        if sequence + 1 == self.end {
+            size = self.rare.last;
+        }
         if self.notes {
             self.note_sent(sequence, size, now);
         }
