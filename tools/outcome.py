@@ -30,6 +30,8 @@ class Group(TypedDict):
     count: int
     profile_bps: float
     """Profile rate; 0 for best effort."""
+    is_population: bool
+    """Its flows come and go; in `flows` one entry counts them together."""
 '''
 DELAYS = '''class Delays(TypedDict):
     """Waiting times of the packets that came after the warm-up."""
@@ -97,6 +99,23 @@ class Series(TypedDict):
     links: dict[str, QueueSeries]
 
 
+class Population(TypedDict):
+    """The m flows of a population, in the order in which they began, those of the warm-up included."""
+
+    flow: int
+    """The flow in `flows` that stands for them and counts them together."""
+    mean_open: float
+    """How many were open at once, on average over the time after the warm-up."""
+    started_s: Numbers
+    """f64[m]."""
+    size_bytes: Counts
+    """i64[m], payload."""
+    idle_s: Numbers
+    """f64[m]: the least time that their bytes take on their path, headers included."""
+    completion_s: Numbers
+    """f64[m]: from the start to the arrival of the last byte; NaN if it was unfinished at the end."""
+
+
 class Outcome(TypedDict):
     """One run."""
 
@@ -112,6 +131,8 @@ class Outcome(TypedDict):
     """Packets that came to links between routers, once for each link; of a live run, that the router read."""
     groups: list[Group]
     flows: Flows
+    populations: list[Population]
+    """Each group with `arrivals`; empty on real packets."""
     links: list[Link]
     """Each link with a queue rule."""
     series: Series

@@ -425,6 +425,7 @@ class Line:
 
 def lines() -> dict[str, list[Line]]:
     """Every measure, by what it is measured of."""
+    from perhop import finite_flows  # noqa: PLC0415 - it needs numpy, which takes its time
 
     def over_flows(entry: ClassMeasure) -> Line:
         metric = entry.summary.metric
@@ -448,6 +449,11 @@ def lines() -> dict[str, list[Line]]:
         "run": [Line("", entry.unit, entry.name, entry.description) for entry in RUN],
         "class of flows": [over_flows(entry) for entry in CLASS],
         "flow": [Line(entry.name, entry.unit, "", entry.description) for entry in FLOW],
+        "population, and a range of sizes of its flows": [
+            Line(entry.name, entry.unit, f"populations.NAME{of_size}.{entry.name}", entry.description)
+            for entries, of_size in ((finite_flows.MEASURES, "[.SIZE]"), ((finite_flows.OPEN,), ""))
+            for entry in entries
+        ],
         "link": [of_link("links.NAME")(entry) for entry in LINK],
         "queue of a link, and each class that it tells apart": [
             of_link("links.NAME[.classes.CLASS]")(entry) for entry in QUEUE
@@ -463,6 +469,8 @@ def unit_of_metric(metric: str) -> Unit:
 def _units() -> Iterator[tuple[str, Unit]]:
     yield from ((entry.name, entry.unit) for entry in RUN)
     yield from ((entry.summary.metric, entry.unit) for entry in CLASS)
+    # Those of finite flows that have a unit: perhop.finite_flows needs numpy, which takes its time.
+    yield from ((f"completion_{statistic}_s", "s") for statistic in ("p50", "p99", "mean"))
     yield from ((one.summary.metric, one.unit) for one in (*LINK, *QUEUE) if one.summary is not None)
 
 

@@ -159,7 +159,8 @@ def queue_frames(run: Run) -> list[pl.DataFrame]:
 
 def class_row(group: Group, members: Sequence[catalog.Members]) -> dict[str, object]:
     """One class over the runs; its flows in each of them."""
-    row: dict[str, object] = {"class": group.name, "flows": group.count, "profile_bps": group.profile_bps}
+    flows = None if group.is_population else group.count
+    row: dict[str, object] = {"class": group.name, "flows": flows, "profile_bps": group.profile_bps}
     for entry in catalog.CLASS:
         if entry.name:
             values = (entry.value(flows) for flows in members)

@@ -26,6 +26,7 @@ __all__ = [
     "Access",
     "AggregateMeter",
     "Aqm",
+    "Arrivals",
     "Blue",
     "Change",
     "Cobalt",
@@ -48,9 +49,11 @@ __all__ = [
     "LabelSwitchedPath",
     "Link",
     "Live",
+    "Lognormal",
     "Match",
     "Meter",
     "Outage",
+    "Pareto",
     "Pi2",
     "Pie",
     "Priority",
@@ -71,6 +74,7 @@ __all__ = [
     "Setting",
     "Shaper",
     "SharingQueue",
+    "Sizes",
     "Srtcm",
     "Tcp",
     "Tfrc",
@@ -1674,6 +1678,84 @@ FlowProfile: TypeAlias = Profile | str
 
 
 @dataclass(frozen=True, kw_only=True)
+class Arrivals(Table):
+    """When the flows of a population begin.
+
+    One of `load`, `rate`, `every` and `list`. Starts and sizes come from a random stream of the group's
+    own: they are the same under every mechanism.
+
+    Attributes:
+        load: As a Poisson process whose flows fill this share of a link with payload on average, such
+            as `0.6`.
+        of: The link on the flows' route to which `load` refers. Default: the slowest one, the hosts'
+            own links not counted.
+        rate: As a Poisson process of this frequency, such as `40/s`.
+        every: At this interval, the first at once.
+        list: As listed: when each begins, from the start of the run on, and what it sends, such as
+            `[["1.5s", "30kB"]]`.
+    """
+
+    load: float | None = None
+    of: str | None = None
+    rate: str | None = None
+    every: str | None = None
+    list: Sequence[Sequence[str]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lognormal(Table):
+    """A lognormal distribution, by the mean and the standard deviation of the sizes themselves.
+
+    Attributes:
+        mean: The mean size.
+        deviation: The standard deviation of the sizes.
+    """
+
+    mean: str
+    deviation: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pareto(Table):
+    """A Pareto distribution: a share `(least / x)^shape` of the flows is larger than `x`.
+
+    Attributes:
+        shape: The exponent of the tail. With 1 or less the mean is infinite, and `at-most` is required.
+        least: The smallest size.
+    """
+
+    shape: float
+    least: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes(Table):
+    """How much each flow of a population sends: bytes of payload, without headers.
+
+    One of `constant`, `cdf`, `points`, `lognormal` and `pareto` names the distribution.
+
+    Attributes:
+        constant: All flows have this size.
+        cdf: A published distribution.
+        points: A distribution function through points, linear between them: bytes, and the share of
+            flows that are no larger, from 0 to 1.
+        lognormal: Sizes whose logarithm is normally distributed.
+        pareto: Sizes with a heavy tail.
+        scale: Each drawn size is multiplied by this. Default: 1.
+        at_most: No flow is larger: a size that is drawn larger, after `scale`, becomes this. Default:
+            no limit.
+    """
+
+    constant: str | None = None
+    cdf: Literal["web-search", "data-mining", "hadoop"] | None = None
+    points: Sequence[Sequence[float]] | None = None
+    lognormal: Lognormal | None = None
+    pareto: Pareto | None = None
+    scale: float | None = None
+    at_most: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FlowLive(Table):
     """Settings of a group of flows for real packets.
 
@@ -1715,9 +1797,13 @@ class Flow(Table):
         out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
             then reduces its window by one packet (No-OUT). Default: no feedback.
         start: Start time of each flow: a time (`2s`), or a range from which each flow draws a time at
-            random (`0s..1s`). Default: "0s..1s".
+            random (`0s..1s`). The arrivals of a population begin at a time, `0s` by default. Default:
+            "0s..1s".
         stop: When the flows stop sending new data. Default: never.
         volume: How much data each flow sends, rounded up to whole packets. Default: unlimited.
+        arrivals: Finite flows begin again and again, from `start` until `stop`: the group is a
+            population in place of `count` flows.
+        sizes: How much each flow of a population sends.
         live: Settings of the flows for real packets (`perhop live`); simulations ignore them.
     """
 
@@ -1738,6 +1824,8 @@ class Flow(Table):
     start: str | None = None
     stop: str | None = None
     volume: str | None = None
+    arrivals: Arrivals | None = None
+    sizes: Sizes | None = None
     live: FlowLive | None = None
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from perhop import _engine, catalog, frames, kinds, memory
+from perhop import _engine, catalog, frames, kinds, memory, populations
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.inputs import read_text
 from perhop.output.readable import Estimates, html_table, readable
@@ -296,7 +296,8 @@ class Result:
     def __repr__(self) -> str:
         """What it is, and how to get at what it holds."""
         first = self.runs[0]
-        classes = ", ".join(f"{group.name} ({counted(group.count, 'flow')})" for group in first.groups)
+        sizes = {g.name: "population" if g.is_population else counted(g.count, "flow") for g in first.groups}
+        classes = ", ".join(f"{name} ({size})" for name, size in sizes.items())
         links = ", ".join(str(link["name"]) for link in first.raw["links"]) or "none with a queue rule"
         flows = sum(group.count for group in first.groups)
         lines = [
@@ -307,13 +308,20 @@ class Result:
             f"  a row for each run: .flows ({counted(flows * len(self.runs), 'row')}), .links,",
             "    .link_classes, .drops, .notifications, .delays, .series, .queues; raw arrays: .runs[0].raw",
         ]
+        if first.raw["populations"]:
+            lines.append("  flows that come and go: .population_summary(), .population_flows")
         return "\n".join(line if len(line) <= 200 else line[:199] + "…" for line in lines)
 
     def _repr_html_(self) -> str:
         """For notebooks: what `perhop run` prints."""
         tables = [
             html_table(readable(frame))
-            for frame in (self.classes(), self.link_summary(), self.link_class_summary())
+            for frame in (
+                self.classes(),
+                self.population_summary(),
+                self.link_summary(),
+                self.link_class_summary(),
+            )
             if frame.height
         ]
         lead = html.escape(f"{self.title}: {describe_runs(self.runs)}")
@@ -414,10 +422,39 @@ class Result:
         samples = [frame for run in self.runs for frame in frames.queue_frames(run)]
         return pl.concat(samples) if samples else pl.DataFrame(schema=frames.QUEUE_SCHEMA)
 
+    @cached_property
+    def population_flows(self) -> pl.DataFrame:
+        """One row for each run and finite flow of a population, in the order in which they began.
+
+        Columns: `seed`, `class`, `started_s`, `size_bytes` (payload), `idle_s` (the least time that its bytes
+        take on its path, headers included), `completion_s` (from the start to the arrival of the last byte;
+        null for a flow that was unfinished at the end of the run) and `slowdown` (their ratio). Flows that
+        began during the warm-up are included.
+        """
+        return pl.concat([populations.flow_frame(run) for run in self.runs])
+
+    def population_summary(self, sizes: Sequence[float] = populations.SIZES) -> pl.DataFrame:
+        """One row for each population, and one for each of its ranges of sizes; means over the runs.
+
+        Columns: `class`, `sizes` (`all`, or a range of payload), `flows_begun` and `unfinished` (flows of a
+        run), `completion_p50_s`, `completion_p99_s`, `completion_mean_s`, `slowdown_p50`, `slowdown_p99`,
+        `slowdown_mean` (over the flows that completed), `open_flows` (open at once, on average). All are of
+        the flows that began after the warm-up, but `open_flows`. A 99th percentile is of at least 100 flows
+        in a run, else null. The ends of 95 % intervals as in `classes`.
+
+        Args:
+            sizes: Bytes of payload that divide the ranges.
+
+        Raises:
+            ValueError: The sizes do not increase, or one is not positive.
+        """
+        return populations.summary(self, sizes)
+
     def classes(self) -> pl.DataFrame:
         """One row for each `[[flows]]` entry, over the runs, measured after the warm-up.
 
-        Columns: `class`, `flows`, `profile_bps`, and the measures of a class in `perhop list measures`: each
+        Columns: `class`, `flows` (null for a population, whose flows come and go: the measures are those of
+        all together), `profile_bps`, and the measures of a class in `perhop list measures`: each
         over the flows of the class, then a mean over the runs, null where there is none. Each has the ends of
         its 95 % interval beside it, such as `throughput_low_bps` and `throughput_high_bps` beside
         `throughput_bps`, null for a single run.

@@ -4,10 +4,10 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use perhop_core::measure::{DelayOutcome, LinkOutcome};
 use perhop_core::meter::MeterCounts;
-use perhop_core::{Counters, Instant};
+use perhop_core::{Counters, Duration, Instant};
 use perhop_scenario::Scenario;
 use perhop_sim::measures::{FLOW, LINK, Measure, Queue, QueueMeasures, Value};
-use perhop_sim::{EngineUsed, FlowOutcome, Outcome, Series};
+use perhop_sim::{EngineUsed, FlowOutcome, FlowRecord, Outcome, PopulationOutcome, Series};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -25,6 +25,7 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("engine_reason", outcome.engine.as_ref().and_then(EngineUsed::reason))?;
     dict.set_item("groups", groups(py, scenario)?)?;
     dict.set_item("flows", flows(py, scenario, &outcome.flows)?)?;
+    dict.set_item("populations", populations(py, &outcome.populations)?)?;
     let links = outcome.links.iter().map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?;
     dict.set_item("links", PyList::new(py, links)?)?;
     dict.set_item("series", series(py, outcome.series, outcome.flows.len())?)?;
@@ -38,6 +39,7 @@ fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyLi
         dict.set_item("count", group.count)?;
         let rate = scenario.reserved(group).map_or(0, perhop_core::Bitrate::as_bps);
         dict.set_item("profile_bps", rate as f64)?;
+        dict.set_item("is_population", group.arrivals.is_some())?;
         Ok(dict)
     });
     PyList::new(py, groups.collect::<PyResult<Vec<_>>>()?)
@@ -63,6 +65,23 @@ fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> Py
         }
     }
     Ok(dict)
+}
+
+fn populations<'py>(py: Python<'py>, populations: &[PopulationOutcome]) -> PyResult<Bound<'py, PyList>> {
+    let populations = populations.iter().map(|population| {
+        let records = &population.flows;
+        let floats = |of: fn(&FlowRecord) -> f64| records.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
+        let dict = PyDict::new(py);
+        dict.set_item("flow", population.flow)?;
+        dict.set_item("mean_open", population.mean_open)?;
+        dict.set_item("started_s", floats(|flow| flow.started.as_secs_f64()))?;
+        dict.set_item("size_bytes", integers(py, records.iter().map(|flow| flow.size.get())))?;
+        dict.set_item("idle_s", floats(|flow| flow.idle.as_secs_f64()))?;
+        let time = |flow: &FlowRecord| flow.time().map_or(f64::NAN, Duration::as_secs_f64);
+        dict.set_item("completion_s", floats(time))?;
+        Ok(dict)
+    });
+    PyList::new(py, populations.collect::<PyResult<Vec<_>>>()?)
 }
 
 fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>> {

@@ -12,14 +12,15 @@ use perhop_core::control::WindowControl;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{at_key, nested};
-use perhop_core::units::{TIME, UnitError, parts};
-use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Probability};
+use perhop_core::units::{AboveZero, TIME, UnitError, parts};
+use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Frequency, Probability};
 use perhop_sim::Medium;
 use perhop_sim::medium::{Change, GilbertElliott, Outage};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::tfrc::TfrcParams;
 use perhop_sim::transport::udp::UdpParams;
+use perhop_sim::workload::{Listed, Sizes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -249,7 +250,8 @@ pub struct Flow {
     /// packet (No-OUT). Default: no feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_feedback: Option<Duration>,
-    /// Start time of each flow: a time (`2s`), or a range from which each flow draws a time at random (`0s..1s`).
+    /// Start time of each flow: a time (`2s`), or a range from which each flow draws a time at random (`0s..1s`). The arrivals of a population begin at a
+    /// time, `0s` by default.
     #[serde(default)]
     pub start: Start,
     /// When the flows stop sending new data. Default: never.
@@ -258,9 +260,38 @@ pub struct Flow {
     /// How much data each flow sends, rounded up to whole packets. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Bytes>,
+    /// Finite flows begin again and again, from `start` until `stop`: the group is a population in place of `count` flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// How much each flow of a population sends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
     /// Settings of the flows for real packets (`perhop live`); simulations ignore them.
     #[serde(default, skip_serializing_if = "FlowLive::is_empty")]
     pub live: FlowLive,
+}
+
+/// When the flows of a population begin. One of `load`, `rate`, `every` and `list`.
+///
+/// Starts and sizes come from a random stream of the group's own: they are the same under every mechanism.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Arrivals {
+    /// As a Poisson process whose flows fill this share of a link with payload on average, such as `0.6`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<AboveZero>,
+    /// The link on the flows' route to which `load` refers. Default: the slowest one, the hosts' own links not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// As a Poisson process of this frequency, such as `40/s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Frequency>,
+    /// At this interval, the first at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Duration>,
+    /// As listed: when each begins, from the start of the run on, and what it sends, such as `[["1.5s", "30kB"]]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub list: Vec<Listed>,
 }
 
 /// Settings of a scenario for real packets.

@@ -12,6 +12,7 @@ mod memory;
 mod network;
 mod notices;
 mod paths;
+mod populations;
 mod read;
 
 pub use driver::Driver;

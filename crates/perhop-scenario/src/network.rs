@@ -11,6 +11,7 @@ use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, Share
 use crate::format::{
     Access, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, Reverse, Scenario, Transport,
 };
+use crate::populations::workload;
 
 /// The suffix of the name of a link's reverse direction.
 pub(crate) const REVERSE: &str = " (reverse)";
@@ -38,7 +39,20 @@ impl Scenario {
             flows: flows.collect(),
         };
         let paths = self.routes(&network, node);
-        Network { paths, ..network }
+        let mut network = Network { paths, ..network };
+        self.populate(&mut network);
+        network
+    }
+
+    /// Gives the flows that stand for populations what these draw.
+    fn populate(&self, network: &mut Network) {
+        let mut number = 0;
+        for group in &self.flows {
+            if let Some(arrivals) = &group.arrivals {
+                network.flows[number].population = workload(group, arrivals, network, number).ok();
+            }
+            number += group.count as usize;
+        }
     }
 
     /// Both directions of a link.

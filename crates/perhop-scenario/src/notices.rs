@@ -137,7 +137,7 @@ pub(crate) struct Outline {
     returns: Vec<Vec<usize>>,
     /// The names of the network's paths.
     paths: Vec<String>,
-    network: Network,
+    pub(crate) network: Network,
 }
 
 impl Outline {

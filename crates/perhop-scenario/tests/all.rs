@@ -16,4 +16,5 @@ mod media;
 mod messages;
 mod notices;
 mod paths;
+mod populations;
 mod reading;

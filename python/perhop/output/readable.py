@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import catalog
+from perhop import catalog, finite_flows
 from perhop.output.numbers import measured, short
 from perhop.output.table import MISSING, records
 from perhop.runs import COLORS
@@ -30,6 +30,7 @@ HEADS = {
     "lost_or_late": "lost or late, %",
     "r": "R",
     "mos": "MOS",
+    **{one.name: one.head for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     **{name: catalog.SHOWN[unit].head(summary.label) for name, (unit, summary) in _SUMMARIES.items()},
 }
 """What a column is called: those of measures, and what stands beside them for context."""
@@ -45,11 +46,13 @@ _FACTORS = {
     "lost_or_late": 100.0,
     "r": 1.0,
     "mos": 1.0,
+    **{one.name: 1e3 if one.unit == "s" else 1.0 for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     **{name: catalog.SHOWN[unit].factor for name, (unit, _) in _SUMMARIES.items()},
 }
 _IMPORTANCE = {
     "rate, Mbit/s": 10,
     "flows": 50,
+    **{one.head: one.importance for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     "packets per run": 60,
     "notified per run": 110,
     "profile, Mbit/s": 140,

@@ -32,6 +32,7 @@ class Summary:
     Attributes:
         classes: One record of strings for each class.
         links: The same for each link.
+        populations: The same for each population and range of sizes of its flows.
         link_classes: The same for each class of packets that a link's queue tells apart, if any does.
         plots: Plots with the rows they draw.
         scenario: What was simulated.
@@ -47,6 +48,7 @@ class Summary:
     plots: Sequence[tuple[Plot, Sequence[Row]]]
     scenario: Mapping[str, Any]
     link_classes: Sequence[Mapping[str, str]] = ()
+    populations: Sequence[Mapping[str, str]] = ()
     counted: str = ""
     machine: Sequence[Mapping[str, str]] = ()
     remarks: Sequence[str] = ()
@@ -55,7 +57,7 @@ class Summary:
         """The summary as plain text for a terminal of that width; None for no limit."""
         tables = [
             records(table, width, LEFT_OUT_FIRST)
-            for table in (self.classes, self.links, self.link_classes)
+            for table in (self.classes, self.populations, self.links, self.link_classes)
             if table
         ]
         notes = [prose(self.counted, width)] if self.counted else []
@@ -74,6 +76,7 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
     """What to show of a result; `name` stands for a title where the scenario has none."""
     scenario = json.loads(result.scenario)
     links, link_classes = result.link_summary(), result.link_class_summary()
+    populations = result.population_summary()
     return Summary(
         title=str(scenario.get("title") or name or result.title),
         lead=describe_runs(result.runs, how),
@@ -82,6 +85,7 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
         plots=[_class_plot(result), *_delay_plots(result), *_series_plots(result)],
         scenario=scenario,
         link_classes=readable(link_classes) if link_classes.height else (),
+        populations=readable(populations) if populations.height else (),
         counted=_counted(result),
     )
 
@@ -104,8 +108,11 @@ def _counted(result: Result) -> str:
         sentences.append("Jitter: RFC 3550, from host to host.")
     if names["policing_ratio"].is_not_null().any():
         sentences.append("Policed: packets that the meter dropped, of those sent.")
-    if names["unfinished"].is_not_null().any():
+    comes_and_goes = any(run.raw["populations"] for run in result.runs)
+    if names["unfinished"].is_not_null().any() or comes_and_goes:
         sentences.append("FCT: flow completion time, over the flows that completed.")
+    if comes_and_goes:
+        sentences.append("Slowdown: FCT over the least time on the idle path. Sizes are of payload.")
     if not result.link_classes.is_empty():
         sentences.append("Delay variation: p99 − p50 of the waiting time at the link.")
     return " ".join(sentences)
@@ -120,6 +127,7 @@ def to_json(result: Result) -> str:
             for row in frame.iter_rows(named=True)
         ]
 
+    populations = result.population_summary()
     engine = {"name": result.engine, "reason": result.engine_reason}
     content = {
         **({"engine": engine} if result.engine else {}),
@@ -127,6 +135,7 @@ def to_json(result: Result) -> str:
         "classes": rows(result.classes()),
         "links": rows(result.link_summary()),
         "link_classes": rows(result.link_class_summary()),
+        **({"populations": rows(populations)} if populations.height else {}),
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

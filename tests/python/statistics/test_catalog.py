@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import perhop as package
-from perhop import _engine, catalog, outcome
+from perhop import _engine, catalog, finite_flows, outcome
 from perhop.cli import app
 from perhop.measures import histogram_quantile
 from perhop.output.readable import LEFT_OUT_FIRST, readable
@@ -190,7 +190,17 @@ def test_every_measure_is_listed() -> None:
     done = CliRunner().invoke(app, ["list", "measures", "--json"], catch_exceptions=False)
     listed = json.loads(done.stdout)["measures"]
     assert len(listed) == sum(
-        map(len, (catalog.RUN, catalog.CLASS, catalog.FLOW, catalog.LINK, catalog.QUEUE))
+        map(
+            len,
+            (
+                catalog.RUN,
+                catalog.CLASS,
+                catalog.FLOW,
+                (*finite_flows.MEASURES, finite_flows.OPEN),
+                catalog.LINK,
+                catalog.QUEUE,
+            ),
+        )
     )
     assert {entry["column"] for entry in listed if entry["of"] == "flow"} == {
         one.name for one in catalog.FLOW

@@ -312,7 +312,8 @@ def test_metrics_are_those_of_a_run(tmp_path: Path) -> None:
 
 def test_every_metric_is_in_the_documentation(small: Path) -> None:
     documented = set(re.findall(r"`([^`]+)`", Path("docs/measures.md").read_text(encoding="utf-8")))
-    for path in (small, Path("examples/queues.toml"), Path("examples/asymmetric.toml")):
+    names = ("queues", "asymmetric", "cellular", "transfers")
+    for path in (small, *(Path(f"examples/{name}.toml") for name in names)):
         text = path.read_text(encoding="utf-8")
         names = names_of(_engine.scenario_from_toml(text, "x"))
         assert len(set(names)) == len(names)
@@ -320,7 +321,11 @@ def test_every_metric_is_in_the_documentation(small: Path) -> None:
             kind, _, rest = name.partition(".")
             last = rest.rpartition(".")[2]
             of_link = [f"links.NAME.{last}", f"links.NAME[.classes.CLASS].{last}"]
-            forms = {"flows": [f"flows.NAME.{last}"], "links": of_link}
+            forms = {
+                "flows": [f"flows.NAME.{last}"],
+                "links": of_link,
+                "populations": [f"populations.NAME.{last}", f"populations.NAME[.SIZE].{last}"],
+            }
             assert documented & set(forms.get(kind, [name])), name
 
 

@@ -151,15 +151,28 @@ text_unit!(
     [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)]
 );
 text_unit!(Packets, "number of packets", format!("^{COUNT}$"), "868p", [("p", 1)]);
-text_unit!(
-    Frequency,
-    "frequency",
-    r"^[0-9]+(\.[0-9]+)? ?(/s|/min|/h)$",
-    "40/s",
-    [("/s", 3_600_000), ("/min", 60_000), ("/h", 1_000)]
-);
+text_serde!(Frequency, "text with its unit", r"^[0-9]+(\.[0-9]+)? ?(/s|/min|/h)$", "40/s");
 text_serde!(Depth, "text with its unit", format!("^({COUNT}|{SIZE})$"), "868p");
 text_serde!(Bitrate, "text with its unit", r"^[0-9]+(\.[0-9]+)? ?(bps|kbps|Mbps|Gbps)$", "20Mbps");
+
+const FREQUENCIES: [(&str, u64); 3] = [("/s", 3_600_000), ("/min", 60_000), ("/h", 1_000)];
+
+impl FromStr for Frequency {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse_scaled(text, "frequency", "40/s", &FREQUENCIES).map(Self)
+    }
+}
+
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match FREQUENCIES.iter().find(|(_, scale)| self.0.is_multiple_of(*scale)) {
+            Some((suffix, scale)) => write!(f, "{}{suffix}", self.0 / scale),
+            None => write!(f, "{}.{:03}/h", self.0 / 1_000, self.0 % 1_000),
+        }
+    }
+}
 
 const RATES: [(&str, u64); 4] = [("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)];
 

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Published distributions of the sizes of flows in data centres, in bytes of payload. Access networks carry others: scale them,
-/// or give your own.
+/// Published distributions of the sizes of flows in data centres, in bytes of payload.
+///
+/// Access networks carry others: scale them, or give your own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NamedCdf {

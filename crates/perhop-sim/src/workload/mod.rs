@@ -7,6 +7,7 @@ mod cdf;
 mod sizes;
 
 use perhop_core::{Bytes, Duration, Frequency, Instant, Rng};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use cdf::NamedCdf;
@@ -36,7 +37,7 @@ pub enum Arrivals {
 }
 
 /// A flow of a list: when it begins, from the start of the run, and its bytes of payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Listed(pub Duration, pub Bytes);
 
 impl Arrivals {

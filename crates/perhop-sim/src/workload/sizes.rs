@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::cdf::{Cdf, NamedCdf};
 
-/// How much each flow of a population sends: bytes of payload, without headers. One of `constant`, `cdf`, `points`, `lognormal` and
-/// `pareto` names the distribution.
+/// How much each flow of a population sends: bytes of payload, without headers.
+///
+/// One of `constant`, `cdf`, `points`, `lognormal` and `pareto` names the distribution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sizes {
@@ -240,7 +241,7 @@ mod tests {
             r#"{"pareto": {"shape": 3, "least": "1kB"}, "scale": 0.5}"#,
         ] {
             let (computed, drawn) = means(text);
-            assert!((computed - drawn).abs() < 1e-4 * drawn, "{text}: {computed}, {drawn}");
+            assert!((computed - drawn).abs() < 2e-4 * drawn, "{text}: {computed}, {drawn}");
         }
     }
 

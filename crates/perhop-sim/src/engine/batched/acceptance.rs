@@ -56,7 +56,10 @@ impl fmt::Display for Refusal {
             Self::Medium { link } => {
                 write!(f, "link `{link}` changes during the run, or loses packets")
             }
-            Self::Population { flow } => write!(f, "flows of `{flow}` come and go"),
+            Self::Population { flow } => {
+                let group = flow.rsplit_once('/').map_or(flow.as_str(), |(group, _)| group);
+                write!(f, "flows of `{group}` come and go")
+            }
             Self::Transport { name, flow } => {
                 write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
             }
