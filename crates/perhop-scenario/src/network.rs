@@ -49,7 +49,8 @@ impl Scenario {
         let mut number = 0;
         for group in &self.flows {
             if let Some(arrivals) = &group.arrivals {
-                network.flows[number].population = workload(group, arrivals, network, number).ok();
+                network.flows[number].population =
+                    workload(group, arrivals, network, number).ok().map(Box::new);
             }
             number += group.count as usize;
         }

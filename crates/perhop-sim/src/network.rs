@@ -154,7 +154,7 @@ pub struct FlowSpec {
     pub volume: Option<Bytes>,
     /// It stands for a population of finite flows that are otherwise like it, and begin from its earliest start on until it stops.
     /// Its own volume is not used.
-    pub population: Option<Workload>,
+    pub population: Option<Box<Workload>>,
 }
 
 /// How a flow sends.

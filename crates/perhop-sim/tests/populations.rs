@@ -28,7 +28,7 @@ fn population(transport: TransportSpec, arrivals: Arrivals, sizes: Sizes) -> Flo
         access: None,
         egress: None,
         start: (Instant::ZERO, Instant::ZERO),
-        population: Some(Workload { arrivals, sizes, headers }),
+        population: Some(Box::new(Workload { arrivals, sizes, headers })),
         ..flow("web/0".into(), 0, 1, transport, None)
     }
 }

@@ -82,6 +82,8 @@ pub struct TcpSender {
     fast_path: bool,
     /// ECN, or its congestion control, asks for notes of what is sent and acknowledged.
     notes: bool,
+    /// The size of the last segment that the application has.
+    last: u16,
     pub(super) rare: Box<Rare>,
 }
 
@@ -109,8 +111,6 @@ pub(super) struct Rare {
     absent: u32,
     /// Segments found to be lost since the last ACK that was passed to the congestion control.
     lost: u32,
-    /// The size of the last segment that the application has.
-    last: u16,
     pub(super) params: TcpParams,
     pub(super) statistics: SenderStatistics,
 }
@@ -151,6 +151,7 @@ impl TcpSender {
             next_send: Instant::NEVER,
             most: window as u32,
             packet: params.packet.get() as u16,
+            last: params.packet.get() as u16,
             release: Release::new(params.send_jitter, params.is_paced()),
             recovering: false,
             started: false,
@@ -168,7 +169,6 @@ impl TcpSender {
                 absent: 0,
                 lost: 0,
                 colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
-                last: params.packet.get() as u16,
                 params,
                 statistics: SenderStatistics::default(),
             }),
@@ -186,7 +186,7 @@ impl TcpSender {
 
     /// The last segment has this size in place of a full one.
     pub(in crate::transport) fn set_last(&mut self, size: u16) {
-        self.rare.last = size;
+        self.last = size;
     }
 
     pub(in crate::transport) fn start(&mut self) {

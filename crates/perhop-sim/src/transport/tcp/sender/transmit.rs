@@ -106,7 +106,7 @@ impl TcpSender {
         let mut size =
             if self.handshake && sequence == 0 { self.rare.params.ack.get() as u16 } else { self.packet };
         if sequence + 1 == self.end {
-            size = self.rare.last;
+            size = self.last;
         }
         if self.notes {
             self.note_sent(sequence, size, now);
