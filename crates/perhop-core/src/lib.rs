@@ -19,6 +19,7 @@ mod occupancy;
 mod origin;
 mod packet;
 mod port;
+pub mod portable;
 mod queue;
 mod reason;
 mod registry;

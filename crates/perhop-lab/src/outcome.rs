@@ -46,7 +46,10 @@ impl Measured<'_> {
         let flows = flows.map(|(spec, flow)| self.flow_outcome(spec, flow)).collect();
         let (events, hops) = (self.routed.report.slept, self.routed.plane.counters().all_read());
         let Samples { series, links, .. } = self.samples;
-        Run { outcome: Outcome { engine: None, events, hops, flows, links, series }, report }
+        Run {
+            outcome: Outcome { engine: None, events, hops, flows, links, applications: Vec::new(), series },
+            report,
+        }
     }
 
     fn flow_outcome(&self, spec: &FlowSpec, flow: &HostFlow) -> FlowOutcome {

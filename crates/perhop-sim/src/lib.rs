@@ -12,6 +12,7 @@
 //! assert_eq!(outcome.flows.len(), 0);
 //! ```
 
+pub mod application;
 mod control;
 mod engine;
 mod events;
@@ -32,8 +33,9 @@ mod wire;
 pub use engine::{Engine, EngineUsed, Failure, Refusal, Simulation};
 pub use medium::Medium;
 pub use network::{
-    AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec, SharedMeter, TransportSpec,
+    AccessSpec, ApplicationSpec, Connection, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec,
+    SharedMeter, TransportSpec,
 };
-pub use outcome::{Completion, FlowOutcome, Outcome};
+pub use outcome::{ApplicationOutcome, Completion, FlowOutcome, Outcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
 pub use watch::Watch;

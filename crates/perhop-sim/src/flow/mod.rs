@@ -75,6 +75,12 @@ struct Rare {
     /// Its packets are capable of ECN, and those that came to the receiver marked (Congestion Experienced).
     is_capable: bool,
     congested: u64,
+    /// Bytes by which datagrams that arrived were shorter than the flow's packets.
+    short: u64,
+    /// Of an application: packets granted so far; it waits for the first; it opens with a packet without data.
+    granted: u32,
+    awaits_first: bool,
+    opens: bool,
 }
 
 /// What a flow is made from, besides its specification.
@@ -146,6 +152,51 @@ impl Flow {
         self.rare.control = Some((control, member));
     }
 
+    /// From the start on, it has only what its application grants; it begins with the first grant.
+    pub(crate) fn await_grants(&mut self) {
+        self.sender.await_grants();
+        self.rare.start = Instant::NEVER;
+        self.rare.awaits_first = true;
+    }
+
+    /// The application has so many bytes more to send, in full packets. [`transmit`](Self::transmit) comes next.
+    pub(crate) fn grant(&mut self, bytes: u64, now: Instant) {
+        let payload = u64::from(self.data_size() - self.receiving.template().size());
+        let packets = u32::try_from(bytes.div_ceil(payload)).unwrap_or(u32::MAX);
+        self.rare.granted = self.rare.granted.saturating_add(packets);
+        self.sender.grant(packets, now);
+        self.begin(now);
+    }
+
+    /// The application hands over a datagram of this size on the wire. [`transmit`](Self::transmit) comes next.
+    pub(crate) fn send_datagram(&mut self, size: u16, now: Instant) {
+        self.begin(now);
+        self.sender.send_datagram(size, now);
+    }
+
+    fn begin(&mut self, now: Instant) {
+        if std::mem::take(&mut self.rare.awaits_first) {
+            self.rare.started = now;
+            self.sender.start(now);
+        }
+    }
+
+    /// TCP: the packets of data that its application has granted so far, and those that have arrived in order.
+    pub(crate) fn granted(&self) -> (u32, u32) {
+        let opening = u32::from(self.rare.opens);
+        (self.rare.granted, self.receiving.receiver.expected().saturating_sub(opening))
+    }
+
+    /// Its packets are datagrams.
+    pub(crate) fn is_datagrams(&self) -> bool {
+        self.rare.metadata.transit().is_some()
+    }
+
+    /// How long the last datagram took that arrived.
+    pub(crate) fn last_transit(&self) -> Option<Duration> {
+        self.rare.metadata.transit().and_then(TransitMeter::last)
+    }
+
     /// The next time at which something happens to the flow by itself.
     pub(crate) fn wake(&self) -> Instant {
         self.sender.wake().min(self.wake_besides_sender())
@@ -214,6 +265,9 @@ impl Flow {
     pub(crate) fn receive(&mut self, content: Content, now: Instant) -> Option<Ack> {
         let Received { first, ack } = self.receiving.receiver.on_data(content, now, &mut self.rare.metadata);
         if first && content.size() == self.data_size() {
+            self.deliver(now);
+        } else if first && self.receiving.template().size() == 0 {
+            self.rare.short += u64::from(self.data_size() - content.size());
             self.deliver(now);
         }
         if content.ecn() == Ecn::Congested {
@@ -290,6 +344,7 @@ impl Flow {
         let delivered = self.delivered();
         if times.ends_warmup(sample) {
             self.rare.at_warmup.delivered = delivered;
+            self.rare.at_warmup.short = self.rare.short;
             self.rare.at_warmup.congested = self.rare.congested;
         }
         if let Some((row, interval)) = times.row(sample) {
@@ -333,14 +388,15 @@ impl Flow {
         let (begin, end) = times.measured();
         let new = self.counts().since(&self.rare.at_warmup);
         let bytes = |packets: u64| packets * u64::from(self.data_size());
-        let bps = |packets: u64| bytes(packets) as f64 * 8.0 / end.since(begin).as_secs_f64();
+        let delivered = bytes(new.delivered) - new.short;
+        let bps = |bytes: u64| bytes as f64 * 8.0 / end.since(begin).as_secs_f64();
         let transit = self.rare.metadata.transit();
         FlowOutcome {
             started: self.rare.started,
             delivered_packets: new.delivered,
-            delivered_bytes: bytes(new.delivered),
-            throughput_bps: bps(new.delivered),
-            acked_bps: bps(new.acknowledged),
+            delivered_bytes: delivered,
+            throughput_bps: bps(delivered),
+            acked_bps: bps(bytes(new.acknowledged)),
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
@@ -364,6 +420,7 @@ impl Flow {
     fn counts(&self) -> Counts {
         Counts {
             delivered: self.delivered(),
+            short: self.rare.short,
             congested: self.rare.congested,
             acknowledged: self.sender.acknowledged(),
             marked: self.sending.marked(),
@@ -403,6 +460,10 @@ impl Rare {
             is_policed: place.is_policed,
             is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
             congested: 0,
+            short: 0,
+            granted: 0,
+            awaits_first: false,
+            opens: spec.transport.opens(),
         }
     }
 }

@@ -30,6 +30,11 @@ pub enum Refusal {
         /// The link's name.
         link: String,
     },
+    /// Users of an application, whose flows depend on one another.
+    Application {
+        /// The group's name.
+        group: String,
+    },
     /// A transport does not declare that it can be batched.
     Transport {
         /// Its name in scenarios.
@@ -51,6 +56,9 @@ impl fmt::Display for Refusal {
             Self::Medium { link } => {
                 write!(f, "link `{link}` changes during the run, or loses packets")
             }
+            Self::Application { group } => {
+                write!(f, "the flows of an application's users depend on one another (`{group}`)")
+            }
             Self::Transport { name, flow } => {
                 write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
             }
@@ -69,6 +77,9 @@ impl Accepted {
     /// # Errors
     /// Why the network is refused.
     pub(crate) fn of(network: &Network, setup: &Setup) -> Result<Self, Refusal> {
+        if let Some(spec) = network.applications.first() {
+            return Err(Refusal::Application { group: spec.name.clone() });
+        }
         check_blocks(network)?;
         check_transports(network)?;
         check_media(network)?;

@@ -262,7 +262,7 @@ impl Batched {
         let (links, series) = recorder.finish(self.now, &mut self.links)?;
         let flows = flows.into_iter().map(|flow| flow.base.finish(&times)).collect();
         let (events, hops) = (self.handled + returned, self.hops + returned);
-        Ok(Outcome { engine: None, events, hops, flows, links, series })
+        Ok(Outcome { engine: None, events, hops, flows, links, applications: Vec::new(), series })
     }
 }
 

@@ -48,6 +48,7 @@ impl Reference {
             self.forward(ack, ack.at());
         }
         self.set_timer(number);
+        self.tell_owner(number);
     }
 
     fn reach_sender(&mut self, number: usize, packet: SimPacket) {
@@ -69,7 +70,7 @@ impl Reference {
     }
 
     /// The packets that a host has just sent leave its wire for the first steps of their routes.
-    fn forward_sent(&mut self) {
+    pub(super) fn forward_sent(&mut self) {
         let mut sent = std::mem::take(&mut self.sent);
         for packet in sent.drain(..) {
             self.forward(packet, packet.at());

@@ -5,9 +5,10 @@
 //! two.
 //!
 //! Simultaneous events happen in this order, to which both engines keep: packets reach hosts (and the wires to them), timers of
-//! flows expire, links are served and then take packets, control messages arrive, window controls sample, the probe samples.
+//! flows expire, users of applications wake, links are served and then take packets, control messages arrive, window controls sample, the probe samples.
 //! Flows, links and controls follow the order of their numbers; packets that of their flows, then of the steps of their routes.
 
+mod applications;
 mod hosts;
 mod link;
 mod pending;
@@ -28,6 +29,7 @@ use crate::packet::SimPacket;
 use crate::sampling::{Ports, Recorder};
 use crate::watch::{Progress, Watch};
 use crate::window_control::WindowControls;
+use applications::Users;
 use link::Link;
 pub(crate) use pending::Pending;
 use timers::Timers;
@@ -52,6 +54,8 @@ pub(super) struct Reference {
     channels: Channels,
     controls: WindowControls,
     recorder: Recorder,
+    /// Users of applications.
+    users: Users,
     /// Packets that a host has just sent.
     sent: Vec<SimPacket>,
     /// Events so far, and packets that came to links.
@@ -66,7 +70,8 @@ impl Reference {
         let mut events = Pending::default();
         let sources = setup.sources();
         schedule_samples(&setup.controls, &setup.recorder.times, sources, &mut events);
-        let Setup { flows, routes: _, steps, shared_meters, channels, controls, recorder } = setup;
+        let Setup { mut flows, routes: _, steps, shared_meters, channels, controls, recorder } = setup;
+        let users = Users::new(network, seed, &mut flows);
         let mut engine = Self {
             now: Instant::ZERO,
             links: network.links.iter().map(|spec| Link::new(spec, seed, window)).collect(),
@@ -80,6 +85,7 @@ impl Reference {
             channels,
             controls,
             recorder,
+            users,
             sent: Vec::new(),
             handled: 0,
             hops: 0,
@@ -109,7 +115,7 @@ impl Reference {
     /// The time of the next event.
     fn next(&self) -> Option<Instant> {
         let links = self.links.iter().filter_map(Link::next);
-        let others = [self.hosts.next(), self.timers.next(), self.events.next()];
+        let others = [self.hosts.next(), self.timers.next(), self.users.next(), self.events.next()];
         links.chain(others.into_iter().flatten()).min()
     }
 
@@ -121,6 +127,9 @@ impl Reference {
         } else if let Some(flow) = self.timers.pop_due(self.now) {
             self.handled += 1;
             self.expire(flow);
+        } else if let Some(user) = self.users.pop_due(self.now) {
+            self.handled += 1;
+            self.wake_user(user);
         } else if self.links.iter().any(|link| link.is_due(self.now)) {
             (0..self.links.len()).for_each(|link| self.run_link(link));
         } else if let Some(Event { source, .. }) = self.events.pop_due(self.now) {
@@ -212,7 +221,16 @@ impl Reference {
         let times = self.recorder.times.clone();
         let (links, series) = self.recorder.finish(self.now, &mut self.links)?;
         let flows = self.flows.into_iter().map(|flow| flow.finish(&times)).collect();
-        Ok(Outcome { engine: None, events: self.handled, hops: self.hops, flows, links, series })
+        let applications = self.users.finish(self.now);
+        Ok(Outcome {
+            engine: None,
+            events: self.handled,
+            hops: self.hops,
+            flows,
+            links,
+            applications,
+            series,
+        })
     }
 }
 
