@@ -19,6 +19,7 @@ pub use error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
 pub use format::Scenario;
 pub use measures::measures;
 pub use memory::Memory;
+pub use network::Class;
 pub use notices::{Division, division, divisions, idle_keys, marked_by};
 pub use read::{notices_in, read_toml};
 
@@ -38,7 +39,8 @@ pub fn schema() -> Value {
 /// Every registered block and congestion control: name, role, summary, era, year, source, Linux's version of it, and for each
 /// parameter its type, default and description.
 pub fn blocks() -> Value {
-    let blocks = perhop_core::registry().map(|block| {
+    let applications = perhop_sim::application::registered();
+    let blocks = perhop_core::registry().chain(applications).map(|block| {
         let mut generator = SchemaSettings::draft2020_12().into_generator();
         let parameters = (block.parameters)(&mut generator).to_value();
         let definitions = Value::Object(generator.take_definitions(true));

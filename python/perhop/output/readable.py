@@ -22,6 +22,7 @@ _SUMMARIES = {
     for entry in catalog.SUMMARIZED
     if entry.summary is not None and entry.summary.place is not None
 }
+_OF_USERS = {one.name: one for entries in catalog.APPLICATION.values() for one in entries}
 HEADS = {
     "profile_bps": "profile, Mbit/s",
     "rate_bps": "rate, Mbit/s",
@@ -31,6 +32,7 @@ HEADS = {
     "r": "R",
     "mos": "MOS",
     **{name: catalog.SHOWN[unit].head(summary.label) for name, (unit, summary) in _SUMMARIES.items()},
+    **{name: catalog.SHOWN[one.unit].head(one.label) for name, one in _OF_USERS.items()},
 }
 """What a column is called: those of measures, and what stands beside them for context."""
 LOSS = HEADS["loss"]
@@ -46,6 +48,7 @@ _FACTORS = {
     "r": 1.0,
     "mos": 1.0,
     **{name: catalog.SHOWN[unit].factor for name, (unit, _) in _SUMMARIES.items()},
+    **{name: catalog.SHOWN[one.unit].factor for name, one in _OF_USERS.items()},
 }
 _IMPORTANCE = {
     "rate, Mbit/s": 10,

@@ -112,7 +112,9 @@ mod tests {
     #[test]
     fn estimates_by_hand() {
         let mut recorded = Recorded::default();
-        [4.0, 1.0, 3.0, 2.0].into_iter().for_each(|value| recorded.sample("x", value));
+        for value in [4.0, 1.0, 3.0, 2.0] {
+            recorded.sample("x", value);
+        }
         recorded.add("part", 3.0);
         recorded.add("part", 1.0);
         recorded.add("whole", 8.0);

@@ -6,18 +6,26 @@
 //!
 //! An application is one file and one line in [`register_applications!`].
 
+mod call;
 mod distributions;
+mod game;
 mod measures;
 mod request_response;
+mod video;
 mod web;
 
 use perhop_core::units::UnitError;
 use perhop_core::{Block, Bytes, Duration, Instant, Rng, Role, register_params};
 
+pub use call::{Call, CallParams};
 pub use distributions::{Lognormal, Pareto};
+pub use game::{ExtremeValue, Game, GameParams};
 pub use measures::{Estimate, Measure, Recorded};
 pub use request_response::{RequestResponse, RequestResponseParams, Spread};
+pub use video::{Video, VideoParams};
 pub use web::{Web, WebParams};
+
+use crate::transport::udp::UdpParams;
 
 /// A direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,7 +137,7 @@ pub trait User {
 }
 
 /// What transport an application runs over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Carrier {
     /// TCP, with the parameters of the group: requests of so many bytes.
     Tcp {
@@ -141,8 +149,8 @@ pub enum Carrier {
         /// The largest, with headers.
         largest: Bytes,
     },
-    /// Sources over UDP that send by themselves.
-    Sources,
+    /// Sources over UDP that send by themselves, one in each direction.
+    Sources(UdpParams),
 }
 
 /// The declaration of an application beside its [`Block`]: how users come into being, and what they need and measure.
@@ -170,7 +178,6 @@ macro_rules! register_applications {
         /// A user of any application.
         #[derive(Clone, Debug, ambassador::Delegate)]
         #[delegate(User)]
-        #[expect(clippy::large_enum_variant, reason = "a group's users are of one kind")]
         pub enum AnyUser {
             $(#[doc = concat!("See [`", stringify!($user), "`].")] $variant($user),)+
         }
@@ -206,7 +213,10 @@ macro_rules! register_applications {
 
 register_applications! {
     Web(Web),
+    Video(Video),
     RequestResponse(RequestResponse),
+    Game(Game),
+    Call(Call),
 }
 
 /// Refuses a key's value.

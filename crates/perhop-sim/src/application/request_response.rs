@@ -119,7 +119,7 @@ impl Application for RequestResponse {
     const MEASURES: &'static [Measure] = &[
         Measure {
             name: "responses",
-            label: "responses",
+            label: "responses per run",
             unit: Unit::None,
             description: "Requests made after the warm-up whose responses were complete by the end of the run.",
             estimate: Estimate::Count("response_s"),
@@ -147,7 +147,7 @@ impl Application for RequestResponse {
         },
         Measure {
             name: "unfinished_responses",
-            label: "unfinished",
+            label: "unfinished per run",
             unit: Unit::None,
             description: "Requests made after the warm-up without a complete response at the end of the run; in no other \
                           measure.",

@@ -60,8 +60,18 @@ impl<U: Application> Bench<U> {
         at
     }
 
+    pub(super) fn now_finish(&mut self, seconds: f64) {
+        self.now = Instant::ZERO + Duration::from_nanos((seconds * 1e9 + 0.5) as u64);
+        self.finish();
+    }
+
     pub(super) fn finish(&mut self) {
-        self.call(|user, commands| user.finish(commands));
+        self.call(U::finish);
+    }
+
+    /// All commands since the last call.
+    pub(super) fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
     }
 
     fn take(&mut self, wanted: Direction) -> Vec<(u32, u64)> {
@@ -93,7 +103,9 @@ impl<U: Application> Bench<U> {
             if requests.is_empty() && responses.is_empty() {
                 return;
             }
-            requests.into_iter().for_each(|connection| self.arrives(connection, Direction::Request, seconds));
+            for connection in requests {
+                self.arrives(connection, Direction::Request, seconds);
+            }
             for (connection, _) in responses {
                 self.arrives(connection, Direction::Response, seconds);
             }

@@ -136,7 +136,7 @@ impl Application for Web {
     const MEASURES: &'static [Measure] = &[
         Measure {
             name: "pages",
-            label: "pages",
+            label: "pages per run",
             unit: Unit::None,
             description: "Pages asked for after the warm-up and complete by the end of the run.",
             estimate: Estimate::Count("page_s"),
@@ -171,7 +171,7 @@ impl Application for Web {
         },
         Measure {
             name: "unfinished_pages",
-            label: "unfinished",
+            label: "unfinished per run",
             unit: Unit::None,
             description: "Pages asked for after the warm-up and incomplete at the end of the run; in no other measure.",
             estimate: Estimate::Sum("unfinished"),

@@ -77,9 +77,17 @@ struct Rare {
     congested: u64,
     /// Bytes by which datagrams that arrived were shorter than the flow's packets.
     short: u64,
-    /// Of an application: packets granted so far; it waits for the first; it opens with a packet without data.
-    granted: u32,
+    /// What its application has granted.
+    grants: Grants,
+}
+
+/// What the application of a flow has granted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Grants {
+    packets: u32,
+    /// Nothing has been granted yet.
     awaits_first: bool,
+    /// A packet without data comes first.
     opens: bool,
 }
 
@@ -156,14 +164,14 @@ impl Flow {
     pub(crate) fn await_grants(&mut self) {
         self.sender.await_grants();
         self.rare.start = Instant::NEVER;
-        self.rare.awaits_first = true;
+        self.rare.grants.awaits_first = true;
     }
 
     /// The application has so many bytes more to send, in full packets. [`transmit`](Self::transmit) comes next.
     pub(crate) fn grant(&mut self, bytes: u64, now: Instant) {
         let payload = u64::from(self.data_size() - self.receiving.template().size());
         let packets = u32::try_from(bytes.div_ceil(payload)).unwrap_or(u32::MAX);
-        self.rare.granted = self.rare.granted.saturating_add(packets);
+        self.rare.grants.packets = self.rare.grants.packets.saturating_add(packets);
         self.sender.grant(packets, now);
         self.begin(now);
     }
@@ -175,7 +183,7 @@ impl Flow {
     }
 
     fn begin(&mut self, now: Instant) {
-        if std::mem::take(&mut self.rare.awaits_first) {
+        if std::mem::take(&mut self.rare.grants.awaits_first) {
             self.rare.started = now;
             self.sender.start(now);
         }
@@ -183,8 +191,8 @@ impl Flow {
 
     /// TCP: the packets of data that its application has granted so far, and those that have arrived in order.
     pub(crate) fn granted(&self) -> (u32, u32) {
-        let opening = u32::from(self.rare.opens);
-        (self.rare.granted, self.receiving.receiver.expected().saturating_sub(opening))
+        let opening = u32::from(self.rare.grants.opens);
+        (self.rare.grants.packets, self.receiving.receiver.expected().saturating_sub(opening))
     }
 
     /// Its packets are datagrams.
@@ -461,9 +469,7 @@ impl Rare {
             is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
             congested: 0,
             short: 0,
-            granted: 0,
-            awaits_first: false,
-            opens: spec.transport.opens(),
+            grants: Grants { opens: spec.transport.opens(), ..Grants::default() },
         }
     }
 }

@@ -60,6 +60,19 @@ pub struct UdpParams {
 }
 
 impl UdpParams {
+    /// Of a flow whose application sends datagrams of at most this size; it has no rate of its own.
+    pub fn datagrams(largest: Bytes) -> Self {
+        Self {
+            udp: Pattern::Cbr,
+            rate: Bitrate::MAX,
+            packet: largest,
+            jitter: default_jitter(),
+            on: None,
+            off: None,
+            periods: None,
+        }
+    }
+
     /// Checks how the parameters fit together.
     ///
     /// # Errors

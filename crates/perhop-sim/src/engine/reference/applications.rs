@@ -17,7 +17,7 @@ use crate::outcome::ApplicationOutcome;
 /// All users of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Users {
-    users: Vec<One>,
+    members: Vec<One>,
     groups: Vec<Group>,
     /// Of each flow: the user whose connection it is part of, if there is one.
     owners: Vec<Option<Owner>>,
@@ -61,7 +61,7 @@ impl Users {
         let (mut groups, mut begins) = (Vec::new(), Vec::new());
         for (group, spec) in network.applications.iter().enumerate() {
             owners.resize(flows.len(), None);
-            let is_driven = spec.params.carrier() != Carrier::Sources;
+            let is_driven = !matches!(spec.params.carrier(), Carrier::Sources(_));
             for (member, connections) in spec.users.iter().enumerate() {
                 let mut rng = Rng::stream(seed, &format!("applications/{}/{member}", spec.name));
                 let (first, last) = spec.start;
@@ -91,7 +91,7 @@ impl Users {
         let mut timers = Timers::for_flows(users.len());
         begins.into_iter().enumerate().for_each(|(user, at)| timers.set(user, at));
         let warmup = Instant::ZERO + network.warmup;
-        Self { users, groups, owners, timers, warmup, actions: Vec::new() }
+        Self { members: users, groups, owners, timers, warmup, actions: Vec::new() }
     }
 
     /// When the next user wakes.
@@ -105,16 +105,16 @@ impl Users {
     }
 
     fn call(&mut self, user: usize, now: Instant, act: impl FnOnce(&mut AnyUser, &mut Commands<'_>)) {
-        let Self { users, groups, warmup, actions, .. } = self;
-        let one = &mut users[user];
+        let Self { members, groups, warmup, actions, .. } = self;
+        let one = &mut members[user];
         let recorded = &mut groups[one.group].recorded;
         act(&mut one.user, &mut Commands { now, warmup: *warmup, actions, recorded });
     }
 
     /// The run ends; returns what each group has measured.
     pub(super) fn finish(mut self, now: Instant) -> Vec<ApplicationOutcome> {
-        for user in (0..self.users.len()).filter(|&user| self.users[user].has_begun).collect::<Vec<_>>() {
-            self.call(user, now, |user, commands| user.finish(commands));
+        for user in (0..self.members.len()).filter(|&user| self.members[user].has_begun).collect::<Vec<_>>() {
+            self.call(user, now, User::finish);
         }
         let outcome = |Group { name, params, users, recorded }: Group| {
             let measures = params.measures().iter().map(|measure| (measure.name, measure.of(&recorded)));
@@ -128,7 +128,7 @@ impl Users {
 impl Reference {
     /// The time of a user has come.
     pub(super) fn wake_user(&mut self, user: usize) {
-        let one = &mut self.users.users[user];
+        let one = &mut self.users.members[user];
         let event = if one.has_begun { Event::Wakes } else { Event::Begins };
         one.has_begun = true;
         self.tell_user(user, event);
@@ -181,7 +181,7 @@ impl Reference {
     }
 
     fn flow_of(&self, user: usize, connection: u32, direction: Direction) -> usize {
-        let Connection { request, response } = self.users.users[user].connections[connection as usize];
+        let Connection { request, response } = self.users.members[user].connections[connection as usize];
         match direction {
             Direction::Request => request,
             Direction::Response => response,
