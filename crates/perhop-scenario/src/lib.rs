@@ -102,7 +102,12 @@ fn type_name(property: &Value, definitions: &Value) -> String {
             .map_or_else(String::new, |one| type_name(one, definitions));
     }
     if property["type"] == "array" {
-        return format!("list of {} tables", type_name(&property["items"], definitions));
+        let items = type_name(&property["items"], definitions);
+        return if items.contains(", such as ") {
+            format!("list of {items}")
+        } else {
+            format!("list of {items} tables")
+        };
     }
     let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else {
         // What may be left out is of this type or null.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Bytes, Ecn, Instant};
+use perhop_core::{Bitrate, Bytes, Duration, Ecn, Instant};
 use perhop_sim::application::{ApplicationParams, Carrier};
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::udp::UdpParams;
@@ -213,7 +213,7 @@ impl Scenario {
         let rate = self.profile_rate(group)?;
         let FlowProfile::Shared(_) = group.profile.as_ref()? else { return Some(rate) };
         let sharing = self.flows.iter().filter(|other| other.profile == group.profile);
-        let flows: u64 = sharing.map(|other| u64::from(other.count)).sum();
+        let flows: u64 = sharing.map(|other| u64::from(other.flows())).sum();
         Bitrate::from_bps(rate.as_bps() / flows.max(1)).ok()
     }
 
@@ -272,13 +272,15 @@ impl Flow {
         }
     }
 
-    /// How requests are sent: one that fits into a packet is one packet, no larger than it.
+    /// How requests are sent: one that fits into a packet is one packet, no larger than it, and acknowledged at once, since the
+    /// response carries the ACK.
     fn request_spec(&self) -> TransportSpec {
         let carrier = self.application.as_ref().map(ApplicationParams::carrier);
         match (carrier, transport(&self.transport)) {
             (Some(Carrier::Tcp { request }), TransportSpec::Tcp(params)) => {
                 let size = Bytes::new(request.get() + params.ack.get());
-                TransportSpec::Tcp(TcpParams { packet: size.min(params.packet), ..params })
+                let packet = size.min(params.packet);
+                TransportSpec::Tcp(TcpParams { packet, delayed_ack: Duration::ZERO, ..params })
             }
             _ => self.transport_spec(),
         }

@@ -189,8 +189,9 @@ def test_what_is_unfinished_is_null_in_json_and_an_empty_cell(sized: Result) -> 
 def test_every_measure_is_listed() -> None:
     done = CliRunner().invoke(app, ["list", "measures", "--json"], catch_exceptions=False)
     listed = json.loads(done.stdout)["measures"]
+    of_users = catalog.APPLICATION.values()
     assert len(listed) == sum(
-        map(len, (catalog.RUN, catalog.CLASS, catalog.FLOW, catalog.LINK, catalog.QUEUE))
+        map(len, (catalog.RUN, catalog.CLASS, catalog.FLOW, catalog.LINK, catalog.QUEUE, *of_users))
     )
     assert {entry["column"] for entry in listed if entry["of"] == "flow"} == {
         one.name for one in catalog.FLOW

@@ -33,7 +33,9 @@ pub struct GameParams {
     pub late: Duration,
 }
 
-/// The largest extreme value distribution (Gumbel): a - b ln(-ln u), where u is uniform; its mean is a + 0.5772 b.
+/// The largest extreme value distribution (Gumbel): a - b ln(-ln u) with a uniform u.
+///
+/// Its mean is a + 0.5772 b.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ExtremeValue {

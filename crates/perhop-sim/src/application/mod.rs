@@ -5,6 +5,11 @@
 //! own, `applications/GROUP/MEMBER`, in an order that does not depend on the network: every mechanism gets the same users.
 //!
 //! An application is one file and one line in [`register_applications!`].
+//!
+//! ## Deviations
+//! - Each direction of a connection is a flow of its own: ACKs are packets of their own, beside the data of the other direction. A
+//!   request is acknowledged at once, as by its response.
+//! - A connection opens (`handshake`) in the direction of requests; the responses of it need no handshake.
 
 mod call;
 mod distributions;

@@ -14,7 +14,7 @@ use crate::measures::Unit;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct VideoParams {
-    /// The rates in which the video exists, ascending. Default: 300, 750, 1200, 1850, 2850 and 4300 kbit/s (Pensieve, 2017).
+    /// The rates in which the video exists, ascending; those of Pensieve (2017) unless given.
     #[serde(default = "rates")]
     pub rates: Vec<Bitrate>,
     /// How long a chunk plays.
