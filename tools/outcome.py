@@ -24,7 +24,7 @@ Numbers: TypeAlias = NDArray[np.float64]
 
 
 class Group(TypedDict):
-    """One `[[flows]]` entry."""
+    """One `[[flows]]` entry, or the requests of one with an `application`: `NAME (reverse)`."""
 
     name: str
     count: int
@@ -75,7 +75,19 @@ METER = '''class LinkMeter(TypedDict):
     policed: Counts
     """Dropped by the meter, by the color that it gave them."""
 '''
-FOOTER = '''class QueueSeries(TypedDict):
+FOOTER = '''class Application(TypedDict):
+    """The users of one `[[flows]]` entry with an `application`."""
+
+    name: str
+    model: str
+    users: int
+    measures: dict[str, float | None]
+    """Those of the model in the catalog of measures."""
+    samples: dict[str, Numbers]
+    """What they come from, in the order in which it came."""
+
+
+class QueueSeries(TypedDict):
     """Samples of one link's queue, f64[k] each."""
 
     queue_packets: Numbers
@@ -135,6 +147,8 @@ class Outcome(TypedDict):
     """Each group with `arrivals`; empty on real packets."""
     links: list[Link]
     """Each link with a queue rule."""
+    applications: list[Application]
+    """Each group of users."""
     series: Series
 
 

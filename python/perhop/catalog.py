@@ -126,9 +126,32 @@ def _entry(data: Mapping[str, Any]) -> Measure:
     return Measure(**{**data, "summary": summary})
 
 
-_DECLARED: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(_engine.measures())
+_DECLARED: Mapping[str, Any] = json.loads(_engine.measures())
 FLOW, LINK, QUEUE = (tuple(_entry(data) for data in _DECLARED[of]) for of in ("flow", "link", "queue"))
 """The engine's entries: of a flow; of a link; of a link's queue, and of each class that it tells apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationMeasure:
+    """A measure of the users of an application, as the engine declares it.
+
+    Attributes:
+        name: The key in the engine's dictionaries, and the column in data frames.
+        label: What tables call it, without its unit.
+        unit: There; tables show Mbit/s, ms and %.
+    """
+
+    name: str
+    label: str
+    unit: Unit
+    description: str
+
+
+APPLICATION: Mapping[str, tuple[ApplicationMeasure, ...]] = {
+    model: tuple(ApplicationMeasure(**data) for data in entries)
+    for model, entries in _DECLARED["application"].items()
+}
+"""The measures of each application, by its name. Those of calls are the E-model's (`perhop.quality`)."""
 
 
 def in_tables(entries: Sequence[Measure], *, classes: bool = False) -> list[Measure]:
@@ -458,6 +481,14 @@ def lines() -> dict[str, list[Line]]:
         "queue of a link, and each class that it tells apart": [
             of_link("links.NAME[.classes.CLASS]")(entry) for entry in QUEUE
         ],
+        **{
+            f"group of users: {model}": [
+                Line(entry.name, entry.unit, f"applications.NAME.{entry.name}", entry.description)
+                for entry in entries
+            ]
+            for model, entries in APPLICATION.items()
+            if entries
+        },
     }
 
 
@@ -472,6 +503,7 @@ def _units() -> Iterator[tuple[str, Unit]]:
     # Those of finite flows that have a unit: perhop.finite_flows needs numpy, which takes its time.
     yield from ((f"completion_{statistic}_s", "s") for statistic in ("p50", "p99", "mean"))
     yield from ((one.summary.metric, one.unit) for one in (*LINK, *QUEUE) if one.summary is not None)
+    yield from ((one.name, one.unit) for entries in APPLICATION.values() for one in entries)
 
 
 _UNITS: Mapping[str, Unit] = dict(_units())

@@ -21,6 +21,7 @@ import polars as pl
 from perhop import frames
 from perhop.errors import PerhopError
 from perhop.output.readable import Estimates
+from perhop.runs import REVERSE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -231,7 +232,10 @@ def _check(result: Result, classes: Sequence[str]) -> None:
     """
     if isinstance(classes, str) or not classes:
         raise PerhopError(f'classes must be a list of names, such as ["calls"], not {classes!r}')
-    groups = {group["name"]: group["transport"] for group in json.loads(result.scenario)["flows"]}
+    entries = json.loads(result.scenario)["flows"]
+    transports = {entry["name"]: entry.get("transport", {}) for entry in entries}
+    transports |= {entry["name"] + REVERSE: transports[entry["name"]] for entry in entries}
+    groups = {group.name: transports[group.name] for group in result.runs[0].groups}
     for name in classes:
         if name not in groups:
             raise PerhopError(f"there is no class {name!r}; classes: {', '.join(map(repr, groups))}")

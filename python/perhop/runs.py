@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+REVERSE = " (reverse)"
+"""What ends the name of the class of requests of a group of users."""
 COLORS = ("green", "yellow", "red")
 """Drop precedences in the order of every array's color axis: green is in-profile, yellow and red are out."""
 

@@ -17,12 +17,12 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from perhop import _engine, catalog, frames, kinds, memory, populations
+from perhop import _engine, catalog, frames, kinds, memory, populations, quality
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.inputs import read_text
 from perhop.output.readable import Estimates, html_table, readable
 from perhop.parallel import available_cores, parallel_map
-from perhop.runs import COLORS, Run
+from perhop.runs import COLORS, REVERSE, Run
 from perhop.tables import plain
 from perhop.wording import counted
 
@@ -304,9 +304,11 @@ class Result:
             f"{type(self).__name__} of {self.title!r}: {describe_runs(self.runs)}",
             f"  classes: {classes}",
             f"  links: {links}",
-            "  means with 95 % intervals: .classes(), .link_summary(), .link_class_summary()",
+            "  means with 95 % intervals: .classes(), .link_summary(), .link_class_summary(),",
+            "    .applications()",
             f"  a row for each run: .flows ({counted(flows * len(self.runs), 'row')}), .links,",
-            "    .link_classes, .drops, .notifications, .delays, .series, .queues; raw arrays: .runs[0].raw",
+            "    .link_classes, .drops, .notifications, .delays, .series, .queues, .application_samples;",
+            "    raw arrays: .runs[0].raw",
         ]
         if first.raw["populations"]:
             lines.append("  flows that come and go: .population_summary(), .population_flows")
@@ -319,6 +321,7 @@ class Result:
             for frame in (
                 self.classes(),
                 self.population_summary(),
+                *self.applications().values(),
                 self.link_summary(),
                 self.link_class_summary(),
             )
@@ -483,6 +486,42 @@ class Result:
             ],
             infer_schema_length=None,
         )
+
+    @cached_property
+    def application_samples(self) -> pl.DataFrame:
+        """What users of applications measured one by one: a row for each run, group, quantity and sample.
+
+        Columns: `seed`, `class` (the group), `model`, `quantity` such as `page_s`, and `value`, in the unit
+        that ends the quantity's name. After the warm-up.
+        """
+        samples = [frame for run in self.runs for frame in frames.application_frames(run)]
+        return pl.concat(samples) if samples else pl.DataFrame(schema=frames.APPLICATION_SCHEMA)
+
+    def applications(self) -> dict[str, pl.DataFrame]:
+        """A table for each model of application: one row for each group of users, means over the runs.
+
+        Columns: `class` (the group), `users`, and the measures of the model in `perhop list measures`, with
+        the ends of 95 % intervals as in `classes`. Calls have those of `perhop.quality.call_summary`, a row
+        for each direction.
+        """
+        groups: dict[str, list[int]] = {}
+        for place, users in enumerate(self.runs[0].raw.get("applications", ())):
+            groups.setdefault(users["model"], []).append(place)
+        tables = {}
+        for model, places in groups.items():
+            by_group = [[run.raw["applications"][place] for run in self.runs] for place in places]
+            names = [str(runs[0]["name"]) for runs in by_group]
+            if catalog.APPLICATION[model]:
+                rows = [
+                    frames.application_row(name, *pair, model)
+                    for name, *pair in zip(names, by_group, strict=True)
+                ]
+                tables[model] = Estimates(rows, infer_schema_length=None)
+            else:
+                tables[model] = quality.call_summary(
+                    self, [way for name in names for way in (name, name + REVERSE)]
+                )
+        return tables
 
     def link_summary(self) -> pl.DataFrame:
         """One row for each link, means over the runs.

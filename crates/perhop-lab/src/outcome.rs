@@ -47,7 +47,16 @@ impl Measured<'_> {
         let (events, hops) = (self.routed.report.slept, self.routed.plane.counters().all_read());
         let Samples { series, links, .. } = self.samples;
         Run {
-            outcome: Outcome { engine: None, events, hops, flows, populations: Vec::new(), links, series },
+            outcome: Outcome {
+                engine: None,
+                events,
+                hops,
+                flows,
+                populations: Vec::new(),
+                links,
+                applications: Vec::new(),
+                series,
+            },
             report,
         }
     }

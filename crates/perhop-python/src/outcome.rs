@@ -7,7 +7,9 @@ use perhop_core::meter::MeterCounts;
 use perhop_core::{Counters, Duration, Instant};
 use perhop_scenario::Scenario;
 use perhop_sim::measures::{FLOW, LINK, Measure, Queue, QueueMeasures, Value};
-use perhop_sim::{EngineUsed, FlowOutcome, FlowRecord, Outcome, PopulationOutcome, Series};
+use perhop_sim::{
+    ApplicationOutcome, EngineUsed, FlowOutcome, FlowRecord, Outcome, PopulationOutcome, Series,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -28,18 +30,21 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("populations", populations(py, &outcome.populations)?)?;
     let links = outcome.links.iter().map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?;
     dict.set_item("links", PyList::new(py, links)?)?;
+    let applications =
+        outcome.applications.into_iter().map(|one| application(py, one)).collect::<PyResult<Vec<_>>>()?;
+    dict.set_item("applications", PyList::new(py, applications)?)?;
     dict.set_item("series", series(py, outcome.series, outcome.flows.len())?)?;
     Ok(dict)
 }
 
 fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyList>> {
-    let groups = scenario.flows.iter().map(|group| {
+    let groups = scenario.classes().into_iter().map(|class| {
         let dict = PyDict::new(py);
-        dict.set_item("name", &group.name)?;
-        dict.set_item("count", group.count)?;
-        let rate = scenario.reserved(group).map_or(0, perhop_core::Bitrate::as_bps);
+        dict.set_item("name", class.name)?;
+        dict.set_item("count", class.flows)?;
+        let rate = class.reserved.map_or(0, perhop_core::Bitrate::as_bps);
         dict.set_item("profile_bps", rate as f64)?;
-        dict.set_item("is_population", group.arrivals.is_some())?;
+        dict.set_item("is_population", class.is_population)?;
         Ok(dict)
     });
     PyList::new(py, groups.collect::<PyResult<Vec<_>>>()?)
@@ -47,7 +52,8 @@ fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyLi
 
 fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> PyResult<Bound<'py, PyDict>> {
     let members = || {
-        scenario.flows.iter().enumerate().flat_map(|(group, flow)| (0..flow.count).map(move |n| (group, n)))
+        let classes = scenario.classes().into_iter().enumerate();
+        classes.flat_map(|(group, class)| (0..class.flows).map(move |n| (group, n)))
     };
     let dict = PyDict::new(py);
     dict.set_item("group", integers(py, members().map(|(group, _)| group as u64)))?;
@@ -153,6 +159,25 @@ fn counts(py: Python<'_>, dict: &Bound<'_, PyDict>, counters: &Counters) -> PyRe
         notifications.set_item(reason.name(), three(packets))?;
     }
     dict.set_item("notified", notifications)
+}
+
+/// What the users of a group measured, and the samples that it comes from.
+fn application(py: Python<'_>, outcome: ApplicationOutcome) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("name", outcome.name)?;
+    dict.set_item("model", outcome.model)?;
+    dict.set_item("users", outcome.users)?;
+    let measures = PyDict::new(py);
+    for (name, value) in outcome.measures {
+        measures.set_item(name, value)?;
+    }
+    dict.set_item("measures", measures)?;
+    let samples = PyDict::new(py);
+    for (name, values) in outcome.recorded.samples {
+        samples.set_item(name, values.into_pyarray(py))?;
+    }
+    dict.set_item("samples", samples)?;
+    Ok(dict)
 }
 
 /// Tables of samples become arrays as they are: they are most of a large run, and no copy is made of them.

@@ -15,6 +15,7 @@ use perhop_core::table::{at_key, nested};
 use perhop_core::units::{AboveZero, TIME, UnitError, parts};
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Frequency, Probability};
 use perhop_sim::Medium;
+use perhop_sim::application::ApplicationParams;
 use perhop_sim::medium::{Change, GilbertElliott, Outage};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
@@ -208,7 +209,7 @@ pub struct Flow {
     /// The group's name in tables, and in the names of its flows' random streams: under another name the same seed
     /// gives a different run.
     pub name: String,
-    /// How many flows it has.
+    /// How many flows it has; with an `application`, how many users.
     #[serde(default = "one", deserialize_with = "flows")]
     pub count: u32,
     /// The router of the sending hosts. Default: the ingress of `path`.
@@ -226,8 +227,13 @@ pub struct Flow {
     /// The private access link of each receiving host, if it differs from `access`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<Access>,
-    /// How the flows send.
+    /// How the flows send. Required, but refused with an `application` that sends datagrams of its own (`game`, `call`).
+    #[serde(default, skip_serializing_if = "Transport::is_own")]
     pub transport: Transport,
+    /// What each of `count` users does over connections of its own, in place of sending all the time. Responses go from `from` to
+    /// `to`, as the data of other flows; requests go back, without a profile, in a class `NAME (reverse)`. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<ApplicationParams>,
     /// The traffic profile of each flow, metered at its host or, on a path, at the ingress; or the name of a shared
     /// profile. Default: none (best effort).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -403,7 +409,7 @@ pub struct Access {
 
 /// How a flow sends. The first key names the protocol: `tcp = "newreno"`, `udp = "cbr"`, `rap = "aimd"` or
 /// `tfrc = "rfc5348"`.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Transport {
     /// TCP.
@@ -414,6 +420,18 @@ pub enum Transport {
     Rap(RapParams),
     /// TFRC.
     Tfrc(TfrcParams),
+    /// None is given: that of the application.
+    #[default]
+    #[serde(skip)]
+    #[schemars(skip)]
+    Own,
+}
+
+impl Transport {
+    /// None is given.
+    pub fn is_own(&self) -> bool {
+        *self == Self::Own
+    }
 }
 
 /// When a flow begins: at a time, or at one drawn uniformly from a range.

@@ -83,8 +83,9 @@ impl fmt::Display for Memory {
 impl Scenario {
     /// How much memory a run takes, packets not counted.
     pub fn memory(&self) -> Memory {
-        let flows = self.flows.iter().map(|flow| u64::from(flow.count)).sum();
-        let flow_bytes = self.flows.iter().map(|flow| u64::from(flow.count) * bytes_of(flow)).sum();
+        let both = |flow: &Flow| u64::from(flow.flows()) * if flow.application.is_some() { 2 } else { 1 };
+        let flows = self.flows.iter().map(both).sum();
+        let flow_bytes = self.flows.iter().map(|flow| both(flow) * bytes_of(flow)).sum();
         let records = self.expected_flows() as u64;
         let samples = self.probes.interval.map_or(0, |interval| times(self.duration, interval));
         let queues: u64 = self.links.values().map(values_of).sum();

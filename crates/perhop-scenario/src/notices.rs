@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use crate::error::{KeyPart, Problem, steps};
 use crate::format::{Flow, FlowProfile, Scenario};
-use crate::network::transport;
 
 impl Scenario {
     /// What in it cannot act, or acts otherwise than it seems; each where it stands.
@@ -113,13 +112,18 @@ impl Scenario {
     /// Its network with one flow of each group.
     pub(crate) fn outline(&self) -> Outline {
         let flows = self.flows.iter().map(|group| Flow { count: 1, ..group.clone() });
-        let network = Self { flows: flows.collect(), ..self.clone() }.network();
+        let outline = Self { flows: flows.collect(), ..self.clone() };
+        let network = outline.network();
         let routes = |acknowledges| {
             let route = |flow| network.route_of(flow, acknowledges).unwrap_or_default();
             network.flows.iter().map(route).collect()
         };
         Outline {
-            groups: self.flows.iter().map(|group| group.name.clone()).collect(),
+            groups: outline
+                .classes()
+                .into_iter()
+                .flat_map(|class| vec![class.name; class.flows as usize])
+                .collect(),
             routes: routes(false),
             returns: routes(true),
             paths: self.paths.keys().cloned().collect(),
@@ -380,7 +384,7 @@ fn delay_out_of_reach(
 
 /// The keys of a meter that cannot act on the packets of these flows, and why.
 fn idle_profile(meter: &MeterParams, flows: &[&Flow]) -> Vec<(&'static str, String)> {
-    let sizes = flows.iter().map(|flow| u64::from(transport(&flow.transport).packet_sizes().0));
+    let sizes = flows.iter().map(|flow| u64::from(flow.transport_spec().packet_sizes().0));
     let Some((smallest, largest)) = sizes.clone().min().zip(sizes.max()) else { return Vec::new() };
     idle_keys_of_meter(meter, &(smallest..=largest), flows.iter().map(|flow| flow.color).min())
 }

@@ -156,6 +156,11 @@ fn check_group(group: &Flow) -> Result<(), (&'static str, String)> {
             "a population has as many flows as its `arrivals` say; leave this key out, or write more groups";
         return Err(("count", text.into()));
     }
+    if group.application.is_some() {
+        let text =
+            "the users of an application decide themselves when they send; leave out this key or `arrivals`";
+        return Err(("application", text.into()));
+    }
     if group.volume.is_some() {
         let text = "flows of a population have `sizes`, such as { constant = \"30kB\" }; leave this key out";
         return Err(("volume", text.into()));
@@ -187,7 +192,7 @@ fn check_headers(group: &Flow) -> Result<(), (&'static str, String)> {
     let packet = match &group.transport {
         Transport::Tcp(params) => params.packet.get(),
         Transport::Udp(params) => params.packet.get(),
-        Transport::Rap(_) | Transport::Tfrc(_) => {
+        Transport::Rap(_) | Transport::Tfrc(_) | Transport::Own => {
             let text = "flows that come and go use TCP or UDP; RAP and TFRC are for streams without an end";
             return Err(("transport", text.into()));
         }

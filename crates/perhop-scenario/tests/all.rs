@@ -11,6 +11,7 @@ mod seeds;
 #[path = "common/story.rs"]
 mod story;
 
+mod applications;
 mod inputs;
 mod media;
 mod messages;

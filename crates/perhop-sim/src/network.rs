@@ -9,6 +9,7 @@ use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant};
 
+use crate::application::ApplicationParams;
 use crate::medium::Medium;
 use crate::transport::datagram::{DatagramReceiver, DatagramSender};
 use crate::transport::rap::{RapParams, RapSender};
@@ -41,6 +42,30 @@ pub struct Network {
     pub paths: Vec<PathSpec>,
     /// Flows, in the order of their numbers.
     pub flows: Vec<FlowSpec>,
+    /// Users of applications, in groups. Their connections are flows that send what the users grant.
+    pub applications: Vec<ApplicationSpec>,
+}
+
+/// A group of users of an application.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApplicationSpec {
+    /// Its name, which also names the random streams of its users.
+    pub name: String,
+    /// What each user does.
+    pub params: ApplicationParams,
+    /// Each begins at a time drawn uniformly from this range.
+    pub start: (Instant, Instant),
+    /// The connections of each user.
+    pub users: Vec<Vec<Connection>>,
+}
+
+/// A connection of a user: the numbers of its two flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// From the client to the server.
+    pub request: usize,
+    /// From the server to the client.
+    pub response: usize,
 }
 
 /// A label-switched path: a route through certain routers, whatever the shortest one is. It leads from its ingress to its
@@ -306,6 +331,7 @@ impl Network {
             shared_meters: Vec::new(),
             paths: Vec::new(),
             flows: Vec::new(),
+            applications: Vec::new(),
         }
     }
 

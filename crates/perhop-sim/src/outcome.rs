@@ -3,6 +3,7 @@
 use perhop_core::measure::LinkOutcome;
 use perhop_core::{Bytes, Duration, Instant};
 
+use crate::application::Recorded;
 use crate::engine::EngineUsed;
 use crate::probe::Series;
 use crate::transport::SenderStatistics;
@@ -22,6 +23,8 @@ pub struct Outcome {
     pub populations: Vec<PopulationOutcome>,
     /// For each link with a queue under an AQM, in order.
     pub links: Vec<LinkOutcome>,
+    /// For each group of users of an application, in order.
+    pub applications: Vec<ApplicationOutcome>,
     /// Samples of the probes.
     pub series: Series,
 }
@@ -55,6 +58,21 @@ impl FlowRecord {
     pub fn time(&self) -> Option<Duration> {
         (self.completed != Instant::NEVER).then(|| self.completed.since(self.started))
     }
+}
+
+/// What the users of one group measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApplicationOutcome {
+    /// The group's name.
+    pub name: String,
+    /// The application's name in scenarios.
+    pub model: &'static str,
+    /// How many users there are.
+    pub users: u32,
+    /// The application's measures, by name; `None` where there is no value.
+    pub measures: Vec<(&'static str, Option<f64>)>,
+    /// What they come from.
+    pub recorded: Recorded,
 }
 
 /// What became of one flow. All counts are of what happened after the warm-up.

@@ -22,6 +22,7 @@ _SUMMARIES = {
     for entry in catalog.SUMMARIZED
     if entry.summary is not None and entry.summary.place is not None
 }
+_OF_USERS = {one.name: one for entries in catalog.APPLICATION.values() for one in entries}
 HEADS = {
     "profile_bps": "profile, Mbit/s",
     "rate_bps": "rate, Mbit/s",
@@ -32,6 +33,7 @@ HEADS = {
     "mos": "MOS",
     **{one.name: one.head for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     **{name: catalog.SHOWN[unit].head(summary.label) for name, (unit, summary) in _SUMMARIES.items()},
+    **{name: catalog.SHOWN[one.unit].head(one.label) for name, one in _OF_USERS.items()},
 }
 """What a column is called: those of measures, and what stands beside them for context."""
 LOSS = HEADS["loss"]
@@ -48,6 +50,7 @@ _FACTORS = {
     "mos": 1.0,
     **{one.name: 1e3 if one.unit == "s" else 1.0 for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     **{name: catalog.SHOWN[unit].factor for name, (unit, _) in _SUMMARIES.items()},
+    **{name: catalog.SHOWN[one.unit].factor for name, one in _OF_USERS.items()},
 }
 _IMPORTANCE = {
     "rate, Mbit/s": 10,

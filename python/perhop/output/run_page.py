@@ -66,6 +66,10 @@ def run_page(
         link_classes=HtmlRecords.of("Classes of packets at a link", [_link_class(row) for row in apart])
         if apart
         else None,
+        applications=[
+            HtmlRecords.of(f"Users: {model}", [dict(line) for line in lines])
+            for model, lines in shown.applications.items()
+        ],
         machine=HtmlRecords.of("How well the machine kept up", machine, notes=shown.remarks)
         if machine
         else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,7 @@ class Summary:
         classes: One record of strings for each class.
         links: The same for each link.
         populations: The same for each population and range of sizes of its flows.
+        applications: By model, the same for each group of users.
         link_classes: The same for each class of packets that a link's queue tells apart, if any does.
         plots: Plots with the rows they draw.
         scenario: What was simulated.
@@ -49,6 +50,7 @@ class Summary:
     scenario: Mapping[str, Any]
     link_classes: Sequence[Mapping[str, str]] = ()
     populations: Sequence[Mapping[str, str]] = ()
+    applications: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     counted: str = ""
     machine: Sequence[Mapping[str, str]] = ()
     remarks: Sequence[str] = ()
@@ -57,7 +59,13 @@ class Summary:
         """The summary as plain text for a terminal of that width; None for no limit."""
         tables = [
             records(table, width, LEFT_OUT_FIRST)
-            for table in (self.classes, self.populations, self.links, self.link_classes)
+            for table in (
+                self.classes,
+                self.populations,
+                *self.applications.values(),
+                self.links,
+                self.link_classes,
+            )
             if table
         ]
         notes = [prose(self.counted, width)] if self.counted else []
@@ -86,6 +94,7 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
         scenario=scenario,
         link_classes=readable(link_classes) if link_classes.height else (),
         populations=readable(populations) if populations.height else (),
+        applications={model: readable(frame) for model, frame in result.applications().items()},
         counted=_counted(result),
     )
 
@@ -128,11 +137,13 @@ def to_json(result: Result) -> str:
         ]
 
     populations = result.population_summary()
+    applications = {model: rows(frame) for model, frame in result.applications().items()}
     engine = {"name": result.engine, "reason": result.engine_reason}
     content = {
         **({"engine": engine} if result.engine else {}),
         "seeds": [run.seed for run in result.runs],
         "classes": rows(result.classes()),
+        **({"applications": applications} if applications else {}),
         "links": rows(result.link_summary()),
         "link_classes": rows(result.link_class_summary()),
         **({"populations": rows(populations)} if populations.height else {}),

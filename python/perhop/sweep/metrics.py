@@ -113,6 +113,9 @@ def _measured(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         yield from _values(place, link, catalog.QUEUE)
         for packets in link["classes"]:
             yield from _values(f"{place}.classes.{packets['name']}", packets, catalog.QUEUE)
+    for users in raw.get("applications", ()):
+        for name, value in users["measures"].items():
+            yield f"applications.{users['name']}.{name}", math.nan if value is None else float(value)
 
 
 def _values(

@@ -226,6 +226,21 @@ impl Sender {
         each!(self, tcp => tcp.stop(), source => source.stop());
     }
 
+    /// From the start on, it has only what its application [grants](Self::grant).
+    pub(crate) fn await_grants(&mut self) {
+        each!(self, tcp => tcp.await_grants(), source => source.await_grants());
+    }
+
+    /// The application hands over a datagram of this size on the wire, to be sent now.
+    pub(crate) fn send_datagram(&mut self, size: u16, now: Instant) {
+        each!(self, _tcp => unreachable!("TCP is granted data"), source => source.send_datagram(size, now));
+    }
+
+    /// The application has so many full packets more to send.
+    pub(crate) fn grant(&mut self, packets: u32, now: Instant) {
+        each!(self, tcp => tcp.grant(packets, now), _source => unreachable!("datagrams are sent one by one"));
+    }
+
     /// Congestion window in packets, if the sender has one.
     pub fn window(&self) -> Option<f64> {
         each!(ref self, tcp => Some(tcp.window()), _source => None)
@@ -304,6 +319,15 @@ impl Receiver {
         match self {
             Self::Tcp(tcp) => tcp.wake(),
             Self::Carrying(receiver) => receiver.wake(),
+        }
+    }
+
+    /// TCP: the first segment that has not arrived.
+    pub(crate) fn expected(&self) -> u32 {
+        match self {
+            Self::Tcp(tcp) => tcp.expected(),
+            Self::Carrying(CarryingReceiver::Sack(tcp)) => tcp.expected(),
+            Self::Carrying(CarryingReceiver::Datagram(_)) => 0,
         }
     }
 

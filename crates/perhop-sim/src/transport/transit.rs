@@ -49,6 +49,11 @@ impl TransitMeter {
         }
     }
 
+    /// The transit time of the last packet.
+    pub(crate) fn last(&self) -> Option<Duration> {
+        self.last
+    }
+
     /// The mean of J over the packets of the window that had one before them, in seconds; `None` without such a packet.
     pub fn jitter(&self) -> Option<f64> {
         let (sum, packets) = self.jitters;

@@ -1,5 +1,7 @@
 //! UDP: a constant bit rate, all the time or on and off.
 
+use std::collections::VecDeque;
+
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Bytes, Context, Duration, Instant, Rng};
 use schemars::JsonSchema;
@@ -58,6 +60,19 @@ pub struct UdpParams {
 }
 
 impl UdpParams {
+    /// Of a flow whose application sends datagrams of at most this size; it has no rate of its own.
+    pub fn datagrams(largest: Bytes) -> Self {
+        Self {
+            udp: Pattern::Cbr,
+            rate: Bitrate::MAX,
+            packet: largest,
+            jitter: default_jitter(),
+            on: None,
+            off: None,
+            periods: None,
+        }
+    }
+
     /// Checks how the parameters fit together.
     ///
     /// # Errors
@@ -117,6 +132,8 @@ pub struct UdpSender {
     spurts: Option<Spurts>,
     next: Instant,
     left: Option<u64>,
+    /// The sizes of the datagrams that the application has handed over, if it does.
+    waiting: Option<VecDeque<u16>>,
     sequence: u32,
     statistics: SenderStatistics,
 }
@@ -147,6 +164,7 @@ impl UdpSender {
             }),
             next: Instant::NEVER,
             left: packets(volume, params.packet),
+            waiting: None,
             sequence: 0,
             statistics: SenderStatistics::default(),
         }
@@ -158,12 +176,28 @@ impl UdpSender {
     }
 
     pub(super) fn start(&mut self, now: Instant) {
+        if self.waiting.is_none() {
+            self.next = now;
+        }
+    }
+
+    /// It has only the datagrams that its application hands over.
+    pub(super) fn await_datagrams(&mut self) {
+        self.waiting = Some(VecDeque::new());
+    }
+
+    /// The application hands over a datagram of this size on the wire.
+    pub(super) fn send_datagram(&mut self, size: u16, now: Instant) {
+        self.waiting.get_or_insert_default().push_back(size);
         self.next = now;
     }
 
     pub(super) fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         if cx.now < self.next {
             return None;
+        }
+        if self.waiting.is_some() {
+            return self.transmit_datagram();
         }
         if self.left == Some(0) {
             self.stop();
@@ -176,6 +210,18 @@ impl UdpSender {
         let next = cx.now + jittered(self.gap, self.jitter, cx.rng);
         self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
         let size = if self.left == Some(0) { self.last } else { self.size };
+        Some(Transmit::plain(sequence, size))
+    }
+
+    /// What the application has handed over leaves at once.
+    fn transmit_datagram(&mut self) -> Option<Transmit> {
+        let Some(size) = self.waiting.as_mut().and_then(VecDeque::pop_front) else {
+            self.next = Instant::NEVER;
+            return None;
+        };
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        self.statistics.sent += 1;
         Some(Transmit::plain(sequence, size))
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cdf::NamedCdf;
 use sizes::Distribution;
-pub use sizes::{Lognormal, Pareto, Refused, Sizes};
+pub use sizes::{LognormalSizes, ParetoSizes, Refused, Sizes};
 
 /// The flows of a population.
 #[derive(Clone, Debug, PartialEq)]

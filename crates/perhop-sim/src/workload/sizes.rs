@@ -1,7 +1,7 @@
 //! How much flows send: distributions of sizes, drawn by inverse transform, one uniform number a size.
 
 use perhop_core::units::AboveZero;
-use perhop_core::{Bytes, real};
+use perhop_core::{Bytes, portable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,10 +24,10 @@ pub struct Sizes {
     pub points: Option<Vec<[f64; 2]>>,
     /// Sizes whose logarithm is normally distributed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lognormal: Option<Lognormal>,
+    pub lognormal: Option<LognormalSizes>,
     /// Sizes with a heavy tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pareto: Option<Pareto>,
+    pub pareto: Option<ParetoSizes>,
     /// Each drawn size is multiplied by this. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<AboveZero>,
@@ -39,7 +39,7 @@ pub struct Sizes {
 /// A lognormal distribution, by the mean and the standard deviation of the sizes themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Lognormal {
+pub struct LognormalSizes {
     /// The mean size.
     pub mean: Bytes,
     /// The standard deviation of the sizes.
@@ -49,7 +49,7 @@ pub struct Lognormal {
 /// A Pareto distribution: a share `(least / x)^shape` of the flows is larger than `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Pareto {
+pub struct ParetoSizes {
     /// The exponent of the tail. With 1 or less the mean is infinite, and `at-most` is required.
     pub shape: AboveZero,
     /// The smallest size.
@@ -70,7 +70,12 @@ enum Shape {
     Empirical(Cdf),
     /// Mean and standard deviation of the logarithm.
     Lognormal(f64, f64),
-    Pareto(Pareto),
+    Pareto(ParetoSizes),
+}
+
+/// The exponential; what is beyond e^700 and e^-700 becomes that.
+fn exp(x: f64) -> f64 {
+    portable::exp(x.clamp(-700.0, 700.0))
 }
 
 /// The key that is wrong, and why.
@@ -115,7 +120,9 @@ impl Sizes {
         if let Some(other) = given.next() {
             return Err((other?.0, format!("`{key}` is given, too; choose one of {all}")));
         }
-        if at_most.is_none() && matches!(shape, Shape::Pareto(Pareto { shape, .. }) if shape.get() <= 1.0) {
+        if at_most.is_none()
+            && matches!(shape, Shape::Pareto(ParetoSizes { shape, .. }) if shape.get() <= 1.0)
+        {
             let text = "with a shape of 1 or less the mean is infinite; take a larger one, or set `at-most`";
             return Err(("pareto.shape", text.into()));
         }
@@ -130,15 +137,15 @@ impl Sizes {
     }
 }
 
-impl Lognormal {
+impl LognormalSizes {
     fn shape(&self) -> Result<Shape, Refused> {
         let (mean, deviation) = (self.mean.get() as f64, self.deviation.get() as f64);
         if mean == 0.0 {
             return Err(("lognormal.mean", "a mean of 0 sends nothing; write a size such as 30kB".into()));
         }
         let ratio = deviation / mean;
-        let variance = real::ln(1.0 + ratio * ratio);
-        Ok(Shape::Lognormal(real::ln(mean) - variance / 2.0, variance.sqrt()))
+        let variance = portable::ln(1.0 + ratio * ratio);
+        Ok(Shape::Lognormal(portable::ln(mean) - variance / 2.0, variance.sqrt()))
     }
 }
 
@@ -150,10 +157,10 @@ impl Distribution {
             Shape::Empirical(cdf) => cdf.inverse(p),
             &Shape::Lognormal(mean, deviation) => {
                 // 0 is drawn once in 2^53 times.
-                real::exp(mean + deviation * real::normal_quantile(p.max(1e-16)))
+                exp(mean + deviation * portable::normal_quantile(p.max(1e-16)))
             }
-            Shape::Pareto(Pareto { shape, least }) => {
-                least.get() as f64 * real::exp(-real::ln(1.0 - p) / shape.get())
+            Shape::Pareto(ParetoSizes { shape, least }) => {
+                least.get() as f64 * exp(-portable::ln(1.0 - p) / shape.get())
             }
         };
         (size * self.scale).min(self.most)
@@ -170,7 +177,7 @@ impl Distribution {
             Shape::Constant(size) => size.min(most),
             Shape::Empirical(cdf) => cdf.mean_of_least(most),
             &Shape::Lognormal(mean, deviation) if most == f64::INFINITY => {
-                real::exp(mean + deviation * deviation / 2.0)
+                exp(mean + deviation * deviation / 2.0)
             }
             // The mean of the quantiles in the middle of so many equal shares.
             Shape::Lognormal(..) => {
@@ -185,18 +192,18 @@ impl Distribution {
     }
 }
 
-impl Pareto {
+impl ParetoSizes {
     /// The mean of the sizes, each cut to `most`: the least, and the integral of the tail up to the cut.
     fn mean_of_least(self, most: f64) -> f64 {
         let (least, shape) = (self.least.get() as f64, self.shape.get());
         if most <= least {
             return most;
         }
-        let log_ratio = if most == f64::INFINITY { f64::NEG_INFINITY } else { real::ln(least / most) };
+        let log_ratio = if most == f64::INFINITY { f64::NEG_INFINITY } else { portable::ln(least / most) };
         if shape == 1.0 {
             return least - least * log_ratio;
         }
-        least + least / (shape - 1.0) * (1.0 - real::exp((shape - 1.0) * log_ratio))
+        least + least / (shape - 1.0) * (1.0 - exp((shape - 1.0) * log_ratio))
     }
 }
 
@@ -252,7 +259,7 @@ mod tests {
             sizes(r#"{"lognormal": {"mean": "10710B", "deviation": "25032B"}}"#).distribution().unwrap();
         let Shape::Lognormal(mean, deviation) = distribution.shape else { panic!("{distribution:?}") };
         assert!((mean - 8.345).abs() < 0.01 && (deviation - 1.366).abs() < 0.01, "{mean} {deviation}");
-        assert!((distribution.quantile(0.5) - real::exp(mean)).abs() < 1e-9);
+        assert!((distribution.quantile(0.5) - exp(mean)).abs() < 1e-9);
     }
 
     #[test]

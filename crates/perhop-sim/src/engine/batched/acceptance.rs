@@ -35,6 +35,11 @@ pub enum Refusal {
         /// The name of the flow that stands for them.
         flow: String,
     },
+    /// Users of an application, whose flows depend on one another.
+    Application {
+        /// The group's name.
+        group: String,
+    },
     /// A transport does not declare that it can be batched.
     Transport {
         /// Its name in scenarios.
@@ -60,6 +65,9 @@ impl fmt::Display for Refusal {
                 let group = flow.rsplit_once('/').map_or(flow.as_str(), |(group, _)| group);
                 write!(f, "flows of `{group}` come and go")
             }
+            Self::Application { group } => {
+                write!(f, "the flows of an application's users depend on one another (`{group}`)")
+            }
             Self::Transport { name, flow } => {
                 write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
             }
@@ -78,6 +86,9 @@ impl Accepted {
     /// # Errors
     /// Why the network is refused.
     pub(crate) fn of(network: &Network, setup: &Setup) -> Result<Self, Refusal> {
+        if let Some(spec) = network.applications.first() {
+            return Err(Refusal::Application { group: spec.name.clone() });
+        }
         check_blocks(network)?;
         check_transports(network)?;
         check_media(network)?;

@@ -51,6 +51,7 @@ impl Reference {
         self.note_completion(number);
         self.set_timer(number);
         self.leave(packet);
+        self.tell_owner(number);
     }
 
     fn reach_sender(&mut self, number: usize, packet: SimPacket) {
@@ -76,7 +77,7 @@ impl Reference {
     }
 
     /// The packets that a host has just sent leave its wire for the first steps of their routes.
-    fn forward_sent(&mut self) {
+    pub(super) fn forward_sent(&mut self) {
         let mut sent = std::mem::take(&mut self.sent);
         for packet in sent.drain(..) {
             self.populations.enter(packet.flow());

@@ -5,10 +5,11 @@
 //! two.
 //!
 //! Simultaneous events happen in this order, to which both engines keep: packets reach hosts (and the wires to them), timers of
-//! flows expire, links are served and then take packets, control messages arrive, window controls sample, the probe samples, flows of
-//! populations begin.
+//! flows expire, users of applications wake, links are served and then take packets, control messages arrive, window controls sample,
+//! the probe samples, flows of populations begin.
 //! Flows, links and controls follow the order of their numbers; packets that of their flows, then of the steps of their routes.
 
+mod applications;
 mod hosts;
 mod link;
 mod pending;
@@ -30,6 +31,7 @@ use crate::packet::SimPacket;
 use crate::sampling::{Ports, Recorder};
 use crate::watch::{Progress, Watch};
 use crate::window_control::WindowControls;
+use applications::Users;
 use link::Link;
 pub(crate) use pending::Pending;
 use populations::Populations;
@@ -57,6 +59,8 @@ pub(super) struct Reference {
     channels: Channels,
     controls: WindowControls,
     recorder: Recorder,
+    /// Users of applications.
+    users: Users,
     /// Packets that a host has just sent.
     sent: Vec<SimPacket>,
     /// Events so far, and packets that came to links.
@@ -71,8 +75,9 @@ impl Reference {
         let mut events = Pending::default();
         let sources = setup.sources();
         schedule_samples(&setup.controls, &setup.recorder.times, sources, &mut events);
-        let Setup { flows, populations, routes: _, steps, shared_meters, channels, controls, recorder } =
+        let Setup { mut flows, populations, routes: _, steps, shared_meters, channels, controls, recorder } =
             setup;
+        let users = Users::new(network, seed, &mut flows);
         let populations = Populations::new(network, populations, seed);
         for (population, at) in populations.first_arrivals() {
             events.push(Event { at, source: sources.population(population) });
@@ -91,6 +96,7 @@ impl Reference {
             channels,
             controls,
             recorder,
+            users,
             sent: Vec::new(),
             handled: 0,
             hops: 0,
@@ -120,7 +126,7 @@ impl Reference {
     /// The time of the next event.
     fn next(&self) -> Option<Instant> {
         let links = self.links.iter().filter_map(Link::next);
-        let others = [self.hosts.next(), self.timers.next(), self.events.next()];
+        let others = [self.hosts.next(), self.timers.next(), self.users.next(), self.events.next()];
         links.chain(others.into_iter().flatten()).min()
     }
 
@@ -132,6 +138,9 @@ impl Reference {
         } else if let Some(flow) = self.timers.pop_due(self.now) {
             self.handled += 1;
             self.expire(flow);
+        } else if let Some(user) = self.users.pop_due(self.now) {
+            self.handled += 1;
+            self.wake_user(user);
         } else if self.links.iter().any(|link| link.is_due(self.now)) {
             (0..self.links.len()).for_each(|link| self.run_link(link));
         } else if let Some(Event { source, .. }) = self.events.pop_due(self.now) {
@@ -227,7 +236,17 @@ impl Reference {
         let times = self.recorder.times.clone();
         let (links, series) = self.recorder.finish(self.now, &mut self.links)?;
         let (flows, populations) = self.populations.finish(self.flows, self.now, &times);
-        Ok(Outcome { engine: None, events: self.handled, hops: self.hops, flows, populations, links, series })
+        let applications = self.users.finish(self.now);
+        Ok(Outcome {
+            engine: None,
+            events: self.handled,
+            hops: self.hops,
+            flows,
+            populations,
+            links,
+            applications,
+            series,
+        })
     }
 }
 

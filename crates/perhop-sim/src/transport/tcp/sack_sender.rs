@@ -106,6 +106,14 @@ impl SackSender {
         self.tcp.stop();
     }
 
+    pub(in crate::transport) fn await_grants(&mut self) {
+        self.tcp.await_grants();
+    }
+
+    pub(in crate::transport) fn grant(&mut self, segments: u32, now: Instant) {
+        self.tcp.grant(segments, now);
+    }
+
     pub(in crate::transport) fn wake(&self) -> Instant {
         self.rack.as_ref().map_or(self.tcp.wake(), |rack| rack.wake().min(self.tcp.wake()))
     }

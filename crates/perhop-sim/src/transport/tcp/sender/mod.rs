@@ -18,6 +18,7 @@ mod ack;
 pub(in crate::transport::tcp) mod delivery;
 mod ecn;
 mod fast_path;
+mod granted;
 mod hystart;
 mod pacing;
 mod recovery;
@@ -36,6 +37,7 @@ use super::{RtoEstimator, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
 use delivery::DeliveryRate;
 use ecn::EcnState;
+use granted::Granted;
 pub(super) use recovery::Recovery;
 use slow_start::EarlyExit;
 use transmit::Release;
@@ -111,6 +113,8 @@ pub(super) struct Rare {
     absent: u32,
     /// Segments found to be lost since the last ACK that was passed to the congestion control.
     lost: u32,
+    /// The application hands its data over in steps.
+    granted: Option<Box<Granted>>,
     pub(super) params: TcpParams,
     pub(super) statistics: SenderStatistics,
 }
@@ -168,6 +172,7 @@ impl TcpSender {
                 owns_recovery: needs.recovery,
                 absent: 0,
                 lost: 0,
+                granted: None,
                 colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
                 params,
                 statistics: SenderStatistics::default(),
