@@ -15,6 +15,7 @@ mod engine;
 mod link_meters;
 mod linux_tcp;
 mod media;
+mod observation;
 mod policing;
 mod rate_based;
 mod several_queues;

@@ -11,6 +11,7 @@
 mod hosts;
 mod link;
 mod pending;
+mod tap;
 mod timers;
 
 use perhop_core::control::Message;
@@ -23,6 +24,7 @@ use crate::control::{Channels, Destination, Post};
 use crate::events::{Event, EventSource, SourceId, Sources};
 use crate::flow::{Flow, Marker};
 use crate::network::Network;
+use crate::observer::Observation;
 use crate::outcome::Outcome;
 use crate::packet::SimPacket;
 use crate::sampling::{Ports, Recorder};
@@ -30,6 +32,7 @@ use crate::watch::{Progress, Watch};
 use crate::window_control::WindowControls;
 use link::Link;
 pub(crate) use pending::Pending;
+use tap::Tap;
 use timers::Timers;
 
 /// A run in progress.
@@ -54,6 +57,8 @@ pub(super) struct Reference {
     recorder: Recorder,
     /// Packets that a host has just sent.
     sent: Vec<SimPacket>,
+    /// What an observer of the run sees through; it costs other runs a check where a packet comes to a link and leaves it.
+    tap: Option<Box<Tap>>,
     /// Events so far, and packets that came to links.
     handled: u64,
     hops: u64,
@@ -81,11 +86,17 @@ impl Reference {
             controls,
             recorder,
             sent: Vec::new(),
+            tap: None,
             handled: 0,
             hops: 0,
         };
         (0..engine.flows.len()).for_each(|flow| engine.set_timer(flow));
         engine
+    }
+
+    /// An observer sees the packets at its links.
+    pub(super) fn observe(&mut self, observation: Observation) {
+        self.tap = Some(Box::new(Tap::new(observation, self.links.len())));
     }
 
     /// Handles all events up to and including `until`, or until the watch stops the run.
@@ -209,6 +220,9 @@ impl Reference {
     /// # Errors
     /// A queue lost or invented packets.
     pub(super) fn finish(mut self) -> Result<Outcome, Imbalance> {
+        if let Some(tap) = &mut self.tap {
+            tap.advance(self.now);
+        }
         let times = self.recorder.times.clone();
         let (links, series) = self.recorder.finish(self.now, &mut self.links)?;
         let flows = self.flows.into_iter().map(|flow| flow.finish(&times)).collect();
