@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from perhop import _engine, catalog, frames, kinds, memory, populations, quality
+from perhop import _engine, catalog, frames, kinds, memory, populations, quality, recording
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.inputs import read_text
 from perhop.output.readable import Estimates, html_table, readable
@@ -203,6 +203,9 @@ def run(
     seed: int = 1,
     jobs: int | None = None,
     engine: Engine | None = None,
+    capture: Path | str | None = None,
+    capture_links: Sequence[str] = (),
+    events: Path | str | None = None,
     progress: Callable[[int, int], None] | None = None,
     waiting: Callable[[float], None] | None = None,
     cancel: _engine.Cancel | None = None,
@@ -218,6 +221,11 @@ def run(
         jobs: Threads; all cores if not given.
         engine: `batched` or `reference`; if not given, the batched engine if it accepts the network, else the
             reference engine, which takes longer. The results are the same.
+        capture: A file for the packets of the run with the first seed (pcapng), which Wireshark opens. That
+            run is computed by the reference engine.
+        capture_links: The links whose packets are recorded, both directions of each; by default those with a
+            queue.
+        events: A file for what became of the packets of that run at these links, as a table (Parquet).
         progress: Called with (finished, all) on the calling thread after every run.
         waiting: Called on the calling thread many times a second with what is under way, in whole runs.
         cancel: Set it from another thread to stop; `perhop._engine.Cancelled` is then raised.
@@ -225,7 +233,7 @@ def run(
     Raises:
         ScenarioError: The scenario is wrong; the message names the place and the key. Or the batched engine
             is requested and refuses the network; the message says why.
-        PerhopError: An argument is out of range, the file cannot be read, or memory does not suffice.
+        PerhopError: An argument is out of range, a file cannot be read or written, or memory is short.
         perhop._engine.Cancelled: `cancel` was set.
     """
     checked = read(scenario)
@@ -234,6 +242,9 @@ def run(
     wanted = seeds(seed, runs)
     if engine not in (None, *ENGINES):
         raise PerhopError(f"engine must be {' or '.join(ENGINES)}, not {engine!r}")
+    recorded = recording.plan(text, capture=capture, events=events, capture_links=capture_links)
+    if recorded is not None and engine == "batched":
+        raise PerhopError("the batched engine cannot record packets; leave `engine` out")
     threads, expected = memory.fitting(text, len(wanted), jobs, workers(jobs))
     flag = cancel if cancel is not None else _engine.Cancel()
     done = 0
@@ -244,18 +255,32 @@ def run(
         if progress is not None:
             progress(done, runs)
 
-    def simulate(number: int) -> Run:
-        return Run(number, _engine.simulate(text, number, flag, engine=engine))
+    unwritten: list[PerhopError] = []
 
-    made = parallel_map(
-        simulate,
-        wanted,
-        jobs=threads,
-        cancel=flag,
-        finished=finished,
-        waiting=waiting,
-        expected=expected,
-    )
+    def simulate(number: int) -> Run:
+        if recorded is None or number != wanted[0]:
+            return Run(number, _engine.simulate(text, number, flag, engine=engine))
+        try:
+            return Run(number, recording.record(text, number, flag, recorded))
+        except PerhopError as error:
+            unwritten.append(error)
+            raise
+
+    try:
+        made = parallel_map(
+            simulate,
+            wanted,
+            jobs=threads,
+            cancel=flag,
+            finished=finished,
+            waiting=waiting,
+            expected=expected,
+        )
+    except _engine.Cancelled:
+        # A file that cannot be written ends all runs; another may be the first to say so.
+        if unwritten:
+            raise unwritten[0] from None
+        raise
     return Result(text, tuple(made))
 
 
@@ -285,7 +310,7 @@ class Result:
 
     @property
     def engine_reason(self) -> str | None:
-        """Why the reference engine ran: `requested`, or why the batched engine refuses the network."""
+        """Why the reference engine ran: requested, refused by the batched engine, or packets are recorded."""
         return self.runs[0].raw.get("engine_reason")
 
     @property

@@ -9,7 +9,6 @@ mod log;
 mod manager;
 mod metrics;
 mod outlet;
-pub mod pcapng;
 pub mod plan;
 mod privileges;
 pub mod request;
@@ -19,4 +18,5 @@ mod seccomp;
 mod selector;
 mod summary;
 
+pub use perhop_capture::pcapng;
 pub use router::main;

@@ -20,6 +20,7 @@ mod flow;
 pub mod measures;
 pub mod medium;
 mod network;
+pub mod observer;
 mod outcome;
 mod packet;
 mod probe;

@@ -16,6 +16,7 @@ mod engine;
 mod link_meters;
 mod linux_tcp;
 mod media;
+mod observation;
 mod policing;
 mod populations;
 mod rate_based;

@@ -6,6 +6,7 @@ use super::datagram::Datagrams;
 use super::tcp::Acks;
 use super::transit::TransitMeter;
 use crate::network::TransportSpec;
+use crate::observer::Acknowledgement;
 
 /// The metadata of one flow's packets in transit: none for TCP without selective acknowledgements, which pays for a word and no
 /// more.
@@ -50,6 +51,14 @@ impl Metadata {
         match self.0.as_deref() {
             Some(Kind::Acks(acks)) => acks.expected(number),
             Some(Kind::Datagrams(_)) | None => number,
+        }
+    }
+
+    /// The acknowledgement of this number, which is in transit, if its flow has selective ones.
+    pub(crate) fn acknowledgement(&self, number: u32) -> Option<Acknowledgement> {
+        match self.0.as_deref() {
+            Some(Kind::Acks(acks)) => acks.get(number),
+            Some(Kind::Datagrams(_)) | None => None,
         }
     }
 

@@ -14,6 +14,7 @@ mod hosts;
 mod link;
 mod pending;
 mod populations;
+mod tap;
 mod timers;
 
 use perhop_core::control::Message;
@@ -26,6 +27,7 @@ use crate::control::{Channels, Destination, Post};
 use crate::events::{Event, EventSource, SourceId, Sources};
 use crate::flow::{Flow, Marker};
 use crate::network::Network;
+use crate::observer::Observation;
 use crate::outcome::Outcome;
 use crate::packet::SimPacket;
 use crate::sampling::{Ports, Recorder};
@@ -35,6 +37,7 @@ use applications::Users;
 use link::Link;
 pub(crate) use pending::Pending;
 use populations::Populations;
+use tap::Tap;
 use timers::Timers;
 
 /// A run in progress.
@@ -63,6 +66,8 @@ pub(super) struct Reference {
     users: Users,
     /// Packets that a host has just sent.
     sent: Vec<SimPacket>,
+    /// What an observer of the run sees through; it costs other runs a check where a packet comes to a link and leaves it.
+    tap: Option<Box<Tap>>,
     /// Events so far, and packets that came to links.
     handled: u64,
     hops: u64,
@@ -98,11 +103,17 @@ impl Reference {
             recorder,
             users,
             sent: Vec::new(),
+            tap: None,
             handled: 0,
             hops: 0,
         };
         (0..engine.flows.len()).for_each(|flow| engine.set_timer(flow));
         engine
+    }
+
+    /// An observer sees the packets at its links.
+    pub(super) fn observe(&mut self, observation: Observation) {
+        self.tap = Some(Box::new(Tap::new(observation, self.links.len())));
     }
 
     /// Handles all events up to and including `until`, or until the watch stops the run.
@@ -233,6 +244,9 @@ impl Reference {
     /// # Errors
     /// A queue lost or invented packets.
     pub(super) fn finish(mut self) -> Result<Outcome, Imbalance> {
+        if let Some(tap) = &mut self.tap {
+            tap.advance(self.now);
+        }
         let times = self.recorder.times.clone();
         let (links, series) = self.recorder.finish(self.now, &mut self.links)?;
         let (flows, populations) = self.populations.finish(self.flows, self.now, &times);
