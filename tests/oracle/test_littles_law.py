@@ -30,7 +30,7 @@ MARGIN = 0.02
 LEAST_PACKETS = 0.1
 """Below this mean, the samples of a queue that is nearly always empty say too little."""
 DROPPED_AFTER_WAITING = ("target", "controller", "overload", "late")
-"""Reasons for which a packet can be dropped that has waited. Waiting times of a class are those of packets sent."""
+"""Reasons for which packets that waited are dropped. The waits of a class are those of packets sent."""
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

@@ -7,7 +7,6 @@ of a Poisson process are just that.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -77,7 +76,10 @@ def m_m_1(seeds: Sequence[int]) -> Iterator[Agreement]:
 
 
 def m_g_1(seeds: Sequence[int]) -> Iterator[Agreement]:
-    """Packets of 40, 576 and 1500 bytes, as 7 to 4 to 1: Pollaczek and Khinchine's mean, lambda E[S^2] / (2 (1 - rho))."""
+    """Packets of 40, 576 and 1500 bytes, as 7 to 4 to 1.
+
+    Pollaczek and Khinchine's mean wait is lambda E[S^2] / (2 (1 - rho)).
+    """
     mix = {40: 7, 576: 4, 1500: 1}
     mean, square = (
         sum(weight * (size * 1e-6) ** power for size, weight in mix.items()) / sum(mix.values())
@@ -124,10 +126,10 @@ def priorities(seeds: Sequence[int]) -> Iterator[Agreement]:
 
 
 def processor_sharing(seeds: Sequence[int]) -> Iterator[Agreement]:
-    """Transfers under fair queueing share the link as under M/G/1-PS: each size has the slowdown 1 / (1 - rho).
+    """Transfers under fair queueing share the link as under M/G/1-PS: the slowdown is 1 / (1 - rho).
 
-    Kleinrock (1967); the mean does not depend on the distribution of sizes. Packets of 100 bytes and a quantum
-    of one come near to the fluid model, and CoDel never acts.
+    So it is for each size, whatever the distribution of sizes (Kleinrock 1967). Packets of 100 bytes and a
+    quantum of one come near to the fluid model, and CoDel never acts.
     """
     volumes = {"5kB": 20_000, "50kB": 2000}
     for load in (0.5, 0.7):
@@ -215,10 +217,10 @@ def wfq_bound(seeds: Sequence[int]) -> Iterator[Agreement]:
 def parekh_gallager(seeds: Sequence[int]) -> Iterator[Agreement]:
     """A flow behind a token bucket (sigma, rho) with a guaranteed rate g >= rho: sigma / g + L / C at most.
 
-    Parekh & Gallager (1993), until the last bit; what waits before transmission is less by a packet's own time.
-    Start-time fair queueing promises L / C of each other queue (Goyal, Vin & Cheng 1997, theorem 4), so the
-    bound is its own where there is one other queue. The policer makes the flow conform; it is offered more, so
-    that bursts of sigma come.
+    This is Parekh and Gallager's bound (1993) on the delay until the last bit; the wait before transmission
+    is less by the packet's own time. Start-time fair queueing promises L / C for each other queue (Goyal, Vin
+    & Cheng 1997, theorem 4), which is the same where there is one. A policer makes the flow conform; more is
+    offered to it, so that bursts of sigma come.
     """
     packet, longest, rate = 500, 1500, 2e6
     for burst in (5_000, 20_000):
@@ -228,17 +230,13 @@ def parekh_gallager(seeds: Sequence[int]) -> Iterator[Agreement]:
                 "profile": {"rate": "2Mbps", "marker": "token-bucket", "burst": f"{burst}B", "out": "drop"},
             }
             reserved["transport"] |= {"udp": "on-off", "on": "10ms", "off": "100ms"}
-            queues = [
-                {
-                    "name": name,
-                    "match": {"dscp": code},
-                    **shared,
-                    "rule": {"aqm": "drop-tail", "limit": "100p"},
-                }
-                for name, code, shared in (
-                    ("reserved", "AF11", {"rate": "2Mbps"}),
-                    *((f"other {number}", number, {"weight": 1}) for number in range(1, others + 1)),
-                )
+            tail = {"rule": {"aqm": "drop-tail", "limit": "100p"}}
+            queues: list[dict[str, Any]] = [
+                {"name": "reserved", "match": {"dscp": "AF11"}, "rate": "2Mbps", **tail},
+                *(
+                    {"name": f"other {number}", "match": {"dscp": number}, "weight": 1, **tail}
+                    for number in range(1, others + 1)
+                ),
             ]
             queues[-1].pop("match")
             groups = [
@@ -445,7 +443,7 @@ def _waits(run: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _poisson_of(sizes: Mapping[int, int], load: float) -> tuple[dict[str, Any], list[float]]:
-    """Poisson arrivals of packets of some sizes in bytes, each with its weight, and the service times by group."""
+    """Poisson arrivals of packets of some sizes in bytes, with weights; and the service times by group."""
     each = 2 * PACKETS / sum(sizes.values())
     counts = {size: round(each * weight) for size, weight in sizes.items()}
     span = sum(size * 1e-6 * count for size, count in counts.items()) / load
@@ -468,10 +466,8 @@ def _poisson_of(sizes: Mapping[int, int], load: float) -> tuple[dict[str, Any], 
 def _waits_of(run: dict[str, Any], service_s: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """As `_waits`, for service times by group, without the start."""
     flows = run["flows"]
-    waits: np.ndarray[Any, np.dtype[np.float64]] = (
-        flows["mean_transit_s"] - np.asarray(service_s)[flows["group"]] - PROPAGATION_S
-    )
-    return waits[flows["started_s"] >= 1]
+    waits = flows["mean_transit_s"] - np.asarray(service_s)[flows["group"]] - PROPAGATION_S
+    return np.asarray(waits[flows["started_s"] >= 1])
 
 
 def _poisson(
