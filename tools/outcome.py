@@ -30,6 +30,8 @@ class Group(TypedDict):
     count: int
     profile_bps: float
     """Profile rate; 0 for best effort."""
+    codec: str | None
+    """That of calls; None for flows that are none."""
 '''
 DELAYS = '''class Delays(TypedDict):
     """Waiting times of the packets that came after the warm-up."""

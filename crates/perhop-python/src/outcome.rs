@@ -6,6 +6,7 @@ use perhop_core::measure::{DelayOutcome, LinkOutcome};
 use perhop_core::meter::MeterCounts;
 use perhop_core::{Counters, Instant};
 use perhop_scenario::Scenario;
+use perhop_scenario::format::Codec;
 use perhop_sim::measures::{FLOW, LINK, Measure, Queue, QueueMeasures, Value};
 use perhop_sim::{EngineUsed, FlowOutcome, Outcome, Series};
 use pyo3::prelude::*;
@@ -38,6 +39,7 @@ fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyLi
         dict.set_item("count", group.count)?;
         let rate = scenario.reserved(group).map_or(0, perhop_core::Bitrate::as_bps);
         dict.set_item("profile_bps", rate as f64)?;
+        dict.set_item("codec", group.codec.map(Codec::name))?;
         Ok(dict)
     });
     PyList::new(py, groups.collect::<PyResult<Vec<_>>>()?)

@@ -96,6 +96,7 @@ impl Scenario {
             access: group.access.as_ref().map(access),
             egress: group.egress.as_ref().or(group.access.as_ref()).map(access),
             transport: transport(&group.transport),
+            play_out: group.play_out,
             marking: self.marking(group),
             color: group.color,
             dscp: group.dscp.unwrap_or(group.service.dscp()),

@@ -104,6 +104,10 @@ def _counted(result: Result) -> str:
         sentences.append("Jitter: RFC 3550, from host to host.")
     if names["policing_ratio"].is_not_null().any():
         sentences.append("Policed: packets that the meter dropped, of those sent.")
+    if names["late_ratio"].is_not_null().any():
+        sentences.append("Late: for the play-out buffer, of the packets that arrived.")
+    if names["call_r"].is_not_null().any():
+        sentences.append("R, MOS: E-model of ITU-T G.107, without echo.")
     if names["unfinished"].is_not_null().any():
         sentences.append("FCT: flow completion time, over the flows that completed.")
     if not result.link_classes.is_empty():
