@@ -310,10 +310,10 @@ mod tests {
         let measure = FLOW.iter().find(|measure| measure.name == "late_ratio").unwrap();
         let Optional(ratio) = measure.value else { panic!("some flows have no buffer") };
         let flow =
-            |late, delivered_packets| FlowOutcome { late, delivered_packets, ..FlowOutcome::default() };
-        assert_eq!(ratio(&flow(Some(3), 12)), Some(0.25));
-        assert_eq!(ratio(&flow(Some(0), 0)), None);
-        assert_eq!(ratio(&flow(None, 12)), None);
+            |delivered_packets, late| FlowOutcome { delivered_packets, late, ..FlowOutcome::default() };
+        assert_eq!(ratio(&flow(12, Some(3))), Some(0.25));
+        assert_eq!(ratio(&flow(0, Some(0))), None);
+        assert_eq!(ratio(&flow(12, None)), None);
     }
 
     #[test]
