@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import polars as pl
 
+from perhop.output.distributions import SHARE, block_size, curve, histogram_shares, over_time
 from perhop.output.readable import LEFT_OUT_FIRST, readable
 from perhop.output.table import prose, records
 from perhop.simulation import describe_runs
 from perhop.study import Axis, Plot, Reference, Row, rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import polars as pl
     from numpy.typing import NDArray
 
+    from perhop.output.distributions import Drawn
     from perhop.simulation import Result
 
 MEASURED = Axis("series", "", {"measured": "measured"})
@@ -79,7 +81,7 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
         lead=describe_runs(result.runs, how),
         classes=readable(result.classes()),
         links=readable(links),
-        plots=[_class_plot(result), *_delay_plots(result), *_series_plots(result)],
+        plots=[_class_plot(result), *waiting_times({"": result}), *_series_plots(result)],
         scenario=scenario,
         link_classes=readable(link_classes) if link_classes.height else (),
         counted=_counted(result),
@@ -170,87 +172,118 @@ def _class_plot(result: Result) -> tuple[Plot, list[Row]]:
 _SERIES = {"series": "measured"}
 
 
-def _delay_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
-    """How long packets of each class waited, runs together; where a queue tells classes of packets apart."""
-    apart = result.link_classes["link"].unique(maintain_order=True)
-    if apart.is_empty():
+def waiting_times(
+    results: Mapping[str, Result], *, series: str = "class", title: str = "Waiting time of packets"
+) -> list[Drawn]:
+    """How long packets waited: a panel for each link, a curve for each class that its queue tells apart.
+
+    Args:
+        results: Of one: its curves are the classes. Of several, such as simulated and live: theirs, by name,
+            for all packets of a link.
+        series: What the curves are, as a factor's name.
+        title: Of the plot.
+    """
+    several = len(results) > 1
+    rows: list[Row] = []
+    used: Counter[str] = Counter()
+    for source, result in results.items():
+        for link, name, histograms in _histograms(result, apart=not several):
+            edges, shares = histogram_shares(histograms)
+            if len(shares):
+                used[link] += sum(int(counts.sum()) for _, counts in histograms)
+                factors = {"link": link, series: source if several else name}
+                rows += curve(factors, "delay_ms", edges * 1e3, shares, thinned=True)
+    shown = {link for link, _ in used.most_common(MOST_PANELS)}
+    rows = [row for row in rows if row.factors["link"] in shown]
+    if not rows:
         return []
-    chosen = result.delays.filter(pl.col("link").is_in(apart.implode()), pl.col("class") != "all")
-    counts = (
-        chosen.group_by(["link", "class", "delay_s"], maintain_order=True)
-        .agg(pl.col("packets").sum())
-        .sort("link", "class", "delay_s")
-        .with_columns(
-            share=pl.col("packets").cum_sum().over("link", "class")
-            / pl.col("packets").sum().over("link", "class")
-        )
-    )
-    rows = [
-        _point({"link": link, "class": name, "delay_ms": at * 1e3}, "share", "fraction", share)
-        for link, name, at, _, share in counts.iter_rows()
-    ]
-    names = {name: name for name in counts["class"].unique(maintain_order=True)}
+    names = results if several else _names(next(iter(results.values())))
+    left_out = f" (the {MOST_PANELS} links with the most packets)" if len(used) > MOST_PANELS else ""
     plot = Plot(
         id="delay",
-        title="Waiting time of packets",
-        kind="lines",
-        metric="share",
+        title=title + left_out,
+        kind="cdf",
+        metric=SHARE,
         x=Axis("delay_ms", "Waiting time, ms"),
-        series=Axis("class", "Packets", names),
+        series=Axis(series, "", {name: name for name in names}),
         y_label="fraction of packets",
-        facet=Axis("link", "Link"),
+        facet=Axis("link", "Link", {link: link for link in used}),
     )
     return [(plot, rows)]
 
 
-def _series_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
-    means = _rates_in_time(result)
-    if not means:
+MOST_PANELS = 6
+"""Links whose waiting times are drawn."""
+ALL = "all packets"
+
+
+def _names(result: Result) -> list[str]:
+    """Classes in one order for all pictures of a page: those of flows, then those of packets at links."""
+    raw = result.runs[0].raw
+    of_packets = [one["name"] for link in raw["links"] for one in link["classes"]]
+    return list(dict.fromkeys([*(group.name for group in result.runs[0].groups), *of_packets, ALL]))
+
+
+Histograms: TypeAlias = "list[tuple[NDArray[np.float64], NDArray[np.int64]]]"
+
+
+def _histograms(result: Result, *, apart: bool) -> Iterator[tuple[str, str, Histograms]]:
+    """The waiting times of each run: for each link each class that it tells apart, or all its packets."""
+    for number, link in enumerate(result.runs[0].raw["links"]):
+        links = [run.raw["links"][number] for run in result.runs]
+        names = [one["name"] for one in link["classes"]] if apart else []
+        for place, name in enumerate(names):
+            yield link["name"], name, [_histogram(one["classes"][place]) for one in links]
+        if not names:
+            yield link["name"], ALL, [_histogram(one) for one in links]
+
+
+def _histogram(queue: Mapping[str, Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    delays = queue["delay_s"]
+    return delays["edges"], delays["counts"].sum(axis=1)
+
+
+def _series_plots(result: Result) -> list[Drawn]:
+    """Rates of classes and lengths of queues over time, if the scenario has probes."""
+    samples = result.runs[0].raw["series"]["time_s"].size
+    if not samples:
         return []
+    size = block_size(samples)
+    every = f", means of {size} samples" if size > 1 else ""
     time = Axis("time_s", "Time, s")
-    classes = {group.name: group.name for group in result.runs[0].groups}
-    rates = [
-        _point({"class": name, "time_s": at}, "throughput", "Mbit/s", float(rate) / 1e6)
-        for at, by_class in means.items()
-        for name, rate in zip(classes, by_class, strict=True)
-    ]
-    in_packets = pl.col("quantity").str.contains("^(queue|average .*|.* packets)$")
-    queues = (
-        result.queues.filter(in_packets)
-        .group_by(["link", "quantity", "time_s"], maintain_order=True)
-        .agg(pl.col("packets").mean())
-    )
-    lengths = [
-        _point({"link": link, "quantity": quantity, "time_s": at}, "queue", "packets", value)
-        for link, quantity, at, value in queues.iter_rows()
-    ]
-    quantities = {name: name for name in queues["quantity"].unique(maintain_order=True)}
+    names = {name: name for name in _names(result)}
+    rates = throughput_over_time({"": result})
     plots = [
         (
             Plot(
                 id="throughput-in-time",
-                title="Throughput over time, mean over the flows of a class",
+                title=f"Throughput over time, mean over the flows of a class{every}",
                 kind="lines",
                 metric="throughput",
                 x=time,
-                series=Axis("class", "Class", classes),
+                series=Axis("class", "Class", names),
                 y_label="Mbit/s per flow",
+                steady=True,
             ),
             rates,
         )
+    ]
+    lengths = [
+        row for link in result.runs[0].raw["series"]["links"] for row in _queue_over_time(result, link)
     ]
     if lengths:
         plots.append(
             (
                 Plot(
                     id="queue-in-time",
-                    title="Queue over time",
+                    title=f"Queue over time{every}",
                     kind="lines",
                     metric="queue",
                     x=time,
-                    series=Axis("quantity", "Quantity", quantities),
+                    series=Axis("quantity", "Quantity", names),
                     y_label="packets",
                     facet=Axis("link", "Link"),
+                    steady=True,
                 ),
                 lengths,
             )
@@ -258,23 +291,37 @@ def _series_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
     return plots
 
 
-def _rates_in_time(result: Result) -> dict[float, NDArray[np.float64]]:
-    """For each time of a sample the throughput of each class, means over its flows and the runs.
+def throughput_over_time(results: Mapping[str, Result]) -> list[Row]:
+    """The mean throughput of each class's flows over time in Mbit/s; a factor `source` names the result.
 
     `result.series` has it, too, but copies samples several times, which may be most of the memory there is.
     """
-    sums: dict[float, NDArray[np.float64]] = {}
-    runs: Counter[float] = Counter()
-    for run in result.runs:
-        series = run.raw["series"]
-        ends = np.cumsum([group.count for group in run.groups])
-        parts = np.split(series["throughput_bps"], ends[:-1], axis=1)  # views
-        means = np.column_stack([part.mean(axis=1) for part in parts])
-        for at, by_class in zip(series["time_s"].tolist(), means, strict=True):
-            sums[at] = sums.get(at, 0.0) + by_class
-            runs[at] += 1
-    return {at: total / runs[at] for at, total in sums.items()}
+    rows: list[Row] = []
+    for source, result in results.items():
+        groups = result.runs[0].groups
+        ends = np.cumsum([group.count for group in groups])
+        by_class: list[list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = [[] for _ in groups]
+        for run in result.runs:
+            series = run.raw["series"]
+            parts = np.split(series["throughput_bps"], ends[:-1], axis=1)  # views
+            for samples, part in zip(by_class, parts, strict=True):
+                samples.append((series["time_s"], part.mean(axis=1) / 1e6))
+        for group, samples in zip(groups, by_class, strict=True):
+            rows += over_time({"class": group.name, "source": source}, "throughput", "Mbit/s", samples)
+    return rows
 
 
-def _point(factors: Mapping[str, str | float], metric: str, unit: str, value: float) -> Row:
-    return Row(factors, metric, unit, None, value, None, 1)
+def _queue_over_time(result: Result, link: str) -> Iterator[Row]:
+    """What waits at a link: the packets of each class, or all; and the averages that its AQM works with."""
+    probes = [(run.raw["series"]["time_s"], run.raw["series"]["links"][link]) for run in result.runs]
+    _, first = probes[0]
+    for name in first["classes"]:
+        of_class = [(times, one["classes"][name]["packets"]) for times, one in probes]
+        yield from over_time({"link": link, "quantity": name}, "queue", "packets", of_class)
+    if not first["classes"]:
+        everything = [(times, one["queue_packets"]) for times, one in probes]
+        yield from over_time({"link": link, "quantity": ALL}, "queue", "packets", everything)
+    for name in first["gauges"]:
+        if name.startswith("average "):
+            gauge = [(times, one["gauges"][name]) for times, one in probes]
+            yield from over_time({"link": link, "quantity": name}, "queue", "packets", gauge)
