@@ -90,7 +90,7 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
         if any(value is not None and value not in places for value in stated):
             parts.append("One left of the curve: the paper says nowhere.")
     panels = _panels(plot, rows)
-    if len(panels) > 1 and plot.kind != "dots":
+    if len(panels) > 1 and plot.kind not in ("dots", "cdf"):
         alike = _shared(plot, rows, panels) is not None
         parts.append("All panels have the same scale." if alike else "The panels' scales differ.")
     return " ".join(parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perhop.output.distributions import Drawn
+    from perhop.runs import Run
     from perhop.simulation import Result
 
 MEASURED = Axis("series", "", {"measured": "measured"})
@@ -81,7 +82,7 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
         lead=describe_runs(result.runs, how),
         classes=readable(result.classes()),
         links=readable(links),
-        plots=[_class_plot(result), *waiting_times({"": result}), *_series_plots(result)],
+        plots=[_class_plot(result), *waiting_times(result.runs), *_series_plots(result.runs)],
         scenario=scenario,
         link_classes=readable(link_classes) if link_classes.height else (),
         counted=_counted(result),
@@ -172,42 +173,69 @@ def _class_plot(result: Result) -> tuple[Plot, list[Row]]:
 _SERIES = {"series": "measured"}
 
 
-def waiting_times(
-    results: Mapping[str, Result], *, series: str = "class", title: str = "Waiting time of packets"
-) -> list[Drawn]:
-    """How long packets waited: a panel for each link, a curve for each class that its queue tells apart.
+def waiting_times(runs: Sequence[Run]) -> list[Drawn]:
+    """How long packets waited: a panel for each link, a curve for each class that its queue tells apart."""
+    links: dict[str, list[Row]] = {}
+    used: Counter[str] = Counter()
+    for link, name, histograms in _histograms(runs):
+        links.setdefault(link, []).extend(_waits({"link": link, "class": name}, histograms))
+        used[link] += _packets(histograms)
+    series = Axis("class", "Packets", {name: name for name in _names(runs)})
+    return _waiting(links, used, series, Axis("link", "Link"), name="delay", title="Waiting time of packets")
+
+
+def waiting_times_beside(sources: Mapping[str, Sequence[Run]], series: Axis, of: str = "") -> list[Drawn]:
+    """The same for runs of several sources: a panel for each class of each link, a curve for each source.
 
     Args:
-        results: Of one: its curves are the classes. Of several, such as simulated and live: theirs, by name,
-            for all packets of a link.
-        series: What the curves are, as a factor's name.
-        title: Of the plot.
+        sources: Their runs, by name.
+        series: The axis of these names.
+        of: What the title says besides.
     """
-    several = len(results) > 1
-    rows: list[Row] = []
+    panels: dict[str, list[Row]] = {}
     used: Counter[str] = Counter()
-    for source, result in results.items():
-        for link, name, histograms in _histograms(result, apart=not several):
-            edges, shares = histogram_shares(histograms)
-            if len(shares):
-                used[link] += sum(int(counts.sum()) for _, counts in histograms)
-                factors = {"link": link, series: source if several else name}
-                rows += curve(factors, "delay_ms", edges * 1e3, shares, thinned=True)
-    shown = {link for link, _ in used.most_common(MOST_PANELS)}
-    rows = [row for row in rows if row.factors["link"] in shown]
+    for source, runs in sources.items():
+        for link, name, histograms in _histograms(runs) if runs else ():
+            panel = f"{link}, {name}"
+            panels.setdefault(panel, []).extend(_waits({"queue": panel, series.factor: source}, histograms))
+            used[panel] += _packets(histograms)
+    title = f"Waiting time of packets{of}"
+    return _waiting(panels, used, series, Axis("queue", "Queue"), name="waiting-times", title=title)
+
+
+def _waits(factors: Mapping[str, str | float], histograms: Histograms) -> list[Row]:
+    edges, shares = histogram_shares(histograms)
+    return curve(factors, "delay_ms", edges * 1e3, shares, thinned=True) if len(shares) else []
+
+
+def _packets(histograms: Histograms) -> int:
+    return sum(int(counts.sum()) for _, counts in histograms)
+
+
+def _waiting(
+    panels: Mapping[str, Sequence[Row]],
+    used: Counter[str],
+    series: Axis,
+    facet: Axis,
+    *,
+    name: str,
+    title: str,
+) -> list[Drawn]:
+    """The plot of the panels with the most packets."""
+    shown = {panel for panel, packets in used.most_common(MOST_PANELS) if packets}
+    rows = [row for panel, of_panel in panels.items() if panel in shown for row in of_panel]
     if not rows:
         return []
-    names = results if several else _names(next(iter(results.values())))
-    left_out = f" (the {MOST_PANELS} links with the most packets)" if len(used) > MOST_PANELS else ""
+    left_out = f" (the {MOST_PANELS} queues with the most packets)" if len(used) > MOST_PANELS else ""
     plot = Plot(
-        id="delay",
+        id=name,
         title=title + left_out,
         kind="cdf",
         metric=SHARE,
         x=Axis("delay_ms", "Waiting time, ms"),
-        series=Axis(series, "", {name: name for name in names}),
+        series=series,
         y_label="fraction of packets",
-        facet=Axis("link", "Link", {link: link for link in used}),
+        facet=replace(facet, names={panel: panel for panel in panels}),
     )
     return [(plot, rows)]
 
@@ -217,21 +245,20 @@ MOST_PANELS = 6
 ALL = "all packets"
 
 
-def _names(result: Result) -> list[str]:
+def _names(runs: Sequence[Run]) -> list[str]:
     """Classes in one order for all pictures of a page: those of flows, then those of packets at links."""
-    raw = result.runs[0].raw
-    of_packets = [one["name"] for link in raw["links"] for one in link["classes"]]
-    return list(dict.fromkeys([*(group.name for group in result.runs[0].groups), *of_packets, ALL]))
+    of_packets = [one["name"] for link in runs[0].raw["links"] for one in link["classes"]]
+    return list(dict.fromkeys([*(group.name for group in runs[0].groups), *of_packets, ALL]))
 
 
 Histograms: TypeAlias = "list[tuple[NDArray[np.float64], NDArray[np.int64]]]"
 
 
-def _histograms(result: Result, *, apart: bool) -> Iterator[tuple[str, str, Histograms]]:
+def _histograms(runs: Sequence[Run]) -> Iterator[tuple[str, str, Histograms]]:
     """The waiting times of each run: for each link each class that it tells apart, or all its packets."""
-    for number, link in enumerate(result.runs[0].raw["links"]):
-        links = [run.raw["links"][number] for run in result.runs]
-        names = [one["name"] for one in link["classes"]] if apart else []
+    for number, link in enumerate(runs[0].raw["links"]):
+        links = [run.raw["links"][number] for run in runs]
+        names = [one["name"] for one in link["classes"]]
         for place, name in enumerate(names):
             yield link["name"], name, [_histogram(one["classes"][place]) for one in links]
         if not names:
@@ -243,16 +270,13 @@ def _histogram(queue: Mapping[str, Any]) -> tuple[NDArray[np.float64], NDArray[n
     return delays["edges"], delays["counts"].sum(axis=1)
 
 
-def _series_plots(result: Result) -> list[Drawn]:
+def _series_plots(runs: Sequence[Run]) -> list[Drawn]:
     """Rates of classes and lengths of queues over time, if the scenario has probes."""
-    samples = result.runs[0].raw["series"]["time_s"].size
-    if not samples:
+    if not runs[0].raw["series"]["time_s"].size:
         return []
-    size = block_size(samples)
-    every = f", means of {size} samples" if size > 1 else ""
+    every = _blocks(runs)
     time = Axis("time_s", "Time, s")
-    names = {name: name for name in _names(result)}
-    rates = throughput_over_time({"": result})
+    names = {name: name for name in _names(runs)}
     plots = [
         (
             Plot(
@@ -265,12 +289,10 @@ def _series_plots(result: Result) -> list[Drawn]:
                 y_label="Mbit/s per flow",
                 steady=True,
             ),
-            rates,
+            _throughput(runs),
         )
     ]
-    lengths = [
-        row for link in result.runs[0].raw["series"]["links"] for row in _queue_over_time(result, link)
-    ]
+    lengths = [row for link in runs[0].raw["series"]["links"] for row in _queue_over_time(runs, link)]
     if lengths:
         plots.append(
             (
@@ -291,29 +313,63 @@ def _series_plots(result: Result) -> list[Drawn]:
     return plots
 
 
-def throughput_over_time(results: Mapping[str, Result]) -> list[Row]:
-    """The mean throughput of each class's flows over time in Mbit/s; a factor `source` names the result.
+def throughput_beside(sources: Mapping[str, Sequence[Run]], series: Axis, of: str = "") -> list[Drawn]:
+    """Throughput over time for runs of several sources: a panel for each class, a curve for each source.
 
-    `result.series` has it, too, but copies samples several times, which may be most of the memory there is.
+    Args:
+        sources: See `waiting_times_beside`.
+        series: See `waiting_times_beside`.
+        of: See `waiting_times_beside`.
     """
-    rows: list[Row] = []
-    for source, result in results.items():
-        groups = result.runs[0].groups
-        ends = np.cumsum([group.count for group in groups])
-        by_class: list[list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = [[] for _ in groups]
-        for run in result.runs:
-            series = run.raw["series"]
-            parts = np.split(series["throughput_bps"], ends[:-1], axis=1)  # views
-            for samples, part in zip(by_class, parts, strict=True):
-                samples.append((series["time_s"], part.mean(axis=1) / 1e6))
-        for group, samples in zip(groups, by_class, strict=True):
-            rows += over_time({"class": group.name, "source": source}, "throughput", "Mbit/s", samples)
-    return rows
+    known = {name: runs for name, runs in sources.items() if runs}
+    first = next(iter(known.values()), ())
+    if not first or not first[0].raw["series"]["time_s"].size:
+        return []
+    rows = [row for name, runs in known.items() for row in _throughput(runs, {series.factor: name})]
+    classes = {group.name: group.name for group in first[0].groups}
+    plot = Plot(
+        id="throughput-in-time",
+        title=f"Throughput over time, mean over the flows of a class{_blocks(first)}{of}",
+        kind="lines",
+        metric="throughput",
+        x=Axis("time_s", "Time, s"),
+        series=series,
+        y_label="Mbit/s per flow",
+        facet=Axis("class", "Class", classes),
+        steady=True,
+    )
+    return [(plot, rows)]
 
 
-def _queue_over_time(result: Result, link: str) -> Iterator[Row]:
+def _blocks(runs: Sequence[Run]) -> str:
+    """What a title says of averaged samples."""
+    size = block_size(runs[0].raw["series"]["time_s"].size)
+    return f", means of {size} samples" if size > 1 else ""
+
+
+def _throughput(runs: Sequence[Run], factors: Mapping[str, str | float] | None = None) -> list[Row]:
+    """The mean throughput of each class's flows over time in Mbit/s.
+
+    `Result.series` has it, too, but copies samples several times, which may be most of the memory there is.
+    """
+    groups = runs[0].groups
+    ends = np.cumsum([group.count for group in groups])
+    by_class: list[list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = [[] for _ in groups]
+    for run in runs:
+        series = run.raw["series"]
+        parts = np.split(series["throughput_bps"], ends[:-1], axis=1)  # views
+        for samples, part in zip(by_class, parts, strict=True):
+            samples.append((series["time_s"], part.mean(axis=1) / 1e6))
+    return [
+        row
+        for group, samples in zip(groups, by_class, strict=True)
+        for row in over_time({"class": group.name, **(factors or {})}, "throughput", "Mbit/s", samples)
+    ]
+
+
+def _queue_over_time(runs: Sequence[Run], link: str) -> Iterator[Row]:
     """What waits at a link: the packets of each class, or all; and the averages that its AQM works with."""
-    probes = [(run.raw["series"]["time_s"], run.raw["series"]["links"][link]) for run in result.runs]
+    probes = [(run.raw["series"]["time_s"], run.raw["series"]["links"][link]) for run in runs]
     _, first = probes[0]
     for name in first["classes"]:
         of_class = [(times, one["classes"][name]["packets"]) for times, one in probes]

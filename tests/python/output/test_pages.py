@@ -38,7 +38,7 @@ from perhop.study import Axis
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perhop.simulation import Result
+    from perhop.runs import Run
 
 
 def test_the_waiting_time_distribution_is_the_mean_over_the_runs_and_ends_at_one() -> None:
@@ -54,8 +54,8 @@ def test_the_waiting_time_distribution_is_the_mean_over_the_runs_and_ends_at_one
         return SimpleNamespace(raw={"links": [link, plain]}, groups=[SimpleNamespace(name="green")])
 
     # Green: 2 of 4 packets within 1 ms in one run, 1 of 1 in the other. Blue: none in the first run.
-    result = SimpleNamespace(runs=[run((2, 2), (0,)), run((1,), (1, 0, 9))])
-    ((plot, rows),) = summary.waiting_times({"": cast("Result", result)})
+    runs = cast("list[Run]", [run((2, 2), (0,)), run((1,), (1, 0, 9))])
+    ((plot, rows),) = summary.waiting_times(runs)
     shares = {(*row.factors.values(),): row.mean for row in rows}
     assert shares == pytest.approx(
         {
@@ -65,8 +65,7 @@ def test_the_waiting_time_distribution_is_the_mean_over_the_runs_and_ends_at_one
         }
     )
     assert list(plot.series.names) == ["green", "blue", "all packets"]
-    runs = {row.factors["class"]: row.runs for row in rows}
-    assert runs == {"green": 2, "blue": 1, "all packets": 2}
+    assert {row.factors["class"]: row.runs for row in rows} == {"green": 2, "blue": 1, "all packets": 2}
 
 
 def test_a_run_without_a_title_is_called_by_its_file() -> None:
