@@ -32,6 +32,8 @@ class Group(TypedDict):
     """Profile rate; 0 for best effort."""
     is_population: bool
     """Its flows come and go; in `flows` one entry counts them together."""
+    codec: str | None
+    """That of calls; None for flows that are none."""
 '''
 DELAYS = '''class Delays(TypedDict):
     """Waiting times of the packets that came after the warm-up."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from perhop import _engine, measures
+from perhop import _engine, emodel, measures
 from perhop.runs import COLORS
 
 if TYPE_CHECKING:
@@ -197,10 +197,17 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The flows of one class in one run."""
+    """The flows of one class in one run.
+
+    Attributes:
+        columns: Of all flows of the run.
+        place: Of these flows among them.
+        codec: Of calls; None for flows that are none.
+    """
 
     columns: Columns
     place: slice
+    codec: emodel.CodecName | None = None
 
     def of(self, name: str) -> list[float]:
         """A column of theirs; NaN where a flow has no value."""
@@ -211,6 +218,28 @@ class Members:
         by_color = self.columns.by_color(name)
         chosen = by_color if color is None else [by_color[color]]
         return sum(sum(counts[self.place]) for counts in chosen)
+
+    def calls(self) -> list[emodel.Rated]:
+        """The rating of each flow as a call; none of flows that are no calls."""
+        if self.codec is None:
+            return []
+        names = ("delivered_packets", "lost_packets", "late_packets", "play_out_delay_s", "p99_transit_s")
+        gone = [self.columns.by_color(name) for name in ("dropped", "policed")]
+        rated = []
+        for flow, values in enumerate(zip(*map(self.of, names), strict=True), self.place.start):
+            delivered, lost, late, play_out, p99 = values
+            fixed = not math.isnan(late)
+            delay = play_out if fixed else p99
+            rated.append(
+                emodel.rated(
+                    delivered=int(delivered),
+                    gone=sum(color[flow] for colors in gone for color in colors) + _zero_for_none(lost),
+                    late=late if fixed else None,
+                    delay_s=None if math.isnan(delay) else delay,
+                    codec=self.codec,
+                )
+            )
+        return rated
 
     def loss(self, color: int | None = None) -> float:
         """The fraction of the packets that passed the meter which queues dropped; NaN where none passed."""
@@ -225,7 +254,7 @@ def members(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Members
     for group in raw["groups"]:
         place = slice(first, first + group["count"])
         first = place.stop
-        yield group, Members(columns, place)
+        yield group, Members(columns, place, group.get("codec"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +322,19 @@ def _dropped(color: int) -> ClassMeasure:
     )
 
 
+def _of_calls(name: Literal["r", "mos"], label: str, place: int, description: str) -> ClassMeasure:
+    """A measure of the calls of a class."""
+
+    def value(flows: Members) -> float:
+        known = [one for one in (getattr(call, name) for call in flows.calls()) if one is not None]
+        return math.fsum(known) / len(known) if known else math.nan
+
+    summary = Summary(
+        label, label, "mean", place, classes_only=False, importance=140, metric=name, compared=None
+    )
+    return ClassMeasure(f"call_{name}", "", description, value, summary)
+
+
 def _equal_shares(flows: Members) -> float:
     rates = flows.of("throughput_bps")
     return _number(measures.jain_index(rates, [1.0] * len(rates)))
@@ -326,6 +368,20 @@ CLASS: tuple[ClassMeasure, ...] = (
     ),
     *(_dropped(color) for color in range(len(COLORS))),
     *(entry for entry in _OF_FLOWS if entry not in _FIRST),
+    _of_calls(
+        "r",
+        "R",
+        80,
+        "Transmission rating R of the class's calls by the E-model (ITU-T G.107), mean over its flows; none "
+        "for a class without `codec`.",
+    ),
+    _of_calls(
+        "mos",
+        "MOS",
+        81,
+        "Mean opinion score of the class's calls by the E-model (ITU-T G.107), 1 to 4.5, mean over its "
+        "flows; none for a class without `codec`.",
+    ),
 )
 """The measures of a class, in the order of columns and of sweeps, measures of its flows among them
 if these have a summary."""
@@ -511,6 +567,10 @@ _UNITS: Mapping[str, Unit] = dict(_units())
 
 def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else math.nan
+
+
+def _zero_for_none(count: float) -> int:
+    return 0 if math.isnan(count) else int(count)
 
 
 def _number(value: float | None) -> float:

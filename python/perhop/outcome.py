@@ -24,6 +24,8 @@ class Group(TypedDict):
     """Profile rate; 0 for best effort."""
     is_population: bool
     """Its flows come and go; in `flows` one entry counts them together."""
+    codec: str | None
+    """That of calls; None for flows that are none."""
 
 
 class Flows(TypedDict):
@@ -61,6 +63,16 @@ class Flows(TypedDict):
     is none."""
     jitter_s: Numbers
     """Mean interarrival jitter (RFC 3550, section 6.4.1); none for TCP; f64[n], NaN where there is none."""
+    late_packets: Numbers
+    """Packets that came too late for the flow's play-out buffer (key `play-out`), which are not among the
+    lost ones; none for a flow without a buffer; f64[n], NaN where there is none."""
+    late_ratio: Numbers
+    """Packets that came too late for the flow's play-out buffer (key `play-out`), over all that reached the
+    receiver; none for a flow without a buffer and where nothing came (a fraction); f64[n], NaN where there is
+    none."""
+    play_out_delay_s: Numbers
+    """Time from the sending of a packet to its play-out: the one-way delay of the flow's first packet and its
+    `play-out`; none for a flow without a buffer; f64[n], NaN where there is none."""
     mean_rtt_s: Numbers
     """Mean of the round trips that the sender measured; none for UDP; f64[n], NaN where there is none."""
     marked: Counts

@@ -2011,6 +2011,13 @@ class Flow(Table):
         ecn: Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping
             them, and how TCP's receivers feed marks back. Only for TCP, but `l4s` for UDP, too, whose
             sender does not react to marks.
+        play_out: The length of the receivers' play-out buffer, such as `60ms`. It holds the first
+            packet of a flow that arrives for this time, and plays every other as long after it was
+            sent; what comes later is counted (`late_packets`) and not played. Only for datagrams.
+            Default: none.
+        codec: The flows are calls with this codec: tables show their rating R and mean opinion score by
+            the E-model (ITU-T G.107). It does not set what the flows send. Without `play-out`, the
+            buffer is as long as the 99th percentile of the one-way delay.
         out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
             then reduces its window by one packet (No-OUT). Default: no feedback.
         start: Start time of each flow: a time (`2s`), or a range from which each flow draws a time at
@@ -2038,6 +2045,8 @@ class Flow(Table):
     service: Literal["blue", "green"] | None = None
     dscp: Dscp | None = None
     ecn: Literal["off", "classic", "accurate", "l4s"] | None = None
+    play_out: str | None = None
+    codec: Literal["g711", "g711-plc", "g729a-vad"] | None = None
     out_feedback: str | None = None
     start: str | None = None
     stop: str | None = None

@@ -87,6 +87,8 @@ impl Measured<'_> {
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
+            late: transit.and_then(TransitMeter::late),
+            play_out_s: transit.and_then(TransitMeter::play_out),
             marked,
             policed: network
                 .polices(spec, &network.route_of(spec, false).unwrap_or_default())

@@ -134,6 +134,7 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
             service: sold(packet.service),
             reserved: None,
             tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
+            play_out: None,
             out_feedback: None,
             start: (packet.at, packet.at),
             stop: None,

@@ -6,6 +6,7 @@ use perhop_core::measure::{DelayOutcome, LinkOutcome};
 use perhop_core::meter::MeterCounts;
 use perhop_core::{Counters, Duration, Instant};
 use perhop_scenario::Scenario;
+use perhop_scenario::format::Codec;
 use perhop_sim::measures::{FLOW, LINK, Measure, Queue, QueueMeasures, Value};
 use perhop_sim::{
     ApplicationOutcome, EngineUsed, FlowOutcome, FlowRecord, Outcome, PopulationOutcome, Series,
@@ -45,6 +46,7 @@ fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyLi
         let rate = class.reserved.map_or(0, perhop_core::Bitrate::as_bps);
         dict.set_item("profile_bps", rate as f64)?;
         dict.set_item("is_population", class.is_population)?;
+        dict.set_item("codec", class.codec.map(Codec::name))?;
         Ok(dict)
     });
     PyList::new(py, groups.collect::<PyResult<Vec<_>>>()?)

@@ -252,6 +252,15 @@ pub struct Flow {
     /// feed marks back. Only for TCP, but `l4s` for UDP, too, whose sender does not react to marks.
     #[serde(default, skip_serializing_if = "TcpEcn::is_off")]
     pub ecn: TcpEcn,
+    /// The length of the receivers' play-out buffer, such as `60ms`. It holds the first packet of a flow that arrives for this
+    /// time, and plays every other as long after it was sent; what comes later is counted (`late_packets`) and not played. Only
+    /// for datagrams. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub play_out: Option<Duration>,
+    /// The flows are calls with this codec: tables show their rating R and mean opinion score by the E-model (ITU-T G.107). It
+    /// does not set what the flows send. Without `play-out`, the buffer is as long as the 99th percentile of the one-way delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codec: Option<Codec>,
     /// The marker tells the sender of each OUT packet after this delay, and the sender then reduces its window by one
     /// packet (No-OUT). Default: no feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,6 +307,32 @@ pub struct Arrivals {
     /// As listed: when each begins, from the start of the run on, and what it sends, such as `[["1.5s", "30kB"]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<Listed>,
+}
+
+/// A codec of calls, as the E-model knows it (ITU-T G.113, appendix I), in packets of 20 ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Codec {
+    /// G.711 without packet-loss concealment: 160 bytes in each packet, 200 with headers.
+    G711,
+    /// G.711 with packet-loss concealment.
+    G711Plc,
+    /// G.729A with voice activity detection: 20 bytes in each packet, 60 with headers.
+    G729aVad,
+}
+
+impl Codec {
+    /// The time that the speech in a packet lasts.
+    pub(crate) const PACKET: Duration = Duration::from_millis(20);
+
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::G711 => "g711",
+            Self::G711Plc => "g711-plc",
+            Self::G729aVad => "g729a-vad",
+        }
+    }
 }
 
 /// Settings of a scenario for real packets.

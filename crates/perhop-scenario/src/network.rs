@@ -14,7 +14,7 @@ use perhop_sim::{
 };
 
 use crate::format::{
-    Access, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, Reverse, Scenario, Transport,
+    Access, Codec, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, Reverse, Scenario, Transport,
 };
 use crate::populations::workload;
 
@@ -164,12 +164,14 @@ impl Scenario {
                 flows,
                 reserved: self.reserved(group),
                 is_population: group.arrivals.is_some(),
+                codec: group.codec,
             };
             let reverse = Class {
                 name: format!("{}{REVERSE}", group.name),
                 flows,
                 reserved: None,
                 is_population: false,
+                codec: None,
             };
             [Some(data), group.application.as_ref().map(|_| reverse)].into_iter().flatten()
         });
@@ -187,6 +189,7 @@ impl Scenario {
             access: group.access.as_ref().map(access),
             egress: group.egress.as_ref().or(group.access.as_ref()).map(access),
             transport: group.transport_spec(),
+            play_out: group.play_out,
             marking: self.marking(group),
             color: group.color,
             dscp: group.dscp.unwrap_or(group.service.dscp()),
@@ -276,6 +279,8 @@ pub struct Class {
     pub reserved: Option<Bitrate>,
     /// Its flows come and go, and count as one.
     pub is_population: bool,
+    /// The codec of calls.
+    pub codec: Option<Codec>,
 }
 
 impl Flow {

@@ -13,7 +13,7 @@ use perhop_sim::{FlowSpec, LinkSpec, Network, TransportSpec};
 use serde::Serialize;
 
 use crate::error::{KeyPart, Problem, steps};
-use crate::format::{Flow, FlowProfile, Scenario};
+use crate::format::{Codec, Flow, FlowProfile, Scenario, Transport};
 
 impl Scenario {
     /// What in it cannot act, or acts otherwise than it seems; each where it stands.
@@ -38,6 +38,7 @@ impl Scenario {
         }
         notices.extend(self.idle_profiles());
         notices.extend(self.idle_colors());
+        notices.extend(self.other_codecs());
         notices.extend(self.idle_meters(&outline, &sizes));
         notices
     }
@@ -77,6 +78,23 @@ impl Scenario {
                     meter.name()
                 );
                 Problem::at(steps(&format!("flows[{number}].color")), text)
+            })
+        })
+    }
+
+    /// Codecs of flows that do not send what the E-model's parameters hold for.
+    fn other_codecs(&self) -> impl Iterator<Item = Problem> {
+        self.flows.iter().enumerate().filter_map(|(number, flow)| {
+            let (Some(codec), Transport::Udp(params)) = (flow.codec, &flow.transport) else { return None };
+            let gap = params.rate.time_of(params.packet);
+            (gap != Codec::PACKET).then(|| {
+                let text = format!(
+                    "`{}`: the E-model's parameters are for packets of {}, and these flows send one every {gap}; choose `rate` and \
+                     `packet` of the transport, such as 80kbps and 200B for G.711, 24kbps and 60B for G.729",
+                    codec.name(),
+                    Codec::PACKET,
+                );
+                Problem::at(steps(&format!("flows[{number}].codec")), text)
             })
         })
     }

@@ -155,6 +155,8 @@ pub struct FlowSpec {
     pub egress: Option<AccessSpec>,
     /// How it sends.
     pub transport: TransportSpec,
+    /// The length of its receiver's play-out buffer (datagrams); `None` for none.
+    pub play_out: Option<Duration>,
     /// Where its packets are metered and marked.
     pub marking: Marking,
     /// The color of its packets if no meter colors them.

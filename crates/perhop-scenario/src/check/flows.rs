@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use perhop_core::Color;
 use perhop_core::abe::Service;
 use perhop_core::meter::MeterParams;
 use perhop_core::table::bad_name;
+use perhop_core::{Color, Duration};
 use perhop_sim::application::Carrier;
 use perhop_sim::transport::tcp::{AccEcn, TcpEcn};
 
@@ -55,6 +55,7 @@ impl Scenario {
             check_application(flow, under)?;
             self.check_marking(flow, under)?;
             check_ecn(flow, under)?;
+            check_call(flow, under)?;
             if flow.volume.is_some_and(|volume| volume.get() == 0) {
                 let text = "a volume of 0 sends nothing; leave the key out for an endless flow";
                 return at("volume", text.into());
@@ -212,6 +213,22 @@ fn check_grants(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
     let path = under("transport").into_iter().chain([KeyPart::Key(key.into())]);
     let text = "without an `application` the flow has data to send until its end; leave this key out";
     Err(Problem::at(path, text))
+}
+
+/// Checks that only datagrams have a play-out buffer or a codec: no one-way delay of TCP is measured.
+fn check_call(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
+    let given = [("play-out", flow.play_out.is_some()), ("codec", flow.codec.is_some())];
+    let given = given.into_iter().find_map(|(key, given)| given.then_some(key));
+    if let Some(key) = given.filter(|_| matches!(flow.transport, Transport::Tcp(_))) {
+        let text = "only datagrams are played as they come, and a one-way delay of TCP is not measured: leave this key out, or \
+                    take UDP, RAP or TFRC";
+        return Err(Problem::at(under(key), text));
+    }
+    if flow.play_out.is_some_and(Duration::is_zero) {
+        let text = "without a buffer every packet is late that takes longer than the first: write a time such as 60ms";
+        return Err(Problem::at(under("play-out"), text));
+    }
+    Ok(())
 }
 
 /// Checks that only TCP flows use ECN, but for datagrams of L4S, and that no key of ECN is without effect.

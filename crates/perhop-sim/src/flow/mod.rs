@@ -128,7 +128,8 @@ impl Flow {
         let ack = Header { label: place.label, ..Header::new(id, ack_size) };
         let (first_data_step, first_ack_step) = place.first_steps;
         let marked_at = MarkingPoint::new(spec, || stream("marker"));
-        let metadata = Metadata::of(&spec.transport, times.measured());
+        let metadata =
+            Metadata::of(&spec.transport, TransitMeter::new(times.measured()).with_play_out(spec.play_out));
         let rare = Rare::new(spec, metadata, &mut stream("start"), place);
         Self {
             sender,
@@ -431,6 +432,8 @@ impl Flow {
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
+            late: transit.and_then(TransitMeter::late),
+            play_out_s: transit.and_then(TransitMeter::play_out),
             marked: new.marked,
             policed: self.rare.is_policed.then_some(new.all_policed()),
             congested: self.rare.is_capable.then_some(new.congested),

@@ -194,14 +194,9 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Nothing in transit. Transit times are measured over the packets that arrive within `window`.
-    pub fn new(window: (Instant, Instant)) -> Self {
-        Self {
-            data: InFlight::default(),
-            reports: InFlight::default(),
-            reported: 0,
-            transit: TransitMeter::new(window),
-        }
+    /// Nothing in transit. Transit times are measured by this meter.
+    pub fn new(transit: TransitMeter) -> Self {
+        Self { data: InFlight::default(), reports: InFlight::default(), reported: 0, transit }
     }
 
     /// How long packets took.

@@ -167,6 +167,7 @@ mod tests {
             service: None,
             reserved: None,
             tcp_ecn: crate::transport::tcp::TcpEcn::Off,
+            play_out: None,
             out_feedback: None,
             start: (Instant::ZERO, Instant::ZERO),
             stop: None,
