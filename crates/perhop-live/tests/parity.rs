@@ -525,6 +525,7 @@ fn every_registered_block_has_a_script() {
             Role::Aqm => AQMS,
             Role::Scheduler => SCHEDULERS,
             Role::Meter => METERS,
+            Role::Application => unreachable!("the core has none"),
         };
         assert!(rows.iter().any(|(name, _)| *name == block.name), "`{}` has no parameters", block.name);
     }

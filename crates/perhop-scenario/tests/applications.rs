@@ -18,7 +18,10 @@ fn read(text: &str) -> Scenario {
 
 #[test]
 fn a_user_has_two_flows_for_each_connection() {
-    let scenario = read(&with("model = \"web\", connections = 2, request = \"300B\"", "tcp = \"linux\", packet = \"1500B\""));
+    let scenario = read(&with(
+        "model = \"web\", connections = 2, request = \"300B\"",
+        "tcp = \"linux\", packet = \"1500B\"",
+    ));
     let network = scenario.network();
     let users = &network.applications[0].users;
     assert_eq!((network.flows.len(), users.len()), (16, 4), "four users, two connections, two directions");
@@ -45,11 +48,19 @@ fn a_user_has_two_flows_for_each_connection() {
 fn groups_before_and_after_keep_their_numbers() {
     let text = with("model = \"request-response\"", TRANSPORT);
     let other = "\n[[flows]]\nname = \"bulk\"\ncount = 3\nfrom = \"edge\"\nto = \"core\"\ntransport = { tcp = \"reno\" }\n";
-    let text = format!("{text}{other}{}", other.replace("bulk", "calls").replace("transport = { tcp = \"reno\" }", "application = { model = \"call\" }"));
+    let text = format!(
+        "{text}{other}{}",
+        other
+            .replace("bulk", "calls")
+            .replace("transport = { tcp = \"reno\" }", "application = { model = \"call\" }")
+    );
     let network = read(&text).network();
     let names: Vec<&str> = network.flows.iter().map(|flow| &*flow.name).collect();
     assert_eq!(names[..4], ["gold/0", "gold/1", "gold/2", "gold/3"]);
-    assert_eq!((names[4], names[8], names[11], names[14]), ("gold (reverse)/0", "bulk/0", "calls/0", "calls (reverse)/0"));
+    assert_eq!(
+        (names[4], names[8], names[11], names[14]),
+        ("gold (reverse)/0", "bulk/0", "calls/0", "calls (reverse)/0")
+    );
     assert_eq!(network.applications[1].users[2], [Connection { response: 13, request: 16 }]);
     assert!(matches!(&network.flows[11].transport, TransportSpec::Udp(udp) if udp.packet == Bytes::new(200)));
 }
@@ -63,7 +74,11 @@ fn a_shared_profile_is_divided_by_all_flows_of_responses() {
         &text[..begin]
     );
     let scenario = read(&text);
-    assert_eq!(scenario.reserved(&scenario.flows[0]).unwrap().as_bps(), 100_000, "four users, six connections each");
+    assert_eq!(
+        scenario.reserved(&scenario.flows[0]).unwrap().as_bps(),
+        100_000,
+        "four users, six connections each"
+    );
 }
 
 #[test]
@@ -73,16 +88,28 @@ fn what_is_wrong_stands_at_its_key() {
         ("model = \"wep\"", linux, "application.model: unknown model `wep`; did you mean `web`?"),
         ("connections = 6", linux, "application: key `model` is missing"),
         ("model = \"web\", scale = 0.0", linux, "application.scale: the factor is above 0 and at most 10000"),
-        ("model = \"web\", connections = 0", linux, "application.connections: a user has 1 to 100 connections"),
+        (
+            "model = \"web\", connections = 0",
+            linux,
+            "application.connections: a user has 1 to 100 connections",
+        ),
         (
             "model = \"web\", main = { mu = 99.0, sigma = 1.0, least = \"1B\", most = \"1MB\" }",
             linux,
             "application.main: `mu`, of the logarithm of bytes, lies between those of `least` and `most`, 0.00 and 13.82",
         ),
         ("model = \"video\", rates = []", linux, "application.rates: name at least one rate"),
-        ("model = \"web\"", "udp = \"cbr\", rate = \"1Mbps\"", "transport: `web` runs over TCP; write one such as"),
+        (
+            "model = \"web\"",
+            "udp = \"cbr\", rate = \"1Mbps\"",
+            "transport: `web` runs over TCP; write one such as",
+        ),
         ("model = \"game\"", linux, "transport: `game` sends datagrams of its own; leave this key out"),
-        ("model = \"web\"", "tcp = \"reno\", packet = \"40B\"", "transport.packet: with headers of 40B (`ack`) a packet of 40B"),
+        (
+            "model = \"web\"",
+            "tcp = \"reno\", packet = \"40B\"",
+            "transport.packet: with headers of 40B (`ack`) a packet of 40B",
+        ),
         (
             "model = \"web\"",
             "tcp = \"linux\", congestion = \"bbr\", idle-restart = \"none\"",
@@ -119,7 +146,10 @@ fn keys_of_idle_times_need_an_application() {
         read(&with("model = \"web\"", &transport));
         let text = GOOD.replacen(TRANSPORT, &transport, 1);
         let error = Scenario::from_toml(&text, "s.toml").unwrap_err().to_string();
-        assert!(error.contains("without an `application` the flow has data to send until its end"), "{error}");
+        assert!(
+            error.contains("without an `application` the flow has data to send until its end"),
+            "{error}"
+        );
     }
 }
 
