@@ -138,11 +138,13 @@ class ApplicationMeasure:
     Attributes:
         name: The key in the engine's dictionaries, and the column in data frames.
         label: What tables call it, without its unit.
+        importance: The greater, the longer a narrow terminal keeps the column.
         unit: There; tables show Mbit/s, ms and %.
     """
 
     name: str
     label: str
+    importance: int
     unit: Unit
     description: str
 

@@ -532,14 +532,14 @@ class Result:
         groups: dict[str, list[int]] = {}
         for place, users in enumerate(self.runs[0].raw.get("applications", ())):
             groups.setdefault(users["model"], []).append(place)
-        tables = {}
+        tables: dict[str, pl.DataFrame] = {}
         for model, places in groups.items():
             by_group = [[run.raw["applications"][place] for run in self.runs] for place in places]
             names = [str(runs[0]["name"]) for runs in by_group]
             if catalog.APPLICATION[model]:
                 rows = [
-                    frames.application_row(name, *pair, model)
-                    for name, *pair in zip(names, by_group, strict=True)
+                    frames.application_row(name, runs, model)
+                    for name, runs in zip(names, by_group, strict=True)
                 ]
                 tables[model] = Estimates(rows, infer_schema_length=None)
             else:

@@ -25,6 +25,7 @@ fn applications() -> Value {
                 json!({
                     "name": measure.name,
                     "label": measure.label,
+                    "importance": measure.importance,
                     "unit": measure.unit.symbol(),
                     "description": measure.description,
                 })

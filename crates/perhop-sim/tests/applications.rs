@@ -120,22 +120,27 @@ fn all_that_is_granted_arrives_in_spite_of_losses() {
 
 #[test]
 fn users_draw_the_same_whatever_the_mechanism() {
-    let params = || application("request-response", r#"{"sizes": "exponential", "think": "200ms"}"#);
-    let queues = [r#"{"limit": "8p"}"#, r#"{"limit": "500p"}"#].map(|table| aqm("drop-tail", table));
-    let codel = aqm("codel", r#"{"limit": "500p"}"#);
-    let outcomes = queues.into_iter().chain([codel]).map(|queue| {
-        let mut network = network(params(), 6, "1Mbps", r#""tcp": "newreno""#, 60);
-        network.links[0].queue = Some(queue.into());
-        run(&network, Engine::Reference)
-    });
-    let first_sizes: Vec<Vec<u64>> = outcomes
-        .map(|outcome| {
-            assert!(measure(&outcome, "responses") > 100.0);
-            // The first request of each user depends on its draws alone.
-            outcome.flows.iter().map(|flow| flow.started.as_nanos()).step_by(2).collect()
+    let queues = [
+        aqm("drop-tail", r#"{"limit": "6p"}"#),
+        aqm("drop-tail", r#"{"limit": "500p"}"#),
+        aqm("codel", r#"{"limit": "500p"}"#),
+        aqm("red", r#"{"limit": "100p", "thresholds": "5/20/0.2", "weight": 0.02}"#),
+    ];
+    let runs: Vec<Outcome> = queues
+        .into_iter()
+        .map(|queue| {
+            let params = application("web", r#"{"reading": "1s", "scale": 3.0}"#);
+            let mut network = network(params, 1, "1Mbps", TRANSPORTS[0], 200);
+            network.links[0].queue = Some(queue.into());
+            run(&network, Engine::Reference)
         })
         .collect();
-    assert!(first_sizes.windows(2).all(|pair| pair[0] == pair[1]));
+    let pages: Vec<&[f64]> = runs.iter().map(|outcome| samples(outcome, "page_bytes")).collect();
+    let common = pages.iter().map(|pages| pages.len()).min().unwrap();
+    assert!(common > 20, "{common}");
+    assert!(pages.windows(2).all(|pair| pair[0][..common] == pair[1][..common]), "the same pages");
+    let times: Vec<f64> = runs.iter().map(|outcome| measure(outcome, "page_mean_s")).collect();
+    assert!(times.windows(2).all(|pair| pair[0] != pair[1]), "in other times: {times:?}");
 }
 
 #[test]

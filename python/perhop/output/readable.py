@@ -59,6 +59,7 @@ _IMPORTANCE = {
     "packets per run": 60,
     "notified per run": 110,
     "profile, Mbit/s": 140,
+    **{HEADS[name]: one.importance for name, one in _OF_USERS.items()},
     **{HEADS[name]: summary.importance for name, (_, summary) in _SUMMARIES.items()},
 }
 KEPT = 255

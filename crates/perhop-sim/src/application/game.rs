@@ -129,6 +129,7 @@ impl Application for Game {
         Measure {
             name: "down_p99_s",
             label: "down, p99",
+            importance: 255,
             unit: Unit::Seconds,
             description: "99th percentile of the one-way delay to the player, of datagrams that came after the warm-up.",
             estimate: Estimate::Quantile("down_s", 0.99),
@@ -136,6 +137,7 @@ impl Application for Game {
         Measure {
             name: "down_late",
             label: "down late",
+            importance: 255,
             unit: Unit::Fraction,
             description: "Fraction of these datagrams that took longer than `late`.",
             estimate: Estimate::Ratio("down_late", "down", 1.0),
@@ -143,6 +145,7 @@ impl Application for Game {
         Measure {
             name: "up_p99_s",
             label: "up, p99",
+            importance: 255,
             unit: Unit::Seconds,
             description: "99th percentile of the one-way delay from the player.",
             estimate: Estimate::Quantile("up_s", 0.99),
@@ -150,6 +153,7 @@ impl Application for Game {
         Measure {
             name: "up_late",
             label: "up late",
+            importance: 255,
             unit: Unit::Fraction,
             description: "Fraction of these datagrams that took longer than `late`.",
             estimate: Estimate::Ratio("up_late", "up", 1.0),

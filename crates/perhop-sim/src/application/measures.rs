@@ -46,6 +46,8 @@ pub struct Measure {
     pub name: &'static str,
     /// What tables call it, without its unit.
     pub label: &'static str,
+    /// The greater, the longer a narrow terminal keeps the column.
+    pub importance: u8,
     /// Its unit.
     pub unit: Unit,
     /// What it means, in a sentence.
@@ -119,7 +121,8 @@ mod tests {
         recorded.add("part", 1.0);
         recorded.add("whole", 8.0);
         let value = |estimate| {
-            Measure { name: "", label: "", unit: Unit::None, description: "", estimate }.of(&recorded)
+            Measure { name: "", label: "", importance: 0, unit: Unit::None, description: "", estimate }
+                .of(&recorded)
         };
         assert_eq!(value(Estimate::Count("x")), Some(4.0));
         assert_eq!(value(Estimate::Mean("x")), Some(2.5));

@@ -120,6 +120,7 @@ impl Application for RequestResponse {
         Measure {
             name: "responses",
             label: "responses per run",
+            importance: 60,
             unit: Unit::None,
             description: "Requests made after the warm-up whose responses were complete by the end of the run.",
             estimate: Estimate::Count("response_s"),
@@ -127,6 +128,7 @@ impl Application for RequestResponse {
         Measure {
             name: "response_mean_s",
             label: "response, mean",
+            importance: 255,
             unit: Unit::Seconds,
             description: "Mean response time: from the request to the last byte of the response.",
             estimate: Estimate::Mean("response_s"),
@@ -134,6 +136,7 @@ impl Application for RequestResponse {
         Measure {
             name: "response_p50_s",
             label: "p50",
+            importance: 40,
             unit: Unit::Seconds,
             description: "Median response time.",
             estimate: Estimate::Quantile("response_s", 0.5),
@@ -141,6 +144,7 @@ impl Application for RequestResponse {
         Measure {
             name: "response_p99_s",
             label: "p99",
+            importance: 255,
             unit: Unit::Seconds,
             description: "99th percentile of the response time.",
             estimate: Estimate::Quantile("response_s", 0.99),
@@ -148,6 +152,7 @@ impl Application for RequestResponse {
         Measure {
             name: "unfinished_responses",
             label: "unfinished per run",
+            importance: 100,
             unit: Unit::None,
             description: "Requests made after the warm-up without a complete response at the end of the run; in no other \
                           measure.",

@@ -110,6 +110,7 @@ impl Application for Video {
         Measure {
             name: "chunks",
             label: "chunks per run",
+            importance: 20,
             unit: Unit::None,
             description: "Chunks asked for after the warm-up that came by the end of the run.",
             estimate: Estimate::Count("quality_bps"),
@@ -117,6 +118,7 @@ impl Application for Video {
         Measure {
             name: "quality_bps",
             label: "quality",
+            importance: 255,
             unit: Unit::BitsPerSecond,
             description: "Mean rate at which these chunks were encoded.",
             estimate: Estimate::Mean("quality_bps"),
@@ -124,6 +126,7 @@ impl Application for Video {
         Measure {
             name: "startup_s",
             label: "start-up",
+            importance: 30,
             unit: Unit::Seconds,
             description: "Mean time from a viewer's start to the first chunk; none if all began in the warm-up.",
             estimate: Estimate::Mean("startup_s"),
@@ -131,6 +134,7 @@ impl Application for Video {
         Measure {
             name: "stalls",
             label: "stalls per run",
+            importance: 60,
             unit: Unit::None,
             description: "Times at which the buffer of a viewer was empty.",
             estimate: Estimate::Sum("stalls"),
@@ -138,6 +142,7 @@ impl Application for Video {
         Measure {
             name: "stall_seconds_per_hour",
             label: "stalled, s/h",
+            importance: 255,
             unit: Unit::None,
             description: "Seconds of stalling in an hour of watching, stalls included.",
             estimate: Estimate::Ratio("stall_s", "watched_s", 3600.0),
@@ -145,6 +150,7 @@ impl Application for Video {
         Measure {
             name: "switches",
             label: "switches per run",
+            importance: 40,
             unit: Unit::None,
             description: "Chunks of another rate than the one before.",
             estimate: Estimate::Sum("switches"),
@@ -152,6 +158,7 @@ impl Application for Video {
         Measure {
             name: "qoe",
             label: "QoE",
+            importance: 255,
             unit: Unit::None,
             description: "Quality of experience of a chunk: its rate in Mbit/s, less 4.3 for each second of stalling before it, \
                           less the difference to the rate of the one before (linear QoE of Pensieve, 2017).",

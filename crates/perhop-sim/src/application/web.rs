@@ -137,6 +137,7 @@ impl Application for Web {
         Measure {
             name: "pages",
             label: "pages per run",
+            importance: 60,
             unit: Unit::None,
             description: "Pages asked for after the warm-up and complete by the end of the run.",
             estimate: Estimate::Count("page_s"),
@@ -144,6 +145,7 @@ impl Application for Web {
         Measure {
             name: "page_mean_s",
             label: "page, mean",
+            importance: 255,
             unit: Unit::Seconds,
             description: "Mean page load time: from the request of the page to the last byte of its last object.",
             estimate: Estimate::Mean("page_s"),
@@ -151,6 +153,7 @@ impl Application for Web {
         Measure {
             name: "page_p50_s",
             label: "p50",
+            importance: 40,
             unit: Unit::Seconds,
             description: "Median page load time.",
             estimate: Estimate::Quantile("page_s", 0.5),
@@ -158,6 +161,7 @@ impl Application for Web {
         Measure {
             name: "page_p95_s",
             label: "p95",
+            importance: 255,
             unit: Unit::Seconds,
             description: "95th percentile of the page load time.",
             estimate: Estimate::Quantile("page_s", 0.95),
@@ -165,6 +169,7 @@ impl Application for Web {
         Measure {
             name: "page_mean_bytes",
             label: "page",
+            importance: 20,
             unit: Unit::Bytes,
             description: "Mean size of these pages, without headers.",
             estimate: Estimate::Mean("page_bytes"),
@@ -172,6 +177,7 @@ impl Application for Web {
         Measure {
             name: "unfinished_pages",
             label: "unfinished per run",
+            importance: 100,
             unit: Unit::None,
             description: "Pages asked for after the warm-up and incomplete at the end of the run; in no other measure.",
             estimate: Estimate::Sum("unfinished"),
