@@ -16,7 +16,6 @@ pub mod request;
 mod ring;
 mod router;
 mod seccomp;
-mod selector;
 mod summary;
 
 pub use router::main;

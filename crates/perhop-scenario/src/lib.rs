@@ -20,7 +20,7 @@ pub use format::Scenario;
 pub use measures::measures;
 pub use memory::Memory;
 pub use notices::{Division, division, divisions, idle_keys, marked_by};
-pub use read::{notices_in, read_toml};
+pub use read::{notices_in, read_json, read_toml};
 
 use perhop_core::Origin;
 use perhop_sim::transport::tcp::Congestion;
