@@ -117,17 +117,18 @@ def replay(
     """  # noqa: D301
     if packets is not None and packets.suffix not in _FORMATS:
         raise PerhopError(f"--packets: {packets}: name a file that ends in .parquet or .csv")
-    tables = {"meter": _table("--meter", meter), "queue": _table("--queue", queue)}
-    chosen = _table("--match", match)
+    given = {"--meter": meter, "--queue": queue, "--match": match}
+    tables = {option: _table(option, text) for option, text in given.items()}
     json_path = None if json_file is None else files.prepare_file(json_file)
     packets_path = None if packets is None else files.prepare_file(packets)
     result = replaying.replay(
         capture,
         scenario,
         link=link,
-        **tables,
+        meter=tables["--meter"],
+        queue=tables["--queue"],
         rate=rate,
-        match=chosen,
+        match=tables["--match"],
         start=start,
         end=end,
         speed=speed,

@@ -163,6 +163,19 @@ class Replay:
     def _metered(self) -> bool:
         return any(self.report["all"]["colors"])
 
+    def _fate_cells(self, row: Mapping[str, Any]) -> dict[str, str]:
+        """Parts of the packets that arrived; those that are zero everywhere only where one looks for them."""
+        shown = {
+            "policed, %": ("policed_packets", False),
+            "lost, %": ("dropped_packets", self.report["link"] is not None),
+            "marked, %": ("marked_packets", False),
+        }
+        return {
+            head: _percent(row[name], row["arrived_packets"])
+            for head, (name, always) in shown.items()
+            if always or self.report["all"][name]
+        }
+
     def _outcome_rows(self) -> list[dict[str, str]]:
         """Codepoints in and out, where a meter may change them."""
         if not self._metered() and not self.report["meters"]:
@@ -192,7 +205,7 @@ class Replay:
             "rate, Mbit/s": short(link["rate_bps"] / 1e6),
             "used, %": measured(100 * link["utilization"]),
             "queue, packets": measured(link["mean_queue_packets"]),
-            **_fate_cells(self.report["all"], policed=bool(self.report["meters"]) or self._metered()),
+            **self._fate_cells(self.report["all"]),
         }
         classes = [
             {
@@ -210,7 +223,7 @@ class Replay:
                 "came as": row["codepoint"],
                 "packets": f"{row['arrived_packets']:,}",
                 "Mbit/s": self._mbps(row["arrived_bytes"]),
-                **_fate_cells(row, policed=bool(self.report["meters"]) or self._metered()),
+                **self._fate_cells(row),
                 "delay mean, ms": _ms(row["delay_mean_s"]),
                 **_delay_cells(row),
             }
@@ -220,7 +233,6 @@ class Replay:
 
     def _flow_rows(self) -> list[dict[str, str]]:
         link = self.report["link"] is not None
-        policed = bool(self.report["meters"]) or self._metered()
         rows = []
         for row in self.report["flows"]:
             colors = {
@@ -236,7 +248,7 @@ class Replay:
                     "packets": f"{row['arrived_packets']:,}",
                     "Mbit/s": self._mbps(row["arrived_bytes"]),
                     **colors,
-                    **(_fate_cells(row, policed=policed) if link else _policed_cell(row)),
+                    **self._fate_cells(row),
                     **({"delay mean, ms": _ms(row["delay_mean_s"])} if link else {}),
                 }
             )
@@ -297,19 +309,6 @@ def _percent(part: float, whole: float) -> str:
 
 def _ms(seconds: float | None) -> str:
     return MISSING if seconds is None else measured(seconds * 1e3)
-
-
-def _policed_cell(row: Mapping[str, Any]) -> dict[str, str]:
-    return {"policed, %": _percent(row["policed_packets"], row["arrived_packets"])}
-
-
-def _fate_cells(row: Mapping[str, Any], *, policed: bool) -> dict[str, str]:
-    arrived = row["arrived_packets"]
-    return {
-        **(_policed_cell(row) if policed else {}),
-        "lost, %": _percent(row["dropped_packets"], arrived),
-        "marked, %": _percent(row["marked_packets"], arrived),
-    }
 
 
 def _delay_cells(row: Mapping[str, Any]) -> dict[str, str]:
@@ -383,7 +382,7 @@ def replay(
         "top": top,
         "allow-cut": allow_cut or None,
     }
-    if isinstance(speed, float) and not math.isfinite(speed):
+    if not math.isfinite(speed):
         raise PerhopError(f"speed must be a finite number, not {speed}")
     options = json.dumps({key: plain(value, key) for key, value in given.items() if value is not None})
     origin = str(scenario) if _is_file(scenario) else "scenario"

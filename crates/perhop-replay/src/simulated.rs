@@ -1,7 +1,5 @@
 //! The replay in virtual time: the meter, the meters of the link, and its port, as the simulator's engines drive them.
 
-use std::collections::BTreeSet;
-
 use perhop_core::marker::AfClass;
 use perhop_core::measure::PortView;
 use perhop_core::meter::{AggregateMeters, Conditioner};
@@ -25,8 +23,8 @@ pub(crate) struct Simulated {
 struct Link {
     meters: AggregateMeters,
     port: Port<Replayed>,
-    /// When the port is to be served.
-    due: BTreeSet<Instant>,
+    /// When the port is to be served, the next time last.
+    due: Vec<Instant>,
 }
 
 /// A packet in the queue.
@@ -58,7 +56,7 @@ impl Simulated {
             Link {
                 meters: AggregateMeters::new(meters, streams),
                 port: Port::new(queue.clone(), *rate, streams, (Instant::ZERO, Instant::NEVER)),
-                due: BTreeSet::new(),
+                due: Vec::new(),
             }
         });
         Self { meter, link }
@@ -114,9 +112,16 @@ fn forwarded(header: &Header, at: Instant, metered: bool) -> Forwarded {
 impl Link {
     /// Serves the port at each of its times up to `now`.
     fn advance(&mut self, now: Instant, ledger: &mut Ledger, metered: bool) {
-        while let Some(&at) = self.due.first().filter(|&&at| at <= now) {
-            self.due.pop_first();
+        while let Some(at) = self.due.pop_if(|at| *at <= now) {
             self.serve(at, ledger, metered);
+        }
+    }
+
+    /// The port is to be served at this time.
+    fn expect(&mut self, at: Instant) {
+        let place = self.due.partition_point(|other| *other > at);
+        if self.due.get(place) != Some(&at) {
+            self.due.insert(place, at);
         }
     }
 
@@ -141,16 +146,12 @@ impl Link {
             match self.port.serve(now) {
                 Served::Sent(packet, free_at) => {
                     ledger.forward(&packet.tag, &forwarded(&packet.header, free_at, metered));
-                    self.due.insert(free_at);
-                    return;
+                    return self.expect(free_at);
                 }
                 Served::Dropped(packet, reason) => {
                     ledger.lose(&packet.tag, now, reason, metered.then_some(packet.header.color));
                 }
-                Served::Later(at) => {
-                    self.due.insert(at);
-                    return;
-                }
+                Served::Later(at) => return self.expect(at),
                 Served::Nothing => return,
             }
         }
