@@ -129,20 +129,27 @@ impl Request {
         };
         let choice = request.choice();
         let Self { meter, queue, rate, link, seed, top, .. } = request;
-        let (link, at) = match (&scenario, queue) {
+        let (link, at) = match (&scenario, &queue) {
             (Some((scenario, origin)), _) => {
                 let found = link_of(scenario, link.as_deref());
-                (Some(found.map_err(|text| ReplayError::Target(format!("{origin}: {text}")))?), *origin)
+                let found = found.map_err(|text| ReplayError::Target(format!("{origin}: {text}")))?;
+                let at = format!("{origin}: links.{}.", found.name);
+                (Some(found), at)
             }
             (None, Some(queue)) => {
                 let rate = rate.expect("checked");
-                let queue = queue.scheduler;
-                (Some(TargetLink { name: LINK.into(), rate, queue, meters: Vec::new() }), ORIGIN)
+                let queue = queue.scheduler.clone();
+                let link = TargetLink { name: LINK.into(), rate, queue, meters: Vec::new() };
+                (Some(link), format!("{ORIGIN}: "))
             }
-            (None, None) => (None, ORIGIN),
+            (None, None) => (None, format!("{ORIGIN}: ")),
         };
         let target = Target { meter: meter.map(|profile| profile.0), link };
-        let notices = target.notices().into_iter().map(|(key, text)| format!("{at}: {key}: {text}"));
+        let notices = target.notices(|inner| {
+            let inner = inner.trim_start_matches('.');
+            queue.as_ref().map_or_else(|| inner.into(), |queue| queue.key(inner))
+        });
+        let notices = notices.into_iter().map(|(key, text)| format!("{at}{key}: {text}"));
         Ok(Plan { choice, notices: notices.collect(), target, seed, top })
     }
 
@@ -285,18 +292,19 @@ fn link_of(scenario: &Scenario, wanted: Option<&str>) -> Result<TargetLink, Stri
 }
 
 impl Target {
-    /// What of it has no effect on packets of a capture: key and reason.
-    fn notices(&self) -> Vec<(String, String)> {
+    /// What of it has no effect on packets of a capture: key and reason. `key` is the place of a key of the queue in it.
+    fn notices(&self, key: impl Fn(&str) -> String) -> Vec<(String, String)> {
         let of_meter = self.meter.iter().flat_map(|meter| meter.idle_keys(&PACKETS));
         let mut notices: Vec<_> = of_meter.map(|(key, text)| (format!("meter.{key}"), text)).collect();
         if let Some(TargetLink { rate, queue, .. }) = &self.link {
             let idle = idle_keys(queue, *rate, &PACKETS).into_iter();
-            notices.extend(idle.map(|(key, text)| (format!("queue.{}", key.trim_start_matches('.')), text)));
+            notices.extend(idle.map(|(inner, text)| (format!("queue.{}", key(&inner)), text)));
             let by_service = queue.aqms(None).into_iter();
             let by_service = by_service.filter(|(_, aqm)| matches!(aqm, AqmParams::InverseRate(_)));
-            notices.extend(by_service.map(|(key, aqm)| {
+            notices.extend(by_service.map(|(rule, aqm)| {
                 let text = "packets of a capture carry no contracted rate, so each counts as best effort";
-                (format!("queue.{key}.{}", AqmParams::TAG), format!("`{}`: {text}", aqm.name()))
+                let place = key(&format!("{rule}.{}", AqmParams::TAG));
+                (format!("queue.{place}"), format!("`{}`: {text}", aqm.name()))
             }));
         }
         notices

@@ -126,5 +126,18 @@ fn what_has_no_effect_is_said() {
         "{:?}",
         plan.notices
     );
-    assert!(plan.notices.iter().all(|notice| notice.starts_with("replay: queue.")), "{:?}", plan.notices);
+    assert!(
+        plan.notices.iter().all(|notice| notice.starts_with("replay: queue.aqm: ")),
+        "{:?}",
+        plan.notices
+    );
+    let options = r#"{"queue": {"scheduler": "fifo", "rule": {"aqm": "inverse-rate", "in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p"}}, "rate": "1Mbps"}"#;
+    let plan = Request::plan(options, None).unwrap();
+    assert!(plan.notices[0].starts_with("replay: queue.rule.aqm: "), "{:?}", plan.notices);
+    let scenario = SCENARIO.replace(
+        r#"queue = { aqm = "codel" }"#,
+        r#"queue = { aqm = "inverse-rate", in = "4/7/0.02", total = "1/3/0.5", limit = "9p" }"#,
+    );
+    let plan = Request::plan("{}", Some((&scenario, "a.toml"))).unwrap();
+    assert!(plan.notices[0].starts_with("a.toml: links.access.queue.aqm: "), "{:?}", plan.notices);
 }

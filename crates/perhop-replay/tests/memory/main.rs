@@ -1,8 +1,10 @@
 //! Memory does not grow with the capture. A program of its own: it counts allocations.
 
-#[path = "../../perhop-core/tests/common/allocations.rs"]
+#![expect(clippy::disallowed_macros, reason = "it counts the allocations of its own thread")]
+
+#[path = "../../../perhop-core/tests/common/allocations.rs"]
 mod allocations;
-#[path = "common/files.rs"]
+#[path = "../common/files.rs"]
 mod files;
 
 use perhop_replay::{By, Request, replay};
