@@ -1,4 +1,4 @@
-"""The command line: `perhop reproduce`, `run`, `live`, `compare`, `sweep`, `tune`, and what lists or prints.
+"""The command line: `perhop reproduce`, `run`, `live`, `compare`, `replay`, `sweep`, `tune` and others.
 
 Exit status: 0 fine, 1 faults that `store verify` found, 2 a request that cannot be met (one line on standard
 error says why), 3 runs on real packets that are invalid, 130 interrupted.
@@ -24,6 +24,7 @@ from perhop.lazy import Lazy
 from perhop.list_command import app as listing
 from perhop.live import command as living
 from perhop.live.comparing import compare
+from perhop.replay_command import replay
 from perhop.store_command import app as stores
 from perhop.sweep import command as sweeping
 from perhop.wording import counted
@@ -67,6 +68,7 @@ app = typer.Typer(
         "  perhop run my.toml            a scenario of your own\n"
         "  perhop live my.toml           the same scenario on real packets\n"
         "  perhop compare my.toml        both, and whether they agree\n"
+        "  perhop replay in.pcap my.toml packets of a capture at the scenario's link\n"
         "  perhop sweep my-sweep.toml    the same over many settings\n"
         "  perhop tune my-tune.toml      the best setting"
     ),
@@ -349,6 +351,7 @@ def scenario(
 
 app.command("live", short_help="Run a scenario on real packets, with the kernel's TCP.")(living.live)
 app.command("compare", short_help="Compare the simulator with real packets, number by number.")(compare)
+app.command("replay", short_help="Replay a capture into a meter, a queue or a link.")(replay)
 app.command("sweep", short_help="Simulate a scenario over many settings and seeds.")(sweeping.sweep)
 app.command("tune", short_help="Search for the best setting, or for the Pareto front.")(sweeping.tune)
 

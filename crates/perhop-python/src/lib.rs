@@ -3,6 +3,7 @@
 mod live;
 mod outcome;
 mod record;
+mod replay;
 
 use perhop_scenario::{Driver, Notice, Scenario, notices_in};
 use perhop_sim::{Engine, Failure, Simulation, Watch};
@@ -22,6 +23,12 @@ create_exception!(
     LiveUnavailable,
     PyException,
     "This system cannot run scenarios on real packets: what is missing, and what would help."
+);
+create_exception!(
+    perhop._engine,
+    CaptureError,
+    PyValueError,
+    "A capture that cannot be replayed: what is wrong with the file."
 );
 create_exception!(perhop._engine, Cancelled, PyException, "The run was cancelled before its end.");
 
@@ -211,13 +218,16 @@ fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> 
 mod _engine {
     #[pymodule_export]
     use super::{
-        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, engine_for, measures, memory, read_json,
-        read_toml, scenario_from_json, scenario_from_toml, scenario_schema, scenario_to_toml, simulate,
+        Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, engine_for, measures,
+        memory, read_json, read_toml, scenario_from_json, scenario_from_toml, scenario_schema,
+        scenario_to_toml, simulate,
     };
     #[pymodule_export]
     use crate::live::{live, live_probe};
     #[pymodule_export]
     use crate::record::{record, record_format};
+    #[pymodule_export]
+    use crate::replay::replay;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -15,7 +15,6 @@ pub mod request;
 mod ring;
 mod router;
 mod seccomp;
-mod selector;
 mod summary;
 
 pub use perhop_capture::pcapng;

@@ -22,7 +22,7 @@ pub use measures::measures;
 pub use memory::Memory;
 pub use network::Class;
 pub use notices::{Division, division, divisions, idle_keys, marked_by};
-pub use read::{notices_in, read_toml};
+pub use read::{notices_in, read_json, read_toml};
 
 use perhop_core::Origin;
 use perhop_sim::transport::tcp::Congestion;

@@ -24,10 +24,7 @@ impl Scenario {
     /// # Errors
     /// As [`from_toml`](Self::from_toml).
     pub fn from_json(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
-        let value: Value = serde_json::from_str(text)
-            .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
-        checked(&value, Self::check).map_err(|problem| error(None, problem.key(), problem.text))
+        read_json(text, origin, Self::check)
     }
 
     /// Reads a scenario in TOML that this driver is to run.
@@ -57,6 +54,22 @@ impl Scenario {
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("text, numbers and tables all have a form in TOML")
     }
+}
+
+/// Reads tables in JSON, a scenario's or others, and has `check` test how they fit together; `origin` stands for the file in
+/// messages.
+///
+/// # Errors
+/// The first problem: where it stands, what is wrong, what would be right.
+pub fn read_json<T: DeserializeOwned>(
+    text: &str,
+    origin: &str,
+    check: impl FnOnce(&T) -> Result<(), Problem>,
+) -> Result<T, ScenarioError> {
+    let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
+    let value: Value = serde_json::from_str(text)
+        .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
+    checked(&value, check).map_err(|problem| error(None, problem.key(), problem.text))
 }
 
 /// Reads tables in TOML, a scenario's or another file's, and has `check` test how they fit together; `origin` names the
