@@ -54,10 +54,12 @@ __all__ = [
     "Link",
     "Live",
     "Lognormal",
+    "LognormalSizes",
     "Match",
     "Meter",
     "Outage",
     "Pareto",
+    "ParetoSizes",
     "Pi2",
     "Pie",
     "Priority",
@@ -1916,7 +1918,7 @@ class Arrivals(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lognormal(Table):
+class LognormalSizes(Table):
     """A lognormal distribution, by the mean and the standard deviation of the sizes themselves.
 
     Attributes:
@@ -1929,7 +1931,7 @@ class Lognormal(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pareto(Table):
+class ParetoSizes(Table):
     """A Pareto distribution: a share `(least / x)^shape` of the flows is larger than `x`.
 
     Attributes:
@@ -1962,8 +1964,8 @@ class Sizes(Table):
     constant: str | None = None
     cdf: Literal["web-search", "data-mining", "hadoop"] | None = None
     points: Sequence[Sequence[float]] | None = None
-    lognormal: Lognormal | None = None
-    pareto: Pareto | None = None
+    lognormal: LognormalSizes | None = None
+    pareto: ParetoSizes | None = None
     scale: float | None = None
     at_most: str | None = None
 

@@ -313,8 +313,8 @@ def test_metrics_are_those_of_a_run(tmp_path: Path) -> None:
 
 def test_every_metric_is_in_the_documentation(small: Path) -> None:
     documented = set(re.findall(r"`([^`]+)`", Path("docs/measures.md").read_text(encoding="utf-8")))
-    names = ("queues", "asymmetric", "cellular", "transfers")
-    for path in (small, *(Path(f"examples/{name}.toml") for name in names)):
+    examples = ("queues", "asymmetric", "cellular", "transfers")
+    for path in (small, *(Path(f"examples/{name}.toml") for name in examples)):
         text = path.read_text(encoding="utf-8")
         names = names_of(_engine.scenario_from_toml(text, "x"))
         assert len(set(names)) == len(names)
