@@ -260,6 +260,8 @@ def _waiting(
     return [(plot, rows)]
 
 
+MOST_CLASSES = 14
+"""Classes whose throughput over time is drawn: as many as colors and dashes tell apart."""
 MOST_PANELS = 6
 """Links whose waiting times are drawn."""
 ALL = "all packets"
@@ -294,14 +296,13 @@ def _series_plots(runs: Sequence[Run]) -> list[Drawn]:
     """Rates of classes and lengths of queues over time, if the scenario has probes."""
     if not runs[0].raw["series"]["time_s"].size:
         return []
-    every = _blocks(runs)
     time = Axis("time_s", "Time, s")
     names = {name: name for name in _names(runs)}
     plots = [
         (
             Plot(
                 id="throughput-in-time",
-                title=f"Throughput over time, mean over the flows of a class{every}",
+                title=_of_classes(runs),
                 kind="lines",
                 metric="throughput",
                 x=time,
@@ -318,7 +319,7 @@ def _series_plots(runs: Sequence[Run]) -> list[Drawn]:
             (
                 Plot(
                     id="queue-in-time",
-                    title=f"Queue over time{every}",
+                    title=f"Queue over time{_averaged(runs)}",
                     kind="lines",
                     metric="queue",
                     x=time,
@@ -349,7 +350,7 @@ def throughput_beside(sources: Mapping[str, Sequence[Run]], series: Axis, of: st
     classes = {group.name: group.name for group in first[0].groups}
     plot = Plot(
         id="throughput-in-time",
-        title=f"Throughput over time, mean over the flows of a class{_blocks(first)}{of}",
+        title=f"{_of_classes(first)}{of}",
         kind="lines",
         metric="throughput",
         x=Axis("time_s", "Time, s"),
@@ -361,10 +362,17 @@ def throughput_beside(sources: Mapping[str, Sequence[Run]], series: Axis, of: st
     return [(plot, rows)]
 
 
-def _blocks(runs: Sequence[Run]) -> str:
+def _averaged(runs: Sequence[Run]) -> str:
     """What a title says of averaged samples."""
     size = block_size(runs[0].raw["series"]["time_s"].size)
     return f", means of {size} samples" if size > 1 else ""
+
+
+def _of_classes(runs: Sequence[Run]) -> str:
+    """The title of a plot of throughput over time."""
+    classes = len(runs[0].groups)
+    left_out = f" (the first {MOST_CLASSES} of {classes} classes)" if classes > MOST_CLASSES else ""
+    return f"Throughput over time, mean over the flows of a class{_averaged(runs)}{left_out}"
 
 
 def _throughput(runs: Sequence[Run], factors: Mapping[str, str | float] | None = None) -> list[Row]:
@@ -382,7 +390,7 @@ def _throughput(runs: Sequence[Run], factors: Mapping[str, str | float] | None =
             samples.append((series["time_s"], part.mean(axis=1) / 1e6))
     return [
         row
-        for group, samples in zip(groups, by_class, strict=True)
+        for group, samples in zip(groups[:MOST_CLASSES], by_class, strict=False)
         for row in over_time({"class": group.name, **(factors or {})}, "throughput", "Mbit/s", samples)
     ]
 

@@ -68,6 +68,19 @@ def test_the_waiting_time_distribution_is_the_mean_over_the_runs_and_ends_at_one
     assert {row.factors["class"]: row.runs for row in rows} == {"green": 2, "blue": 1, "all packets": 2}
 
 
+def test_of_many_classes_the_first_are_drawn_over_time_and_the_title_says_so() -> None:
+    flow = '[[flows]]\nname = "{}"\nfrom = "a"\nto = "b"\ntransport = {{ udp = "cbr", rate = "10kbps" }}\n'
+    link = '[links.x]\nfrom = "a"\nto = "b"\nrate = "1Mbps"\ndelay = "1ms"\n'
+    link += 'queue = { aqm = "drop-tail", limit = "9p" }\n'
+    text = 'duration = "2s"\nprobes.interval = "1ms"\n' + link + "".join(map(flow.format, range(20)))
+    plots = {plot.id: (plot, rows) for plot, rows in summary.summarize(perhop.run(text)).plots}
+    plot, rows = plots["throughput-in-time"]
+    assert plot.title.endswith("of a class, means of 2 samples (the first 14 of 20 classes)")
+    assert {row.factors["class"] for row in rows} == {str(number) for number in range(14)}
+    assert len(rows) == 14 * 1000
+    assert plots["queue-in-time"][0].title == "Queue over time, means of 2 samples"
+
+
 def test_a_run_without_a_title_is_called_by_its_file() -> None:
     result = perhop.run(SMALL)
     untitled = {name: value for name, value in json.loads(result.scenario).items() if name != "title"}
