@@ -92,6 +92,18 @@ impl Rng {
             whole += 1.0;
         }
     }
+
+    /// Normal with mean 0 and standard deviation 1, without a logarithm or a root: von Neumann's rejection from the exponential, whose
+    /// second draw decides (Devroye, Non-Uniform Random Variate Generation, 1986, section IV.4).
+    pub fn normal(&mut self) -> f64 {
+        loop {
+            let size = self.exponential();
+            let beyond = size - 1.0;
+            if self.exponential() > beyond * beyond / 2.0 {
+                return if self.chance(0.5) { size } else { -size };
+            }
+        }
+    }
 }
 
 /// A hash of these bits: a step of `SplitMix64`.
@@ -163,6 +175,23 @@ mod tests {
         for (beyond, share) in [(0.5, 0.606_531), (1.0, 0.367_879), (3.0, 0.049_787)] {
             let seen = draws.iter().filter(|&&x| x > beyond).count() as f64 / f64::from(n);
             assert!((seen - share).abs() < 0.005, "{beyond}: {seen}");
+        }
+    }
+
+    #[test]
+    fn normal_has_the_moments_and_the_tails_of_its_name() {
+        let mut rng = Rng::stream(3, "test");
+        let n = 200_000;
+        let draws: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
+        let power = |x: f64, exponent| (0..exponent).fold(1.0, |product, _| product * x);
+        let moment = |exponent| draws.iter().map(|&x| power(x, exponent)).sum::<f64>() / f64::from(n);
+        assert!(moment(1).abs() < 0.01 && (moment(2) - 1.0).abs() < 0.015, "{} {}", moment(1), moment(2));
+        assert!(moment(3).abs() < 0.04 && (moment(4) - 3.0).abs() < 0.1, "{} {}", moment(3), moment(4));
+        for (beyond, share) in [(0.5, 0.308_538), (1.0, 0.158_655), (2.0, 0.022_750)] {
+            for side in [1.0, -1.0] {
+                let seen = draws.iter().filter(|&&x| side * x > beyond).count() as f64 / f64::from(n);
+                assert!((seen - share).abs() < 0.004, "{side} {beyond}: {seen}");
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use perhop_core::table::{at_key, nested};
 use perhop_core::units::{TIME, UnitError, parts};
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Probability};
 use perhop_sim::Medium;
-use perhop_sim::medium::{Change, GilbertElliott, Outage};
+use perhop_sim::medium::{Change, GilbertElliott, Jitter, Outage};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::tfrc::TfrcParams;
@@ -78,11 +78,11 @@ pub struct Link {
     /// marked: each packet that of the first meter that matches it. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meters: Vec<AggregateMeter>,
-    /// Changes of the rate and delay of the forward direction, in the order of time. They need a queue. AQMs and schedulers know the `rate` of the
+    /// Changes of the rate and delay of the forward direction, in the order of time. AQMs and schedulers know the `rate` of the
     /// link only; utilization refers to it, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
-    /// Times during which the forward direction begins to send no packet, in order. They need a queue.
+    /// Times during which the forward direction begins to send no packet, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
     /// The probability that the forward direction loses a packet after it has sent it, each packet independently. Flows count lost packets apart
@@ -92,6 +92,9 @@ pub struct Link {
     /// Losses of the forward direction in bursts, beside these of `loss`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_loss: Option<GilbertElliott>,
+    /// A random delay of each packet of the forward direction beside the propagation delay. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
     /// Settings of the reverse direction that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<Reverse>,
@@ -113,11 +116,11 @@ pub struct Reverse {
     /// Meters before the queue of the reverse direction. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meters: Vec<AggregateMeter>,
-    /// Changes of the rate and delay of the reverse direction, in the order of time. They need a queue. AQMs and schedulers know the `rate` of the
+    /// Changes of the rate and delay of the reverse direction, in the order of time. AQMs and schedulers know the `rate` of the
     /// link only; utilization refers to it, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
-    /// Times during which the reverse direction begins to send no packet, in order. They need a queue.
+    /// Times during which the reverse direction begins to send no packet, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
     /// The probability that the reverse direction loses a packet after it has sent it, each packet independently. Flows count lost packets apart
@@ -127,21 +130,26 @@ pub struct Reverse {
     /// Losses of the reverse direction in bursts, beside these of `loss`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_loss: Option<GilbertElliott>,
+    /// A random delay of each packet of the reverse direction beside the propagation delay. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
 }
 
 impl Link {
     /// How the forward direction changes, and what it loses.
     pub(crate) fn medium(&self) -> Medium {
-        let Self { changes, outages, loss, burst_loss, .. } = self;
-        Medium { changes: changes.clone(), outages: outages.clone(), loss: *loss, burst_loss: *burst_loss }
+        let Self { changes, outages, loss, burst_loss, jitter, .. } = self;
+        let (changes, outages) = (changes.clone(), outages.clone());
+        Medium { changes, outages, loss: *loss, burst_loss: *burst_loss, jitter: *jitter }
     }
 }
 
 impl Reverse {
     /// How the reverse direction changes, and what it loses.
     pub(crate) fn medium(&self) -> Medium {
-        let Self { changes, outages, loss, burst_loss, .. } = self;
-        Medium { changes: changes.clone(), outages: outages.clone(), loss: *loss, burst_loss: *burst_loss }
+        let Self { changes, outages, loss, burst_loss, jitter, .. } = self;
+        let (changes, outages) = (changes.clone(), outages.clone());
+        Medium { changes, outages, loss: *loss, burst_loss: *burst_loss, jitter: *jitter }
     }
 }
 

@@ -62,8 +62,12 @@ fn what_is_wrong_stands_at_its_key() {
             "burst-loss.bad-to-good: the bad state must end: write a probability above 0",
         ),
         (
-            "reverse = { outages = [{ from = \"3s\", to = \"4s\" }] }",
-            "reverse.outages: a direction that changes needs a `queue`, such as { aqm = \"drop-tail\", limit = \"100p\" }",
+            "reverse = { jitter = { distribution = \"uniform\", mean = \"2ms\", reorder = true } }",
+            "reverse.jitter.max: a jitter that is `uniform` needs `max`, such as 5ms",
+        ),
+        (
+            "jitter = { distribution = \"normal\", mean = \"2ms\", sd = \"2.5ms\", reorder = true }",
+            "jitter.sd: no delay is below 0, so `sd` is at most the mean, 2ms; or take `exponential`",
         ),
     ] {
         let error = Scenario::from_toml(&with(keys), "s.toml").unwrap_err().to_string();
@@ -75,6 +79,11 @@ fn what_is_wrong_stands_at_its_key() {
         ("burst-loss = { good-to-bad = 0.1 }", "burst-loss"),
         ("burst-loss = { good-to-bad = 0.1, bad-to-good = 0.5, loss-god = 1 }", "burst-loss"),
         ("changes = [{ at = \"1s\", rate = \"0Mbps\" }]", "changes[0].rate"),
+        (
+            "jitter = { distribution = \"gamma\", mean = \"2ms\", reorder = true }",
+            "uniform, exponential, normal",
+        ),
+        ("jitter = { distribution = \"exponential\", mean = \"2ms\" }", "key `reorder` is missing"),
     ] {
         let error = Scenario::from_toml(&with(keys), "s.toml").unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
@@ -85,5 +94,8 @@ fn what_is_wrong_stands_at_its_key() {
 fn real_packets_have_constant_links() {
     let text = with("reverse = { loss = 0.01 }");
     let error = Scenario::from_toml_for(&text, "s.toml", Driver::RealPackets).unwrap_err().to_string();
-    assert!(error.contains("links.bottleneck.reverse.loss: on real packets links are constant"), "{error}");
+    assert!(
+        error.contains("links.bottleneck.reverse.loss: on real packets links are constant, and lose"),
+        "{error}"
+    );
 }

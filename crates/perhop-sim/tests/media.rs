@@ -1,7 +1,7 @@
-//! Links that change and lose packets.
+//! Links that change, lose and reorder packets.
 
 use perhop_core::{Bytes, Duration, Instant, Probability};
-use perhop_sim::medium::{Change, Outage};
+use perhop_sim::medium::{Change, Jitter, Outage};
 use perhop_sim::{Completion, Engine, Failure, FlowSpec, Medium, Network, Outcome, Simulation, Watch};
 
 use crate::common::{aqm, duplex, flow, rap, tcp, tfrc, udp};
@@ -117,10 +117,75 @@ fn every_packet_sent_is_delivered_dropped_or_lost() {
             assert!(flow.lost.unwrap() > 0 && flow.delivered_packets > 200, "{flow:?}");
             assert!(flow.sender.retransmitted > 0);
         }
-        let link = &outcome.links[0];
+        let (link, sent) = (&outcome.links[0], sum(outcome.links[0].counters.sent));
         let received: u64 = outcome.flows.iter().map(|flow| flow.delivered_packets).sum();
-        assert!(link.counters.sent.iter().sum::<u64>() > received, "losses come after the queue");
+        assert!(sent > received, "losses come after the queue");
+        // This direction carries data only.
+        let lost: u64 = outcome.flows.iter().filter_map(|flow| flow.lost).sum();
+        assert_eq!(link.transit.lost, Some(lost));
     }
+}
+
+fn sum(by_color: [u64; 3]) -> u64 {
+    by_color.into_iter().sum()
+}
+
+#[test]
+fn losses_of_links_conserve_packets_of_datagrams() {
+    let mut network = lossy(0.05, "null");
+    network.flows.truncate(1);
+    network.warmup = Duration::from_secs(2);
+    let outcome = run(&network);
+    let ([link], [flow]) = (&outcome.links[..], &outcome.flows[..]) else { panic!("one of each") };
+    // The link is never busy for long: what it sent after the warm-up was lost, or arrived after the warm-up.
+    let lost = link.transit.lost.unwrap();
+    assert!(lost > 10 && lost.abs_diff(flow.lost.unwrap()) <= 1, "{lost} {flow:?}");
+    assert!(sum(link.measured.sent).abs_diff(flow.delivered_packets + lost) <= 2);
+    assert_eq!(link.transit.reordered, Some(0), "its delay changes once, to a longer one");
+}
+
+#[test]
+fn a_link_without_a_queue_changes_as_one_with_an_endless_queue() {
+    for medium in [
+        change(5.5, Some("4Mbps"), Some(5.0)),
+        Medium { outages: vec![Outage { from: millis(3.5), to: millis(7.0) }], ..Medium::default() },
+        Medium { loss: Some(Probability::new(0.3).unwrap()), ..change(5.5, Some("1Mbps"), None) },
+        Medium { jitter: Some(jitter("9ms", true)), ..Medium::default() },
+    ] {
+        let with_queue = ten_packets(medium);
+        let mut without = with_queue.clone();
+        without.links[0].queue = None;
+        let (with_queue, without) = (run(&with_queue), run(&without));
+        assert_eq!(with_queue.flows, without.flows);
+        assert_eq!((with_queue.links.len(), without.links.len()), (1, 0), "only queues are measured");
+    }
+}
+
+fn jitter(max: &str, reorder: bool) -> Jitter {
+    let table = format!(r#"{{"distribution": "uniform", "max": "{max}", "reorder": {reorder}}}"#);
+    serde_json::from_str(&table).unwrap()
+}
+
+#[test]
+fn jitter_delays_packets_and_reorders_them_if_it_may() {
+    let outcome = |reorder| {
+        let mut network = ten_packets(Medium { jitter: Some(jitter("10ms", reorder)), ..Medium::default() });
+        network.flows[0].volume = Some(Bytes::new(900_000));
+        run(&network)
+    };
+    let (ordered, reordered) = (outcome(false), outcome(true));
+    assert_eq!(ordered.links[0].transit.reordered, None);
+    let late = reordered.links[0].transit.reordered.unwrap();
+    // Each packet is overtaken by one of the next nine unless it is early: most are.
+    assert!((500..900).contains(&late), "{late}");
+    for outcome in [&ordered, &reordered] {
+        assert_eq!(outcome.flows[0].delivered_packets, 900);
+        assert_eq!(outcome.links[0].transit.lost, None);
+    }
+    // Serialization and propagation take 11 ms, jitter 5 ms on average, and 10 ms at most.
+    let [mean, longer] = [&reordered, &ordered].map(|outcome| outcome.flows[0].mean_transit_s.unwrap());
+    assert!((mean - 0.016).abs() < 0.000_3, "{mean}");
+    assert!(longer > mean + 0.001 && longer < 0.021, "{longer}");
 }
 
 #[test]
@@ -131,7 +196,8 @@ fn a_change_to_what_the_link_is_anyway_changes_nothing() {
     }
     let constant = Simulation::run(&network, 1, Some(Engine::Reference), &Watch::default()).unwrap();
     network.links[0].medium = change(4000.0, Some("2Mbps"), Some(10.0));
-    let changed = run(&network);
+    let mut changed = run(&network);
+    assert_eq!(std::mem::take(&mut changed.links[0].transit.reordered), Some(0));
     assert_eq!((&changed.flows, &changed.links), (&constant.flows, &constant.links));
     assert_eq!(constant.flows[0].lost, None, "no link loses packets");
 }

@@ -1,9 +1,11 @@
 //! Links that flows share: a port with a queue, or a wire that queues without a limit.
 
+use perhop_core::aqm::{AqmParams, DropTailParams};
 use perhop_core::control::Message;
 use perhop_core::measure::PortView;
 use perhop_core::meter::AggregateMeters;
-use perhop_core::{Duration, Instant, Offered, Port, Served, Streams};
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::{Depth, Duration, Instant, Offered, Port, Served, Streams};
 
 use super::{Pending, Reference};
 use crate::control::Post;
@@ -26,7 +28,7 @@ pub(super) struct Link {
 
 #[derive(Clone, Debug)]
 enum Queue {
-    /// Without a limit, and not measured.
+    /// Without a limit, and not measured; the link never changes.
     Unlimited(Wire),
     Managed(Box<Managed>),
 }
@@ -62,9 +64,9 @@ impl Link {
         let streams = Streams { seed, path: &path };
         let medium = MediumState::new(&spec.medium, streams);
         let queue = match &spec.queue {
-            None => Queue::Unlimited(Wire::new(spec.rate, spec.delay)),
-            Some(queue) => {
-                let port = Port::new(queue.clone(), spec.rate, streams, window);
+            None if spec.medium.is_steady() => Queue::Unlimited(Wire::new(spec.rate, spec.delay)),
+            queue => {
+                let port = Port::new(queue.clone().unwrap_or_else(endless), spec.rate, streams, window);
                 let meters = AggregateMeters::new(&spec.meters, streams);
                 let services = Pending::default();
                 let delay = spec.delay;
@@ -110,7 +112,11 @@ impl Link {
     /// A sample of a measured link.
     pub(super) fn view(&self) -> PortView<'_> {
         match &self.queue {
-            Queue::Managed(managed) => PortView { meters: managed.meters.counts(), ..managed.port.view() },
+            Queue::Managed(managed) => PortView {
+                meters: managed.meters.counts(),
+                transit: self.medium.as_ref().map(|medium| medium.counts()).unwrap_or_default(),
+                ..managed.port.view()
+            },
             Queue::Unlimited(_) => unreachable!("measured links have a queue under an AQM"),
         }
     }
@@ -121,6 +127,11 @@ impl Link {
             managed.port.finish(now);
         }
     }
+}
+
+/// The queue of a link that has none and changes: without a limit, and not measured.
+fn endless() -> SchedulerParams {
+    AqmParams::DropTail(DropTailParams { limit: Depth::Packets(u64::MAX) }).into()
 }
 
 impl Reference {
@@ -152,7 +163,7 @@ impl Reference {
     /// A link changes.
     fn change(&mut self, number: usize, event: medium::Event) {
         let Queue::Managed(managed) = &mut self.links[number].queue else {
-            unreachable!("checked: links that change have a queue")
+            unreachable!("links that change have a port")
         };
         match event {
             medium::Event::Rate(rate) => managed.port.set_rate(rate),
@@ -237,10 +248,9 @@ impl Reference {
     /// A link has sent a packet, which reaches the far end at `at` unless it is lost.
     fn propagate(&mut self, number: usize, packet: SimPacket, at: Instant) {
         let medium = &mut self.links[number].medium;
-        if medium.as_mut().is_some_and(|medium| medium.loses()) {
-            self.flows[packet.flow()].lose_in_transit(packet);
-        } else {
-            self.forward(packet, at);
+        match medium.as_mut().map_or(Some(at), |medium| medium.pass(self.now, at)) {
+            None => self.flows[packet.flow()].lose_in_transit(packet),
+            Some(at) => self.forward(packet, at),
         }
     }
 
