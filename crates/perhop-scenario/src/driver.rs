@@ -28,6 +28,7 @@ impl Scenario {
             return Ok(());
         }
         self.check_constant_media()?;
+        self.check_dispatch()?;
         self.check_kernels_ecn()?;
         self.check_l4s()?;
         for port in self.queues() {
@@ -47,6 +48,17 @@ impl Scenario {
             }
         }
         Ok(())
+    }
+
+    /// Hosts have the jitter of their own system.
+    fn check_dispatch(&self) -> Result<(), Problem> {
+        let Some(place) = self.flows.iter().position(|flow| flow.dispatch_jitter.is_some()) else {
+            return Ok(());
+        };
+        let text = "on real packets hosts have the jitter of this system: leave this key out, or simulate the scenario";
+        let path =
+            [KeyPart::Key("flows".into()), KeyPart::Index(place), KeyPart::Key("dispatch-jitter".into())];
+        Err(Problem::at(path, text))
     }
 
     /// A kernel asks for ECN for all connections of a host or for none.

@@ -95,6 +95,7 @@ impl Scenario {
             path: group.path.as_ref().and_then(|name| self.paths.keys().position(|known| known == name)),
             access: group.access.as_ref().map(access),
             egress: group.egress.as_ref().or(group.access.as_ref()).map(access),
+            dispatch_jitter: group.dispatch_jitter,
             transport: transport(&group.transport),
             marking: self.marking(group),
             color: group.color,

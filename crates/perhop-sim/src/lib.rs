@@ -22,6 +22,7 @@ mod network;
 mod outcome;
 mod packet;
 mod probe;
+mod rate_trace;
 mod sampling;
 mod timed;
 pub mod transport;
@@ -36,4 +37,5 @@ pub use network::{
 };
 pub use outcome::{Completion, FlowOutcome, Outcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
+pub use rate_trace::{Opportunities, RateTrace, Rates};
 pub use watch::Watch;

@@ -1,6 +1,7 @@
 //! Links that change, lose and reorder packets: scheduled rates and delays, outages, random and bursty loss, jitter.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use perhop_core::measure::TransitCounts;
 use perhop_core::units::UnitError;
@@ -8,9 +9,13 @@ use perhop_core::{Bitrate, Duration, Instant, Probability, Rng, Streams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rate_trace::RateTrace;
+
 /// How one direction of a link changes during a run, and which packets it loses and delays. The default does neither.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Medium {
+    /// Its rate over time, in place of its own.
+    pub trace: Option<Arc<RateTrace>>,
     /// Changes of its rate and delay, in the order of time.
     pub changes: Vec<Change>,
     /// Times at which it sends nothing, in order, apart from each other.
@@ -36,7 +41,7 @@ impl Medium {
 
     /// Its rate and its delay are always the same, but for jitter.
     pub(crate) fn is_steady(&self) -> bool {
-        self.changes.is_empty() && self.outages.is_empty()
+        self.trace.is_none() && self.changes.is_empty() && self.outages.is_empty()
     }
 
     /// A packet can arrive before one that was sent earlier.

@@ -126,6 +126,8 @@ pub struct FlowSpec {
     pub access: Option<AccessSpec>,
     /// The private link of the receiving host.
     pub egress: Option<AccessSpec>,
+    /// Both hosts hand each packet to their link after a random time of at most this.
+    pub dispatch_jitter: Option<Duration>,
     /// How it sends.
     pub transport: TransportSpec,
     /// Where its packets are metered and marked.

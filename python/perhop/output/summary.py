@@ -14,6 +14,7 @@ from perhop.output.readable import LEFT_OUT_FIRST, readable
 from perhop.output.table import prose, records
 from perhop.simulation import describe_runs
 from perhop.study import Axis, Plot, Reference, Row, rounded
+from perhop.traces import traces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,6 +107,14 @@ def _counted(result: Result) -> str:
         sentences.append("Policed: packets that the meter dropped, of those sent.")
     if names["unfinished"].is_not_null().any():
         sentences.append("FCT: flow completion time, over the flows that completed.")
+    links = result.links
+    if links["lost_packets"].is_not_null().any():
+        sentences.append("Link loss: packets that a link lost after it had sent them, of those that it sent.")
+    if links["reordered_packets"].is_not_null().any():
+        sentences.append("Reordered: packets that came after one that the link had sent later.")
+    followed = [str(trace) for trace in traces(json.loads(result.scenario))]
+    if followed:
+        sentences.append(f"Rates of links from traces: {'; '.join(followed)}.")
     if not result.link_classes.is_empty():
         sentences.append("Delay variation: p99 − p50 of the waiting time at the link.")
     return " ".join(sentences)

@@ -77,6 +77,16 @@ def test_a_radio_link_changes_stops_and_loses_packets_in_bursts() -> None:
     assert links["radio"]["utilization"] < most
 
 
+def test_a_train_gets_what_its_traces_say() -> None:
+    classes, links = run("train.toml")
+    # 2319 times 1500 bytes each 12 s.
+    assert links["radio"]["rate_bps"] == pytest.approx(2319 * 12_000 / 12, rel=1e-6)
+    assert 0.6 < links["radio"]["utilization"] < 1
+    # The second in the tunnel.
+    assert classes["music"]["p99_transit_s"] > 0.5
+    assert links["radio"]["link_loss"] is None
+
+
 def test_pie_keeps_its_target_where_a_large_buffer_is_full() -> None:
     classes, links = run("pie.toml")
     assert 0.010 < links["pie"]["delay_p50_s"] < 0.020

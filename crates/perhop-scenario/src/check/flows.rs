@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use perhop_core::Color;
 use perhop_core::abe::Service;
 use perhop_core::meter::MeterParams;
 use perhop_core::table::bad_name;
+use perhop_core::{Color, Duration};
 use perhop_sim::transport::tcp::{AccEcn, TcpEcn};
 
 use super::{Checked, refuse};
@@ -47,6 +47,12 @@ impl Scenario {
             if flow.volume.is_some_and(|volume| volume.get() == 0) {
                 let text = "a volume of 0 sends nothing; leave the key out for an endless flow";
                 return at("volume", text.into());
+            }
+            if flow.dispatch_jitter.is_some_and(Duration::is_zero) {
+                return at(
+                    "dispatch-jitter",
+                    "a jitter is longer than 0s; without it, leave this key out".into(),
+                );
             }
         }
         Ok(())

@@ -27,8 +27,9 @@ impl Place<'_> {
 
     /// The first of the keys that are given; `None` for a constant medium.
     fn key(&self) -> Option<&'static str> {
-        let Medium { changes, outages, loss, burst_loss, jitter } = &self.medium;
+        let Medium { trace, changes, outages, loss, burst_loss, jitter } = &self.medium;
         let given = [
+            ("rate-trace", trace.is_some()),
             ("changes", !changes.is_empty()),
             ("outages", !outages.is_empty()),
             ("loss", loss.is_some()),
@@ -77,6 +78,10 @@ fn check_changes(place: &Place<'_>, duration: Duration) -> Checked {
         let key = format!("changes[{number}].at");
         if rate.is_none() && delay.is_none() {
             return place.refuse(&format!("changes[{number}]"), "a change has a `rate`, a `delay` or both");
+        }
+        if rate.is_some() && place.medium.trace.is_some() {
+            let text = "`rate-trace` says what the rate is: leave one of the two out";
+            return place.refuse(&format!("changes[{number}].rate"), text);
         }
         if let Some(before) = before.filter(|&before| before >= at) {
             return place.refuse(

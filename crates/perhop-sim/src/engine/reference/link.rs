@@ -13,6 +13,7 @@ use crate::engine::setup::Step;
 use crate::medium::{self, MediumState};
 use crate::network::LinkSpec;
 use crate::packet::{Queued, SimPacket};
+use crate::rate_trace::Timetable;
 use crate::timed::Timed;
 use crate::wire::Wire;
 
@@ -42,6 +43,8 @@ struct Managed {
     delay: Duration,
     /// There is an outage.
     is_down: bool,
+    /// When the link can send how much, and when it was last asked to be served by that; `None` if its rate says so.
+    timetable: Option<(Timetable, Instant)>,
 }
 
 /// A time at which a port is to be served.
@@ -70,7 +73,9 @@ impl Link {
                 let meters = AggregateMeters::new(&spec.meters, streams);
                 let services = Pending::default();
                 let delay = spec.delay;
-                Queue::Managed(Box::new(Managed { port, meters, services, delay, is_down: false }))
+                let timetable =
+                    spec.medium.trace.as_ref().map(|trace| (Timetable::new(trace), Instant::ZERO));
+                Queue::Managed(Box::new(Managed { port, meters, services, delay, is_down: false, timetable }))
             }
         };
         Self { arrivals: Pending::default(), queue, medium }
@@ -125,6 +130,21 @@ impl Link {
     pub(super) fn finish(&mut self, now: Instant) {
         if let Queue::Managed(managed) = &mut self.queue {
             managed.port.finish(now);
+        }
+    }
+}
+
+impl Managed {
+    /// Serves the port, if the link can begin to send a packet now.
+    fn serve(&mut self, now: Instant) -> Served<Queued> {
+        let Some((timetable, asked)) = &mut self.timetable else { return self.port.serve(now) };
+        match timetable.opens(now) {
+            Some(at) if at <= now => self.port.serve_on(now, |size| timetable.transmit(size, now)),
+            Some(at) if at != *asked => {
+                *asked = at;
+                Served::Later(at)
+            }
+            Some(_) | None => Served::Nothing,
         }
     }
 }
@@ -218,7 +238,12 @@ impl Reference {
                 }
                 match offered {
                     Offered::Queued => {}
-                    Offered::Idle => self.serve(number),
+                    Offered::Idle => {
+                        if let Some((timetable, _)) = &mut managed.timetable {
+                            timetable.idle(self.now);
+                        }
+                        self.serve(number);
+                    }
                     Offered::Dropped(packet, _) => self.lose(packet.into()),
                 }
             }
@@ -232,7 +257,7 @@ impl Reference {
             if managed.is_down {
                 return; // The end of the outage serves it.
             }
-            match managed.port.serve(self.now) {
+            match managed.serve(self.now) {
                 Served::Sent(packet, free_at) => {
                     managed.services.push(ServiceTime(free_at));
                     let at = free_at + managed.delay;
