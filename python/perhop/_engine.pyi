@@ -1,6 +1,7 @@
 """The engine: scenarios in, measurements out. Written in Rust; see `crates/perhop-python`."""
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, BinaryIO, Literal, final
 
 from perhop.outcome import LiveOutcome, Outcome
@@ -49,13 +50,17 @@ def scenario_from_toml(text: str, origin: str) -> str:
 def scenario_from_json(text: str, origin: str) -> str:
     """As `scenario_from_toml`, for JSON."""
 
-def read_toml(text: str, origin: str, *, real_packets: bool = False) -> tuple[str, list[str]]:
+def read_toml(
+    text: str, origin: str, *, real_packets: bool = False, folder: str | PathLike[str] | None = None
+) -> tuple[str, list[str]]:
     """Read a scenario in TOML that is to be run.
 
     Args:
         text: The scenario.
         origin: What stands for the file in messages.
         real_packets: It is to be run by `live` and not by `simulate`.
+        folder: Where the files are that the scenario names; without it, it may name none. Their text becomes
+            part of the scenario.
 
     Returns:
         The scenario as canonical JSON, and notices: what in it cannot act, or acts otherwise than it seems.
@@ -64,7 +69,9 @@ def read_toml(text: str, origin: str, *, real_packets: bool = False) -> tuple[st
         ScenarioError: The scenario cannot be run, or asks for what can have no effect there.
     """
 
-def read_json(text: str, origin: str, *, real_packets: bool = False) -> tuple[str, list[str]]:
+def read_json(
+    text: str, origin: str, *, real_packets: bool = False, folder: str | PathLike[str] | None = None
+) -> tuple[str, list[str]]:
     """As `read_toml`, for JSON."""
 
 def scenario_to_toml(text: str, origin: str) -> str:

@@ -211,6 +211,16 @@ class Link(TypedDict):
     policing_ratio: float | None
     """The same over all packets that came to the link, data and ACKs; none for a link without meters (a
     fraction)."""
+    lost_packets: float | None
+    """Packets, data and ACKs, that the link lost after it had sent them (keys `loss` and `burst-loss`), which
+    are no drops of its queue; none for a link that loses no packets, and on real packets."""
+    link_loss: float | None
+    """The same over all packets that the link sent (a fraction)."""
+    reordered_packets: float | None
+    """Packets, data and ACKs, that reached the far end of the link after one that was sent later (RFC 4737);
+    none for a link that keeps their order, and on real packets."""
+    reordering_ratio: float | None
+    """The same over all packets that the link sent (a fraction)."""
     mean_queue_packets: float
     """Mean number of packets that wait."""
     arrived_packets: int

@@ -50,6 +50,7 @@ __all__ = [
     "Game",
     "GilbertElliott",
     "InverseRate",
+    "Jitter",
     "LabelSwitchedPath",
     "Link",
     "Live",
@@ -1368,6 +1369,28 @@ class GilbertElliott(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Jitter(Table):
+    """A random delay of each packet beside the link's own, drawn independently.
+
+    Attributes:
+        distribution: The distribution of the delay.
+        max: The longest delay: the end of `uniform`; an `exponential` or `normal` delay beyond it is
+            drawn again. Default: no bound.
+        mean: The mean of `exponential` and `normal`, before the bounds.
+        sd: The standard deviation of `normal`, before the bounds: at most the mean.
+        reorder: Whether a packet may arrive before one that was sent earlier. Otherwise it waits, and
+            arrives 1 ns after that one at the earliest; so packets arrive in bunches behind a late one,
+            and the mean delay is longer than that of the distribution.
+    """
+
+    distribution: Literal["uniform", "exponential", "normal"]
+    reorder: bool
+    max: str | None = None
+    mean: str | None = None
+    sd: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reverse(Table):
     """Settings of a link's reverse direction that differ from those of its forward direction.
 
@@ -1376,15 +1399,15 @@ class Reverse(Table):
         delay: Propagation delay of the reverse direction. Default: that of the forward direction.
         queue: The queue of the reverse direction. Default: an unlimited queue that is not measured.
         meters: Meters before the queue of the reverse direction. Default: none.
-        changes: Changes of the rate and delay of the reverse direction, in the order of time. They need
-            a queue. AQMs and schedulers know the `rate` of the link only; utilization refers to it,
-            too.
-        outages: Times during which the reverse direction begins to send no packet, in order. They need
-            a queue.
+        changes: Changes of the rate and delay of the reverse direction, in the order of time. AQMs and
+            schedulers know the `rate` of the link only; utilization refers to it, too.
+        outages: Times during which the reverse direction begins to send no packet, in order.
         loss: The probability that the reverse direction loses a packet after it has sent it, each
             packet independently. Flows count lost packets apart from the drops of queues. Default: none
             is lost.
         burst_loss: Losses of the reverse direction in bursts, beside these of `loss`. Default: none.
+        jitter: A random delay of each packet of the reverse direction beside the propagation delay.
+            Default: none.
     """
 
     rate: str | None = None
@@ -1395,6 +1418,7 @@ class Reverse(Table):
     outages: Sequence[Outage] | None = None
     loss: float | None = None
     burst_loss: GilbertElliott | None = None
+    jitter: Jitter | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1410,15 +1434,15 @@ class Link(Table):
         meters: Meters that packets pass on their way to the queue of the forward direction, whatever
             their hosts or other routers have marked: each packet that of the first meter that matches
             it. Default: none.
-        changes: Changes of the rate and delay of the forward direction, in the order of time. They need
-            a queue. AQMs and schedulers know the `rate` of the link only; utilization refers to it,
-            too.
-        outages: Times during which the forward direction begins to send no packet, in order. They need
-            a queue.
+        changes: Changes of the rate and delay of the forward direction, in the order of time. AQMs and
+            schedulers know the `rate` of the link only; utilization refers to it, too.
+        outages: Times during which the forward direction begins to send no packet, in order.
         loss: The probability that the forward direction loses a packet after it has sent it, each
             packet independently. Flows count lost packets apart from the drops of queues. Default: none
             is lost.
         burst_loss: Losses of the forward direction in bursts, beside these of `loss`. Default: none.
+        jitter: A random delay of each packet of the forward direction beside the propagation delay.
+            Default: none.
         reverse: Settings of the reverse direction that differ.
     """
 
@@ -1432,6 +1456,7 @@ class Link(Table):
     outages: Sequence[Outage] | None = None
     loss: float | None = None
     burst_loss: GilbertElliott | None = None
+    jitter: Jitter | None = None
     reverse: Reverse | None = None
 
 

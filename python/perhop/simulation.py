@@ -44,7 +44,9 @@ class ScenarioLike(Protocol):
 
 
 ScenarioSource: TypeAlias = "ScenarioLike | Mapping[str, Any] | Path | str"
-"""A built scenario, the same as plain dicts and lists, the path of a TOML file, or TOML text."""
+"""A built scenario, the same as plain dicts and lists, the path of a TOML file, or TOML text.
+
+Files that a scenario names are relative to its own file, without one to the working directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,10 @@ def read(scenario: ScenarioSource, *, real_packets: bool = False) -> Checked:
         PerhopError: The file cannot be read, or this is no scenario at all.
     """
     parse, text, origin = _source(scenario)
+    # A scenario without a file names others from the working directory.
+    folder = Path() if origin == "scenario" else Path(origin).parent
     try:
-        canonical_text, notices = parse(text, origin, real_packets=real_packets)
+        canonical_text, notices = parse(text, origin, real_packets=real_packets, folder=folder)
     except ScenarioError:
         if parse is _engine.read_toml and origin != "scenario":
             with suppress(tomllib.TOMLDecodeError):

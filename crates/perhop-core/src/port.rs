@@ -2,7 +2,7 @@
 //! events runs its links by this type: both engines of the simulator, the data plane.
 
 use crate::control::Message;
-use crate::measure::{PortStatistics, PortView};
+use crate::measure::{PortStatistics, PortView, TransitCounts};
 use crate::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
 use crate::{Bitrate, ClassCounters, Environment, Header, Instant, Packet, Reason, Serializer, Streams};
 
@@ -86,12 +86,28 @@ impl<P: Packet> Port<P> {
         if now < self.link.busy_until() {
             return Served::Nothing; // It waited for a time, but a packet that came meanwhile could go.
         }
+        self.serve_with(now, |link, size| link.transmit(size, now))
+    }
+
+    /// The same on a link that somebody else keeps and that is free now: `transmit` takes the size of the packet that it is to send,
+    /// and returns when it is free again.
+    pub fn serve_on(&mut self, now: Instant, transmit: impl FnOnce(u16) -> Instant) -> Served<P> {
+        self.serve_with(now, |_, size| transmit(size))
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
+    fn serve_with(
+        &mut self,
+        now: Instant,
+        transmit: impl FnOnce(&mut Serializer, u16) -> Instant,
+    ) -> Served<P> {
         match self.queue.dequeue(now) {
             Dequeued::Sent(packet, class) => {
                 self.idle = false;
                 let Header { arrived, size, color, .. } = *packet.header();
                 self.statistics.serve(class, arrived, now, size, color);
-                Served::Sent(packet, self.link.transmit(size, now))
+                Served::Sent(packet, transmit(&mut self.link, size))
             }
             Dequeued::Dropped(packet, reason) => {
                 self.statistics.wait(packet.header().arrived, now);
@@ -152,6 +168,7 @@ impl<P: Packet> Port<P> {
             meters: Vec::new(),
             statistics: &self.statistics,
             gauges: self.queue.gauges(),
+            transit: TransitCounts::default(),
         }
     }
 }

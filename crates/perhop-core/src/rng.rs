@@ -69,17 +69,6 @@ impl Rng {
         ((u128::from(self.next_u64()) * (u128::from(most) + 1)) >> 64) as u64
     }
 
-    /// Normal with mean 0 and variance 1: the polar method of Marsaglia & Bray (1964), with one number of each pair.
-    pub fn normal(&mut self) -> f64 {
-        loop {
-            let (x, y) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
-            let square = x * x + y * y;
-            if square < 1.0 && square > f64::MIN_POSITIVE {
-                return x * (-2.0 * crate::portable::ln(square) / square).sqrt();
-            }
-        }
-    }
-
     /// Exponential with mean 1, without a logarithm: von Neumann's method of comparisons (Various Techniques Used in
     /// Connection with Random Digits, 1951).
     ///
@@ -101,6 +90,18 @@ impl Rng {
                 return whole + first;
             }
             whole += 1.0;
+        }
+    }
+
+    /// Normal with mean 0 and standard deviation 1, without a logarithm or a root: von Neumann's rejection from the exponential, whose
+    /// second draw decides (Devroye, Non-Uniform Random Variate Generation, 1986, section IV.4).
+    pub fn normal(&mut self) -> f64 {
+        loop {
+            let size = self.exponential();
+            let beyond = size - 1.0;
+            if self.exponential() > beyond * beyond / 2.0 {
+                return if self.chance(0.5) { size } else { -size };
+            }
         }
     }
 }
@@ -162,19 +163,6 @@ mod tests {
         assert!((0..1000).all(|_| rng.up_to(3) <= 3));
     }
     #[test]
-    fn normal_has_the_moments_and_the_tail_of_its_name() {
-        let mut rng = Rng::stream(3, "test");
-        let n = 200_000;
-        let draws: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
-        let mean = draws.iter().sum::<f64>() / f64::from(n);
-        let variance = draws.iter().map(|x| x * x).sum::<f64>() / f64::from(n);
-        assert!(mean.abs() < 0.01 && (variance - 1.0).abs() < 0.015, "{mean} {variance}");
-        for (beyond, share) in [(-1.0, 0.841_345), (1.0, 0.158_655), (2.0, 0.022_75)] {
-            let seen = draws.iter().filter(|&&x| x > beyond).count() as f64 / f64::from(n);
-            assert!((seen - share).abs() < 0.004, "{beyond}: {seen}");
-        }
-    }
-    #[test]
     fn exponential_has_the_moments_and_the_tail_of_its_name() {
         let mut rng = Rng::stream(3, "test");
         let n = 200_000;
@@ -187,6 +175,23 @@ mod tests {
         for (beyond, share) in [(0.5, 0.606_531), (1.0, 0.367_879), (3.0, 0.049_787)] {
             let seen = draws.iter().filter(|&&x| x > beyond).count() as f64 / f64::from(n);
             assert!((seen - share).abs() < 0.005, "{beyond}: {seen}");
+        }
+    }
+
+    #[test]
+    fn normal_has_the_moments_and_the_tails_of_its_name() {
+        let mut rng = Rng::stream(3, "test");
+        let n = 200_000;
+        let draws: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
+        let power = |x: f64, exponent| (0..exponent).fold(1.0, |product, _| product * x);
+        let moment = |exponent| draws.iter().map(|&x| power(x, exponent)).sum::<f64>() / f64::from(n);
+        assert!(moment(1).abs() < 0.01 && (moment(2) - 1.0).abs() < 0.015, "{} {}", moment(1), moment(2));
+        assert!(moment(3).abs() < 0.04 && (moment(4) - 3.0).abs() < 0.1, "{} {}", moment(3), moment(4));
+        for (beyond, share) in [(0.5, 0.308_538), (1.0, 0.158_655), (2.0, 0.022_750)] {
+            for side in [1.0, -1.0] {
+                let seen = draws.iter().filter(|&&x| side * x > beyond).count() as f64 / f64::from(n);
+                assert!((seen - share).abs() < 0.004, "{side} {beyond}: {seen}");
+            }
         }
     }
 }

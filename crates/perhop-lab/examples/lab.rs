@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use perhop_lab::Joint;
+use perhop_scenario::{Driver, Folder, Scenario};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -14,7 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some("packet") => Some(Joint::Packet),
         Some(_) => return Err("hosts are joined by tun or packet".into()),
     };
-    let scenario = perhop_scenario::Scenario::from_toml(&std::fs::read_to_string(&path)?, &path)?;
+    let text = std::fs::read_to_string(&path)?;
+    let scenario = Scenario::from_toml_for(&text, &path, Driver::RealPackets, &Folder::of(&path))?;
     let options = perhop_lab::Options { seed, real_time: true, watch: None, die_with_parent: false, joint };
     let run = perhop_lab::run(&scenario, options, &AtomicBool::new(false), &mut |_| {})?;
     let mut flows = run.outcome.flows.iter();

@@ -84,6 +84,7 @@ fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
             path: Some(0),
             access: None,
             egress: None,
+            dispatch_jitter: None,
             transport: TransportSpec::Tcp(serde_json::from_str::<TcpParams>(&tcp).unwrap()),
             marking: sold(number).map_or(Marking::None, |rate| Marking::Ingress(twam(rate))),
             color: Color::Yellow,

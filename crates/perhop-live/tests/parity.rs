@@ -126,6 +126,7 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
             path: packet.label.checked_sub(1).map(|path| path as usize),
             access: None,
             egress: None,
+            dispatch_jitter: None,
             transport: TransportSpec::Udp(serde_json::from_str::<UdpParams>(&params).unwrap()),
             marking: if setting.meter.is_some() { Marking::Edge(0) } else { Marking::None },
             color: packet.color,

@@ -5,7 +5,9 @@ mod outcome;
 mod record;
 mod replay;
 
-use perhop_scenario::{Driver, Notice, Scenario, notices_in};
+use std::path::PathBuf;
+
+use perhop_scenario::{Driver, Files, Folder, NoFiles, Notice, Scenario, notices_in};
 use perhop_sim::{Engine, Failure, Simulation, Watch};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError};
@@ -85,20 +87,38 @@ fn canonical(read: Result<Scenario, perhop_scenario::ScenarioError>) -> PyResult
     serde_json::to_string(&scenario).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// Reads a scenario in TOML that is to be simulated or, if said, run on real packets: canonical JSON, and notices.
+/// Reads a scenario in TOML that is to be simulated or, if said, run on real packets: canonical JSON, and notices. It may name
+/// files in `folder`, if that is given.
 #[pyfunction]
-#[pyo3(signature = (text, origin, *, real_packets = false))]
-fn read_toml(text: &str, origin: &str, real_packets: bool) -> PyResult<(String, Vec<String>)> {
-    let scenario = Scenario::from_toml_for(text, origin, driver(real_packets));
+#[pyo3(signature = (text, origin, *, real_packets = false, folder = None))]
+fn read_toml(
+    text: &str,
+    origin: &str,
+    real_packets: bool,
+    folder: Option<PathBuf>,
+) -> PyResult<(String, Vec<String>)> {
+    let scenario = Scenario::from_toml_for(text, origin, driver(real_packets), &*files(folder));
     with_notices(scenario, Some(text), origin)
 }
 
 /// The same in JSON.
 #[pyfunction]
-#[pyo3(signature = (text, origin, *, real_packets = false))]
-fn read_json(text: &str, origin: &str, real_packets: bool) -> PyResult<(String, Vec<String>)> {
-    let scenario = Scenario::from_json_for(text, origin, driver(real_packets));
+#[pyo3(signature = (text, origin, *, real_packets = false, folder = None))]
+fn read_json(
+    text: &str,
+    origin: &str,
+    real_packets: bool,
+    folder: Option<PathBuf>,
+) -> PyResult<(String, Vec<String>)> {
+    let scenario = Scenario::from_json_for(text, origin, driver(real_packets), &*files(folder));
     with_notices(scenario, None, origin)
+}
+
+fn files(folder: Option<PathBuf>) -> Box<dyn Files> {
+    match folder {
+        Some(folder) => Box::new(Folder::new(folder)),
+        None => Box::new(NoFiles),
+    }
 }
 
 fn driver(real_packets: bool) -> Driver {
@@ -152,8 +172,8 @@ fn simulate<'py>(
 
 /// A scenario that is to be simulated, and what watches its run.
 fn fitting(scenario: &str, cancel: Option<&Cancel>) -> PyResult<(Scenario, Watch)> {
-    let scenario = Scenario::from_json_for(scenario, "scenario", Driver::Simulator)
-        .map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let scenario =
+        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
     let memory = scenario.memory();
     if let Some(most) = cancel.and_then(|cancel| cancel.most_bytes).filter(|&most| memory.run() > most) {
         return Err(PyMemoryError::new_err(format!(
@@ -172,8 +192,8 @@ fn engine_for(
     scenario: &str,
     cancel: Option<&Cancel>,
 ) -> PyResult<(&'static str, Option<String>)> {
-    let scenario = Scenario::from_json_for(scenario, "scenario", Driver::Simulator)
-        .map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let scenario =
+        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
     let watch = cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default();
     let used = py.detach(|| Simulation::engine_for(&scenario.network(), &watch));
     let used = used.map_err(|failure| raised(&failure))?;

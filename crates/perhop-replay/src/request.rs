@@ -9,7 +9,7 @@ use perhop_core::table::split_key;
 use perhop_core::{Bitrate, Duration};
 use perhop_live::selection::Match;
 use perhop_scenario::format::{Profile, Queue};
-use perhop_scenario::{Driver, Problem, Scenario, did_you_mean, idle_keys, read_json, steps};
+use perhop_scenario::{Problem, Scenario, did_you_mean, idle_keys, read_json, steps};
 use serde::Deserialize;
 
 use crate::arrivals::{Choice, Speed};
@@ -122,9 +122,9 @@ impl Request {
         let request: Self = read_json(text, ORIGIN, |request: &Self| request.check(scenario.is_some()))?;
         let scenario = match scenario {
             Some((text, origin)) if text.trim_start().starts_with('{') => {
-                Some((Scenario::from_json_for(text, origin, Driver::Simulator)?, origin))
+                Some((Scenario::from_json(text, origin)?, origin))
             }
-            Some((text, origin)) => Some((Scenario::from_toml_for(text, origin, Driver::Simulator)?, origin)),
+            Some((text, origin)) => Some((Scenario::from_toml(text, origin)?, origin)),
             None => None,
         };
         let choice = request.choice();

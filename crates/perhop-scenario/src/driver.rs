@@ -30,6 +30,7 @@ impl Scenario {
         self.check_constant_media()?;
         self.check_no_populations()?;
         self.check_no_application()?;
+        self.check_dispatch()?;
         self.check_kernels_ecn()?;
         self.check_l4s()?;
         for port in self.queues() {
@@ -68,6 +69,17 @@ impl Scenario {
         };
         let text = "applications run in the simulator only: leave this key out, so that the flows always have data to send";
         let path = [KeyPart::Key("flows".into()), KeyPart::Index(place), KeyPart::Key("application".into())];
+        Err(Problem::at(path, text))
+    }
+
+    /// Hosts have the jitter of their own system.
+    fn check_dispatch(&self) -> Result<(), Problem> {
+        let Some(place) = self.flows.iter().position(|flow| flow.dispatch_jitter.is_some()) else {
+            return Ok(());
+        };
+        let text = "on real packets hosts have the jitter of this system: leave this key out, or simulate the scenario";
+        let path =
+            [KeyPart::Key("flows".into()), KeyPart::Index(place), KeyPart::Key("dispatch-jitter".into())];
         Err(Problem::at(path, text))
     }
 

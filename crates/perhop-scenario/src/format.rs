@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use perhop_core::abe::Service;
 use perhop_core::aqm::AqmParams;
@@ -16,7 +17,7 @@ use perhop_core::units::{AboveZero, TIME, UnitError, parts};
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Frequency, Probability};
 use perhop_sim::Medium;
 use perhop_sim::application::ApplicationParams;
-use perhop_sim::medium::{Change, GilbertElliott, Outage};
+use perhop_sim::medium::{Change, GilbertElliott, Jitter, Outage};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::tfrc::TfrcParams;
@@ -80,11 +81,15 @@ pub struct Link {
     /// marked: each packet that of the first meter that matches it. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meters: Vec<AggregateMeter>,
-    /// Changes of the rate and delay of the forward direction, in the order of time. They need a queue. AQMs and schedulers know the `rate` of the
+    /// The rate of the forward direction over time, as a file or table says: Mahimahi's packet-delivery traces, or CSV. AQMs and
+    /// schedulers know the `rate` of the link only; utilization refers to the mean rate of the trace. Default: the rate is constant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_trace: Option<RateTrace>,
+    /// Changes of the rate and delay of the forward direction, in the order of time. AQMs and schedulers know the `rate` of the
     /// link only; utilization refers to it, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
-    /// Times during which the forward direction begins to send no packet, in order. They need a queue.
+    /// Times during which the forward direction begins to send no packet, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
     /// The probability that the forward direction loses a packet after it has sent it, each packet independently. Flows count lost packets apart
@@ -94,6 +99,9 @@ pub struct Link {
     /// Losses of the forward direction in bursts, beside these of `loss`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_loss: Option<GilbertElliott>,
+    /// A random delay of each packet of the forward direction beside the propagation delay. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
     /// Settings of the reverse direction that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<Reverse>,
@@ -115,11 +123,15 @@ pub struct Reverse {
     /// Meters before the queue of the reverse direction. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meters: Vec<AggregateMeter>,
-    /// Changes of the rate and delay of the reverse direction, in the order of time. They need a queue. AQMs and schedulers know the `rate` of the
+    /// The rate of the reverse direction over time, as a file or table says: Mahimahi's packet-delivery traces, or CSV. AQMs and
+    /// schedulers know the `rate` of the link only; utilization refers to the mean rate of the trace. Default: the rate is constant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_trace: Option<RateTrace>,
+    /// Changes of the rate and delay of the reverse direction, in the order of time. AQMs and schedulers know the `rate` of the
     /// link only; utilization refers to it, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
-    /// Times during which the reverse direction begins to send no packet, in order. They need a queue.
+    /// Times during which the reverse direction begins to send no packet, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
     /// The probability that the reverse direction loses a packet after it has sent it, each packet independently. Flows count lost packets apart
@@ -129,21 +141,85 @@ pub struct Reverse {
     /// Losses of the reverse direction in bursts, beside these of `loss`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_loss: Option<GilbertElliott>,
+    /// A random delay of each packet of the reverse direction beside the propagation delay. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
 }
 
 impl Link {
     /// How the forward direction changes, and what it loses.
     pub(crate) fn medium(&self) -> Medium {
-        let Self { changes, outages, loss, burst_loss, .. } = self;
-        Medium { changes: changes.clone(), outages: outages.clone(), loss: *loss, burst_loss: *burst_loss }
+        let Self { rate_trace, changes, outages, loss, burst_loss, jitter, .. } = self;
+        let (changes, outages) = (changes.clone(), outages.clone());
+        let trace = rate_trace.as_ref().and_then(RateTrace::read);
+        Medium { trace, changes, outages, loss: *loss, burst_loss: *burst_loss, jitter: *jitter }
     }
 }
 
 impl Reverse {
     /// How the reverse direction changes, and what it loses.
     pub(crate) fn medium(&self) -> Medium {
-        let Self { changes, outages, loss, burst_loss, .. } = self;
-        Medium { changes: changes.clone(), outages: outages.clone(), loss: *loss, burst_loss: *burst_loss }
+        let Self { rate_trace, changes, outages, loss, burst_loss, jitter, .. } = self;
+        let (changes, outages) = (changes.clone(), outages.clone());
+        let trace = rate_trace.as_ref().and_then(RateTrace::read);
+        Medium { trace, changes, outages, loss: *loss, burst_loss: *burst_loss, jitter: *jitter }
+    }
+}
+
+/// A trace of a link's rate: the name of a file, relative to the scenario's folder, or a table.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum RateTrace {
+    /// With its format, or as text.
+    Table(TraceTable),
+    /// A file by name: CSV if the name ends in `.csv`, else of Mahimahi's format.
+    File(String),
+}
+
+/// A trace of a link's rate. Results keep the text of the trace, so a stored scenario needs no file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TraceTable {
+    /// The file's name, relative to the scenario's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What a trace that is given as `data` is called: that of the file it is from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its format. Default: `csv` for a file whose name ends so, else `mahimahi`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<TraceFormat>,
+    /// Whether it begins again at its end. Default: `true` for `mahimahi`, `false` for `csv`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<bool>,
+    /// The text of the trace, in place of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// What has been read.
+    #[serde(skip)]
+    pub(crate) read: Option<Arc<perhop_sim::RateTrace>>,
+}
+
+/// A format of traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraceFormat {
+    /// Mahimahi's packet-delivery traces: each line is the time in milliseconds at which the link delivers 1500 bytes, of one packet or of
+    /// several; what no waiting packet uses is lost. The trace ends at the last time; if it repeats, times count from there. Without
+    /// repetition nothing is sent afterwards.
+    Mahimahi,
+    /// A header such as `time_s,rate_Mbps` (or `time_ms`; `rate_bps`, `rate_kbps`), then in each line a time, from 0 on, and the rate from then on.
+    /// The last rate stays, or, if the trace repeats, lasts as long as the one before it. Lines that begin with `#` are comments.
+    Csv,
+}
+
+impl RateTrace {
+    /// What has been read.
+    pub(crate) fn read(&self) -> Option<Arc<perhop_sim::RateTrace>> {
+        match self {
+            Self::Table(table) => table.read.clone(),
+            Self::File(_) => None,
+        }
     }
 }
 
@@ -227,6 +303,10 @@ pub struct Flow {
     /// The private access link of each receiving host, if it differs from `access`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<Access>,
+    /// Each host hands every packet of data and every acknowledgement to its link after a random time: uniform from 0 to this, but no packet
+    /// overtakes another of its host. It stands for the operating system, against phase effects. Default: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_jitter: Option<Duration>,
     /// How the flows send. Required, but refused with an `application` that sends datagrams of its own (`game`, `call`).
     #[serde(default, skip_serializing_if = "Transport::is_own")]
     pub transport: Transport,
@@ -588,6 +668,17 @@ impl<'de> Deserialize<'de> for FlowProfile {
             table => {
                 nested(table, |table| Some(Profile::deserialize(table))).expect("always read").map(Self::Own)
             }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RateTrace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(file) => Ok(Self::File(file)),
+            table => nested(table, |table| Some(TraceTable::deserialize(table)))
+                .expect("always read")
+                .map(Self::Table),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod check;
 mod driver;
 mod error;
+mod files;
 pub mod format;
 mod measures;
 mod memory;
@@ -14,9 +15,11 @@ mod notices;
 mod paths;
 mod populations;
 mod read;
+mod trace;
 
 pub use driver::Driver;
 pub use error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
+pub use files::{Files, Folder, NoFiles};
 pub use format::Scenario;
 pub use measures::measures;
 pub use memory::Memory;

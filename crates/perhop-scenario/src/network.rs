@@ -190,6 +190,7 @@ impl Scenario {
             egress: group.egress.as_ref().or(group.access.as_ref()).map(access),
             transport: group.transport_spec(),
             play_out: group.play_out,
+            dispatch_jitter: group.dispatch_jitter,
             marking: self.marking(group),
             color: group.color,
             dscp: group.dscp.unwrap_or(group.service.dscp()),

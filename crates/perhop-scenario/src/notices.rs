@@ -13,7 +13,7 @@ use perhop_sim::{FlowSpec, LinkSpec, Network, TransportSpec};
 use serde::Serialize;
 
 use crate::error::{KeyPart, Problem, steps};
-use crate::format::{Codec, Flow, FlowProfile, Scenario, Transport};
+use crate::format::{Codec, Flow, FlowProfile, RateTrace, Scenario, Transport};
 
 impl Scenario {
     /// What in it cannot act, or acts otherwise than it seems; each where it stands.
@@ -36,11 +36,32 @@ impl Scenario {
                 divisions(outline.passing(&link).map(|(group, flow)| (group, outline.division(flow, &link))));
             notices.extend(divided.into_iter().map(|(key, text)| place.at(&key, text)));
         }
+        notices.extend(self.ended_traces());
         notices.extend(self.idle_profiles());
         notices.extend(self.idle_colors());
         notices.extend(self.other_codecs());
         notices.extend(self.idle_meters(&outline, &sizes));
         notices
+    }
+
+    /// Traces after which a link sends nothing.
+    fn ended_traces(&self) -> Vec<Problem> {
+        let ended = |place: &mut dyn Iterator<Item = KeyPart>, trace: Option<&RateTrace>| {
+            let RateTrace::Table(table) = trace? else { return None };
+            let end = table.read.as_ref()?.end().filter(|&end| end < self.duration)?;
+            let text = format!(
+                "the trace ends at {end}, and the link sends nothing afterwards; leave `repeat` out, or end the run by then"
+            );
+            Some(Problem::at(place.chain(steps("rate-trace.repeat")), text))
+        };
+        let links = self.links.iter().flat_map(|(name, link)| {
+            let mut place = steps("links").chain([KeyPart::Key(name.clone())]);
+            let forward = ended(&mut place, link.rate_trace.as_ref());
+            let mut place = steps("links").chain([KeyPart::Key(name.clone())]).chain(steps("reverse"));
+            let reverse = link.reverse.as_ref().and_then(|reverse| reverse.rate_trace.as_ref());
+            [forward, ended(&mut place, reverse)]
+        });
+        links.flatten().collect()
     }
 
     /// Keys of profiles that cannot act on the packets of their flows.

@@ -8,46 +8,57 @@ use serde_json::Value;
 
 use crate::driver::Driver;
 use crate::error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
+use crate::files::{Files, NoFiles};
 use crate::format::Scenario;
 
 impl Scenario {
-    /// Reads and checks a scenario in TOML; `origin` names the file in messages.
+    /// Reads and checks a scenario in TOML that names no files; `origin` names the file in messages.
     ///
     /// # Errors
     /// The first problem: where it stands, what is wrong, what would be right.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        read_toml(text, origin, Self::check)
+        Self::from_toml_for(text, origin, Driver::Simulator, &NoFiles)
     }
 
-    /// Reads and checks a scenario in JSON; `origin` stands for the file in messages.
+    /// Reads and checks a scenario in JSON that names no files; `origin` stands for the file in messages.
     ///
     /// # Errors
     /// As [`from_toml`](Self::from_toml).
     pub fn from_json(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        read_json(text, origin, Self::check)
+        Self::from_json_for(text, origin, Driver::Simulator, &NoFiles)
     }
 
-    /// Reads a scenario in TOML that this driver is to run.
+    /// Reads a scenario in TOML that this driver is to run, and the `files` that it names.
     ///
     /// # Errors
     /// As [`from_toml`](Self::from_toml); also where something can have no effect there.
-    pub fn from_toml_for(text: &str, origin: &str, driver: Driver) -> Result<Self, ScenarioError> {
-        read_toml(text, origin, |read: &Self| read.check().and_then(|()| read.check_for(driver)))
+    pub fn from_toml_for(
+        text: &str,
+        origin: &str,
+        driver: Driver,
+        files: &dyn Files,
+    ) -> Result<Self, ScenarioError> {
+        read_tables(text, origin, |read: &mut Self| read.complete(driver, files))
     }
 
     /// The same in JSON.
     ///
     /// # Errors
     /// Likewise.
-    pub fn from_json_for(text: &str, origin: &str, driver: Driver) -> Result<Self, ScenarioError> {
-        let scenario = Self::from_json(text, origin)?;
-        scenario.check_for(driver).map_err(|problem| ScenarioError {
-            origin: origin.into(),
-            line: None,
-            key: problem.key(),
-            problem: problem.text,
-        })?;
-        Ok(scenario)
+    pub fn from_json_for(
+        text: &str,
+        origin: &str,
+        driver: Driver,
+        files: &dyn Files,
+    ) -> Result<Self, ScenarioError> {
+        read_json_tables(text, origin, |read: &mut Self| read.complete(driver, files))
+    }
+
+    /// Reads the files that it names, and checks it for this driver.
+    fn complete(&mut self, driver: Driver, files: &dyn Files) -> Result<(), Problem> {
+        self.read_traces(files)?;
+        self.check()?;
+        self.check_for(driver)
     }
 
     /// The scenario in TOML, defaults filled in; [`from_toml`](Self::from_toml) reads the same from it.
@@ -66,10 +77,18 @@ pub fn read_json<T: DeserializeOwned>(
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
+    read_json_tables(text, origin, |read| check(read))
+}
+
+fn read_json_tables<T: DeserializeOwned>(
+    text: &str,
+    origin: &str,
+    complete: impl FnOnce(&mut T) -> Result<(), Problem>,
+) -> Result<T, ScenarioError> {
     let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
     let value: Value = serde_json::from_str(text)
         .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
-    checked(&value, check).map_err(|problem| error(None, problem.key(), problem.text))
+    completed(&value, complete).map_err(|problem| error(None, problem.key(), problem.text))
 }
 
 /// Reads tables in TOML, a scenario's or another file's, and has `check` test how they fit together; `origin` names the
@@ -81,6 +100,14 @@ pub fn read_toml<T: DeserializeOwned>(
     text: &str,
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
+) -> Result<T, ScenarioError> {
+    read_tables(text, origin, |read| check(read))
+}
+
+fn read_tables<T: DeserializeOwned>(
+    text: &str,
+    origin: &str,
+    complete: impl FnOnce(&mut T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
     let line_of = |offset| line_of(text, offset);
     let error = |line, key: String, problem| ScenarioError { origin: origin.into(), line, key, problem };
@@ -95,7 +122,7 @@ pub fn read_toml<T: DeserializeOwned>(
         error(line, String::new(), message)
     })?;
     let value = plain(toml::Value::Table(table), &mut Vec::new());
-    value.and_then(|value| checked(&value, check)).map_err(|problem| {
+    value.and_then(|value| completed(&value, complete)).map_err(|problem| {
         let line = span_of(text, &problem.path).map(line_of);
         error(line, problem.key(), problem.text)
     })
@@ -117,12 +144,12 @@ fn line_of(text: &str, offset: usize) -> usize {
     text[..offset.min(text.len())].matches('\n').count() + 1
 }
 
-fn checked<T: DeserializeOwned>(
+fn completed<T: DeserializeOwned>(
     value: &Value,
-    check: impl FnOnce(&T) -> Result<(), Problem>,
+    complete: impl FnOnce(&mut T) -> Result<(), Problem>,
 ) -> Result<T, Problem> {
-    let read = deserialize(value)?;
-    check(&read)?;
+    let mut read = deserialize(value)?;
+    complete(&mut read)?;
     Ok(read)
 }
 

@@ -1,7 +1,7 @@
 //! Groups of users of an application: the flows that they have, and what is wrong beside them.
 
 use perhop_core::{Bytes, Duration};
-use perhop_scenario::{Driver, Scenario};
+use perhop_scenario::{Driver, NoFiles, Scenario};
 use perhop_sim::{Connection, Marking, TransportSpec};
 
 use crate::messages::{GOOD, TRANSPORT};
@@ -156,7 +156,8 @@ fn keys_of_idle_times_need_an_application() {
 #[test]
 fn real_packets_refuse_applications() {
     let text = with("model = \"web\"", "tcp = \"linux\"");
-    let error = Scenario::from_toml_for(&text, "s.toml", Driver::RealPackets).unwrap_err().to_string();
+    let error =
+        Scenario::from_toml_for(&text, "s.toml", Driver::RealPackets, &NoFiles).unwrap_err().to_string();
     assert!(error.contains("flows[0].application: applications run in the simulator only"), "{error}");
 }
 

@@ -1,6 +1,6 @@
 //! What can be run, but hardly as it was meant, is said with its place; what can have no effect is refused.
 
-use perhop_scenario::{Driver, Scenario, notices_in};
+use perhop_scenario::{Driver, NoFiles, Scenario, notices_in};
 
 const ASSURED: &str = r#"
 duration = "10s"
@@ -437,7 +437,7 @@ fn with_ecn(driver: Driver, from: &str, to: &str) -> Result<Scenario, String> {
     assert!(ASSURED.contains(from), "{from}");
     let text =
         ASSURED.replacen("total = \"20/80/0.1\"", "total = \"20/80/0.1\", ecn = true", 1).replace(from, to);
-    Scenario::from_toml_for(&text, "s.toml", driver).map_err(|error| error.to_string())
+    Scenario::from_toml_for(&text, "s.toml", driver, &NoFiles).map_err(|error| error.to_string())
 }
 
 const TCP: &str = "transport = { tcp";
@@ -474,7 +474,7 @@ fn ecn_is_refused_on_real_packets_where_nobody_is_capable() {
     let unlike = with_ecn(Driver::RealPackets, one, &capable("classic", one)).unwrap_err();
     assert!(unlike.contains("flows[2].ecn: the kernel uses ECN in one way for all"), "{unlike}");
     let without = ASSURED.replacen("total = \"20/80/0.1\"", "total = \"20/80/0.1\", ecn = false", 1);
-    Scenario::from_toml_for(&without, "s.toml", Driver::Simulator).unwrap();
+    Scenario::from_toml_for(&without, "s.toml", Driver::Simulator, &NoFiles).unwrap();
 }
 
 #[test]
@@ -543,7 +543,8 @@ fn ecn_is_refused_where_it_cannot_act() {
 fn json_has_keys_and_no_lines() {
     let text = ASSURED.replacen("total = \"20/80/0.1\"", "total = \"20/80/0.1\", ecn = true", 1);
     let json = serde_json::to_string(&Scenario::from_toml(&text, "s.toml").unwrap()).unwrap();
-    let message = Scenario::from_json_for(&json, "scenario", Driver::RealPackets).unwrap_err().to_string();
+    let message =
+        Scenario::from_json_for(&json, "scenario", Driver::RealPackets, &NoFiles).unwrap_err().to_string();
     assert!(
         message.starts_with("scenario: links.bottleneck.queue.queues[0].rule.ecn: the kernel's TCP"),
         "{message}"

@@ -1,7 +1,7 @@
 //! Keys of populations: what they read as, and what is wrong with others.
 
 use perhop_core::{Bytes, Duration};
-use perhop_scenario::{Driver, Scenario};
+use perhop_scenario::{Driver, NoFiles, Scenario};
 use perhop_sim::workload::{Arrivals, Listed, NamedCdf};
 
 use crate::messages::GOOD;
@@ -160,6 +160,6 @@ fn what_is_wrong_stands_at_its_key() {
 #[test]
 fn real_packets_have_no_populations() {
     let text = with("arrivals = { load = 0.5 }\nsizes = { constant = \"30kB\" }");
-    let refused = Scenario::from_toml_for(&text, "s.toml", Driver::RealPackets).unwrap_err();
+    let refused = Scenario::from_toml_for(&text, "s.toml", Driver::RealPackets, &NoFiles).unwrap_err();
     assert!(refused.to_string().contains("arrivals: on real packets no flows come and go"));
 }

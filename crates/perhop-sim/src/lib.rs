@@ -24,6 +24,7 @@ pub mod observer;
 mod outcome;
 mod packet;
 mod probe;
+mod rate_trace;
 mod sampling;
 mod timed;
 pub mod transport;
@@ -40,5 +41,6 @@ pub use network::{
 };
 pub use outcome::{ApplicationOutcome, Completion, FlowOutcome, FlowRecord, Outcome, PopulationOutcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
+pub use rate_trace::{Opportunities, RateTrace, Rates};
 pub use watch::Watch;
 pub use workload::Workload;

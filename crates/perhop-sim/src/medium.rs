@@ -1,14 +1,21 @@
-//! Links that change and lose packets: scheduled rates and delays, outages, random and bursty loss.
+//! Links that change, lose and reorder packets: scheduled rates and delays, outages, random and bursty loss, jitter.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use perhop_core::measure::TransitCounts;
+use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Duration, Instant, Probability, Rng, Streams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How one direction of a link changes during a run, and which packets it loses. The default does neither.
+use crate::rate_trace::RateTrace;
+
+/// How one direction of a link changes during a run, and which packets it loses and delays. The default does neither.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Medium {
+    /// Its rate over time, in place of its own.
+    pub trace: Option<Arc<RateTrace>>,
     /// Changes of its rate and delay, in the order of time.
     pub changes: Vec<Change>,
     /// Times at which it sends nothing, in order, apart from each other.
@@ -17,10 +24,12 @@ pub struct Medium {
     pub loss: Option<Probability>,
     /// Losses in bursts, beside these.
     pub burst_loss: Option<GilbertElliott>,
+    /// A random delay of each packet.
+    pub jitter: Option<Jitter>,
 }
 
 impl Medium {
-    /// It never changes and loses nothing.
+    /// It never changes, loses nothing and delays all packets alike.
     pub fn is_constant(&self) -> bool {
         *self == Self::default()
     }
@@ -28,6 +37,19 @@ impl Medium {
     /// It loses packets.
     pub fn is_lossy(&self) -> bool {
         self.loss.is_some() || self.burst_loss.is_some()
+    }
+
+    /// Its rate and its delay are always the same, but for jitter.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.trace.is_none() && self.changes.is_empty() && self.outages.is_empty()
+    }
+
+    /// A packet can arrive before one that was sent earlier.
+    fn reorders(&self) -> bool {
+        match self.jitter {
+            Some(jitter) => jitter.reorder,
+            None => self.changes.iter().any(|change| change.delay.is_some()),
+        }
     }
 }
 
@@ -76,6 +98,100 @@ pub struct GilbertElliott {
     pub loss_bad: Probability,
 }
 
+/// A random delay of each packet beside the link's own, drawn independently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Jitter {
+    /// The distribution of the delay.
+    pub distribution: Distribution,
+    /// The longest delay: the end of `uniform`; an `exponential` or `normal` delay beyond it is drawn again. Default: no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<Duration>,
+    /// The mean of `exponential` and `normal`, before the bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Duration>,
+    /// The standard deviation of `normal`, before the bounds: at most the mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sd: Option<Duration>,
+    /// Whether a packet may arrive before one that was sent earlier. Otherwise it waits, and arrives 1 ns after that one at the earliest; so packets
+    /// arrive in bunches behind a late one, and the mean delay is longer than that of the distribution.
+    pub reorder: bool,
+}
+
+/// A distribution of a delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// Uniform from 0 to `max`.
+    Uniform,
+    /// Exponential with this `mean`: few packets are much later than most.
+    Exponential,
+    /// Normal with this `mean` and `sd`. A delay below 0 is drawn again.
+    Normal,
+}
+
+impl Jitter {
+    /// Checks how the keys fit together.
+    ///
+    /// # Errors
+    /// The key that does not fit, and what would.
+    pub fn check(&self) -> Result<(), (&'static str, UnitError)> {
+        let Self { distribution, max, mean, sd, .. } = *self;
+        let (name, wanted) = match distribution {
+            Distribution::Uniform => ("uniform", [true, false, false]),
+            Distribution::Exponential => ("exponential", [max.is_some(), true, false]),
+            Distribution::Normal => ("normal", [max.is_some(), true, true]),
+        };
+        for ((key, given), wanted) in [("max", max), ("mean", mean), ("sd", sd)].into_iter().zip(wanted) {
+            let refuse = |text: String| Err((key, UnitError::new(text)));
+            match given {
+                None if wanted => {
+                    return refuse(format!("a jitter that is `{name}` needs `{key}`, such as 5ms"));
+                }
+                Some(_) if !wanted => {
+                    return refuse(format!("a jitter that is `{name}` has no `{key}`: leave this key out"));
+                }
+                Some(given) if given.is_zero() => {
+                    return refuse(format!(
+                        "`{key}` is above 0, such as 5ms; without jitter, leave `jitter` out"
+                    ));
+                }
+                _ => {}
+            }
+        }
+        // So a draw lies within the bounds soon.
+        if let Some((_, mean)) = max.zip(mean).filter(|(max, mean)| max < mean) {
+            return Err((
+                "max",
+                UnitError::new(format!("no delay is longer than `max`: at least the mean, {mean}")),
+            ));
+        }
+        if let Some((_, mean)) = sd.zip(mean).filter(|(sd, mean)| sd > mean) {
+            let text =
+                format!("no delay is below 0, so `sd` is at most the mean, {mean}; or take `exponential`");
+            return Err(("sd", UnitError::new(text)));
+        }
+        Ok(())
+    }
+
+    /// Draws a delay; it passes [`check`](Self::check).
+    fn draw(&self, rng: &mut Rng) -> Duration {
+        let nanos = |given: Option<Duration>| given.unwrap_or_default().as_nanos();
+        let (mean, sd) = (nanos(self.mean) as f64, nanos(self.sd) as f64);
+        let most = self.max.map_or(f64::INFINITY, |max| max.as_nanos() as f64);
+        let drawn = match self.distribution {
+            Distribution::Uniform => return Duration::from_nanos(rng.up_to(nanos(self.max))),
+            Distribution::Exponential => {
+                std::iter::repeat_with(|| mean * rng.exponential()).find(|&drawn| drawn <= most)
+            }
+            Distribution::Normal => {
+                std::iter::repeat_with(|| mean + sd * rng.normal()).find(|drawn| (0.0..=most).contains(drawn))
+            }
+        };
+        Duration::from_nanos(drawn.expect("at least one draw in three lies within the bounds") as u64)
+    }
+}
+
 fn never() -> Probability {
     Probability::new(0.0).expect("a probability")
 }
@@ -106,6 +222,12 @@ pub(crate) struct MediumState {
     /// Still to come, in the order of time.
     events: VecDeque<(Instant, Event)>,
     loss: LossProcess,
+    jitter: Option<(Jitter, Rng)>,
+    /// The arrival of the packet that was sent last.
+    last_arrival: Instant,
+    order: Option<Order>,
+    is_lossy: bool,
+    lost: u64,
 }
 
 impl MediumState {
@@ -123,8 +245,15 @@ impl MediumState {
         let outages = outages.flat_map(|outage| [(at(outage.from), Event::Down), (at(outage.to), Event::Up)]);
         let mut events: Vec<_> = changes.chain(outages).collect();
         events.sort_by_key(|&(at, _)| at);
-        let loss = LossProcess::new(medium, streams.of("medium"));
-        Some(Box::new(Self { events: events.into(), loss }))
+        Some(Box::new(Self {
+            events: events.into(),
+            loss: LossProcess::new(medium, streams.of("medium")),
+            jitter: medium.jitter.map(|jitter| (jitter, streams.of("jitter"))),
+            last_arrival: Instant::ZERO,
+            order: medium.reorders().then(Order::default),
+            is_lossy: medium.is_lossy(),
+            lost: 0,
+        }))
     }
 
     /// When something happens next.
@@ -139,9 +268,56 @@ impl MediumState {
         Some(event)
     }
 
-    /// The next packet is lost.
-    pub(crate) fn loses(&mut self) -> bool {
-        self.loss.loses()
+    /// When the next packet reaches the far end, which without jitter would be at `at`; `None` if it is lost. Packets come in the
+    /// order in which they are sent, the next one at `now`.
+    pub(crate) fn pass(&mut self, now: Instant, at: Instant) -> Option<Instant> {
+        let is_lost = self.loss.loses();
+        // A lost packet draws, too: the delays of the others do not depend on losses.
+        let drawn = self.jitter.as_mut().map(|(jitter, rng)| (jitter.reorder, jitter.draw(rng)));
+        if is_lost {
+            self.lost += 1;
+            return None;
+        }
+        let at = match drawn {
+            None => at,
+            Some((true, drawn)) => at + drawn,
+            Some((false, drawn)) => (at + drawn).max(self.last_arrival + Duration::from_nanos(1)),
+        };
+        self.last_arrival = at;
+        if let Some(order) = &mut self.order {
+            order.record(now, at);
+        }
+        Some(at)
+    }
+
+    /// What became of packets so far, of those in transit what will.
+    pub(crate) fn counts(&self) -> TransitCounts {
+        TransitCounts {
+            lost: self.is_lossy.then_some(self.lost),
+            reordered: self.order.as_ref().map(|order| order.reordered),
+        }
+    }
+}
+
+/// Counts reordered packets: those that arrive after one that was sent later (RFC 4737).
+#[derive(Clone, Debug, Default)]
+struct Order {
+    /// Arrivals of packets in transit that no later one has overtaken: in ascending order.
+    in_order: VecDeque<Instant>,
+    reordered: u64,
+}
+
+impl Order {
+    /// A packet is sent now, and will arrive at `at`.
+    fn record(&mut self, now: Instant, at: Instant) {
+        while self.in_order.front().is_some_and(|&arrival| arrival <= now) {
+            self.in_order.pop_front();
+        }
+        while self.in_order.back().is_some_and(|&arrival| arrival > at) {
+            self.in_order.pop_back();
+            self.reordered += 1;
+        }
+        self.in_order.push_back(at);
     }
 }
 
@@ -227,6 +403,109 @@ mod tests {
         assert_eq!(share(&losses(r#"{"random": 1.0}"#, 1000)), 1.0);
         let stays_good = r#"{"bursts": {"good-to-bad": 0.0, "bad-to-good": 1.0}}"#;
         assert_eq!(share(&losses(stays_good, 1000)), 0.0);
+    }
+
+    fn jitter(table: &str) -> Jitter {
+        let jitter: Jitter = serde_json::from_str(table).unwrap();
+        jitter.check().unwrap();
+        jitter
+    }
+
+    /// Mean and standard deviation of drawn delays in milliseconds, the least and the greatest.
+    fn moments(table: &str) -> [f64; 4] {
+        let (jitter, mut rng, packets) = (jitter(table), Rng::stream(1, "links/test/jitter"), 200_000);
+        let drawn: Vec<f64> = (0..packets).map(|_| jitter.draw(&mut rng).as_secs_f64() * 1e3).collect();
+        let mean = drawn.iter().sum::<f64>() / f64::from(packets);
+        let variance = drawn.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / f64::from(packets);
+        let least = drawn.iter().copied().fold(f64::INFINITY, f64::min);
+        [mean, variance.sqrt(), least, drawn.iter().copied().fold(0.0, f64::max)]
+    }
+
+    #[test]
+    fn jitter_has_the_moments_of_its_distribution() {
+        let [mean, sd, least, most] =
+            moments(r#"{"distribution": "uniform", "max": "6ms", "reorder": true}"#);
+        assert!((mean - 3.0).abs() < 0.02 && (sd - 3.0_f64.sqrt()).abs() < 0.02, "{mean} {sd}");
+        assert!(least < 0.01 && most > 5.99 && most <= 6.0);
+        let [mean, sd, ..] = moments(r#"{"distribution": "exponential", "mean": "2ms", "reorder": true}"#);
+        assert!((mean - 2.0).abs() < 0.02 && (sd - 2.0).abs() < 0.03, "{mean} {sd}");
+        let [mean, sd, ..] =
+            moments(r#"{"distribution": "normal", "mean": "20ms", "sd": "2ms", "reorder": true}"#);
+        assert!((mean - 20.0).abs() < 0.02 && (sd - 2.0).abs() < 0.02, "{mean} {sd}");
+        // Between 0 and twice its mean with a deviation of the mean: symmetric; the variance 1 - 2 φ(1) / (2 Φ(1) - 1) = 0.2911.
+        let [mean, sd, least, most] = moments(
+            r#"{"distribution": "normal", "mean": "2ms", "sd": "2ms", "max": "4ms", "reorder": true}"#,
+        );
+        assert!((mean - 2.0).abs() < 0.01 && (sd - 2.0 * 0.2911_f64.sqrt()).abs() < 0.01, "{mean} {sd}");
+        assert!(least >= 0.0 && most <= 4.0);
+        // Below its mean: 1 - 1 / (e - 1) of it.
+        let [mean, _, _, most] =
+            moments(r#"{"distribution": "exponential", "mean": "2ms", "max": "2ms", "reorder": true}"#);
+        assert!((mean - 2.0 * 0.418_02).abs() < 0.01 && most <= 2.0, "{mean}");
+    }
+
+    #[test]
+    fn keys_of_jitter_belong_to_their_distribution() {
+        for (keys, refused) in [
+            (r#""distribution": "uniform", "mean": "2ms""#, "max"),
+            (r#""distribution": "uniform", "max": "2ms", "mean": "2ms""#, "mean"),
+            (r#""distribution": "uniform", "max": "0s""#, "max"),
+            (r#""distribution": "exponential", "max": "2ms""#, "mean"),
+            (r#""distribution": "exponential", "mean": "2ms", "max": "1ms""#, "max"),
+            (r#""distribution": "normal", "mean": "2ms""#, "sd"),
+            (r#""distribution": "normal", "mean": "2ms", "sd": "3ms""#, "sd"),
+        ] {
+            let jitter: Jitter = serde_json::from_str(&format!(r#"{{{keys}, "reorder": true}}"#)).unwrap();
+            assert_eq!(jitter.check().unwrap_err().0, refused, "{keys}");
+        }
+    }
+
+    #[test]
+    fn reordered_packets_by_hand() {
+        // Packets sent at 0, 1, … ms arrive at 5, 9, 7, 6, 12, 11, 20 ms: the second and third arrive after the fourth, the fifth after
+        // the sixth.
+        let mut order = Order::default();
+        let mut seen = Vec::new();
+        for (sent, arrival) in [5, 9, 7, 6, 12, 11, 20].into_iter().enumerate() {
+            let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+            order.record(at(sent as u64), at(arrival));
+            seen.push(order.reordered);
+        }
+        assert_eq!(seen, [0, 0, 1, 2, 2, 3, 3]);
+    }
+
+    #[test]
+    fn without_reordering_a_packet_waits_for_the_one_before() {
+        let table = r#"{"distribution": "uniform", "max": "10ms", "reorder": false}"#;
+        let medium = Medium { jitter: Some(jitter(table)), ..Medium::default() };
+        let mut state = MediumState::new(&medium, Streams { seed: 1, path: "links/test" }).unwrap();
+        let (mut before, mut waited) = (Instant::ZERO, 0);
+        for packet in 0..10_000 {
+            let at = Instant::ZERO + Duration::from_millis(packet);
+            let arrival = state.pass(at, at).unwrap();
+            assert!(arrival > before && arrival >= at && arrival <= at + Duration::from_millis(10));
+            waited += u64::from(arrival == before + Duration::from_nanos(1));
+            before = arrival;
+        }
+        assert!(waited > 5000, "{waited}");
+        assert_eq!(state.counts(), TransitCounts::default());
+    }
+
+    #[test]
+    fn jitter_does_not_depend_on_losses() {
+        let table = r#"{"distribution": "uniform", "max": "10ms", "reorder": true}"#;
+        let arrivals = |loss| {
+            let medium = Medium { jitter: Some(jitter(table)), loss, ..Medium::default() };
+            let mut state = MediumState::new(&medium, Streams { seed: 1, path: "links/test" }).unwrap();
+            let arrivals: Vec<_> = (0..1000).map(|_| state.pass(Instant::ZERO, Instant::ZERO)).collect();
+            (arrivals, state.counts().lost)
+        };
+        let ((all, none), (some, lost)) = (arrivals(None), arrivals(Probability::new(0.2).ok()));
+        assert!(all.iter().zip(&some).all(|(one, other)| other.is_none() || one == other));
+        assert_eq!(
+            (none, lost),
+            (None, Some(some.iter().filter(|arrival| arrival.is_none()).count() as u64))
+        );
     }
 
     #[test]

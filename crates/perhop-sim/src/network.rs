@@ -153,6 +153,8 @@ pub struct FlowSpec {
     pub access: Option<AccessSpec>,
     /// The private link of the receiving host.
     pub egress: Option<AccessSpec>,
+    /// Both hosts hand each packet to their link after a random time of at most this.
+    pub dispatch_jitter: Option<Duration>,
     /// How it sends.
     pub transport: TransportSpec,
     /// The length of its receiver's play-out buffer (datagrams); `None` for none.

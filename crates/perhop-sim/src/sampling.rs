@@ -3,7 +3,7 @@
 use perhop_core::measure::{Counted, LinkOutcome, PortView};
 use perhop_core::{Bitrate, Duration, Imbalance, Instant};
 
-use crate::network::Network;
+use crate::network::{LinkSpec, Network};
 use crate::probe::{QueueSeries, Series};
 
 /// The times at which flows are sampled: those of the probe, at regular intervals, and the end of the warm-up.
@@ -94,13 +94,18 @@ pub(crate) trait Ports {
     fn final_view(&mut self, link: usize, now: Instant) -> PortView<'_>;
 }
 
-/// A link with a queue under an AQM: its number, name and rate, and what it had counted at the end of the warm-up.
+/// A link with a queue under an AQM: its number, name and rate (the mean of a trace), and what it had counted at the end of the warm-up.
 #[derive(Clone, Debug)]
 struct MeasuredLink {
     link: usize,
     name: String,
     rate: Bitrate,
     at_warmup: Counted,
+}
+
+/// The mean rate of a link by its trace, if it has one and sends anything in the measured time.
+fn trace_rate(spec: &LinkSpec, measured: (Instant, Instant)) -> Option<Bitrate> {
+    spec.medium.trace.as_ref()?.mean_rate(measured)
 }
 
 /// The samples of a run, and its measured links.
@@ -119,7 +124,7 @@ impl Recorder {
             .map(|(link, spec)| MeasuredLink {
                 link,
                 name: spec.name.clone(),
-                rate: spec.rate,
+                rate: trace_rate(spec, times.measured()).unwrap_or(spec.rate),
                 at_warmup: Counted::default(),
             })
             .collect();

@@ -2,7 +2,7 @@
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
-use perhop_core::{Bitrate, Duration, Instant, Serializer};
+use perhop_core::{Bitrate, Duration, Instant, Rng, Serializer};
 
 use crate::network::AccessSpec;
 
@@ -16,7 +16,30 @@ pub(crate) struct Wire {
     size: u16,
     nanos: u32,
     /// For those that do not; `None` in place of a wire, where a host sits at its router.
-    serializer: Option<Box<Serializer>>,
+    slow: Option<Box<Slow>>,
+}
+
+/// What few packets need: the sizes of most are as the wire knows them, and their hosts hand them over at once.
+#[derive(Clone, Debug)]
+struct Slow {
+    serializer: Option<Serializer>,
+    dispatch: Option<Dispatch>,
+}
+
+/// The jitter of a host that sends: each packet is handed to the wire after a random time, but not before the one ahead of it.
+#[derive(Clone, Debug)]
+struct Dispatch {
+    most: Duration,
+    rng: Rng,
+    last: Instant,
+}
+
+impl Dispatch {
+    fn hand_over(&mut self, now: Instant) -> Instant {
+        let wait = Duration::from_nanos(self.rng.up_to(self.most.as_nanos()));
+        self.last = (now + wait).max(self.last);
+        self.last
+    }
 }
 
 const _: () = assert!(size_of::<Wire>() == 32);
@@ -29,7 +52,7 @@ impl Wire {
     pub(crate) fn new(rate: Bitrate, delay: Duration) -> Self {
         Self {
             delay: delay.min(Duration::AGES),
-            serializer: Some(Box::new(Serializer::new(rate))),
+            slow: Some(Box::new(Slow { serializer: Some(Serializer::new(rate)), dispatch: None })),
             ..Self::none()
         }
     }
@@ -41,7 +64,14 @@ impl Wire {
 
     /// In place of a wire: the host sits at its router.
     pub(crate) fn none() -> Self {
-        Self { busy_until: Instant::ZERO, delay: Duration::ZERO, size: 0, nanos: 0, serializer: None }
+        Self { busy_until: Instant::ZERO, delay: Duration::ZERO, size: 0, nanos: 0, slow: None }
+    }
+
+    /// The same from a host that hands over each packet after a random time of at most `most`.
+    pub(crate) fn after(mut self, most: Duration, rng: Rng) -> Self {
+        let slow = self.slow.get_or_insert_with(|| Box::new(Slow { serializer: None, dispatch: None }));
+        slow.dispatch = Some(Dispatch { most: most.min(Duration::AGES), rng, last: Instant::ZERO });
+        self
     }
 
     /// When everything is sent that was put on it.
@@ -63,9 +93,14 @@ impl Wire {
 
     #[cold]
     fn pass_other(&mut self, size: u16, now: Instant) -> Instant {
-        let Some(serializer) = &mut self.serializer else { return now };
+        let Some(slow) = &mut self.slow else { return now };
+        let now = slow.dispatch.as_mut().map_or(now, |dispatch| dispatch.hand_over(now));
+        let Some(serializer) = &mut slow.serializer else { return now };
         self.busy_until = serializer.transmit(size, self.busy_until.max(now)).min(LATEST);
-        if let Some(nanos) = serializer.exactly().and_then(|nanos| u32::try_from(nanos).ok()) {
+        // With jitter, every packet comes here.
+        if slow.dispatch.is_none()
+            && let Some(nanos) = serializer.exactly().and_then(|nanos| u32::try_from(nanos).ok())
+        {
             (self.size, self.nanos) = (size, nanos);
         }
         self.busy_until + self.delay
@@ -82,6 +117,31 @@ mod tests {
         let arrivals = [0, 1].map(|_| wire.pass(1000, Instant::ZERO));
         assert_eq!(arrivals, [6_000_000, 7_000_000].map(Instant::from_nanos));
         assert_eq!(Wire::none().pass(1000, Instant::from_nanos(7)), Instant::from_nanos(7));
+    }
+
+    #[test]
+    fn a_host_with_jitter_hands_packets_over_late_and_in_order() {
+        let most = Duration::from_millis(3);
+        for wire in
+            [Wire::none(), Wire::new(Bitrate::from_bps(80_000_000).unwrap(), Duration::from_millis(5))]
+        {
+            let (mut plain, mut late) =
+                (wire.clone(), wire.after(most, Rng::stream(1, "flows/test/dispatch")));
+            let (mut sum, mut last) = (0.0, Instant::ZERO);
+            for step in 0..10_000 {
+                // Far enough apart that no packet waits for another.
+                let now = Instant::ZERO + Duration::from_millis(10 * step);
+                let (before, after) = (plain.pass(1000, now), late.pass(1000, now));
+                assert!(before <= after && after <= before + most);
+                sum += after.since(before).as_secs_f64();
+                // A second one does not overtake it.
+                let second = late.pass(1000, now);
+                plain.pass(1000, now);
+                assert!(second >= after && after > last);
+                last = second;
+            }
+            assert!((sum / 10_000.0 - 0.001_5).abs() < 5e-5, "{sum}");
+        }
     }
 
     #[test]

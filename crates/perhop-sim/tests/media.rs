@@ -1,8 +1,13 @@
-//! Links that change and lose packets.
+//! Links that change, lose and reorder packets.
+
+use std::sync::Arc;
 
 use perhop_core::{Bytes, Duration, Instant, Probability};
-use perhop_sim::medium::{Change, Outage};
-use perhop_sim::{Completion, Engine, Failure, FlowSpec, Medium, Network, Outcome, Simulation, Watch};
+use perhop_sim::medium::{Change, Jitter, Outage};
+use perhop_sim::{
+    Completion, Engine, Failure, FlowOutcome, FlowSpec, Medium, Network, Opportunities, Outcome, RateTrace,
+    Rates, Simulation, Watch,
+};
 
 use crate::common::{aqm, duplex, flow, rap, tcp, tfrc, udp};
 
@@ -79,6 +84,93 @@ fn outages_by_hand() {
     assert_eq!(outcome.flows[0].completion, Completion::Unfinished);
 }
 
+fn traced(trace: RateTrace) -> Medium {
+    Medium { trace: Some(Arc::new(trace)), ..Medium::default() }
+}
+
+fn opportunities(millis: impl IntoIterator<Item = u32>) -> Medium {
+    traced(RateTrace::Opportunities(Opportunities::new(millis.into_iter().collect(), true).unwrap()))
+}
+
+fn rates(rows: &[(f64, u64)]) -> Medium {
+    let rows = rows.iter().map(|&(at, rate)| (millis(at), rate)).collect();
+    traced(RateTrace::Rates(Rates::new(rows, false).unwrap()))
+}
+
+#[test]
+fn traces_by_hand() {
+    // Ten packets of 1000 bytes, one each millisecond from 0 ms on; opportunities at 4, 5, 20, 24, 25, 40, … ms. At 4 ms the packets of
+    // 0 to 3 ms wait, and 1500 bytes go: packet 0 and half of 1. At 5 ms those of 4 ms, too: packets 1 and 2. At 20, 24 and 25 ms three
+    // packets each two opportunities: 3 and half of 4, 4 and 5, 6 and half of 7; at 40 ms 7 and 8, at 44 ms 9. Propagation takes 10 ms.
+    let outcome = run(&ten_packets(opportunities([4, 5, 20])));
+    assert_eq!(outcome.flows[0].completion.time(), Some(millis(54.0)));
+    // 4 | 5, 5 | 20, 24, 24 | 25, 40, 40 | 44 ms, of packets sent at 0, 1, … 9 ms, and 10 ms of propagation each.
+    let sum: f64 = [4, 5, 5, 20, 24, 24, 25, 40, 40, 44]
+        .into_iter()
+        .zip(0..)
+        .map(|(sent, at)| f64::from(sent - at))
+        .sum();
+    assert!((outcome.flows[0].mean_transit_s.unwrap() - (sum / 10.0 + 10.0) / 1e3).abs() < 1e-9);
+    // Three opportunities each 20 ms: 50 times 3 × 12 kbit within the second.
+    assert_eq!(outcome.links[0].rate.as_bps(), 1_800_000);
+    assert!((outcome.links[0].utilization - 10_000.0 * 8.0 / 1.8e6).abs() < 1e-9);
+    // The same at 8 Mbit/s until 2.5 ms, nothing until 6 ms, then 4 Mbit/s: packets leave at 1, 2, 7.0 (half of it was sent), then each
+    // 2 ms until 21 ms.
+    let outcome = run(&ten_packets(rates(&[(0.0, 8_000_000), (2.5, 0), (6.0, 4_000_000)])));
+    assert_eq!(outcome.flows[0].completion.time(), Some(millis(31.0)));
+    // An outage keeps packets from beginning, and opportunities pass: packet 0 at 4 ms, and half of packet 1 on the link until 20 ms, which
+    // takes 500 bytes of that opportunity; packet 2 the rest of it.
+    let outage = Outage { from: millis(4.5), to: millis(20.0) };
+    let outcome = run(&ten_packets(Medium { outages: vec![outage], ..opportunities([4, 20]) }));
+    // At 24 ms packet 3 and half of 4, at 40 ms 4 and 5, at 44 ms 6 and half of 7, at 60 ms 7 and 8, at 64 ms 9.
+    assert_eq!(outcome.flows[0].completion.time(), Some(millis(74.0)));
+}
+
+#[test]
+fn a_trace_of_a_constant_rate_is_a_link_of_that_rate() {
+    let greedy = |medium: Medium| {
+        let mut links = duplex("there", 0, 1, "12Mbps", "10ms", aqm("codel", r#"{"limit": "100p"}"#));
+        links[0].medium = medium;
+        let transports = [
+            tcp(r#"{"tcp": "linux", "packet": "1500B"}"#),
+            tcp(r#"{"tcp": "newreno", "packet": "1500B"}"#),
+            udp(r#"{"udp": "cbr", "rate": "1Mbps", "packet": "1500B"}"#),
+        ];
+        let flows = transports.into_iter().enumerate();
+        let flows =
+            flows.map(|(number, transport)| flow(format!("{number}"), 0, 1, transport, None)).collect();
+        let network =
+            Network { nodes: 2, links: links.into(), flows, ..Network::new(Duration::from_secs(20)) };
+        Simulation::run(&network, 1, Some(Engine::Reference), &Watch::default()).unwrap()
+    };
+    let constant = greedy(Medium::default());
+    // Whatever the steps of the trace: to the nanosecond.
+    let same = greedy(rates(&[(0.0, 12_000_000), (123.456, 12_000_000), (7777.7, 12_000_000)]));
+    assert_eq!((&same.flows, &same.links), (&constant.flows, &constant.links));
+    // An opportunity each millisecond: each packet waits for up to a packet's time more before it is sent, so runs differ, but the link sends
+    // as much.
+    let each = greedy(opportunities([1]));
+    let sent = |outcome: &Outcome| sum(outcome.links[0].counters.sent);
+    assert!(sent(&constant) > 19_000, "{}", sent(&constant));
+    let part = sent(&each) as f64 / sent(&constant) as f64;
+    assert!((part - 1.0).abs() < 0.01, "{part}");
+    // Without feedback: every packet within a packet's time.
+    let packets = |medium| {
+        let mut network = ten_packets(medium);
+        let cbr = r#"{"udp": "cbr", "rate": "11Mbps", "packet": "1500B", "jitter": 0.5}"#;
+        (network.flows[0].transport, network.flows[0].volume) = (udp(cbr), Some(Bytes::new(900_000)));
+        network.links[0].rate = "12Mbps".parse().unwrap();
+        run(&network).flows.remove(0)
+    };
+    let (constant, each) = (packets(Medium::default()), packets(opportunities([1])));
+    let mean = |flow: &FlowOutcome| flow.mean_transit_s.unwrap();
+    let later = mean(&each) - mean(&constant);
+    assert!((-0.001..0.001).contains(&later), "{later}");
+    assert_eq!((each.delivered_packets, constant.delivered_packets), (600, 600));
+    let last = |flow: &FlowOutcome| flow.completion.time().unwrap().as_nanos();
+    assert!(last(&each).abs_diff(last(&constant)) <= 1_000_000);
+}
+
 /// Flows of these transports that stop before the end, over a link that loses data and ACKs.
 fn lossy(loss: f64, bursts: &str) -> Network {
     let mut links = duplex("there", 0, 1, "2Mbps", "10ms", aqm("drop-tail", r#"{"limit": "9p"}"#));
@@ -117,10 +209,127 @@ fn every_packet_sent_is_delivered_dropped_or_lost() {
             assert!(flow.lost.unwrap() > 0 && flow.delivered_packets > 200, "{flow:?}");
             assert!(flow.sender.retransmitted > 0);
         }
-        let link = &outcome.links[0];
+        let (link, sent) = (&outcome.links[0], sum(outcome.links[0].counters.sent));
         let received: u64 = outcome.flows.iter().map(|flow| flow.delivered_packets).sum();
-        assert!(link.counters.sent.iter().sum::<u64>() > received, "losses come after the queue");
+        assert!(sent > received, "losses come after the queue");
+        // This direction carries data only.
+        let lost: u64 = outcome.flows.iter().filter_map(|flow| flow.lost).sum();
+        assert_eq!(link.transit.lost, Some(lost));
     }
+}
+
+#[test]
+fn the_jitter_of_hosts_is_the_same_in_both_engines_and_delays_packets() {
+    let network = |jitter| {
+        let links = duplex(
+            "there",
+            0,
+            1,
+            "20Mbps",
+            "10ms",
+            aqm("red", r#"{"thresholds": "10/40/0.1", "limit": "60p"}"#),
+        );
+        let transports = [
+            udp(r#"{"udp": "cbr", "rate": "300kbps"}"#),
+            rap(r#"{"rap": "aimd"}"#),
+            tfrc(r#"{"tfrc": "rfc5348"}"#),
+            tcp(r#"{"tcp": "newreno"}"#),
+            tcp(r#"{"tcp": "linux"}"#),
+        ];
+        let flows = transports.into_iter().enumerate().flat_map(|(number, transport)| {
+            let with_access = flow(format!("{number}"), 0, 1, transport, None);
+            let without = FlowSpec {
+                name: format!("{number} at its router"),
+                access: None,
+                egress: None,
+                ..with_access.clone()
+            };
+            [with_access, without].map(|flow| FlowSpec { dispatch_jitter: jitter, ..flow })
+        });
+        let flows = flows.collect();
+        Network { nodes: 2, links: links.into(), flows, ..Network::new(Duration::from_secs(10)) }
+    };
+    let outcome =
+        |jitter, engine| Simulation::run(&network(jitter), 1, Some(engine), &Watch::default()).unwrap();
+    let [batched, reference] =
+        [Engine::Batched, Engine::Reference].map(|engine| outcome(Some(millis(4.0)), engine));
+    assert_eq!((&batched.flows, &batched.links), (&reference.flows, &reference.links));
+    let none = outcome(None, Engine::Batched);
+    // On a link that is hardly used, packets take 2 ms more, and ACKs, too.
+    let calm = |jitter| {
+        let mut network = network(jitter);
+        network.flows.truncate(2);
+        run(&network).flows
+    };
+    for (late, plain) in calm(Some(millis(4.0))).iter().zip(calm(None)) {
+        let more = late.mean_transit_s.unwrap() - plain.mean_transit_s.unwrap();
+        assert!((more - 0.002).abs() < 0.000_2, "{more}");
+        assert_eq!(late.sender.sent, plain.sender.sent, "the source itself has its own times");
+    }
+    assert_ne!(none.flows[6], batched.flows[6]);
+}
+
+fn sum(by_color: [u64; 3]) -> u64 {
+    by_color.into_iter().sum()
+}
+
+#[test]
+fn losses_of_links_conserve_packets_of_datagrams() {
+    let mut network = lossy(0.05, "null");
+    network.flows.truncate(1);
+    network.warmup = Duration::from_secs(2);
+    let outcome = run(&network);
+    let ([link], [flow]) = (&outcome.links[..], &outcome.flows[..]) else { panic!("one of each") };
+    // The link is never busy for long: what it sent after the warm-up was lost, or arrived after the warm-up.
+    let lost = link.transit.lost.unwrap();
+    assert!(lost > 10 && lost.abs_diff(flow.lost.unwrap()) <= 1, "{lost} {flow:?}");
+    assert!(sum(link.measured.sent).abs_diff(flow.delivered_packets + lost) <= 2);
+    assert_eq!(link.transit.reordered, Some(0), "its delay changes once, to a longer one");
+}
+
+#[test]
+fn a_link_without_a_queue_changes_as_one_with_an_endless_queue() {
+    for medium in [
+        change(5.5, Some("4Mbps"), Some(5.0)),
+        Medium { outages: vec![Outage { from: millis(3.5), to: millis(7.0) }], ..Medium::default() },
+        Medium { loss: Some(Probability::new(0.3).unwrap()), ..change(5.5, Some("1Mbps"), None) },
+        Medium { jitter: Some(jitter("9ms", true)), ..Medium::default() },
+        opportunities([4, 5, 20]),
+    ] {
+        let with_queue = ten_packets(medium);
+        let mut without = with_queue.clone();
+        without.links[0].queue = None;
+        let (with_queue, without) = (run(&with_queue), run(&without));
+        assert_eq!(with_queue.flows, without.flows);
+        assert_eq!((with_queue.links.len(), without.links.len()), (1, 0), "only queues are measured");
+    }
+}
+
+fn jitter(max: &str, reorder: bool) -> Jitter {
+    let table = format!(r#"{{"distribution": "uniform", "max": "{max}", "reorder": {reorder}}}"#);
+    serde_json::from_str(&table).unwrap()
+}
+
+#[test]
+fn jitter_delays_packets_and_reorders_them_if_it_may() {
+    let outcome = |reorder| {
+        let mut network = ten_packets(Medium { jitter: Some(jitter("10ms", reorder)), ..Medium::default() });
+        network.flows[0].volume = Some(Bytes::new(900_000));
+        run(&network)
+    };
+    let (ordered, reordered) = (outcome(false), outcome(true));
+    assert_eq!(ordered.links[0].transit.reordered, None);
+    let late = reordered.links[0].transit.reordered.unwrap();
+    // Each packet is overtaken by one of the next nine unless it is early: most are.
+    assert!((500..900).contains(&late), "{late}");
+    for outcome in [&ordered, &reordered] {
+        assert_eq!(outcome.flows[0].delivered_packets, 900);
+        assert_eq!(outcome.links[0].transit.lost, None);
+    }
+    // Serialization and propagation take 11 ms, jitter 5 ms on average, and 10 ms at most.
+    let [mean, longer] = [&reordered, &ordered].map(|outcome| outcome.flows[0].mean_transit_s.unwrap());
+    assert!((mean - 0.016).abs() < 0.000_3, "{mean}");
+    assert!(longer > mean + 0.001 && longer < 0.021, "{longer}");
 }
 
 #[test]
@@ -131,7 +340,8 @@ fn a_change_to_what_the_link_is_anyway_changes_nothing() {
     }
     let constant = Simulation::run(&network, 1, Some(Engine::Reference), &Watch::default()).unwrap();
     network.links[0].medium = change(4000.0, Some("2Mbps"), Some(10.0));
-    let changed = run(&network);
+    let mut changed = run(&network);
+    assert_eq!(std::mem::take(&mut changed.links[0].transit.reordered), Some(0));
     assert_eq!((&changed.flows, &changed.links), (&constant.flows, &constant.links));
     assert_eq!(constant.flows[0].lost, None, "no link loses packets");
 }

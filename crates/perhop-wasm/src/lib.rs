@@ -73,6 +73,7 @@ fn flow(number: usize) -> FlowSpec {
         path: None,
         access: access.clone(),
         egress: access,
+        dispatch_jitter: None,
         transport: TransportSpec::Tcp(TcpParams {
             packet: Bytes::new(576),
             initial_window: Packets::new(1),

@@ -14,6 +14,7 @@ from perhop.output.readable import LEFT_OUT_FIRST, readable
 from perhop.output.table import prose, records
 from perhop.simulation import describe_runs
 from perhop.study import Axis, Plot, Reference, Row, rounded
+from perhop.traces import traces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -129,6 +130,14 @@ def _counted(result: Result) -> str:
         sentences.append("FCT: flow completion time, over the flows that completed.")
     if comes_and_goes:
         sentences.append("Slowdown: FCT over the least time on the idle path. Sizes are of payload.")
+    links = result.links
+    if links["lost_packets"].is_not_null().any():
+        sentences.append("Link loss: packets that a link lost after it had sent them, of those that it sent.")
+    if links["reordered_packets"].is_not_null().any():
+        sentences.append("Reordered: packets that came after one that the link had sent later.")
+    followed = [str(trace) for trace in traces(json.loads(result.scenario))]
+    if followed:
+        sentences.append(f"Rates of links from traces: {'; '.join(followed)}.")
     if not result.link_classes.is_empty():
         sentences.append("Delay variation: p99 − p50 of the waiting time at the link.")
     return " ".join(sentences)

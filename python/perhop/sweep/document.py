@@ -38,11 +38,13 @@ class Base:
         scenario: As JSON, valid by itself: reading it again is the fastest way to a copy.
         settings: Values by path; `{name}` in their text stands for a factor.
         origin: The file, for messages.
+        folder: Where the files are that the scenario names.
     """
 
     scenario: str
     settings: Mapping[str, Any]
     origin: str
+    folder: Path
 
     @property
     def variables(self) -> frozenset[str]:
@@ -75,7 +77,7 @@ class Base:
             keys = put(scenario, path, _filled(value, values, factors, where), where)
             self._still_varied(varied, keys, f"[set] `{path}`")
         origin = f"{self.origin}: {label}"
-        text, notices = _engine.read_json(json.dumps(scenario), origin)
+        text, notices = _engine.read_json(json.dumps(scenario), origin, folder=self.folder)
         return text, tuple(notice.removeprefix(f"{origin}: ") for notice in notices)
 
     def _still_varied(self, varied: Mapping[str, Keys], keys: Keys, what: str) -> None:
@@ -137,11 +139,12 @@ def read_base(data: Mapping[str, Any], path: Path) -> Base:
     if isinstance(source, str):
         place = path.parent / source
         text = read_text(place)
-        _engine.read_toml(text, str(place))
+        folder = place.parent
+        _engine.read_toml(text, str(place), folder=folder)
         scenario = as_json(tomllib.loads(text), str(place))
     elif isinstance(source, Mapping):
-        scenario = as_json(source, f"{path}: [scenario]")
-        _engine.read_json(scenario, f"{path}: [scenario]")
+        scenario, folder = as_json(source, f"{path}: [scenario]"), path.parent
+        _engine.read_json(scenario, f"{path}: [scenario]", folder=folder)
     else:
         raise PerhopError(
             f'{path}: needs a `scenario`: the name of a scenario file, such as "first.toml", or a table'
@@ -150,7 +153,7 @@ def read_base(data: Mapping[str, Any], path: Path) -> Base:
     as_json(settings, f"{path}: [set]")
     for name, value in settings.items():
         in_quotes(name, value, f"{path}: [set]")
-    return Base(scenario, settings, str(path))
+    return Base(scenario, settings, str(path), folder)
 
 
 def in_quotes(name: str, value: object, where: str) -> None:

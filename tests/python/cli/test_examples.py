@@ -86,6 +86,14 @@ def test_an_office_loads_pages_faster_with_the_larger_profile_and_calls_do_not_n
     gold, basic = users["video"].iter_rows(named=True)
     assert gold["quality_bps"] > 2 * basic["quality_bps"]
     assert (users["call"]["mos"] > 4.3).all()
+def test_a_train_gets_what_its_traces_say() -> None:
+    classes, links = run("train.toml")
+    # 2319 times 1500 bytes each 12 s.
+    assert links["radio"]["rate_bps"] == pytest.approx(2319 * 12_000 / 12, rel=1e-6)
+    assert 0.6 < links["radio"]["utilization"] < 1
+    # The second in the tunnel.
+    assert classes["music"]["p99_transit_s"] > 0.5
+    assert links["radio"]["link_loss"] is None
 
 
 def test_pie_keeps_its_target_where_a_large_buffer_is_full() -> None:

@@ -6,4 +6,4 @@ mod port;
 
 pub use histogram::{DelayHistogram, FlowDelays};
 pub use outcome::{ClassOutcome, DelayOutcome, LinkOutcome, MeterOutcome};
-pub use port::{Counted, PortStatistics, PortView};
+pub use port::{Counted, PortStatistics, PortView, TransitCounts};

@@ -1,6 +1,6 @@
 //! The results of a port at the end of a run.
 
-use super::{Counted, DelayHistogram, PortView};
+use super::{Counted, DelayHistogram, PortView, TransitCounts};
 use crate::meter::MeterCounts;
 use crate::{Bitrate, ClassCounters, Color, Counters, Duration};
 
@@ -27,6 +27,8 @@ pub struct LinkOutcome {
     pub utilization: f64,
     /// Mean number of packets waiting, over the measured time.
     pub mean_queue_packets: f64,
+    /// What became of packets that were sent, after the warm-up.
+    pub transit: TransitCounts,
 }
 
 /// Waiting times at a queue, of packets that came after the warm-up.
@@ -86,6 +88,7 @@ impl LinkOutcome {
                 .map(|&(name, counts)| MeterOutcome { name: name.into(), measured: counts.clone() })
                 .collect(),
             classes: classes.map(|((name, class), delays)| ClassOutcome::of(name, class, delays)).collect(),
+            transit: port.transit,
         }
     }
 
@@ -103,6 +106,7 @@ impl LinkOutcome {
         for (meter, counts) in self.meters.iter_mut().zip(&at_warmup.meters) {
             meter.measured = meter.measured.since(counts);
         }
+        self.transit = self.transit.since(at_warmup.transit);
         self
     }
 }

@@ -77,6 +77,24 @@ impl PortStatistics {
     }
 }
 
+/// What became of packets after a link had sent them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransitCounts {
+    /// Packets that were lost; `None` for a link that loses none.
+    pub lost: Option<u64>,
+    /// Packets that arrived after one that was sent later: reordered, as RFC 4737 counts. `None` for a link that keeps their order.
+    pub reordered: Option<u64>,
+}
+
+impl TransitCounts {
+    /// What was counted after `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        let new = |now: Option<u64>, then: Option<u64>| Some(now? - then.unwrap_or(0));
+        Self { lost: new(self.lost, earlier.lost), reordered: new(self.reordered, earlier.reordered) }
+    }
+}
+
 /// What a port has counted by some time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
@@ -84,6 +102,8 @@ pub struct Counted {
     pub classes: Vec<Counters>,
     /// Of each meter before the queue.
     pub meters: Vec<MeterCounts>,
+    /// Of packets that were sent.
+    pub transit: TransitCounts,
 }
 
 /// A read-only view of a port.
@@ -97,6 +117,8 @@ pub struct PortView<'a> {
     pub statistics: &'a PortStatistics,
     /// What the queue and its rules keep track of.
     pub gauges: Vec<(String, f64)>,
+    /// What became of packets that were sent.
+    pub transit: TransitCounts,
 }
 
 impl PortView<'_> {
@@ -110,6 +132,7 @@ impl PortView<'_> {
         Counted {
             classes: self.classes.iter().map(|(_, class)| class.through.clone()).collect(),
             meters: self.meters.iter().map(|&(_, counts)| counts.clone()).collect(),
+            transit: self.transit,
         }
     }
 

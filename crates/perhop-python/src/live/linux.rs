@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use perhop_core::Duration;
 use perhop_lab::{Glimpse, Joint, LabError, LabReport, Options, Run};
 use perhop_live::{Amount, Loss};
-use perhop_scenario::{Driver, Scenario};
+use perhop_scenario::{Driver, NoFiles, Scenario};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -24,7 +24,7 @@ pub(super) fn live<'py>(
     watch_s: Option<f64>,
     watch: Option<&Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let scenario = Scenario::from_json_for(scenario, "scenario", Driver::RealPackets)
+    let scenario = Scenario::from_json_for(scenario, "scenario", Driver::RealPackets, &NoFiles)
         .map_err(|e| ScenarioError::new_err(e.to_string()))?;
     let interval = watch_s.map(|seconds| {
         if (0.001..=3600.0).contains(&seconds) {

@@ -60,6 +60,12 @@ impl Scenario {
                 let text = "a volume of 0 sends nothing; leave the key out for an endless flow";
                 return at("volume", text.into());
             }
+            if flow.dispatch_jitter.is_some_and(Duration::is_zero) {
+                return at(
+                    "dispatch-jitter",
+                    "a jitter is longer than 0s; without it, leave this key out".into(),
+                );
+            }
         }
         Ok(())
     }

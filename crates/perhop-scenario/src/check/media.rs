@@ -1,4 +1,4 @@
-//! Checks of links that change and lose packets, each with its place in the scenario.
+//! Checks of links that change, lose and reorder packets, each with its place in the scenario.
 
 use perhop_core::Duration;
 use perhop_sim::Medium;
@@ -12,7 +12,6 @@ use crate::format::Scenario;
 struct Place<'a> {
     link: &'a str,
     is_reverse: bool,
-    has_queue: bool,
     medium: Medium,
 }
 
@@ -28,58 +27,47 @@ impl Place<'_> {
 
     /// The first of the keys that are given; `None` for a constant medium.
     fn key(&self) -> Option<&'static str> {
-        let Medium { changes, outages, loss, burst_loss } = &self.medium;
+        let Medium { trace, changes, outages, loss, burst_loss, jitter } = &self.medium;
         let given = [
+            ("rate-trace", trace.is_some()),
             ("changes", !changes.is_empty()),
             ("outages", !outages.is_empty()),
             ("loss", loss.is_some()),
             ("burst-loss", burst_loss.is_some()),
+            ("jitter", jitter.is_some()),
         ];
         given.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
     }
 }
 
 impl Scenario {
-    /// Checks that changes and outages of links have a queue, come in the order of time and within the run.
+    /// Checks that changes and outages of links come in the order of time and within the run, and that other keys fit together.
     pub(super) fn check_media(&self) -> Checked {
         self.media().try_for_each(|place| {
-            check_queue(&place)?;
             check_changes(&place, self.duration)?;
             check_outages(&place, self.duration)?;
-            check_loss(&place)
+            check_loss(&place)?;
+            check_jitter(&place)
         })
     }
 
-    /// The keys of a link that change it or lose packets, which act in the simulator only.
+    /// The keys of a link that change it, or lose or delay packets, which act in the simulator only.
     pub(crate) fn check_constant_media(&self) -> Result<(), Problem> {
         self.media().try_for_each(|place| match place.key() {
             None => Ok(()),
             Some(key) => {
-                place.refuse(key, "on real packets links are constant and lose nothing: leave this key out, or simulate the scenario")
+                place.refuse(key, "on real packets links are constant, and lose and reorder nothing: leave this key out, or simulate the scenario")
             }
         })
     }
 
     fn media(&self) -> impl Iterator<Item = Place<'_>> {
         self.links.iter().flat_map(|(link, spec)| {
-            let has_queue = spec.queue.is_some();
-            let forward = Place { link, is_reverse: false, has_queue, medium: spec.medium() };
-            let reverse = spec.reverse.as_ref().map(|reverse| {
-                let has_queue = reverse.queue.is_some();
-                Place { link, is_reverse: true, has_queue, medium: reverse.medium() }
-            });
+            let forward = Place { link, is_reverse: false, medium: spec.medium() };
+            let reverse = spec.reverse.as_ref();
+            let reverse = reverse.map(|reverse| Place { link, is_reverse: true, medium: reverse.medium() });
             [Some(forward), reverse].into_iter().flatten()
         })
-    }
-}
-
-fn check_queue(place: &Place<'_>) -> Checked {
-    match place.key() {
-        Some(key @ ("changes" | "outages")) if !place.has_queue => place.refuse(
-            key,
-            "a direction that changes needs a `queue`, such as { aqm = \"drop-tail\", limit = \"100p\" }",
-        ),
-        _ => Ok(()),
     }
 }
 
@@ -90,6 +78,10 @@ fn check_changes(place: &Place<'_>, duration: Duration) -> Checked {
         let key = format!("changes[{number}].at");
         if rate.is_none() && delay.is_none() {
             return place.refuse(&format!("changes[{number}]"), "a change has a `rate`, a `delay` or both");
+        }
+        if rate.is_some() && place.medium.trace.is_some() {
+            let text = "`rate-trace` says what the rate is: leave one of the two out";
+            return place.refuse(&format!("changes[{number}].rate"), text);
         }
         if let Some(before) = before.filter(|&before| before >= at) {
             return place.refuse(
@@ -135,4 +127,9 @@ fn check_loss(place: &Place<'_>) -> Checked {
         return place.refuse("burst-loss.bad-to-good", "the bad state must end: write a probability above 0");
     }
     Ok(())
+}
+
+fn check_jitter(place: &Place<'_>) -> Checked {
+    let Some(jitter) = &place.medium.jitter else { return Ok(()) };
+    jitter.check().or_else(|(key, problem)| place.refuse(&format!("jitter.{key}"), problem.to_string()))
 }

@@ -33,6 +33,7 @@ fn two_links_for(transport: TransportSpec, ecn: Ecn) -> Network {
         path: None,
         access: None,
         egress: None,
+        dispatch_jitter: None,
         transport,
         marking: Marking::None,
         color: Color::Yellow,

@@ -18,7 +18,7 @@ use perhop_core::{Color, Duration, Ecn, FlowId, Header, Instant, Rng, ServiceLev
 
 use crate::control::Post;
 use crate::events::Schedule;
-use crate::network::FlowSpec;
+use crate::network::{AccessSpec, FlowSpec};
 use crate::outcome::{Completion, FlowOutcome};
 use crate::packet::{Content, SimPacket};
 use crate::probe::Series;
@@ -26,6 +26,7 @@ use crate::sampling::SampleTimes;
 use crate::transport::metadata::Metadata;
 use crate::transport::transit::TransitMeter;
 use crate::transport::{Ack, Received, Sender};
+use crate::wire::Wire;
 
 use counts::Counts;
 pub(crate) use marker::{Marker, MarkingPoint};
@@ -131,10 +132,16 @@ impl Flow {
         let metadata =
             Metadata::of(&spec.transport, TransitMeter::new(times.measured()).with_play_out(spec.play_out));
         let rare = Rare::new(spec, metadata, &mut stream("start"), place);
+        let outward = |access: Option<&AccessSpec>, part| match spec.dispatch_jitter {
+            None => Wire::of_access(access),
+            Some(most) => Wire::of_access(access).after(most, stream(part)),
+        };
+        let of_data = outward(spec.access.as_ref(), "dispatch");
+        let of_acks = outward(spec.egress.as_ref(), "dispatch of acknowledgements");
         Self {
             sender,
-            sending: SendingHost::new(spec, &data, first_data_step, marked_at, stream("transport")),
-            receiving: ReceivingHost::new(spec, receiver, &ack, first_ack_step, rare.volume),
+            sending: SendingHost::new(spec, &data, first_data_step, marked_at, of_data, stream("transport")),
+            receiving: ReceivingHost::new(spec, receiver, &ack, first_ack_step, of_acks, rare.volume),
             rare: Box::new(rare),
         }
     }

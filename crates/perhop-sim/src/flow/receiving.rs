@@ -28,13 +28,14 @@ impl ReceivingHost {
         receiver: Receiver,
         ack: &Header,
         first_step: u32,
+        outward: Wire,
         missing: u64,
     ) -> Self {
         Self {
             receiver,
             missing,
             template: SimPacket::new(ack, first_step | ACK, 0),
-            outward: Wire::of_access(spec.egress.as_ref()),
+            outward,
             inward: Wire::of_access(spec.egress.as_ref()),
         }
     }

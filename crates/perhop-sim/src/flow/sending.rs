@@ -85,12 +85,13 @@ impl SendingHost {
         data: &Header,
         first_step: u32,
         marked_at: MarkingPoint,
+        outward: Wire,
         rng: Rng,
     ) -> Self {
         Self {
             template: SimPacket::new(data, first_step, 0),
             marked_at,
-            outward: Wire::of_access(spec.access.as_ref()),
+            outward,
             inward: Wire::of_access(spec.access.as_ref()),
             marked: [0; 3],
             feedback: None,

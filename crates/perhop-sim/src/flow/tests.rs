@@ -17,6 +17,7 @@ fn spec() -> FlowSpec {
         path: None,
         access: Some(AccessSpec { rate: "80Mbps".parse().unwrap(), delay: Duration::from_millis(2) }),
         egress: None,
+        dispatch_jitter: None,
         transport: TransportSpec::Udp(serde_json::from_str(udp).unwrap()),
         marking: Marking::None,
         color: Color::Yellow,

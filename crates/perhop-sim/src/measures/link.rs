@@ -48,6 +48,36 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
         summary: Some(Summary { table: Table::All(15), importance: 145, ..Summary::of("policed") }),
     },
     Measure {
+        name: "lost_packets",
+        unit: Packets,
+        description: "Packets, data and ACKs, that the link lost after it had sent them (keys `loss` and `burst-loss`), which are no drops of \
+            its queue; none for a link that loses no packets, and on real packets.",
+        value: Optional(|link| link.transit.lost.map(|lost| lost as f64)),
+        summary: None,
+    },
+    Measure {
+        name: "link_loss",
+        unit: Fraction,
+        description: "The same over all packets that the link sent.",
+        value: Optional(|link| ratio(link.transit.lost?, all(link.measured.sent))),
+        summary: Some(Summary { table: Table::All(12), importance: 60, ..Summary::of("link loss") }),
+    },
+    Measure {
+        name: "reordered_packets",
+        unit: Packets,
+        description: "Packets, data and ACKs, that reached the far end of the link after one that was sent later (RFC 4737); none for a link that \
+            keeps their order, and on real packets.",
+        value: Optional(|link| link.transit.reordered.map(|reordered| reordered as f64)),
+        summary: None,
+    },
+    Measure {
+        name: "reordering_ratio",
+        unit: Fraction,
+        description: "The same over all packets that the link sent.",
+        value: Optional(|link| ratio(link.transit.reordered?, all(link.measured.sent))),
+        summary: Some(Summary { table: Table::All(14), importance: 55, ..Summary::of("reordered") }),
+    },
+    Measure {
         name: "mean_queue_packets",
         unit: Packets,
         description: "Mean number of packets that wait.",

@@ -232,7 +232,7 @@ impl Datagrams {
     /// The feedback of this number reaches the sender.
     fn take_feedback(&mut self, sender: &mut DatagramSender, number: u32, now: Instant) {
         let feedback = match sender {
-            DatagramSender::Tfrc(_) => self.reports.take(number).map(Feedback::Report),
+            DatagramSender::Tfrc(_) => self.reports.take_newest(number).map(Feedback::Report),
             DatagramSender::Udp(_) | DatagramSender::Rap(_) => Some(Feedback::Echo(number)),
         };
         if let Some(feedback) = feedback {

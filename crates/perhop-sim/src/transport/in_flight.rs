@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Metadata in transit, by the number of its packet. The packets of a flow keep their order.
+/// Metadata in transit, by the number of its packet. The packets of a flow nearly always keep their order.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight<T>(VecDeque<(u32, T)>);
 
@@ -18,8 +18,14 @@ impl<T> InFlight<T> {
         self.0.push_back((number, content));
     }
 
-    /// The packet of this number arrives. Those before it never will.
+    /// The packet of this number arrives. Those before it may follow.
     pub(crate) fn take(&mut self, number: u32) -> Option<T> {
+        let place = self.place(number)?;
+        self.0.remove(place).map(|(_, content)| content)
+    }
+
+    /// The packet of this number arrives. Those before it no longer count.
+    pub(crate) fn take_newest(&mut self, number: u32) -> Option<T> {
         let place = self.place(number)?;
         self.0.drain(..place);
         self.0.pop_front().map(|(_, content)| content)
@@ -60,10 +66,17 @@ mod tests {
         }
         flight.lose(0);
         flight.lose(7);
-        assert_eq!(flight.take(u32::MAX - 1), Some(u32::MAX - 1));
-        assert_eq!(flight.take(0), None, "it was dropped");
+        let mut newest = flight.clone();
+        assert_eq!(newest.take_newest(u32::MAX - 1), Some(u32::MAX - 1));
+        assert_eq!(newest.take_newest(0), None, "it was dropped");
+        assert_eq!(newest.take_newest(1), Some(1));
+        assert_eq!(newest.take_newest(u32::MAX), None, "a later one has overtaken it");
+        assert_eq!((newest.take_newest(2), newest.take_newest(2)), (Some(2), None));
         assert_eq!(flight.take(1), Some(1));
-        assert_eq!(flight.take(u32::MAX), None, "a later one has overtaken it");
-        assert_eq!((flight.take(2), flight.take(2)), (Some(2), None));
+        assert_eq!((flight.take(u32::MAX), flight.take(u32::MAX)), (Some(u32::MAX), None));
+        assert_eq!(
+            (flight.take(2), flight.take(0), flight.take(u32::MAX - 1)),
+            (Some(2), None, Some(u32::MAX - 1))
+        );
     }
 }

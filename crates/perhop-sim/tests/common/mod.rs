@@ -84,6 +84,7 @@ pub fn flow(
         path: None,
         access: access.clone(),
         egress: access,
+        dispatch_jitter: None,
         transport,
         service: profile.as_ref().map(MeterParams::rate),
         reserved: profile.as_ref().map(MeterParams::rate),

@@ -236,6 +236,7 @@ mod tests {
             path: None,
             access: None,
             egress: None,
+            dispatch_jitter: None,
             transport: TransportSpec::Udp(serde_json::from_str(udp).unwrap()),
             marking: Marking::None,
             color: Color::Yellow,

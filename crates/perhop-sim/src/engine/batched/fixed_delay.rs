@@ -130,7 +130,7 @@ fn may_be_fixed(network: &Network, flow: &FlowSpec, route: &[usize]) -> bool {
     let keeps_order =
         |&link: &usize| matches!(network.links[link].queue, None | Some(SchedulerParams::Fifo(_)));
     let in_order = !flow.transport.opens() || route.iter().all(keeps_order);
-    !controlled && flow.transport.acknowledges_at_once() && in_order
+    !controlled && flow.dispatch_jitter.is_none() && flow.transport.acknowledges_at_once() && in_order
 }
 
 #[cfg(test)]
@@ -159,6 +159,7 @@ mod tests {
             path: None,
             access: Some(access.clone()),
             egress: Some(access.clone()),
+            dispatch_jitter: None,
             transport: TransportSpec::Tcp(serde_json::from_str(transport).unwrap()),
             marking: Marking::None,
             color: Color::Yellow,

@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 
 use perhop_core::aqm::{Aqm, AqmVisitor};
 use perhop_core::control::Message;
-use perhop_core::measure::{PortStatistics, PortView};
+use perhop_core::measure::{PortStatistics, PortView, TransitCounts};
 use perhop_core::meter::AggregateMeters;
 use perhop_core::scheduler::{Admitted, Departures, FifoParams, PrecomputedFifo, SchedulerParams};
 use perhop_core::{Context, Duration, Environment, Instant, Offered, Port, Rng, Served, Streams};
@@ -186,6 +186,7 @@ impl Link {
                 meters,
                 statistics: &queue.statistics,
                 gauges: queue.fifo.gauges(),
+                transit: TransitCounts::default(),
             }),
             Queue::Served(served) => Some(PortView { meters, ..served.port.view() }),
         }

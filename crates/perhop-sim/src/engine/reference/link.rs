@@ -1,9 +1,11 @@
 //! Links that flows share: a port with a queue, or a wire that queues without a limit.
 
+use perhop_core::aqm::{AqmParams, DropTailParams};
 use perhop_core::control::Message;
 use perhop_core::measure::PortView;
 use perhop_core::meter::AggregateMeters;
-use perhop_core::{Color, Duration, Instant, Offered, Port, Reason, Served, Streams};
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::{Color, Depth, Duration, Instant, Offered, Port, Reason, Served, Streams};
 
 use super::{Pending, Reference};
 use crate::control::Post;
@@ -11,6 +13,7 @@ use crate::engine::setup::Step;
 use crate::medium::{self, MediumState};
 use crate::network::LinkSpec;
 use crate::packet::{Queued, SimPacket};
+use crate::rate_trace::Timetable;
 use crate::timed::Timed;
 use crate::wire::Wire;
 
@@ -26,7 +29,7 @@ pub(super) struct Link {
 
 #[derive(Clone, Debug)]
 enum Queue {
-    /// Without a limit, and not measured.
+    /// Without a limit, and not measured; the link never changes.
     Unlimited(Wire),
     Managed(Box<Managed>),
 }
@@ -40,6 +43,8 @@ struct Managed {
     delay: Duration,
     /// There is an outage.
     is_down: bool,
+    /// When the link can send how much, and when it was last asked to be served by that; `None` if its rate says so.
+    timetable: Option<(Timetable, Instant)>,
 }
 
 /// A time at which a port is to be served.
@@ -62,13 +67,15 @@ impl Link {
         let streams = Streams { seed, path: &path };
         let medium = MediumState::new(&spec.medium, streams);
         let queue = match &spec.queue {
-            None => Queue::Unlimited(Wire::new(spec.rate, spec.delay)),
-            Some(queue) => {
-                let port = Port::new(queue.clone(), spec.rate, streams, window);
+            None if spec.medium.is_steady() => Queue::Unlimited(Wire::new(spec.rate, spec.delay)),
+            queue => {
+                let port = Port::new(queue.clone().unwrap_or_else(endless), spec.rate, streams, window);
                 let meters = AggregateMeters::new(&spec.meters, streams);
                 let services = Pending::default();
                 let delay = spec.delay;
-                Queue::Managed(Box::new(Managed { port, meters, services, delay, is_down: false }))
+                let timetable =
+                    spec.medium.trace.as_ref().map(|trace| (Timetable::new(trace), Instant::ZERO));
+                Queue::Managed(Box::new(Managed { port, meters, services, delay, is_down: false, timetable }))
             }
         };
         Self { arrivals: Pending::default(), queue, medium }
@@ -110,7 +117,11 @@ impl Link {
     /// A sample of a measured link.
     pub(super) fn view(&self) -> PortView<'_> {
         match &self.queue {
-            Queue::Managed(managed) => PortView { meters: managed.meters.counts(), ..managed.port.view() },
+            Queue::Managed(managed) => PortView {
+                meters: managed.meters.counts(),
+                transit: self.medium.as_ref().map(|medium| medium.counts()).unwrap_or_default(),
+                ..managed.port.view()
+            },
             Queue::Unlimited(_) => unreachable!("measured links have a queue under an AQM"),
         }
     }
@@ -121,6 +132,26 @@ impl Link {
             managed.port.finish(now);
         }
     }
+}
+
+impl Managed {
+    /// Serves the port, if the link can begin to send a packet now.
+    fn serve(&mut self, now: Instant) -> Served<Queued> {
+        let Some((timetable, asked)) = &mut self.timetable else { return self.port.serve(now) };
+        match timetable.opens(now) {
+            Some(at) if at <= now => self.port.serve_on(now, |size| timetable.transmit(size, now)),
+            Some(at) if at != *asked => {
+                *asked = at;
+                Served::Later(at)
+            }
+            Some(_) | None => Served::Nothing,
+        }
+    }
+}
+
+/// The queue of a link that has none and changes: without a limit, and not measured.
+fn endless() -> SchedulerParams {
+    AqmParams::DropTail(DropTailParams { limit: Depth::Packets(u64::MAX) }).into()
 }
 
 impl Reference {
@@ -152,7 +183,7 @@ impl Reference {
     /// A link changes.
     fn change(&mut self, number: usize, event: medium::Event) {
         let Queue::Managed(managed) = &mut self.links[number].queue else {
-            unreachable!("checked: links that change have a queue")
+            unreachable!("links that change have a port")
         };
         match event {
             medium::Event::Rate(rate) => managed.port.set_rate(rate),
@@ -220,6 +251,9 @@ impl Reference {
                     let flow = &self.flows[packet.flow()];
                     tap.arrival(number, packet, &offered, &managed.port, flow, self.now);
                 }
+                if let (Offered::Idle, Some((timetable, _))) = (&offered, &mut managed.timetable) {
+                    timetable.idle(self.now);
+                }
                 self.drop_shed(number);
                 match offered {
                     Offered::Queued => {}
@@ -248,7 +282,7 @@ impl Reference {
             if managed.is_down {
                 return; // The end of the outage serves it.
             }
-            match managed.port.serve(self.now) {
+            match managed.serve(self.now) {
                 Served::Sent(packet, free_at) => {
                     managed.services.push(ServiceTime(free_at));
                     let at = free_at + managed.delay;
@@ -265,22 +299,22 @@ impl Reference {
         }
     }
 
-    /// A link sends a packet from `starts` on, which reaches the far end at `at` unless it is lost.
+    /// A link sends a packet from `starts` on, which reaches the far end at `at` unless it is lost or delayed by jitter.
     fn propagate(&mut self, number: usize, packet: SimPacket, starts: Instant, at: Instant) {
         let Link { queue, medium, .. } = &mut self.links[number];
-        let is_lost = medium.as_mut().is_some_and(|medium| medium.loses());
+        let arrival = medium.as_mut().map_or(Some(at), |medium| medium.pass(self.now, at));
         if let Some(tap) = &mut self.tap {
-            let (flow, now) = (&self.flows[packet.flow()], self.now);
+            let (flow, now, is_lost) = (&self.flows[packet.flow()], self.now, arrival.is_none());
             match queue {
                 Queue::Managed(managed) => tap.departure(number, packet, &managed.port, is_lost, flow, now),
                 Queue::Unlimited(_) => tap.pass(number, packet, is_lost, flow, starts, now),
             }
         }
-        if is_lost {
+        if let Some(at) = arrival {
+            self.forward(packet, at);
+        } else {
             self.flows[packet.flow()].lose_in_transit(packet);
             self.leave(packet);
-        } else {
-            self.forward(packet, at);
         }
     }
 

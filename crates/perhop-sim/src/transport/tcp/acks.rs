@@ -41,7 +41,7 @@ impl Acks {
 
     /// The acknowledgement of this number arrives; none, if a later one has overtaken it.
     pub(super) fn take(&mut self, number: u32) -> Option<AckRecord> {
-        self.in_transit.take(number)
+        self.in_transit.take_newest(number)
     }
 
     pub(in crate::transport) fn expected(&self, number: u32) -> u32 {

@@ -16,9 +16,9 @@ const LEAST_DISCOUNT: f64 = 0.25;
 #[derive(Clone, Debug)]
 pub struct LossHistory {
     discounting: bool,
-    /// The packet that arrived last.
+    /// The highest packet that arrived.
     newest: Option<(u32, Instant)>,
-    /// Missing packets not yet known to be lost.
+    /// Missing packets not yet known to be lost, in order.
     missing: VecDeque<Gap>,
     /// The first packet of the current loss event, and when it would have arrived: `S_old`, `T_old`.
     event: Option<(u32, Instant)>,
@@ -66,13 +66,21 @@ impl LossHistory {
         rtt: Duration,
         first_interval: impl FnOnce() -> f64,
     ) -> bool {
-        let Some(before) = self.newest.replace((number, at)) else { return false };
+        let Some(before) = self.newest else {
+            self.newest = Some((number, at));
+            return false;
+        };
         let mut discount = self.discount(before.0);
-        for gap in &mut self.missing {
+        for gap in self.missing.iter_mut().filter(|gap| gap.before.0 < number) {
             gap.later += 1;
         }
-        if number > before.0 + 1 {
-            self.missing.push_back(Gap { before, after: (number, at), later: 1 });
+        if number > before.0 {
+            self.newest = Some((number, at));
+            if number > before.0 + 1 {
+                self.missing.push_back(Gap { before, after: (number, at), later: 1 });
+            }
+        } else {
+            self.fill(number);
         }
         let known = self.events;
         let mut first_interval = Some(first_interval);
@@ -94,6 +102,20 @@ impl LossHistory {
             }
         }
         self.events > known
+    }
+
+    /// A packet arrived after later ones: it is missing no more. One that was known to be lost stays so.
+    fn fill(&mut self, number: u32) {
+        let holds = |gap: &Gap| (gap.before.0 + 1..gap.after.0).contains(&number);
+        let Some(place) = self.missing.iter().position(holds) else { return };
+        let gap = self.missing[place];
+        let here = (number, gap.time_of(number));
+        // It is later than what is missing before it only.
+        let parts = [Gap { after: here, ..gap }, Gap { before: here, later: gap.later - 1, ..gap }];
+        self.missing.remove(place);
+        for part in parts.into_iter().rev().filter(|part| part.before.0 + 1 < part.after.0) {
+            self.missing.insert(place, part);
+        }
     }
 
     /// A new event closes the interval of the last, and makes the discount of the older ones permanent (section 5.5).
@@ -189,6 +211,26 @@ mod tests {
     fn arrivals(history: &mut LossHistory, numbers: impl IntoIterator<Item = u32>) -> Vec<u32> {
         let reveals = |number: &u32| history.on_packet(*number, at(u64::from(*number) * 10), RTT, || 50.0);
         numbers.into_iter().filter(reveals).collect()
+    }
+
+    #[test]
+    fn a_late_packet_is_no_loss_unless_three_later_ones_came_before() {
+        let mut history = LossHistory::new(true);
+        assert!(arrivals(&mut history, [1, 3, 2, 4, 5, 6, 8, 9, 7, 10, 11, 12, 13]).is_empty());
+        assert_eq!(history.events(), 0);
+        // 15 to 17 are missing; 16 comes after one later packet, 15 and 17 do not. Three packets after 15: 16, 18 and 19; 19 is the
+        // second after 17, and 20 the third.
+        assert_eq!(arrivals(&mut history, [14, 18, 16, 19]), [19]);
+        assert_eq!(
+            history.event,
+            Some((15, at(150))),
+            "halfway from 14 to 16, which is halfway from 14 to 18"
+        );
+        assert!(arrivals(&mut history, [17, 20, 21, 22, 15, 23]).is_empty(), "17 came in time, 15 too late");
+        assert_eq!(history.events(), 1);
+        let mut history = LossHistory::new(true);
+        assert_eq!(arrivals(&mut history, [14, 18, 16, 19, 20]), [19]);
+        assert_eq!(history.events(), 1, "17 belongs to the same event");
     }
 
     #[test]

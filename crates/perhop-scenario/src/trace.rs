@@ -1,0 +1,301 @@
+//! Traces of a link's rate, from text.
+
+use std::sync::Arc;
+
+use perhop_core::Duration;
+use perhop_sim::{Opportunities, RateTrace as Trace, Rates};
+
+use crate::error::{KeyPart, Problem, did_you_mean, steps};
+use crate::files::Files;
+use crate::format::{RateTrace, Scenario, TraceFormat, TraceTable};
+
+/// A problem of a trace's text: its line, and what is wrong and what would be right.
+type Refusal = (usize, String);
+
+impl Scenario {
+    /// Reads the traces that the scenario names, and takes their text into it.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no trace.
+    pub(crate) fn read_traces(&mut self, files: &dyn Files) -> Result<(), Problem> {
+        for (name, link) in &mut self.links {
+            let place = || [KeyPart::Key("links".into()), KeyPart::Key(name.clone())].into_iter();
+            read(&mut link.rate_trace, files)
+                .map_err(|(key, text)| Problem::at(place().chain(steps(&key)), text))?;
+            if let Some(reverse) = &mut link.reverse {
+                read(&mut reverse.rate_trace, files).map_err(|(key, text)| {
+                    Problem::at(place().chain(steps("reverse")).chain(steps(&key)), text)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a trace; a problem comes with the key at which it stands.
+fn read(trace: &mut Option<RateTrace>, files: &dyn Files) -> Result<(), (String, String)> {
+    let Some(given) = trace.take() else { return Ok(()) };
+    let (key, table) = match given {
+        RateTrace::File(file) => ("rate-trace", TraceTable { file: Some(file), ..TraceTable::default() }),
+        RateTrace::Table(table) => ("rate-trace.file", table),
+    };
+    let at = |inner: &str| format!("rate-trace.{inner}");
+    let TraceTable { file, name, format, repeat, data, .. } = table;
+    let (data, name, place) = match (file, data) {
+        (Some(file), None) => {
+            if name.is_some() {
+                let text = "a trace from a file has the file's name: leave this key out";
+                return Err((at("name"), text.into()));
+            }
+            let text = files.read(&file).map_err(|text| (key.into(), text))?;
+            (text, Some(file.clone()), (key.to_owned(), format!("{file}:")))
+        }
+        (None, Some(data)) => {
+            let place = (at("data"), name.as_ref().map_or("line ".into(), |name| format!("{name}:")));
+            (data, name, place)
+        }
+        (Some(_), Some(_)) => {
+            return Err((at("file"), "a trace has a `file` or `data`: leave one of them out".into()));
+        }
+        (None, None) => {
+            let text = "needs the `file` of a trace, such as \"walk.trace\", or its text as `data`";
+            return Err(("rate-trace".into(), text.into()));
+        }
+    };
+    let is_csv = name.as_ref().is_some_and(|name| name.to_lowercase().ends_with(".csv"));
+    let format = match format {
+        Some(format) => format,
+        None if is_csv => TraceFormat::Csv,
+        None if name.is_some() => TraceFormat::Mahimahi,
+        None => {
+            let text = "a trace given as `data` needs a format = \"mahimahi\" or \"csv\"";
+            return Err((at("format"), text.into()));
+        }
+    };
+    let repeats = repeat.unwrap_or(format == TraceFormat::Mahimahi);
+    let read = match format {
+        TraceFormat::Mahimahi => opportunities(&data, repeats),
+        TraceFormat::Csv => rates(&data, repeats),
+    };
+    let read = read.map_err(|(line, text)| {
+        let (key, file) = place;
+        (key, format!("{file}{line}: {text}"))
+    })?;
+    *trace = Some(RateTrace::Table(TraceTable {
+        file: None,
+        name,
+        format: Some(format),
+        repeat: Some(repeats),
+        data: Some(data),
+        read: Some(Arc::new(read)),
+    }));
+    Ok(())
+}
+
+/// Mahimahi's format: a line for each opportunity, its time in milliseconds.
+fn opportunities(text: &str, repeats: bool) -> Result<Trace, Refusal> {
+    let mut millis: Vec<u32> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let refuse = |text: String| Err((number + 1, text));
+        let Ok(at) = line.trim().parse::<u32>() else {
+            return refuse(format!(
+                "`{}` is no time in whole milliseconds: each line is an opportunity to send 1500 bytes",
+                shortened(line)
+            ));
+        };
+        if let Some(&before) = millis.last().filter(|&&before| before > at) {
+            return refuse(format!(
+                "{at} comes after {before}, but times do not go back; was the line cut off?"
+            ));
+        }
+        millis.push(at);
+    }
+    let Some(&last) = millis.last() else {
+        return Err((
+            1,
+            "is empty: write a line for each opportunity to send 1500 bytes, its time in milliseconds".into(),
+        ));
+    };
+    let lines = millis.len();
+    let trace = Opportunities::new(millis, repeats);
+    trace.map(Trace::Opportunities).ok_or_else(|| {
+        (lines, format!("the last time is {last}: a trace lasts until then, so at least 1 millisecond"))
+    })
+}
+
+/// The columns of a CSV file: names, and what their numbers are multiplied with to give nanoseconds or bit/s.
+const TIMES: [(&str, f64); 2] = [("time_s", 1e9), ("time_ms", 1e6)];
+const RATES: [(&str, f64); 3] = [("rate_bps", 1.0), ("rate_kbps", 1e3), ("rate_Mbps", 1e6)];
+/// No time of a trace is later, and no rate greater.
+const MOST: f64 = 1e18;
+/// The least time from one row to the next.
+const LEAST_STEP: Duration = Duration::from_nanos(1000);
+
+/// CSV: a header that names the units, then a time and a rate in each line. Lines that begin with `#` are comments.
+fn rates(text: &str, repeats: bool) -> Result<Trace, Refusal> {
+    let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
+    let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let Some((first, header)) = lines.next() else {
+        return Err((
+            1,
+            "is empty: write a header, time_s,rate_Mbps, then a time and a rate in each line".into(),
+        ));
+    };
+    let [time_unit, rate_unit] = units(header).map_err(|text| (first, text))?;
+    let mut rows: Vec<(Duration, u64)> = Vec::new();
+    let mut last = first;
+    for (number, line) in lines {
+        let refuse = |text: String| Err((number, text));
+        let values: Vec<&str> = line.split(',').collect();
+        let [time, rate] = values[..] else {
+            let count = values.len();
+            return refuse(format!(
+                "`{}` has {count} {}, not a time and a rate; was the line cut off?",
+                shortened(line),
+                if count == 1 { "value" } else { "values" }
+            ));
+        };
+        let time = scaled(time, time_unit).map_err(|text| (number, text))?;
+        let rate = scaled(rate, rate_unit).map_err(|text| (number, text))?;
+        let time = Duration::from_nanos(time);
+        match rows.last() {
+            None if !time.is_zero() => {
+                return refuse(format!("the first time is {time}: a trace begins at 0"));
+            }
+            Some(&(before, _)) if time < before => {
+                return refuse(format!("{time} comes after {before}, but times do not go back"));
+            }
+            Some(&(before, _)) if time - before < LEAST_STEP => {
+                return refuse(format!("{time} is less than {LEAST_STEP} after the time before, {before}"));
+            }
+            _ => {}
+        }
+        rows.push((time, rate));
+        last = number;
+    }
+    let Some(&(_, rate)) = rows.iter().max_by_key(|&&(_, rate)| rate) else {
+        return Err((last, "has no row: write a time and a rate in each line after the header".into()));
+    };
+    if rate == 0 {
+        return Err((last, "all rates are 0, so the link would never send anything".into()));
+    }
+    let text = "a trace of one row cannot repeat: leave `repeat` out, or add a row";
+    Rates::new(rows, repeats).map(Trace::Rates).ok_or_else(|| (last, text.into()))
+}
+
+/// The units of a time and of a rate, as a header names them.
+fn units(header: &str) -> Result<[f64; 2], String> {
+    let known = [&TIMES[..], &RATES[..]];
+    let columns: Vec<&str> = header.split(',').map(str::trim).collect();
+    let found: Vec<f64> = columns
+        .iter()
+        .zip(known)
+        .filter_map(|(column, known)| known.iter().find(|(name, _)| name == column))
+        .map(|&(_, unit)| unit)
+        .collect();
+    if let ([_, _], &[time, rate]) = (&columns[..], &found[..]) {
+        return Ok([time, rate]);
+    }
+    let names = || known.into_iter().flatten().map(|&(name, _)| name);
+    let hint = columns.iter().find(|column| !names().any(|name| name == **column));
+    let hint = hint.map_or_else(String::new, |column| did_you_mean(column, names()));
+    Err(format!(
+        "`{}`: the first line names a time (time_s or time_ms) and a rate (rate_bps, rate_kbps or rate_Mbps), such as \
+         time_s,rate_Mbps{hint}",
+        shortened(header)
+    ))
+}
+
+/// A number, times its unit, rounded.
+fn scaled(text: &str, unit: f64) -> Result<u64, String> {
+    let text = text.trim();
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
+    let Some(value) = value else { return Err(format!("`{}` is not a number", shortened(text))) };
+    if value < 0.0 {
+        return Err(format!("`{text}` is below 0"));
+    }
+    let scaled = value * unit + 0.5;
+    if scaled < MOST { Ok(scaled as u64) } else { Err(format!("`{}` is too large", shortened(text))) }
+}
+
+/// At most so much of a line that a message stays readable.
+fn shortened(line: &str) -> String {
+    const MOST: usize = 40;
+    let line = line.trim_end();
+    if line.chars().count() <= MOST {
+        line.into()
+    } else {
+        line.chars().take(MOST - 1).chain(['…']).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn both_formats_by_hand() {
+        let trace = |millis: &[u32], repeats| {
+            Trace::Opportunities(Opportunities::new(millis.to_vec(), repeats).unwrap())
+        };
+        assert_eq!(opportunities("1\n3\n3\n6\n", true), Ok(trace(&[1, 3, 3, 6], true)));
+        assert_eq!(opportunities("0\r\n12", false), Ok(trace(&[0, 12], false)));
+        let trace = |rows: &[(u64, u64)], repeats| {
+            let rows = rows.iter().map(|&(at, rate)| (millis(at), rate)).collect();
+            Trace::Rates(Rates::new(rows, repeats).unwrap())
+        };
+        let text = "# measured by nobody\ntime_s,rate_Mbps\n0,5\n0.5,0\n\n1.25, 12.3456789\n";
+        assert_eq!(rates(text, true), Ok(trace(&[(0, 5_000_000), (500, 0), (1250, 12_345_679)], true)));
+        assert_eq!(rates("time_ms,rate_kbps\n0,1e3", false), Ok(trace(&[(0, 1_000_000)], false)));
+        assert_eq!(rates("time_s, rate_bps\r\n0,1234.5\r\n", false), Ok(trace(&[(0, 1235)], false)));
+    }
+
+    #[test]
+    fn each_problem_has_its_line() {
+        for (text, line, part) in [
+            ("", 1, "is empty"),
+            ("1\n\n3\n", 2, "`` is no time in whole milliseconds"),
+            ("1\n2.5\n", 2, "`2.5` is no time in whole milliseconds"),
+            ("1\n-2\n", 2, "`-2` is no time"),
+            ("99999999999", 1, "is no time"),
+            ("10\n12\n1", 3, "1 comes after 12, but times do not go back; was the line cut off?"),
+            ("0\n0\n", 2, "the last time is 0: a trace lasts until then"),
+        ] {
+            let (at, problem) = opportunities(text, true).unwrap_err();
+            assert!(at == line && problem.contains(part), "{text:?}: {at}: {problem}");
+        }
+        let header = "time_s,rate_Mbps\n";
+        for (text, line, part) in [
+            ("", 1, "is empty"),
+            ("# nothing\n", 1, "is empty"),
+            ("0,5\n1,6\n", 1, "`0,5`: the first line names a time"),
+            ("time_s,rate_mbps\n0,5\n", 1, "did you mean `rate_Mbps`?"),
+            ("rate_Mbps,time_s\n5,0\n", 1, "the first line names a time"),
+            ("time_s,rate_Mbps,cell\n0,5,1\n", 1, "the first line names a time"),
+            (
+                &format!("{header}0,5\n1\n"),
+                3,
+                "`1` has 1 value, not a time and a rate; was the line cut off?",
+            ),
+            (&format!("{header}0,5\n1,\n"), 3, "`` is not a number"),
+            (&format!("{header}0,5,6\n"), 2, "has 3 values"),
+            (&format!("{header}0,fast\n"), 2, "`fast` is not a number"),
+            (&format!("{header}0,nan\n"), 2, "`nan` is not a number"),
+            (&format!("{header}0,-1\n"), 2, "`-1` is below 0"),
+            (&format!("{header}0,1e300\n"), 2, "`1e300` is too large"),
+            (&format!("{header}2,5\n"), 2, "the first time is 2s: a trace begins at 0"),
+            (&format!("{header}0,5\n2,5\n1,5\n"), 4, "1s comes after 2s, but times do not go back"),
+            (&format!("{header}0,5\n0,6\n"), 3, "0s is less than 1us after the time before, 0s"),
+            (&format!("{header}0,0\n1,0\n"), 3, "all rates are 0"),
+            (header, 1, "has no row"),
+        ] {
+            let (at, problem) = rates(text, false).unwrap_err();
+            assert!(at == line && problem.contains(part), "{text:?}: {at}: {problem}");
+        }
+        assert_eq!(rates(&format!("{header}0,5\n"), true).unwrap_err().0, 2, "one row cannot repeat");
+    }
+}
