@@ -8,6 +8,7 @@ import pytest
 
 import perhop
 from perhop import Flow, Link, Scenario, Tcp, Web, _engine, catalog, quality
+from perhop.output.run_page import drawn, run_page
 from perhop.output.summary import summarize, to_json
 from perhop.store import pack, unpack
 from perhop.sweep import metrics
@@ -187,3 +188,17 @@ def test_users_ask_for_the_same_pages_at_every_rate() -> None:
     ]
     assert len(first[0]) == 3
     assert np.array_equal(*first)
+
+
+def test_the_page_says_what_users_get_and_judges_no_profile_by_their_rate() -> None:
+    profile = (
+        'profile = { marker = "token-bucket", rate = "1Mbps", burst = "20kB" }\nstart = "0s"\nname = "web"'
+    )
+    result = perhop.run(scenario().replace('name = "web"', profile), runs=2)
+    shown = summarize(result)
+    page = run_page(result, shown, "perhop run", *drawn(shown))
+    assert "<strong>web</strong> (web): page, mean" in page
+    assert "<strong>calls</strong> (call): MOS 4.3" in page
+    assert "Users: request-response" in page
+    assert "profile does not hold" not in page
+    assert "profile holds" not in page
