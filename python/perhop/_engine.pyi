@@ -129,6 +129,36 @@ def simulate(
         MemoryError: The run takes more than `cancel` allows.
     """
 
+def record(
+    scenario: str,
+    seed: int,
+    cancel: Cancel | None = None,
+    *,
+    links: list[tuple[str, str]],
+    comment: str,
+    capture: Callable[[bytes], object] | None = None,
+    events: Callable[[bytes], object] | None = None,
+) -> Outcome:
+    """As `simulate` on the reference engine, and record what becomes of packets at links.
+
+    Args:
+        scenario: The scenario in JSON, as `scenario_from_toml` returns it.
+        seed: From 0 to 2**64 - 1.
+        cancel: Set it from another thread to end the run; the engine sets it where a file cannot be written.
+        links: The links, with the names of both directions.
+        comment: What the capture says of the run.
+        capture: Takes the pieces of a capture file (pcapng).
+        events: Takes records as `record_format` describes them.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+        Cancelled: `cancel` was set.
+        MemoryError: The run takes more than `cancel` allows.
+    """
+
+def record_format() -> tuple[list[tuple[str, str]], list[str], list[str]]:
+    """How events are recorded: fields with their numpy types, the names of events, and those of reasons."""
+
 def engine_for(
     scenario: str, cancel: Cancel | None = None
 ) -> tuple[Literal["batched", "reference"], str | None]:

@@ -14,7 +14,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,7 +32,7 @@ from perhop.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop import judging, parallel, reproduction, simulation, store, studies
+    from perhop import judging, parallel, recording, reproduction, simulation, store, studies
     from perhop.output import files, summary, table, writer
     from perhop.reproduction import Counts, StudyOutcome
     from perhop.store import DirectoryStore
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 else:
     judging = Lazy("perhop.judging")
     parallel = Lazy("perhop.parallel")
+    recording = Lazy("perhop.recording")
     reproduction = Lazy("perhop.reproduction")
     simulation = Lazy("perhop.simulation")
     store = Lazy("perhop.store")
@@ -202,6 +203,34 @@ def run(
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
     engine: terminal.Engine = None,
+    capture: Annotated[
+        Path | None,
+        typer.Option(
+            "--capture",
+            metavar="FILE.pcapng",
+            parser=terminal.place,
+            help="Write the packets of the run with the first seed, for Wireshark: TCP/IP headers, and why "
+            "packets are dropped or marked.",
+        ),
+    ] = None,
+    capture_link: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--capture-link",
+            metavar="LINK",
+            help="Where packets are recorded: a link of the scenario, both directions; may be repeated "
+            "(default: the links with a queue).",
+        ),
+    ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            "--events",
+            metavar="FILE.parquet",
+            parser=terminal.place,
+            help="Write what became of each packet of that run at these links, as a table.",
+        ),
+    ] = None,
     wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
@@ -216,6 +245,7 @@ def run(
       perhop run my.toml
       perhop run my.toml --runs 20 --out results/my
       perhop run my.toml --runs 20 --json - | jq .classes
+      perhop run my.toml --runs 1 --capture my.pcapng
     """  # noqa: D301
     first, wanted = terminal.seeds(seed, runs)
     threads = simulation.workers(jobs)
@@ -224,8 +254,17 @@ def run(
     if out is not None:
         files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
+    recorded: dict[str, Any] = {
+        "capture": capture,
+        "capture_links": capture_link or (),
+        "events": events,
+    }
+    records = recording.plan(checked.text, **recorded) is not None
     memory.fitting(checked.text, wanted, threads, threads)
-    if engine is None:
+    if records and engine is None:
+        one = "Computed" if wanted == 1 else f"The run with seed {first} is computed"
+        terminal.note(f"{one} by the reference engine, which is slower: its packets are recorded.")
+    if engine is None and not (records and wanted == 1):
         _note_reference_engine(checked.text)
     with terminal.progress("runs", wanted) as step:
         result = simulation.run(
@@ -234,6 +273,7 @@ def run(
             seed=first,
             jobs=threads,
             engine=engine,
+            **recorded,
             progress=lambda _done, _all: step(),
             waiting=step.waiting,
         )
@@ -244,7 +284,9 @@ def run(
         command = terminal.command(
             "run",
             str(scenario),
-            **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--engine": engine, "--out": out},
+            *(word for link in capture_link or () for word in ("--capture-link", link)),
+            **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--engine": engine},
+            **{"--capture": capture, "--events": events, "--out": out},
         )
         writer.write_run(out, result, shown, command)
     if json_path == files.STDOUT:
@@ -252,6 +294,9 @@ def run(
     elif json_path is not None:
         files.write(json_path, summary.to_json(result))
     say(shown.text(terminal.width(wide=wide)))
+    if records:
+        kept = " and ".join(str(path) for path in (capture, events) if path is not None)
+        say(f"\npackets of the run with seed {first}: {kept}")
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
 

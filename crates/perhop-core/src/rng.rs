@@ -69,6 +69,17 @@ impl Rng {
         ((u128::from(self.next_u64()) * (u128::from(most) + 1)) >> 64) as u64
     }
 
+    /// Normal with mean 0 and variance 1: the polar method of Marsaglia & Bray (1964), with one number of each pair.
+    pub fn normal(&mut self) -> f64 {
+        loop {
+            let (x, y) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
+            let square = x * x + y * y;
+            if square < 1.0 && square > f64::MIN_POSITIVE {
+                return x * (-2.0 * crate::portable::ln(square) / square).sqrt();
+            }
+        }
+    }
+
     /// Exponential with mean 1, without a logarithm: von Neumann's method of comparisons (Various Techniques Used in
     /// Connection with Random Digits, 1951).
     ///
@@ -149,6 +160,19 @@ mod tests {
         assert!((mean - 0.5).abs() < 0.004, "{mean}");
         assert!((variance - 1.0 / 12.0).abs() < 0.001, "{variance}");
         assert!((0..1000).all(|_| rng.up_to(3) <= 3));
+    }
+    #[test]
+    fn normal_has_the_moments_and_the_tail_of_its_name() {
+        let mut rng = Rng::stream(3, "test");
+        let n = 200_000;
+        let draws: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        let variance = draws.iter().map(|x| x * x).sum::<f64>() / f64::from(n);
+        assert!(mean.abs() < 0.01 && (variance - 1.0).abs() < 0.015, "{mean} {variance}");
+        for (beyond, share) in [(-1.0, 0.841_345), (1.0, 0.158_655), (2.0, 0.022_75)] {
+            let seen = draws.iter().filter(|&&x| x > beyond).count() as f64 / f64::from(n);
+            assert!((seen - share).abs() < 0.004, "{beyond}: {seen}");
+        }
     }
     #[test]
     fn exponential_has_the_moments_and_the_tail_of_its_name() {

@@ -2,6 +2,7 @@
 
 mod live;
 mod outcome;
+mod record;
 mod replay;
 
 use perhop_scenario::{Driver, Notice, Scenario, notices_in};
@@ -143,9 +144,16 @@ fn simulate<'py>(
     cancel: Option<&Cancel>,
     engine: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let (scenario, watch) = fitting(scenario, cancel)?;
+    let engine = engine.map(engine_of).transpose()?;
+    let outcome = py.detach(|| Simulation::run(&scenario.network(), seed, engine, &watch));
+    outcome::to_dict(py, &scenario, outcome.map_err(|failure| raised(&failure))?)
+}
+
+/// A scenario that is to be simulated, and what watches its run.
+fn fitting(scenario: &str, cancel: Option<&Cancel>) -> PyResult<(Scenario, Watch)> {
     let scenario = Scenario::from_json_for(scenario, "scenario", Driver::Simulator)
         .map_err(|e| ScenarioError::new_err(e.to_string()))?;
-    let watch = cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default();
     let memory = scenario.memory();
     if let Some(most) = cancel.and_then(|cancel| cancel.most_bytes).filter(|&most| memory.run() > most) {
         return Err(PyMemoryError::new_err(format!(
@@ -153,9 +161,7 @@ fn simulate<'py>(
             most as f64 / 1e9
         )));
     }
-    let engine = engine.map(engine_of).transpose()?;
-    let outcome = py.detach(|| Simulation::run(&scenario.network(), seed, engine, &watch));
-    outcome::to_dict(py, &scenario, outcome.map_err(|failure| raised(&failure))?)
+    Ok((scenario, cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default()))
 }
 
 /// The engine that runs a scenario if none is requested: its name, and why it is the reference engine.
@@ -218,6 +224,8 @@ mod _engine {
     };
     #[pymodule_export]
     use crate::live::{live, live_probe};
+    #[pymodule_export]
+    use crate::record::{record, record_format};
     #[pymodule_export]
     use crate::replay::replay;
 

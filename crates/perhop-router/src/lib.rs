@@ -9,7 +9,6 @@ mod log;
 mod manager;
 mod metrics;
 mod outlet;
-pub mod pcapng;
 pub mod plan;
 mod privileges;
 pub mod request;
@@ -18,4 +17,5 @@ mod router;
 mod seccomp;
 mod summary;
 
+pub use perhop_capture::pcapng;
 pub use router::main;

@@ -60,9 +60,16 @@ def run_page(
             states=PROFILES,
         ),
         links=HtmlRecords.of("Links", [_link(row) for row in links]),
+        populations=HtmlRecords.of("Flows that come and go", [dict(line) for line in shown.populations])
+        if shown.populations
+        else None,
         link_classes=HtmlRecords.of("Classes of packets at a link", [_link_class(row) for row in apart])
         if apart
         else None,
+        applications=[
+            HtmlRecords.of(f"Users: {model}", [dict(line) for line in lines])
+            for model, lines in shown.applications.items()
+        ],
         machine=HtmlRecords.of("How well the machine kept up", machine, notes=shown.remarks)
         if machine
         else None,
@@ -84,7 +91,7 @@ def _half(row: Mapping[str, Any], name: str, unit: str = "", scale: float = 1.0)
 
 def _profile_kept(row: Mapping[str, Any]) -> str:
     """Whether a flow of the class gets its profile rate, by the interval; empty for best effort."""
-    if not row["profile_bps"]:
+    if not row["profile_bps"] or row["flows"] is None:
         return ""
     if row["throughput_low_bps"] is None:
         return "cannot tell"
@@ -102,9 +109,11 @@ def _answers(classes: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
 
 def _answer(row: Mapping[str, Any], runs: int) -> str:
     mean = estimate(row["throughput_bps"] / 1e6, _half(row, "throughput", "_bps", 1e-6))
-    text = f"**{_plain(row['class'])}**: {mean} Mbit/s per flow"
+    text = f"**{_plain(row['class'])}**: {mean} Mbit/s {'in all' if row['flows'] is None else 'per flow'}"
     if not row["profile_bps"]:
         return f"{text}, best effort."
+    if row["flows"] is None:
+        return f"{text}."
     share = percent(row["throughput_bps"] / row["profile_bps"])
     verdict = {
         "yes": "**the profile holds**",
@@ -144,7 +153,7 @@ def _class_lines(classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     for row in classes:
         line = {
             "class": str(row["class"]),
-            "flows": count(row["flows"]),
+            "flows": MISSING if row["flows"] is None else count(row["flows"]),
             "throughput, Mbit/s per flow": _estimated(row, "throughput_bps", "bit/s"),
             "profile, Mbit/s": figure(row["profile_bps"] / 1e6) if row["profile_bps"] else "best effort",
             "profile holds": _profile_kept(row),
