@@ -111,9 +111,9 @@ def replay(
 
     \b
     Examples:
-      perhop replay in.pcap --meter 'marker = "srtcm", rate = "10Mbps", burst = "40kB", excess-burst = "80kB"'
-      perhop replay in.pcap --queue 'aqm = "codel"' --rate 100Mbps --from 10s --to 70s
-      perhop replay in.pcap office.toml --link access --packets verdicts.parquet
+      perhop replay in.pcap --meter 'marker = "tsw", rate = "10Mbps"'
+      perhop replay in.pcap --queue 'aqm = "codel"' --rate 100Mbps --to 60s
+      perhop replay in.pcap office.toml --link access --packets out.parquet
     """  # noqa: D301
     if packets is not None and packets.suffix not in _FORMATS:
         raise PerhopError(f"--packets: {packets}: name a file that ends in .parquet or .csv")

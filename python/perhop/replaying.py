@@ -9,6 +9,7 @@ import gzip
 import json
 import math
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from perhop import _engine, simulation
-from perhop.errors import PerhopError
+from perhop.errors import PerhopError, PerhopWarning
 from perhop.output.numbers import measured, short
 from perhop.output.table import MISSING, prose, records
 from perhop.parallel import parallel_map
@@ -368,6 +369,9 @@ def replay(
     Raises:
         PerhopError: The capture cannot be read, is damaged or has nothing to replay.
         ScenarioError: A table, an option or the scenario is wrong; the message names the key.
+
+    Warns:
+        PerhopWarning: A key has no effect on packets of a capture.
     """
     given = {
         "meter": meter,
@@ -401,6 +405,8 @@ def replay(
         between = " " if str(error).startswith(("is ", "has ", "cannot ")) else ": "
         raise PerhopError(f"{name}:{between.removeprefix(':')}{error}") from None
     report = json.loads(told)
+    for notice in report["notices"]:
+        warnings.warn(notice, PerhopWarning, stacklevel=2)
     name = "standard input" if path == STDIN else path.name
     each = None if columns is None else _packet_frame(columns)
     return Replay(name, _target(report, given), report, each)

@@ -240,6 +240,9 @@ def test_what_has_no_effect_is_said(perhop: Perhop, five: Path) -> None:
     table = 'aqm = "inverse-rate", in = "4/7/0.02", total = "1/3/0.5", limit = "9p"'
     done = perhop("replay", five, "--queue", table, "--rate", "8Mbps")
     assert done.code == 0
+    queue = {"aqm": "inverse-rate", "in": "4/7/0.02", "total": "1/3/0.5", "limit": "9p"}
+    with pytest.warns(package.PerhopWarning, match="carry no contracted rate"):
+        package.replay(five, queue=queue, rate="8Mbps")
     assert "warning: replay: queue.aqm: `inverse-rate`: packets of a capture carry no contracted" in done.err
 
 
