@@ -116,31 +116,41 @@ def _counted(result: Result) -> str:
         sentences.append(f"Means over {len(result.runs)} runs; ±: half width of the 95 % interval.")
     else:
         sentences.append("1 run: no interval; --runs 5 gives intervals.")
-    names = result.classes()
-    if names["jitter_s"].is_not_null().any():
-        sentences.append("Jitter: RFC 3550, from host to host.")
-    if names["policing_ratio"].is_not_null().any():
-        sentences.append("Policed: packets that the meter dropped, of those sent.")
-    if names["late_ratio"].is_not_null().any():
-        sentences.append("Late: for the play-out buffer, of the packets that arrived.")
-    if names["call_r"].is_not_null().any():
-        sentences.append("R, MOS: E-model of ITU-T G.107, without echo.")
+    sentences += _explained(result)
+    return " ".join(sentences)
+
+
+_CLASSES = {
+    "jitter_s": "Jitter: RFC 3550, from host to host.",
+    "policing_ratio": "Policed: packets that the meter dropped, of those sent.",
+    "late_ratio": "Late: for the play-out buffer, of the packets that arrived.",
+    "call_r": "R, MOS: E-model of ITU-T G.107, without echo.",
+}
+"""What a column of the table of classes is, where it has a value."""
+
+_LINKS = {
+    "lost_packets": "Link loss: packets that a link lost after it had sent them, of those that it sent.",
+    "reordered_packets": "Reordered: packets that came after one that the link had sent later.",
+}
+"""The same of the table of links."""
+
+
+def _explained(result: Result) -> list[str]:
+    """What the columns are that this result has and others lack."""
+    classes, links = result.classes(), result.links
+    sentences = [text for name, text in _CLASSES.items() if classes[name].is_not_null().any()]
     comes_and_goes = any(run.raw["populations"] for run in result.runs)
-    if names["unfinished"].is_not_null().any() or comes_and_goes:
+    if classes["unfinished"].is_not_null().any() or comes_and_goes:
         sentences.append("FCT: flow completion time, over the flows that completed.")
     if comes_and_goes:
         sentences.append("Slowdown: FCT over the least time on the idle path. Sizes are of payload.")
-    links = result.links
-    if links["lost_packets"].is_not_null().any():
-        sentences.append("Link loss: packets that a link lost after it had sent them, of those that it sent.")
-    if links["reordered_packets"].is_not_null().any():
-        sentences.append("Reordered: packets that came after one that the link had sent later.")
+    sentences += [text for name, text in _LINKS.items() if links[name].is_not_null().any()]
     followed = [str(trace) for trace in traces(json.loads(result.scenario))]
     if followed:
         sentences.append(f"Rates of links from traces: {'; '.join(followed)}.")
     if not result.link_classes.is_empty():
         sentences.append("Delay variation: p99 − p50 of the waiting time at the link.")
-    return " ".join(sentences)
+    return sentences
 
 
 def to_json(result: Result) -> str:

@@ -86,6 +86,8 @@ def test_an_office_loads_pages_faster_with_the_larger_profile_and_calls_do_not_n
     gold, basic = users["video"].iter_rows(named=True)
     assert gold["quality_bps"] > 2 * basic["quality_bps"]
     assert (users["call"]["mos"] > 4.3).all()
+
+
 def test_a_train_gets_what_its_traces_say() -> None:
     classes, links = run("train.toml")
     # 2319 times 1500 bytes each 12 s.

@@ -5,13 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.python.conftest import Perhop
 
 from perhop import ScenarioError, run
 from perhop.output.summary import summarize
 from perhop.traces import traces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TRACE = "1\n3\n3\n6\n"
