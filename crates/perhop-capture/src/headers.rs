@@ -109,7 +109,7 @@ impl Ends {
 /// The headers of a packet at a point of this number, in place of what `out` holds. Returns the packet's length in bytes.
 pub fn write(observed: &Observed, protocol: Protocol, point: u32, out: &mut Vec<u8>) -> u32 {
     let size = usize::from(observed.header.size);
-    let ends = Ends::of(observed.header.flow.0, point);
+    let ends = Ends::of(observed.flow.serial, point);
     out.clear();
     out.resize(IP, 0);
     let length = match (observed.contents, protocol) {
@@ -128,6 +128,13 @@ pub fn write(observed: &Observed, protocol: Protocol, point: u32, out: &mut Vec<
 /// The packet goes to the flow's sender.
 fn is_back(observed: &Observed) -> bool {
     matches!(observed.contents, Contents::Acknowledgement(_) | Contents::Feedback(_))
+}
+
+/// The first byte of the segment that an acknowledgement names.
+fn edge(number: u32, ack: &Acknowledgement, protocol: Protocol) -> u32 {
+    let (end, short) = ack.last;
+    let short = if number == end { u32::from(short) } else { 0 };
+    first_byte(number, protocol).wrapping_sub(short)
 }
 
 /// The first byte of a segment.
@@ -158,12 +165,13 @@ fn segment(number: u32, reduced: bool, size: usize, protocol: Protocol, out: &mu
         (false, false) => 0,
     };
     tcp((sequence, 1), ACK | flags, protocol, out);
-    IP + TCP + payload as usize
+    // The last segment may be shorter than the others.
+    size.clamp(IP + TCP + 1, IP + TCP + payload as usize)
 }
 
 fn acknowledgement(ack: &Acknowledgement, size: usize, protocol: Protocol, out: &mut Vec<u8>) -> usize {
     let Protocol::Tcp { payload, handshake, sack, ecn, .. } = protocol else { return out.len() };
-    let expected = first_byte(ack.expected, protocol);
+    let expected = edge(ack.expected, ack, protocol);
     if handshake && ack.is_first {
         let flags = match ecn {
             TcpEcn::Off => 0,
@@ -183,7 +191,7 @@ fn acknowledgement(ack: &Acknowledgement, size: usize, protocol: Protocol, out: 
     let ranges = duplicate.into_iter().chain(ack.ranges).filter(|(begin, end)| begin < end);
     let edges: Vec<u8> = ranges
         .flat_map(|(begin, end)| [begin, end])
-        .flat_map(|edge| first_byte(edge, protocol).to_be_bytes())
+        .flat_map(|number| edge(number, ack, protocol).to_be_bytes())
         .collect();
     let mut options = Vec::new();
     if !edges.is_empty() {

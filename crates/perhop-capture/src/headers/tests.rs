@@ -3,7 +3,7 @@
 use super::*;
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
 use perhop_core::{Dscp, Ecn, FlowId, Header, Instant};
-use perhop_sim::observer::{Decision, PacketEvent};
+use perhop_sim::observer::{Decision, Origin, PacketEvent};
 use proptest::prelude::*;
 
 const SACK: Protocol =
@@ -18,7 +18,8 @@ fn with_ecn(ecn: TcpEcn) -> Protocol {
 fn observed(size: u16, contents: Contents) -> Observed {
     let header = Header { dscp: Dscp::new(10).unwrap(), ecn: Ecn::Capable0, ..Header::new(FlowId(3), size) };
     let event = PacketEvent::Arrival(Decision::Admitted);
-    Observed { at: Instant::ZERO, link: 0, event, header, contents }
+    let flow = Origin { spec: 3, member: None, serial: 3 };
+    Observed { at: Instant::ZERO, link: 0, event, flow, header, contents }
 }
 
 /// The headers, and the packet's length.
@@ -44,6 +45,7 @@ fn ack(expected: u32) -> Acknowledgement {
         marked: 0,
         is_first: false,
         duplicate: None,
+        last: (0, 0),
         ranges: [(0, 0); 3],
     }
 }
@@ -155,6 +157,18 @@ fn ranges_are_bytes_and_a_duplicate_is_the_first() {
 }
 
 #[test]
+fn the_last_segment_may_be_shorter_than_the_others() {
+    let (bytes, length) = written(140, Contents::Segment { number: 3, reduced: false }, PLAIN);
+    assert_eq!((u16::from_be_bytes([bytes[2], bytes[3]]), length), (140, 140));
+    // Segment 3 has 100 bytes of 536: it ends 436 bytes before a full one would.
+    let after = |expected| {
+        let ack = Acknowledgement { last: (4, 436), ..ack(expected) };
+        of_tcp(Contents::Acknowledgement(ack), PLAIN).1
+    };
+    assert_eq!([3, 4].map(after), [1 + 3 * 536, 1 + 3 * 536 + 100]);
+}
+
+#[test]
 fn each_flow_has_ends_of_its_own_at_each_point() {
     let mut seen = std::collections::BTreeSet::new();
     for flow in (0..300).chain([65_534, 65_535, 65_536, 999_999]) {
@@ -189,7 +203,7 @@ proptest! {
         let duplicate = again.then_some(number);
         let (contents, protocol) = match kind {
             0 => (Contents::Segment { number, reduced: echo }, tcp),
-            1 => (Contents::Acknowledgement(Acknowledgement { expected: number, echo, marked, is_first, duplicate, ranges }), tcp),
+            1 => (Contents::Acknowledgement(Acknowledgement { expected: number, echo, marked, is_first, duplicate, last: (0, 0), ranges }), tcp),
             2 => (Contents::Datagram(number), Protocol::Udp),
             _ => (Contents::Feedback(number), Protocol::Udp),
         };
