@@ -52,6 +52,8 @@ const WINDOW_SCALE: u8 = 14;
 pub enum Protocol {
     /// TCP.
     Tcp {
+        /// Bytes of headers in a segment of data: those of an ACK, as sizes of finite flows count them.
+        headers: usize,
         /// Payload of a segment in bytes.
         payload: u32,
         /// The receiver's window in bytes.
@@ -71,8 +73,12 @@ impl Protocol {
     /// That of a flow.
     pub fn of(flow: &FlowSpec) -> Self {
         let TransportSpec::Tcp(params) = &flow.transport else { return Self::Udp };
-        let payload = (params.packet.get() as u32).saturating_sub((IP + TCP) as u32).max(1);
+        let packet = params.packet.get() as usize;
+        let headers = (params.ack.get() as usize).clamp(IP + TCP, LONGEST) / 4 * 4;
+        let headers = if headers < packet { headers } else { IP + TCP };
+        let payload = packet.saturating_sub(headers).max(1) as u32;
         Self::Tcp {
+            headers,
             payload,
             window: params.window.get() * u64::from(payload),
             handshake: params.handshake,
@@ -148,7 +154,7 @@ fn first_byte(number: u32, protocol: Protocol) -> u32 {
 }
 
 fn segment(number: u32, reduced: bool, size: usize, protocol: Protocol, out: &mut Vec<u8>) -> usize {
-    let Protocol::Tcp { payload, handshake, sack, ecn, .. } = protocol else { return out.len() };
+    let Protocol::Tcp { headers, payload, handshake, sack, ecn, .. } = protocol else { return out.len() };
     let sequence = first_byte(number, protocol);
     if handshake && number == 0 {
         let flags = match ecn {
@@ -165,8 +171,9 @@ fn segment(number: u32, reduced: bool, size: usize, protocol: Protocol, out: &mu
         (false, false) => 0,
     };
     tcp((sequence, 1), ACK | flags, protocol, out);
+    fill(Vec::new(), headers, out);
     // The last segment may be shorter than the others.
-    size.clamp(IP + TCP + 1, IP + TCP + payload as usize)
+    size.clamp(headers + 1, headers + payload as usize)
 }
 
 fn acknowledgement(ack: &Acknowledgement, size: usize, protocol: Protocol, out: &mut Vec<u8>) -> usize {
