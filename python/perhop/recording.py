@@ -19,7 +19,7 @@ from perhop.output import files
 from perhop.runs import COLORS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from perhop.outcome import Outcome
 
@@ -27,6 +27,8 @@ REVERSE = " (reverse)"
 """What the name of a link's reverse direction ends with."""
 
 _ECN = ("Not-ECT", "ECT(1)", "ECT(0)", "CE")
+_NO_MEMBER = 2**32 - 1
+"""In place of the number of a flow in its population."""
 _CHUNK = 1 << 18
 """Events that are converted at once."""
 
@@ -137,7 +139,7 @@ def record(scenario: str, seed: int, cancel: _engine.Cancel, recording: Recordin
             else _blaming(lambda data: filesystem.write_all(spool, data), "--events", recording.events),
         )
         if table is not None:
-            _write_table(spool, table, plain)
+            _write_table(spool, table, plain["links"], outcome["groups"])
     outcome["engine_reason"] = f"the packets of the run with seed {seed} are recorded"
     return outcome
 
@@ -191,9 +193,11 @@ class _Buffer:
         """The file is closed by whoever opened it."""
 
 
-def _write_table(spool: int, take: Callable[[bytes], None], scenario: Mapping[str, Any]) -> None:
+def _write_table(
+    spool: int, take: Callable[[bytes], None], links: Iterable[str], groups: Sequence[Mapping[str, Any]]
+) -> None:
     """Write the records in a file as Parquet, in as much memory as some hundred thousand of them take."""
-    table = _Table(scenario)
+    table = _Table(links, groups)
     rows = os.fstat(spool).st_size // table.kind.itemsize
 
     def chunks(
@@ -222,14 +226,13 @@ def _write_table(spool: int, take: Callable[[bytes], None], scenario: Mapping[st
 class _Table:
     """How records become rows."""
 
-    def __init__(self, scenario: Mapping[str, Any]) -> None:
+    def __init__(self, links: Iterable[str], groups: Sequence[Mapping[str, Any]]) -> None:
         fields, events, reasons = _engine.record_format()
         self.kind = np.dtype(fields)
-        groups = scenario.get("flows", [])
         self._first = np.cumsum([0, *(int(group["count"]) for group in groups)])
         classes = [str(group["name"]) for group in groups]
         self._texts = {
-            "link": [name + suffix for name in scenario["links"] for suffix in ("", REVERSE)],
+            "link": [name + suffix for name in links for suffix in ("", REVERSE)],
             "event": events,
             "class": classes,
             "color": list(COLORS),
@@ -250,6 +253,7 @@ class _Table:
         """Records as rows."""
         flow = records["flow"].astype(np.int64)
         group = np.searchsorted(self._first, flow, side="right") - 1
+        member = records["member"].astype(np.int64)
         reason = np.minimum(records["reason"], len(self._texts["reason"]))
         return pl.DataFrame(
             {
@@ -258,7 +262,7 @@ class _Table:
                 "event": self._word("event", records["event"]),
                 "flow": np.ascontiguousarray(records["flow"]),
                 "class": self._word("class", group),
-                "member": (flow - self._first[group]).astype(np.uint32),
+                "member": np.where(member == _NO_MEMBER, flow - self._first[group], member).astype(np.uint32),
                 "sequence": np.ascontiguousarray(records["sequence"]),
                 "size": np.ascontiguousarray(records["size"]),
                 "color": self._word("color", records["color"]),

@@ -21,10 +21,14 @@ const LOSS: u8 = 5;
 /// In place of the number of a reason: there is none.
 pub const NO_REASON: u8 = u8::MAX;
 
+/// In place of the number of a flow in its population: it belongs to none.
+pub const NO_MEMBER: u32 = u32::MAX;
+
 /// The fields of a record, in order, each with its type in the words of numpy: little-endian, without gaps.
-pub const FIELDS: [(&str, &str); 11] = [
+pub const FIELDS: [(&str, &str); 12] = [
     ("time_ns", "<u8"),
     ("flow", "<u4"),
+    ("member", "<u4"),
     ("sequence", "<u4"),
     ("link", "<u4"),
     ("size", "<u2"),
@@ -37,7 +41,7 @@ pub const FIELDS: [(&str, &str); 11] = [
 ];
 
 /// Bytes of a record.
-pub const RECORD: usize = 28;
+pub const RECORD: usize = 32;
 
 /// Writes a record for each event as the run is observed. It keeps none.
 pub struct EventLog<W> {
@@ -68,7 +72,8 @@ impl<W: Write + Send> EventLog<W> {
             Contents::Feedback(number) => (number, true),
         };
         self.bytes.extend(observed.at.as_nanos().to_le_bytes());
-        self.bytes.extend(header.flow.0.to_le_bytes());
+        self.bytes.extend(observed.flow.spec.to_le_bytes());
+        self.bytes.extend(observed.flow.member.unwrap_or(NO_MEMBER).to_le_bytes());
         self.bytes.extend(number.to_le_bytes());
         self.bytes.extend((observed.link as u32).to_le_bytes());
         self.bytes.extend(header.size.to_le_bytes());

@@ -52,6 +52,8 @@ const WINDOW_SCALE: u8 = 14;
 pub enum Protocol {
     /// TCP.
     Tcp {
+        /// Bytes of headers in a segment of data: those of an ACK, as sizes of finite flows count them.
+        headers: usize,
         /// Payload of a segment in bytes.
         payload: u32,
         /// The receiver's window in bytes.
@@ -71,8 +73,12 @@ impl Protocol {
     /// That of a flow.
     pub fn of(flow: &FlowSpec) -> Self {
         let TransportSpec::Tcp(params) = &flow.transport else { return Self::Udp };
-        let payload = (params.packet.get() as u32).saturating_sub((IP + TCP) as u32).max(1);
+        let packet = params.packet.get() as usize;
+        let headers = (params.ack.get() as usize).clamp(IP + TCP, LONGEST) / 4 * 4;
+        let headers = if headers < packet { headers } else { IP + TCP };
+        let payload = packet.saturating_sub(headers).max(1) as u32;
         Self::Tcp {
+            headers,
             payload,
             window: params.window.get() * u64::from(payload),
             handshake: params.handshake,
@@ -109,7 +115,7 @@ impl Ends {
 /// The headers of a packet at a point of this number, in place of what `out` holds. Returns the packet's length in bytes.
 pub fn write(observed: &Observed, protocol: Protocol, point: u32, out: &mut Vec<u8>) -> u32 {
     let size = usize::from(observed.header.size);
-    let ends = Ends::of(observed.header.flow.0, point);
+    let ends = Ends::of(observed.flow.serial, point);
     out.clear();
     out.resize(IP, 0);
     let length = match (observed.contents, protocol) {
@@ -130,6 +136,13 @@ fn is_back(observed: &Observed) -> bool {
     matches!(observed.contents, Contents::Acknowledgement(_) | Contents::Feedback(_))
 }
 
+/// The first byte of the segment that an acknowledgement names.
+fn edge(number: u32, ack: &Acknowledgement, protocol: Protocol) -> u32 {
+    let (end, short) = ack.last;
+    let short = if number == end { u32::from(short) } else { 0 };
+    first_byte(number, protocol).wrapping_sub(short)
+}
+
 /// The first byte of a segment.
 fn first_byte(number: u32, protocol: Protocol) -> u32 {
     let Protocol::Tcp { payload, handshake, .. } = protocol else { return 0 };
@@ -141,7 +154,7 @@ fn first_byte(number: u32, protocol: Protocol) -> u32 {
 }
 
 fn segment(number: u32, reduced: bool, size: usize, protocol: Protocol, out: &mut Vec<u8>) -> usize {
-    let Protocol::Tcp { payload, handshake, sack, ecn, .. } = protocol else { return out.len() };
+    let Protocol::Tcp { headers, payload, handshake, sack, ecn, .. } = protocol else { return out.len() };
     let sequence = first_byte(number, protocol);
     if handshake && number == 0 {
         let flags = match ecn {
@@ -158,12 +171,14 @@ fn segment(number: u32, reduced: bool, size: usize, protocol: Protocol, out: &mu
         (false, false) => 0,
     };
     tcp((sequence, 1), ACK | flags, protocol, out);
-    IP + TCP + payload as usize
+    fill(Vec::new(), headers, out);
+    // The last segment may be shorter than the others.
+    size.clamp(headers + 1, headers + payload as usize)
 }
 
 fn acknowledgement(ack: &Acknowledgement, size: usize, protocol: Protocol, out: &mut Vec<u8>) -> usize {
     let Protocol::Tcp { payload, handshake, sack, ecn, .. } = protocol else { return out.len() };
-    let expected = first_byte(ack.expected, protocol);
+    let expected = edge(ack.expected, ack, protocol);
     if handshake && ack.is_first {
         let flags = match ecn {
             TcpEcn::Off => 0,
@@ -183,7 +198,7 @@ fn acknowledgement(ack: &Acknowledgement, size: usize, protocol: Protocol, out: 
     let ranges = duplicate.into_iter().chain(ack.ranges).filter(|(begin, end)| begin < end);
     let edges: Vec<u8> = ranges
         .flat_map(|(begin, end)| [begin, end])
-        .flat_map(|edge| first_byte(edge, protocol).to_be_bytes())
+        .flat_map(|number| edge(number, ack, protocol).to_be_bytes())
         .collect();
     let mut options = Vec::new();
     if !edges.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use perhop_core::Reason;
-use perhop_sim::observer::{Contents, Decision, Observed, Observer, PacketEvent};
+use perhop_sim::observer::{Contents, Decision, Observed, Observer, Origin, PacketEvent};
 use perhop_sim::{Network, Watch};
 
 use crate::headers::{self, Ends, Protocol};
@@ -76,7 +76,7 @@ impl<W: Write + Send> PacketCapture<W> {
             protocols: network.flows.iter().map(Protocol::of).collect(),
             names: network.flows.iter().map(|flow| flow.name.clone()).collect(),
             links: places,
-            named: vec![vec![false; network.flows.len()]; links.len() * POINTS.len()],
+            named: vec![Vec::new(); links.len() * POINTS.len()],
             marked: BTreeMap::new(),
             packet: Vec::with_capacity(headers::LONGEST),
         }
@@ -92,11 +92,19 @@ impl<W: Write + Send> PacketCapture<W> {
     }
 
     /// Gives the hosts of a flow their names, when it is first seen at a point.
-    fn name_hosts(&mut self, flow: usize, point: u32) {
-        let Some(named) = self.named[point as usize].get_mut(flow).filter(|named| !**named) else { return };
-        *named = true;
-        let Ends { sender, receiver, .. } = Ends::of(flow as u32, point);
-        let [from, to] = ["sender", "receiver"].map(|end| format!("{}.{end}", self.names[flow]));
+    fn name_hosts(&mut self, flow: Origin, point: u32) {
+        let named = &mut self.named[point as usize];
+        let place = flow.serial as usize;
+        if named.len() <= place {
+            named.resize(place + 1, false);
+        }
+        if std::mem::replace(&mut named[place], true) {
+            return;
+        }
+        let Some(name) = self.names.get(flow.spec as usize) else { return };
+        let member = flow.member.map(|member| format!("#{member}")).unwrap_or_default();
+        let Ends { sender, receiver, .. } = Ends::of(flow.serial, point);
+        let [from, to] = ["sender", "receiver"].map(|end| format!("{name}{member}.{end}"));
         self.blocks.names([(sender, from.as_str()), (receiver, to.as_str())]);
     }
 
@@ -115,9 +123,8 @@ impl<W: Write + Send> PacketCapture<W> {
 
     fn put(&mut self, observed: &Observed, point: Point, comment: Option<&str>) {
         let Some((interface, first)) = self.links[observed.link] else { return };
-        let flow = observed.header.flow.0 as usize;
-        self.name_hosts(flow, first + point as u32);
-        let protocol = self.protocols.get(flow).copied().unwrap_or(Protocol::Udp);
+        self.name_hosts(observed.flow, first + point as u32);
+        let protocol = self.protocols.get(observed.flow.spec as usize).copied().unwrap_or(Protocol::Udp);
         let length = headers::write(observed, protocol, first + point as u32, &mut self.packet);
         self.blocks.packet(&Captured {
             interface: interface + point as u32,
@@ -170,7 +177,7 @@ impl<W: Write + Send> Observer for PacketCapture<W> {
 fn mark_of(observed: &Observed) -> Option<(usize, u32, u32)> {
     match observed.contents {
         Contents::Segment { number, .. } | Contents::Datagram(number) => {
-            Some((observed.link, observed.header.flow.0, number))
+            Some((observed.link, observed.flow.serial, number))
         }
         Contents::Acknowledgement(_) | Contents::Feedback(_) => None,
     }

@@ -24,10 +24,23 @@ pub struct Observed {
     pub link: usize,
     /// What.
     pub event: PacketEvent,
+    /// Which flow's packet it is. The header's number may have belonged to another flow of a population before.
+    pub flow: Origin,
     /// The packet, as it is then: marked by the meters before the queue; on departure with the ECN field that it leaves with.
     pub header: Header,
     /// What it carries.
     pub contents: Contents,
+}
+
+/// A flow, by what it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The number of its specification in the network.
+    pub spec: u32,
+    /// For a flow of a population: its number there, in the order in which they begin.
+    pub member: Option<u32>,
+    /// A number that no other flow of the run has: that of its specification or, for flows of populations, the next after all.
+    pub serial: u32,
 }
 
 /// What can become of a packet at a link.
@@ -90,6 +103,8 @@ pub struct Acknowledgement {
     pub is_first: bool,
     /// A segment that came twice and had this sent (D-SACK).
     pub duplicate: Option<u32>,
+    /// One past the flow's last segment, and by how many bytes that is shorter than the others.
+    pub last: (u32, u16),
     /// Ranges that arrived beyond a gap: the first segment, and one past the last; a range that ends where it begins is none.
     pub ranges: [(u32, u32); 3],
 }

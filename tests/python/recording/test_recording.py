@@ -298,6 +298,58 @@ def test_policed_and_lost_packets_are_recorded(tmp_path: Path) -> None:
     assert comments["lost by the link"] == run.events.filter(pl.col("event") == "loss").height > 0
 
 
+def populated() -> dict[str, Any]:
+    """Finite flows that come and go, whose last segments are shorter than the others, beside web users."""
+    short = {"arrivals": {"load": 0.5}, "sizes": {"lognormal": {"mean": "15kB", "deviation": "15kB"}}}
+    of = scenario(QUEUES["drop-tail"])
+    of["links"]["core"]["reverse"] = {"queue": {"aqm": "drop-tail", "limit": "100p"}}
+    of["flows"] = [
+        group("short", {"tcp": "linux"}, **short),
+        group("long", {"tcp": "newreno"}),
+    ]
+    return of
+
+
+def test_flows_of_populations_are_recorded_each_by_itself(tmp_path: Path) -> None:
+    run = record(tmp_path, populated())
+    flows = run.result.population_flows
+    short = run.events.filter((pl.col("class").cast(pl.String) == "short") & (pl.col("link") == "core"))
+    assert flows.height > 50
+    assert short["member"].n_unique() <= flows.height
+    assert set(short["flow"]) == {0}
+    first = short.group_by("member").agg(pl.col("time_s").min())
+    began = flows.with_row_index("member").join(first, on="member")
+    assert began.height > 50
+    assert (began["time_s"] >= began["started_s"]).all()
+    assert (began["time_s"] < began["started_s"] + 1.0).all()
+    at = run.events.filter(pl.col("link") == "core")
+    link = run.result.links.row(0, named=True)
+    assert at.filter(pl.col("event") == "in").height == link["arrived_whole_run"]
+
+
+@needs_tshark
+def test_tshark_sees_whole_connections_of_populations(tmp_path: Path) -> None:
+    run = record(tmp_path, populated())
+    bad = "_ws.malformed or tcp.checksum.status == 0 or ip.checksum.status == 0"
+    assert tshark(run.capture, "-Y", bad) == []
+    odd = "tcp.analysis.reused_ports or tcp.analysis.ack_lost_segment or tcp.analysis.lost_segment"
+    points = 'frame.interface_name == "core in" or frame.interface_name == "core (reverse) in"'
+    assert tshark(run.capture, "-Y", f"({points}) and ({odd})") == []
+    done = run.result.population_flows.with_row_index("member").filter(pl.col("completion_s").is_not_null())
+    wanted = {f"short/0#{row['member']}": row["size_bytes"] for row in done.iter_rows(named=True)}
+    ends: Counter[str] = Counter()
+    sent = tshark(
+        run.capture,
+        *("-N", "n", "-Y", 'frame.interface_name == "core in" and tcp'),
+        *fields("ip.src_host", "tcp.nxtseq"),
+    )
+    for name, end in sent:
+        ends[name.removesuffix(".sender")] = max(ends[name.removesuffix(".sender")], int(end or 0))
+    assert len(wanted) > 50
+    # Payload, and the SYN; a packet's payload is what the headers leave of it.
+    assert {name: ends[name] - 1 for name in wanted} == wanted
+
+
 def test_only_the_run_of_the_first_seed_is_recorded(tmp_path: Path) -> None:
     of = scenario(QUEUES["red"])
     one = record(tmp_path, of, seed=7)

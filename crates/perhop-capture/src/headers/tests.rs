@@ -3,22 +3,35 @@
 use super::*;
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
 use perhop_core::{Dscp, Ecn, FlowId, Header, Instant};
-use perhop_sim::observer::{Decision, PacketEvent};
+use perhop_sim::observer::{Decision, Origin, PacketEvent};
 use proptest::prelude::*;
 
-const SACK: Protocol =
-    Protocol::Tcp { payload: 1460, window: 1 << 20, handshake: true, sack: true, ecn: TcpEcn::Off };
-const PLAIN: Protocol =
-    Protocol::Tcp { payload: 536, window: 20_000, handshake: false, sack: false, ecn: TcpEcn::Classic };
+const SACK: Protocol = Protocol::Tcp {
+    headers: 40,
+    payload: 1460,
+    window: 1 << 20,
+    handshake: true,
+    sack: true,
+    ecn: TcpEcn::Off,
+};
+const PLAIN: Protocol = Protocol::Tcp {
+    headers: 40,
+    payload: 536,
+    window: 20_000,
+    handshake: false,
+    sack: false,
+    ecn: TcpEcn::Classic,
+};
 
 fn with_ecn(ecn: TcpEcn) -> Protocol {
-    Protocol::Tcp { payload: 1460, window: 1 << 20, handshake: true, sack: true, ecn }
+    Protocol::Tcp { headers: 40, payload: 1460, window: 1 << 20, handshake: true, sack: true, ecn }
 }
 
 fn observed(size: u16, contents: Contents) -> Observed {
     let header = Header { dscp: Dscp::new(10).unwrap(), ecn: Ecn::Capable0, ..Header::new(FlowId(3), size) };
     let event = PacketEvent::Arrival(Decision::Admitted);
-    Observed { at: Instant::ZERO, link: 0, event, header, contents }
+    let flow = Origin { spec: 3, member: None, serial: 3 };
+    Observed { at: Instant::ZERO, link: 0, event, flow, header, contents }
 }
 
 /// The headers, and the packet's length.
@@ -44,6 +57,7 @@ fn ack(expected: u32) -> Acknowledgement {
         marked: 0,
         is_first: false,
         duplicate: None,
+        last: (0, 0),
         ranges: [(0, 0); 3],
     }
 }
@@ -155,6 +169,36 @@ fn ranges_are_bytes_and_a_duplicate_is_the_first() {
 }
 
 #[test]
+fn the_last_segment_may_be_shorter_than_the_others() {
+    let (bytes, length) = written(140, Contents::Segment { number: 3, reduced: false }, PLAIN);
+    assert_eq!((u16::from_be_bytes([bytes[2], bytes[3]]), length), (140, 140));
+    // Segment 3 has 100 bytes of 536: it ends 436 bytes before a full one would.
+    let after = |expected| {
+        let ack = Acknowledgement { last: (4, 436), ..ack(expected) };
+        of_tcp(Contents::Acknowledgement(ack), PLAIN).1
+    };
+    assert_eq!([3, 4].map(after), [1 + 3 * 536, 1 + 3 * 536 + 100]);
+}
+
+#[test]
+fn headers_of_data_are_as_long_as_those_of_acknowledgements() {
+    // Of 1500 bytes 52 are headers, as with timestamps: segments begin 1448 bytes apart.
+    let long = Protocol::Tcp {
+        headers: 52,
+        payload: 1448,
+        window: 1 << 20,
+        handshake: false,
+        sack: false,
+        ecn: TcpEcn::Off,
+    };
+    let segment = Contents::Segment { number: 1, reduced: false };
+    let packet = whole(1500, segment, long);
+    let sliced = SlicedPacket::from_ip(&packet).unwrap();
+    let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("{sliced:?}") };
+    assert_eq!((tcp.sequence_number(), tcp.payload().len(), packet.len()), (1449, 1448, 1500));
+}
+
+#[test]
 fn each_flow_has_ends_of_its_own_at_each_point() {
     let mut seen = std::collections::BTreeSet::new();
     for flow in (0..300).chain([65_534, 65_535, 65_536, 999_999]) {
@@ -180,7 +224,7 @@ proptest! {
         (handshake, is_first, echo, again) in any::<(bool, bool, bool, bool)>(), marked in any::<u32>(), ecn in 0..4_usize,
     ) {
         let ecn = [TcpEcn::Off, TcpEcn::Classic, TcpEcn::Accurate, TcpEcn::L4s][ecn];
-        let tcp = Protocol::Tcp { payload: u32::from(size).saturating_sub(40).max(1), window: 9_999_999, handshake, sack: sack > 0, ecn };
+        let tcp = Protocol::Tcp { headers: 40, payload: u32::from(size).saturating_sub(40).max(1), window: 9_999_999, handshake, sack: sack > 0, ecn };
         let number = number.min(u32::MAX - 9);
         let mut ranges = [(0, 0); 3];
         for (place, range) in (0..sack).zip(&mut ranges) {
@@ -189,7 +233,7 @@ proptest! {
         let duplicate = again.then_some(number);
         let (contents, protocol) = match kind {
             0 => (Contents::Segment { number, reduced: echo }, tcp),
-            1 => (Contents::Acknowledgement(Acknowledgement { expected: number, echo, marked, is_first, duplicate, ranges }), tcp),
+            1 => (Contents::Acknowledgement(Acknowledgement { expected: number, echo, marked, is_first, duplicate, last: (0, 0), ranges }), tcp),
             2 => (Contents::Datagram(number), Protocol::Udp),
             _ => (Contents::Feedback(number), Protocol::Udp),
         };

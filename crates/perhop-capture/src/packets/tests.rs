@@ -4,6 +4,7 @@ use super::*;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use perhop_core::{Color, Duration, Ecn, FlowId, Header, Instant};
+use perhop_sim::observer::Origin;
 use perhop_sim::{LinkSpec, Medium, NodeId};
 
 fn network() -> Network {
@@ -24,7 +25,15 @@ fn network() -> Network {
 
 fn observed(nanos: u64, number: u32, event: PacketEvent) -> Observed {
     let header = Header { ecn: Ecn::Capable0, color: Color::Green, ..Header::new(FlowId(0), 500) };
-    Observed { at: Instant::from_nanos(nanos), link: 1, event, header, contents: Contents::Datagram(number) }
+    let flow = Origin { spec: 0, member: None, serial: 0 };
+    Observed {
+        at: Instant::from_nanos(nanos),
+        link: 1,
+        event,
+        flow,
+        header,
+        contents: Contents::Datagram(number),
+    }
 }
 
 /// Interface, time, comment and length of a packet.

@@ -1,7 +1,7 @@
 //! What a packet of a flow carries, for an observer of the run.
 
 use super::Flow;
-use crate::observer::{Acknowledgement, Contents};
+use crate::observer::{Acknowledgement, Contents, Origin};
 use crate::packet::SimPacket;
 use crate::transport::{CarryingSender, Sender};
 
@@ -34,13 +34,32 @@ impl Flow {
             let sent = self.sender.statistics();
             sent.sent - sent.retransmitted <= 1
         };
-        Acknowledgement { echo: packet.content().flag(), is_first, ..found }
+        let last = self.sender.last();
+        Acknowledgement { echo: packet.content().flag(), is_first, last, ..found }
+    }
+
+    /// Which flow it is, for an observer of the run.
+    pub(crate) fn origin(&self) -> Origin {
+        self.rare.origin
+    }
+
+    /// It is this flow of the population of a specification; `serial` is its number among all flows of the run.
+    pub(crate) fn set_member(&mut self, spec: u32, member: u32, serial: u32) {
+        self.rare.origin = Origin { spec, member: Some(member), serial };
     }
 }
 
 impl Acknowledgement {
     /// One that says nothing but which segment is expected.
     pub(crate) fn of(expected: u32) -> Self {
-        Self { expected, echo: false, marked: 0, is_first: false, duplicate: None, ranges: [(0, 0); 3] }
+        Self {
+            expected,
+            echo: false,
+            marked: 0,
+            is_first: false,
+            duplicate: None,
+            last: (0, 0),
+            ranges: [(0, 0); 3],
+        }
     }
 }

@@ -19,6 +19,7 @@ use perhop_core::{Color, Duration, Ecn, FlowId, Header, Instant, Rng, ServiceLev
 use crate::control::Post;
 use crate::events::Schedule;
 use crate::network::{AccessSpec, FlowSpec};
+use crate::observer::Origin;
 use crate::outcome::{Completion, FlowOutcome};
 use crate::packet::{Content, SimPacket};
 use crate::probe::Series;
@@ -49,6 +50,8 @@ pub(crate) struct Flow {
 
 #[derive(Clone, Debug)]
 struct Rare {
+    /// Which flow it is, for an observer of the run.
+    origin: Origin,
     /// What packets carry besides their number.
     metadata: Metadata,
     /// Application events still to come: start, then stop.
@@ -483,7 +486,9 @@ impl Rare {
             let opening = spec.transport.opens() && data_size == ack_size;
             spec.transport.packets_of(volume) + u64::from(opening)
         });
+        let number = place.number as u32;
         Self {
+            origin: Origin { spec: number, member: None, serial: number },
             metadata,
             start: match spec.population {
                 Some(_) => Instant::NEVER,

@@ -200,6 +200,11 @@ impl Sender {
         });
     }
 
+    /// TCP: one past the last segment of its volume, and by how many bytes that is shorter than a full one.
+    pub(crate) fn last(&self) -> (u32, u16) {
+        each!(ref self, tcp => tcp.last(), _source => (0, 0))
+    }
+
     /// Begins to send.
     pub fn start(&mut self, now: Instant) {
         each!(self, tcp => tcp.start(), source => source.start(now));

@@ -25,6 +25,8 @@ pub(super) struct Populations {
     all: Vec<Population>,
     /// For each number from `first` on, the flow that has it.
     members: Vec<Member>,
+    /// Flows that have begun so far.
+    begun: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -94,7 +96,7 @@ impl Populations {
                 last_bytes: 0,
             }
         });
-        Self { seed, first: network.flows.len(), all: all.collect(), members: Vec::new() }
+        Self { seed, first: network.flows.len(), all: all.collect(), members: Vec::new(), begun: 0 }
     }
 
     /// When each population's first flow begins.
@@ -191,14 +193,17 @@ impl Reference {
     /// The next flow of a population begins; draws the one after it.
     pub(super) fn begin_flow(&mut self, number: usize) {
         let Self { flows, timers, events, sources, populations, recorder, now, .. } = self;
-        let Populations { seed, first, all, members } = populations;
+        let Populations { seed, first, all, members, begun } = populations;
         let population = &mut all[number];
         let Some(arrival) = std::mem::replace(&mut population.next, population.draws.next()) else { return };
         if let Some(next) = population.next {
             events.push(Event { at: next.at, source: sources.population(number) });
         }
         let place = population.free.pop().unwrap_or(flows.len());
-        let (flow, record) = population.flow(place, arrival, *seed, &recorder.times);
+        let (mut flow, record) = population.flow(place, arrival, *seed, &recorder.times);
+        let serial = (*first as u32).wrapping_add(*begun);
+        *begun = begun.wrapping_add(1);
+        flow.set_member(population.home.place.number as u32, population.records.len() as u32, serial);
         let member = Member { population: number, record: Some(population.records.len()), packets: 0 };
         population.records.push(record);
         population.open.advance(*now);

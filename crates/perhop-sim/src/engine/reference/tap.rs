@@ -63,8 +63,8 @@ impl Tap {
         }
         self.tell(link, packet, PacketEvent::Arrival(Decision::Admitted), flow, now);
         let event = PacketEvent::Departure { notified: None, is_lost };
-        let contents = flow.contents(packet);
-        self.departures.push(Observed { at: starts, link, event, header: packet.header(), contents });
+        let (header, contents) = (packet.header(), flow.contents(packet));
+        self.departures.push(Observed { at: starts, link, event, flow: flow.origin(), header, contents });
     }
 
     /// A port begins to send a packet.
@@ -119,8 +119,8 @@ impl Tap {
             return;
         }
         self.advance(now);
-        let contents = flow.contents(packet);
-        self.observation.tell(&Observed { at: now, link, event, header: packet.header(), contents });
+        let (header, contents) = (packet.header(), flow.contents(packet));
+        self.observation.tell(&Observed { at: now, link, event, flow: flow.origin(), header, contents });
     }
 
     /// Why a port has marked a packet just now, if it has: it counts one more of that reason than before.

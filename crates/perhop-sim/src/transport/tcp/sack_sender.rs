@@ -94,6 +94,10 @@ impl SackSender {
         Self { tcp, board, rack, probe: None, phase: Phase::Open }
     }
 
+    pub(in crate::transport) fn last(&self) -> (u32, u16) {
+        self.tcp.last()
+    }
+
     pub(in crate::transport) fn set_last(&mut self, size: u16) {
         self.tcp.set_last(size);
     }

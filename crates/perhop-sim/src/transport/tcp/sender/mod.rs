@@ -189,6 +189,11 @@ impl TcpSender {
         self.notes = needs.delivery || needs.recovery || !is_simple;
     }
 
+    /// One past the last segment, and by how many bytes that is shorter than a full one.
+    pub(in crate::transport) fn last(&self) -> (u32, u16) {
+        (self.end, self.packet.saturating_sub(self.last))
+    }
+
     /// The last segment has this size in place of a full one.
     pub(in crate::transport) fn set_last(&mut self, size: u16) {
         self.last = size;
