@@ -50,12 +50,12 @@ def test_completion_times_agree(name: str) -> None:
 
 
 @pytest.mark.parametrize("tcp", ["NewReno", "SACK"])
-def test_without_overshoot_each_size_agrees_to_a_hundredth(tcp: str) -> None:
+def test_without_overshoot_each_size_agrees_within_two_percent(tcp: str) -> None:
     name = f"{tcp}, drop-tail, window of 32"
     ours, theirs = perhop_runs(finite.SETTINGS[name]), recorded.rates(recorded.FINITE + name)
     for size in finite.SIZES:
         means = [np.mean([run[f"mean of {size} kB, ms"] for run in runs]) for runs in (ours, theirs)]
-        assert means[0] == pytest.approx(means[1], rel=0.015), f"{size} kB"
+        assert means[0] == pytest.approx(means[1], rel=0.02), f"{size} kB"
 
 
 def test_long_transfers_with_sack_take_longer_in_ns2_where_slow_start_overshoots() -> None:

@@ -382,7 +382,11 @@ def test_run_writes_a_report(perhop: Perhop, small: Path, tmp_path: Path) -> Non
         "report.html",
         "manifest.json",
         "samples.parquet",
-        *(f"plots/run-{name}.{kind}" for name in ("throughput", "network") for kind in ("svg", "png")),
+        *(
+            f"plots/run-{name}.{kind}"
+            for name in ("throughput", "delay", "network")
+            for kind in ("svg", "png")
+        ),
     }
     frame = pl.read_parquet(out / "samples.parquet")
     assert frame.height == 8
@@ -400,7 +404,9 @@ def test_run_with_probes_draws_their_course(perhop: Perhop, small: Path, tmp_pat
     done = perhop("run", small, "--out", tmp_path / "out")
     assert done.code == 0, done.err
     names = {path.stem for path in (tmp_path / "out" / "plots").iterdir()}
-    assert names == {"run-throughput", "run-throughput-in-time", "run-queue-in-time", "run-network"}
+    assert names == {
+        f"run-{name}" for name in ("throughput", "delay", "throughput-in-time", "queue-in-time", "network")
+    }
 
 
 def test_run_json_does_not_depend_on_threads(perhop: Perhop, small: Path) -> None:
@@ -574,6 +580,8 @@ def test_plots_of_an_earlier_report_go_and_nothing_else(
     assert done.code == 0
     assert sorted(path.name for path in plots.iterdir()) == [
         "mine.svg",
+        "run-delay.png",
+        "run-delay.svg",
         "run-network.png",
         "run-network.svg",
         "run-throughput.png",
@@ -581,7 +589,7 @@ def test_plots_of_an_earlier_report_go_and_nothing_else(
     ]
     manifest = json.loads((tmp_path / "results" / "manifest.json").read_text())
     assert manifest["plots"] == [
-        f"run-{name}.{kind}" for name in ("throughput", "network") for kind in ("svg", "png")
+        f"run-{name}.{kind}" for name in ("throughput", "delay", "network") for kind in ("svg", "png")
     ]
 
 
