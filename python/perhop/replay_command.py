@@ -55,6 +55,12 @@ def replay(
     rate: Annotated[
         str | None, typer.Option("--rate", metavar="RATE", help="The rate of the queue's link: 100Mbps.")
     ] = None,
+    interface: Annotated[
+        str | None,
+        typer.Option(
+            "--interface", metavar="NAME", help="The interface of a pcapng file whose packets take part."
+        ),
+    ] = None,
     match: Annotated[
         str | None,
         typer.Option(
@@ -128,6 +134,7 @@ def replay(
         meter=tables["--meter"],
         queue=tables["--queue"],
         rate=rate,
+        interface=interface,
         match=tables["--match"],
         start=start,
         end=end,

@@ -141,7 +141,7 @@ class Replay:
             "truncated": "without whole headers",
             "checksum": "with a wrong IPv4 checksum",
             "outside": "outside the chosen time",
-            "unmatched": "not chosen by match",
+            "unmatched": "not chosen",
         }
         passed = [f"{read[key]:,} {text}" for key, text in what.items() if read[key]]
         lines = (
@@ -328,6 +328,7 @@ def replay(
     meter: Table | Mapping[str, Any] | None = None,
     queue: Table | Mapping[str, Any] | None = None,
     rate: str | None = None,
+    interface: str | None = None,
     match: Mapping[str, Any] | None = None,
     start: str | None = None,
     end: str | None = None,
@@ -353,6 +354,7 @@ def replay(
             color of its codepoint, and its marker writes a codepoint of Assured Forwarding into each.
         queue: A queue as that of a link, such as `perhop.Codel()`.
         rate: The rate of the queue's link, such as `10Mbps`.
+        interface: The name of the interface whose packets take part, in a pcapng file; all unless given.
         match: Which packets take part: `source`, `destination` (networks), `protocol`, `source-ports`,
             `destination-ports`, `dscp`. All packets unless given.
         start: Time zero of the replay, after the first packet of the file, such as `10s`.
@@ -378,6 +380,7 @@ def replay(
         "queue": queue,
         "rate": rate,
         "link": link,
+        "interface": interface,
         "match": match,
         "from": start,
         "to": end,

@@ -17,6 +17,8 @@ pub struct Choice {
     pub from: Duration,
     /// The replay ends here, at the same clock.
     pub to: Option<Duration>,
+    /// The name of the interface whose packets take part; `None` for all.
+    pub interface: Option<String>,
     /// Which packets take part.
     pub packets: Selector,
     /// How much faster than captured.
@@ -30,6 +32,7 @@ impl Default for Choice {
         Self {
             from: Duration::ZERO,
             to: None,
+            interface: None,
             packets: Selector::default(),
             speed: Speed::default(),
             cut: false,
@@ -92,6 +95,8 @@ pub struct Passed {
     pub shortened: u64,
     /// The file ends within a packet.
     pub cut: bool,
+    /// Packets of several interfaces arrived.
+    pub several: bool,
 }
 
 /// Reads the arrivals of a capture.
@@ -101,6 +106,8 @@ pub struct Arrivals<R> {
     choice: Choice,
     clock: Clock,
     passed: Passed,
+    /// The interface of the first packet that arrived.
+    interface: Option<u32>,
     /// A packet that was not captured as a whole, with zeros for the rest.
     whole: Box<[u8]>,
 }
@@ -169,6 +176,7 @@ impl<R: Read> Arrivals<R> {
             choice,
             clock: Clock::default(),
             passed: Passed::default(),
+            interface: None,
             whole: vec![0; usize::from(u16::MAX)].into_boxed_slice(),
         })
     }
@@ -176,6 +184,11 @@ impl<R: Read> Arrivals<R> {
     /// The name of the file's format.
     pub fn format(&self) -> &'static str {
         self.capture.format()
+    }
+
+    /// The names of the interfaces that the file describes.
+    pub fn interface_names(&self) -> Vec<&str> {
+        self.capture.interface_names()
     }
 
     /// What became of the packets that did not arrive.
@@ -194,7 +207,7 @@ impl<R: Read> Arrivals<R> {
     /// # Errors
     /// The capture cannot be read any further, its times go back, or its link type is not known.
     pub fn read_next(&mut self) -> Result<Option<Arrival<'_>>, ReplayError> {
-        let Self { capture, choice, clock, passed, whole } = self;
+        let Self { capture, choice, clock, passed, interface, whole } = self;
         loop {
             let record = match capture.read_next() {
                 Ok(Some(record)) => record,
@@ -228,11 +241,14 @@ impl<R: Read> Arrivals<R> {
                 Err(NoPacket::Truncated) | Ok(Err(Malformed::Truncated)) => passed.truncated += 1,
                 Ok(Err(Malformed::Checksum)) => passed.checksum += 1,
                 Ok(Ok((fields, shortened))) => {
-                    if !choice.packets.selects(&fields.tuple, fields.dscp) {
+                    let wanted = choice.interface.as_deref();
+                    let here = wanted.is_none_or(|wanted| record.interface_name == Some(wanted));
+                    if !here || !choice.packets.selects(&fields.tuple, fields.dscp) {
                         passed.unmatched += 1;
                         continue;
                     }
                     passed.shortened += u64::from(shortened);
+                    passed.several |= *interface.get_or_insert(record.interface) != record.interface;
                     let number = record.number;
                     let bytes = &whole[..usize::from(fields.length)];
                     return Ok(Some(Arrival { number, at, fields, bytes }));

@@ -229,9 +229,18 @@ impl Report {
                 .collect(),
             flow_count: flow_count + flows_forgotten,
             flows_forgotten,
-            notices: plan.notices.clone(),
+            notices: plan.notices.iter().cloned().chain(several(arrivals)).collect(),
         }
     }
+}
+
+/// Packets of several interfaces, which may be the same packets twice.
+fn several<R: Read>(arrivals: &Arrivals<R>) -> Option<String> {
+    let names: Vec<String> = arrivals.interface_names().iter().map(|name| format!("`{name}`")).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    arrivals.passed().several.then(|| {
+        format!("the capture has packets of several interfaces{names}, and all are replayed; choose one by `interface`")
+    })
 }
 
 /// A part of a time; none of no time.
@@ -276,7 +285,7 @@ fn name_of(codepoint: u8) -> String {
 
 impl CaptureRow {
     fn new<R: Read>(arrivals: &Arrivals<R>) -> Self {
-        let Passed { read, not_ip, truncated, checksum, outside, unmatched, shortened, cut } =
+        let Passed { read, not_ip, truncated, checksum, outside, unmatched, shortened, cut, several: _ } =
             arrivals.passed();
         let (first, span) = arrivals.times();
         Self {

@@ -40,6 +40,9 @@ pub struct Request {
     /// The link of the scenario, if there is one.
     #[serde(default)]
     pub link: Option<String>,
+    /// The name of the interface whose packets take part. Default: all.
+    #[serde(default)]
+    pub interface: Option<String>,
     /// Which packets take part.
     #[serde(default)]
     pub r#match: Match,
@@ -157,6 +160,7 @@ impl Request {
         Choice {
             from: self.from,
             to: self.to,
+            interface: self.interface.clone(),
             packets: self.r#match.selector(),
             speed: Speed::new(self.speed).expect("checked"),
             cut: self.allow_cut,

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use perhop_core::measure::PortView;
+use perhop_scenario::did_you_mean;
 use perhop_sim::Watch;
 
 use crate::arrivals::{Arrival, Arrivals};
@@ -73,7 +74,7 @@ fn drive<R: Read>(
         }
     }
     if ledger.all.arrived.packets == 0 {
-        return Err(ReplayError::capture(nothing(&arrivals)));
+        return Err(ReplayError::capture(nothing(&arrivals, plan.choice.interface.as_deref())));
     }
     driver.finish(&mut ledger)?;
     let view = driver.view();
@@ -89,14 +90,21 @@ fn drive<R: Read>(
 }
 
 /// Why no packet arrived.
-fn nothing<R: Read>(arrivals: &Arrivals<R>) -> String {
+fn nothing<R: Read>(arrivals: &Arrivals<R>, interface: Option<&str>) -> String {
     let passed = arrivals.passed();
     if passed.read == 0 {
         return "has no packets".into();
     }
+    let names = arrivals.interface_names();
+    if let Some(wanted) = interface.filter(|wanted| !names.contains(wanted)) {
+        let hint = did_you_mean(wanted, names.iter().copied());
+        let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let listed = if listed.is_empty() { "none has a name".into() } else { listed.join(", ") };
+        return format!("has no interface `{wanted}`{hint} (interfaces: {listed})");
+    }
     let parts = [
         (passed.outside, "outside the chosen time"),
-        (passed.unmatched, "not chosen by `match`"),
+        (passed.unmatched, "not chosen"),
         (passed.not_ip, "without IP"),
         (passed.truncated, "captured without whole headers"),
         (passed.checksum, "with a wrong checksum"),

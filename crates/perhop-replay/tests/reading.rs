@@ -202,7 +202,7 @@ fn lengths_that_lie_are_refused_and_take_no_memory() {
     assert!(with(&block(order, 1, &[0; 4])).contains("4 bytes instead of 8"));
     assert!(with(&interface(order, 1, &[(9, &[20])])).contains("0x14"));
     assert!(with(&interface(order, 1, &[(14, &[20])])).contains("wrong length"));
-    let mut long = interface(order, 1, &[(2, b"abcd")]);
+    let mut long = interface(order, 1, &[(7, b"abcd")]);
     long[18..20].copy_from_slice(&order.u16(60_000));
     assert!(with(&long).contains("longer than its block"));
     let short = block(order, 0x0a0d_0d0a, &[]);

@@ -4,7 +4,7 @@ use perhop_core::{Reason, Rng};
 use perhop_replay::{By, FORWARDED, ReplayError, Report, Request, Verdicts, replay};
 use perhop_sim::Watch;
 
-use crate::files::{Frame, Order, pcap, pcapng, udp};
+use crate::files::{Frame, Order, interface, packet, pcap, pcapng, section, udp};
 
 fn run(file: &[u8], options: &str) -> Result<(Report, Verdicts), ReplayError> {
     let plan = Request::plan(options, None)?;
@@ -167,14 +167,37 @@ fn a_part_of_the_time_and_of_the_packets_is_replayed() {
 }
 
 #[test]
+fn an_interface_is_chosen_by_its_name() {
+    let order = Order::Little;
+    let frame = |time, port| Frame::new(time, udp(port, 1000, 0, 0));
+    let file = [
+        section(order),
+        interface(order, 101, &[(2, b"in")]),
+        interface(order, 101, &[(2, b"out"), (9, &[6])]),
+        packet(order, 0, &frame(0, 1)),
+        packet(order, 1, &frame(5, 2)),
+        packet(order, 0, &frame(7, 3)),
+    ]
+    .concat();
+    let with = |name: &str| run(&file, &BUCKET.replacen('{', &format!(r#"{{"interface": "{name}", "#), 1));
+    let (report, verdicts) = with("in").unwrap();
+    assert_eq!((verdicts.number, report.capture.unmatched, report.notices.len()), (vec![1, 3], 1, 0));
+    assert_eq!(with("out").unwrap().1.arrived_ns, [5000]);
+    let problem = with("inn").unwrap_err().to_string();
+    assert_eq!(problem, "has no interface `inn`; did you mean `in`? (interfaces: `in`, `out`)");
+    let (report, verdicts) = run(&file, BUCKET).unwrap();
+    assert_eq!(verdicts.number, [1, 2, 3]);
+    assert!(report.notices[0].contains("several interfaces (`in`, `out`)"), "{:?}", report.notices);
+    let named = BUCKET.replacen('{', r#"{"interface": "in", "#, 1);
+    assert_eq!(refusal(&packets(&[(0, 0)]), &named), "has no interface `in` (interfaces: none has a name)");
+}
+
+#[test]
 fn a_capture_with_nothing_to_replay_says_why() {
     assert_eq!(refusal(&packets(&[]), BUCKET), "has no packets");
     let options = BUCKET.replacen('{', r#"{"match": {"source": "10.9.0.0/16"}, "from": "1us", "#, 1);
     let text = refusal(&packets(&[(0, 0), (1, 0)]), &options);
-    assert_eq!(
-        text,
-        "has no packet to replay; of those read: 1 outside the chosen time, 1 not chosen by `match`"
-    );
+    assert_eq!(text, "has no packet to replay; of those read: 1 outside the chosen time, 1 not chosen");
 }
 
 #[test]

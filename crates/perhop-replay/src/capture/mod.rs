@@ -43,6 +43,10 @@ pub struct Record<'a> {
     pub number: u64,
     /// Nanoseconds since 1970.
     pub time: i128,
+    /// The number of the interface that it was captured at, within its section; 0 in pcap.
+    pub interface: u32,
+    /// The name of that interface, if the file has one.
+    pub interface_name: Option<&'a str>,
     /// The type of its link-layer header.
     pub link_type: u16,
     /// Its bytes, as far as they were captured, from the link-layer header on.
@@ -54,6 +58,7 @@ pub struct Record<'a> {
 /// A packet whose first bytes lie in the buffer.
 struct Found {
     time: i128,
+    interface: u32,
     link_type: u16,
     captured: u32,
     length: u32,
@@ -169,9 +174,21 @@ impl<R: Read> Capture<R> {
         };
         let Some(found) = found.map_err(|problem| error_of(problem, self.packets))? else { return Ok(None) };
         self.packets += 1;
-        let Found { time, link_type, captured, length } = found;
+        let Found { time, interface, link_type, captured, length } = found;
         let bytes = &self.kept[..(captured as usize).min(KEPT)];
-        Ok(Some(Record { number: self.packets, time, link_type, bytes, length }))
+        let interface_name = match &self.format {
+            Format::Pcap(_) => None,
+            Format::PcapNg(pcapng) => pcapng.names().nth(interface as usize).flatten(),
+        };
+        Ok(Some(Record { number: self.packets, time, interface, interface_name, link_type, bytes, length }))
+    }
+
+    /// The names of the interfaces that the present section describes.
+    pub fn interface_names(&self) -> Vec<&str> {
+        match &self.format {
+            Format::Pcap(_) => Vec::new(),
+            Format::PcapNg(pcapng) => pcapng.names().flatten().collect(),
+        }
     }
 }
 

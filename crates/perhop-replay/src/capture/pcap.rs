@@ -55,6 +55,12 @@ impl Pcap {
         }
         keep(source, kept, captured)?;
         let time = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-        Ok(Some(Found { time, link_type: self.link_type, captured, length: length.max(captured) }))
+        Ok(Some(Found {
+            time,
+            interface: 0,
+            link_type: self.link_type,
+            captured,
+            length: length.max(captured),
+        }))
     }
 }

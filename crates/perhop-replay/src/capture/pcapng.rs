@@ -13,7 +13,10 @@ const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
 /// The most interfaces of a section: their descriptions are all that is kept of a file.
-const MOST_INTERFACES: usize = 65_536;
+const MOST_INTERFACES: usize = 4096;
+
+/// The longest name of an interface that is kept.
+const LONGEST_NAME: u16 = 256;
 
 /// What the present section of a pcapng file says.
 #[derive(Debug)]
@@ -23,8 +26,9 @@ pub(super) struct PcapNg {
 }
 
 /// An interface that packets were captured at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Interface {
+    name: Option<Box<str>>,
     link_type: u16,
     resolution: Resolution,
     /// Seconds that are added to its times.
@@ -111,6 +115,11 @@ impl PcapNg {
         Ok(None)
     }
 
+    /// The name of each interface of the present section, if it has one.
+    pub(super) fn names(&self) -> impl Iterator<Item = Option<&str>> {
+        self.interfaces.iter().map(|interface| interface.name.as_deref())
+    }
+
     /// Reads the description of an interface.
     fn describe<R: Read>(&mut self, source: &mut Source<R>, body: u32) -> Result<(), Problem> {
         if body < 8 {
@@ -120,8 +129,12 @@ impl PcapNg {
             return damaged(format!("a section has more than {MOST_INTERFACES} interfaces"));
         }
         let [a, b, ..] = source.array::<8>()?;
-        let mut interface =
-            Interface { link_type: self.order.u16([a, b]), resolution: Resolution::Decimal(6), offset: 0 };
+        let mut interface = Interface {
+            name: None,
+            link_type: self.order.u16([a, b]),
+            resolution: Resolution::Decimal(6),
+            offset: 0,
+        };
         let mut left = body - 8;
         while left >= 4 {
             let [a, b, c, d] = source.array()?;
@@ -150,6 +163,12 @@ impl PcapNg {
                     let (high, low) =
                         if self.order == Order::Big { (first, second) } else { (second, first) };
                     interface.offset = (u64::from(high) << 32 | u64::from(low)).cast_signed();
+                }
+                (IF_NAME, ..=LONGEST_NAME) => {
+                    let mut name = vec![0; padded as usize];
+                    source.fill(&mut name)?;
+                    name.truncate(usize::from(length));
+                    interface.name = Some(String::from_utf8_lossy(&name).into());
                 }
                 (IF_TSRESOL | IF_TSOFFSET, _) => {
                     return damaged("an option of an interface for its times has a wrong length");
@@ -181,7 +200,8 @@ impl PcapNg {
                 "the next packet would have {captured} bytes in a block with room for {room}"
             ));
         }
-        let Some(&Interface { link_type, resolution, offset }) = self.interfaces.get(number as usize) else {
+        let Some(&Interface { link_type, resolution, offset, .. }) = self.interfaces.get(number as usize)
+        else {
             return damaged(format!(
                 "the next packet is of interface {number}, and the section describes {}",
                 self.interfaces.len()
@@ -191,11 +211,12 @@ impl PcapNg {
         source.skip(u64::from(room - captured))?;
         let time =
             resolution.nanos(u64::from(high) << 32 | u64::from(low)) + i128::from(offset) * 1_000_000_000;
-        Ok(Found { time, link_type, captured, length: length.max(captured) })
+        Ok(Found { time, interface: number, link_type, captured, length: length.max(captured) })
     }
 }
 
 /// Options of the description of an interface.
+const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
