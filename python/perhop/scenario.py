@@ -61,6 +61,7 @@ __all__ = [
     "Queue",
     "QueueProtectionParams",
     "Rap",
+    "RateTrace",
     "Red",
     "Reverse",
     "Rfc4115",
@@ -77,6 +78,7 @@ __all__ = [
     "Tfrc",
     "ThreePrecedence",
     "TokenBucket",
+    "TraceTable",
     "Transport",
     "Trtcm",
     "Tsw",
@@ -1302,6 +1304,29 @@ class AggregateMeter(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TraceTable(Table):
+    """A trace of a link's rate. Results keep the text of the trace, so a stored scenario needs no file.
+
+    Attributes:
+        file: The file's name, relative to the scenario's folder.
+        name: What a trace that is given as `data` is called: that of the file it is from.
+        format: Its format. Default: `csv` for a file whose name ends so, else `mahimahi`.
+        repeat: Whether it begins again at its end. Default: `true` for `mahimahi`, `false` for `csv`.
+        data: The text of the trace, in place of a file.
+    """
+
+    file: str | None = None
+    name: str | None = None
+    format: Literal["mahimahi", "csv"] | None = None
+    repeat: bool | None = None
+    data: str | None = None
+
+
+RateTrace: TypeAlias = TraceTable | str
+"""A trace of a link's rate: the name of a file, relative to the scenario's folder, or a table."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Change(Table):
     """A change of a link.
 
@@ -1386,6 +1411,9 @@ class Reverse(Table):
         delay: Propagation delay of the reverse direction. Default: that of the forward direction.
         queue: The queue of the reverse direction. Default: an unlimited queue that is not measured.
         meters: Meters before the queue of the reverse direction. Default: none.
+        rate_trace: The rate of the reverse direction over time, as a file or table says: Mahimahi's
+            packet-delivery traces, or CSV. AQMs and schedulers know the `rate` of the link only;
+            utilization refers to the mean rate of the trace. Default: the rate is constant.
         changes: Changes of the rate and delay of the reverse direction, in the order of time. AQMs and
             schedulers know the `rate` of the link only; utilization refers to it, too.
         outages: Times during which the reverse direction begins to send no packet, in order.
@@ -1401,6 +1429,7 @@ class Reverse(Table):
     delay: str | None = None
     queue: Queue | None = None
     meters: Sequence[AggregateMeter] | None = None
+    rate_trace: RateTrace | None = None
     changes: Sequence[Change] | None = None
     outages: Sequence[Outage] | None = None
     loss: float | None = None
@@ -1421,6 +1450,9 @@ class Link(Table):
         meters: Meters that packets pass on their way to the queue of the forward direction, whatever
             their hosts or other routers have marked: each packet that of the first meter that matches
             it. Default: none.
+        rate_trace: The rate of the forward direction over time, as a file or table says: Mahimahi's
+            packet-delivery traces, or CSV. AQMs and schedulers know the `rate` of the link only;
+            utilization refers to the mean rate of the trace. Default: the rate is constant.
         changes: Changes of the rate and delay of the forward direction, in the order of time. AQMs and
             schedulers know the `rate` of the link only; utilization refers to it, too.
         outages: Times during which the forward direction begins to send no packet, in order.
@@ -1439,6 +1471,7 @@ class Link(Table):
     delay: str
     queue: Queue | None = None
     meters: Sequence[AggregateMeter] | None = None
+    rate_trace: RateTrace | None = None
     changes: Sequence[Change] | None = None
     outages: Sequence[Outage] | None = None
     loss: float | None = None
@@ -1725,6 +1758,9 @@ class Flow(Table):
         access: The private access link of each host, at both ends. Default: none, hosts are at the
             routers.
         egress: The private access link of each receiving host, if it differs from `access`.
+        dispatch_jitter: Each host hands every packet of data and every acknowledgement to its link
+            after a random time: uniform from 0 to this, but no packet overtakes another of its host. It
+            stands for the operating system, against phase effects. Default: at once.
         transport: How the flows send.
         profile: The traffic profile of each flow, metered at its host or, on a path, at the ingress; or
             the name of a shared profile. Default: none (best effort).
@@ -1754,6 +1790,7 @@ class Flow(Table):
     path: str | None = None
     access: Access | None = None
     egress: Access | None = None
+    dispatch_jitter: str | None = None
     profile: FlowProfile | None = None
     color: Literal["green", "yellow", "red"] | None = None
     service: Literal["blue", "green"] | None = None

@@ -193,19 +193,17 @@ fn units(header: &str) -> Result<[f64; 2], String> {
         .filter_map(|(column, known)| known.iter().find(|(name, _)| name == column))
         .map(|&(_, unit)| unit)
         .collect();
-    match (&columns[..], &found[..]) {
-        ([_, _], &[time, rate]) => Ok([time, rate]),
-        _ => {
-            let names = || known.into_iter().flatten().map(|&(name, _)| name);
-            let hint = columns.iter().find(|column| !names().any(|name| name == **column));
-            let hint = hint.map_or_else(String::new, |column| did_you_mean(column, names()));
-            Err(format!(
-                "`{}`: the first line names a time (time_s or time_ms) and a rate (rate_bps, rate_kbps or rate_Mbps), such as \
-                 time_s,rate_Mbps{hint}",
-                shortened(header)
-            ))
-        }
+    if let ([_, _], &[time, rate]) = (&columns[..], &found[..]) {
+        return Ok([time, rate]);
     }
+    let names = || known.into_iter().flatten().map(|&(name, _)| name);
+    let hint = columns.iter().find(|column| !names().any(|name| name == **column));
+    let hint = hint.map_or_else(String::new, |column| did_you_mean(column, names()));
+    Err(format!(
+        "`{}`: the first line names a time (time_s or time_ms) and a rate (rate_bps, rate_kbps or rate_Mbps), such as \
+         time_s,rate_Mbps{hint}",
+        shortened(header)
+    ))
 }
 
 /// A number, times its unit, rounded.

@@ -28,6 +28,7 @@ rate-trace = "walk.trace"
 name = "video"
 from = "mast"
 to = "phone"
+start = "0s"
 transport = { udp = "cbr", rate = "16Mbps" }
 """
 
