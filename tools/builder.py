@@ -80,7 +80,9 @@ class Builder:
     def plain(self, kind: str, schema: dict[str, Any]) -> str:
         """The annotation for one of JSON's own types."""
         if kind == "array":
-            return f"Sequence[{self.type_of(schema['items'])}]"
+            items = schema.get("prefixItems") or [schema["items"]]
+            kinds = dict.fromkeys(self.type_of(item) for item in items)
+            return f"Sequence[{' | '.join(kinds)}]"
         if kind == "object":
             return f"Mapping[str, {self.type_of(schema['additionalProperties'])}]"
         return PLAIN[kind]

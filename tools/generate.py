@@ -35,10 +35,11 @@ packet counts where it arrives or is dropped, and a flow completion where the la
 those of data frames, JSON and Parquet; tables and plots show Mbit/s, ms and %.
 
 *Columns* stand in Python's data frames: measures of a class in `Result.classes()`, of a flow in
-`Result.flows`, of a link and its queue in `Result.links`, of the classes of its queue in
-`Result.link_classes`. *Metrics* are what [sweeps](sweeps.md) keep of each run; `NAME` stands for the name of
-a `[[flows]]` entry or of a link, `CLASS` for that of a class of packets. What has no value in a run, such as
-the loss of a queue to which nothing came, is null there.
+`Result.flows`, of the flows of a population in `Result.population_summary()`, of a link and its queue in
+`Result.links`, of the classes of its queue in `Result.link_classes`. *Metrics* are what [sweeps](sweeps.md)
+keep of each run; `NAME` stands for the name of a `[[flows]]` entry or of a link, `CLASS` for that of a class
+of packets, `SIZE` for `short` (flows of at most 100 kB of payload), `medium` (10 MB) or `long`. What has no
+value in a run, such as the loss of a queue to which nothing came, is null there.
 
 `perhop list measures` prints the same. CONTRIBUTING.md says how to add one."""
 # The name of a scenario's table in the type of a block's parameter.
@@ -169,6 +170,9 @@ def written(part: Schema) -> str:
         return f"text such as {examples}: `{part['pattern']}`"
     above, least, most = part.get("exclusiveMinimum"), part.get("minimum"), part.get("maximum")
     lower = f"above {above}" if least is None else f"from {least}"
+    if "prefixItems" in part:
+        names = [item["$ref"].rsplit("/", 1)[-1] for item in part["prefixItems"]]
+        return f"a list of {' and '.join(f'[{name}](#values)' for name in names)}"
     number = "a number" if part["type"] == "number" else "a whole number"
     return f"{number} {lower}{'' if most is None else f' to {most}'}"
 

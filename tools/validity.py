@@ -103,6 +103,16 @@ PEERS: Mapping[str, Peer] = {
         "retransmissions can be marked, perhop's cannot (RFC 3168, section 6.1.5).",
         lambda: peers.all_of_ecn(range(1, 13)),
     ),
+    "ns-2-finite": Peer(
+        "ns-2 with finite flows",
+        "ns-2.35: a thousand transfers of 5 to 500 kB that start as a Poisson process at a load of 0.6, with "
+        "a mean round trip of 44 ms without queues ([what differs, and why](../tests/oracle/finite.py)); "
+        "mean completion times by size, 12 runs of each program on the same arrivals, so that each "
+        "difference is one of pairs. Margin 5 % of ns-2's mean, 10 % of the 95th percentile and of drops. "
+        "Where the first window is not limited, slow start overshoots and 6 % of the packets are lost: with "
+        "SACK ns-2's long transfers then take longer, since its pipe keeps lost packets.",
+        lambda: peers.all_of_finite(range(1, 13)),
+    ),
     "ns-3": Peer(
         "ns-3",
         "ns-3.37: NewReno with SACK over RED and drop-tail; all flows together, 8 runs of each program. "

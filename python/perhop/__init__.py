@@ -14,18 +14,30 @@ if TYPE_CHECKING:
     from perhop import scenario as _scenario
     from perhop._engine import version as __version__
     from perhop.errors import PerhopError, PerhopWarning, ScenarioError
+    from perhop.replaying import Replay, replay
     from perhop.scenario import *  # noqa: F403 - the builder's classes follow the engine's registered blocks
     from perhop.simulation import Result, run
 
-    __all__ = ["PerhopError", "PerhopWarning", "Result", "ScenarioError", "__version__", "run"]
+    __all__ = [
+        "PerhopError",
+        "PerhopWarning",
+        "Replay",
+        "Result",
+        "ScenarioError",
+        "__version__",
+        "replay",
+        "run",
+    ]
     __all__ += _scenario.__all__
 else:
-    _MODULES = {"errors", "measures", "quality", "runs", "scenario", "simulation", "statistics"}
+    _MODULES = {"errors", "measures", "quality", "replaying", "runs", "scenario", "simulation", "statistics"}
     _PLACES = {
         "PerhopError": "errors",
         "PerhopWarning": "errors",
         "ScenarioError": "errors",
+        "Replay": "replaying",
         "Result": "simulation",
+        "replay": "replaying",
         "run": "simulation",
     }
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Literal, final
+from typing import Any, BinaryIO, Literal, final
 
 from perhop.outcome import LiveOutcome, Outcome
 
@@ -14,6 +14,9 @@ class ScenarioError(ValueError):
 
 class LiveUnavailable(Exception):  # noqa: N818 - it is the system's, not the program's
     """This system cannot run scenarios on real packets: what is missing, and what would help."""
+
+class CaptureError(ValueError):
+    """A capture that cannot be replayed. `str()` says what is wrong with the file, without its name."""
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
     """The run was cancelled before its end."""
@@ -133,6 +136,36 @@ def simulate(
         MemoryError: The run takes more than `cancel` allows.
     """
 
+def record(
+    scenario: str,
+    seed: int,
+    cancel: Cancel | None = None,
+    *,
+    links: list[tuple[str, str]],
+    comment: str,
+    capture: Callable[[bytes], object] | None = None,
+    events: Callable[[bytes], object] | None = None,
+) -> Outcome:
+    """As `simulate` on the reference engine, and record what becomes of packets at links.
+
+    Args:
+        scenario: The scenario in JSON, as `scenario_from_toml` returns it.
+        seed: From 0 to 2**64 - 1.
+        cancel: Set it from another thread to end the run; the engine sets it where a file cannot be written.
+        links: The links, with the names of both directions.
+        comment: What the capture says of the run.
+        capture: Takes the pieces of a capture file (pcapng).
+        events: Takes records as `record_format` describes them.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+        Cancelled: `cancel` was set.
+        MemoryError: The run takes more than `cancel` allows.
+    """
+
+def record_format() -> tuple[list[tuple[str, str]], list[str], list[str]]:
+    """How events are recorded: fields with their numpy types, the names of events, and those of reasons."""
+
 def engine_for(
     scenario: str, cancel: Cancel | None = None
 ) -> tuple[Literal["batched", "reference"], str | None]:
@@ -149,6 +182,36 @@ def engine_for(
 
     Raises:
         ScenarioError: The scenario cannot be run.
+        Cancelled: `cancel` was set.
+    """
+
+def replay(
+    file: BinaryIO,
+    options: str,
+    scenario: tuple[str, str] | None = None,
+    cancel: Cancel | None = None,
+    *,
+    data_plane: bool = False,
+    packets: bool = False,
+) -> tuple[str, dict[str, Any] | None]:
+    """Replay a capture; other threads go on meanwhile.
+
+    Args:
+        file: A pcap or pcapng file, open for reading bytes; it is read once, from where it is.
+        options: In JSON: `meter`, `queue` and `rate`, or `link`; `match`, `from`, `to`, `speed`, `allow-cut`,
+            `seed` and `top`.
+        scenario: The scenario of `link`, TOML or JSON, and what stands for its file in messages.
+        cancel: Set it from another thread to end the replay.
+        data_plane: Forward the packets' bytes through the data plane. The verdicts are the same.
+        packets: Keep what became of each packet.
+
+    Returns:
+        The report as JSON, and columns of what became of each packet, as arrays by name, with `reasons`: the
+        names of verdicts below 255, which is a packet that left.
+
+    Raises:
+        CaptureError: The file cannot be read to its end, or has no packet to replay.
+        ScenarioError: The options or the scenario are wrong.
         Cancelled: `cancel` was set.
     """
 

@@ -14,6 +14,7 @@ ROLES = {
     "scheduler": (
         "Schedulers decide which packet is sent next; their AQM (`rule`) decides which packets are dropped."
     ),
+    "application": "Applications send data and wait for answers (key `application`).",
     "congestion-control": "Congestion controls decide how TCP's window grows and shrinks (key `congestion`).",
 }
 """What the blocks of a role do, in the order of lists."""

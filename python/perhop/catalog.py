@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from perhop import _engine, measures
+from perhop import _engine, emodel, measures
 from perhop.runs import COLORS
 
 if TYPE_CHECKING:
@@ -126,9 +126,34 @@ def _entry(data: Mapping[str, Any]) -> Measure:
     return Measure(**{**data, "summary": summary})
 
 
-_DECLARED: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(_engine.measures())
+_DECLARED: Mapping[str, Any] = json.loads(_engine.measures())
 FLOW, LINK, QUEUE = (tuple(_entry(data) for data in _DECLARED[of]) for of in ("flow", "link", "queue"))
 """The engine's entries: of a flow; of a link; of a link's queue, and of each class that it tells apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationMeasure:
+    """A measure of the users of an application, as the engine declares it.
+
+    Attributes:
+        name: The key in the engine's dictionaries, and the column in data frames.
+        label: What tables call it, without its unit.
+        importance: The greater, the longer a narrow terminal keeps the column.
+        unit: There; tables show Mbit/s, ms and %.
+    """
+
+    name: str
+    label: str
+    importance: int
+    unit: Unit
+    description: str
+
+
+APPLICATION: Mapping[str, tuple[ApplicationMeasure, ...]] = {
+    model: tuple(ApplicationMeasure(**data) for data in entries)
+    for model, entries in _DECLARED["application"].items()
+}
+"""The measures of each application, by its name. Those of calls are the E-model's (`perhop.quality`)."""
 
 
 def in_tables(entries: Sequence[Measure], *, classes: bool = False) -> list[Measure]:
@@ -174,10 +199,17 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The flows of one class in one run."""
+    """The flows of one class in one run.
+
+    Attributes:
+        columns: Of all flows of the run.
+        place: Of these flows among them.
+        codec: Of calls; None for flows that are none.
+    """
 
     columns: Columns
     place: slice
+    codec: emodel.CodecName | None = None
 
     def of(self, name: str) -> list[float]:
         """A column of theirs; NaN where a flow has no value."""
@@ -188,6 +220,28 @@ class Members:
         by_color = self.columns.by_color(name)
         chosen = by_color if color is None else [by_color[color]]
         return sum(sum(counts[self.place]) for counts in chosen)
+
+    def calls(self) -> list[emodel.Rated]:
+        """The rating of each flow as a call; none of flows that are no calls."""
+        if self.codec is None:
+            return []
+        names = ("delivered_packets", "lost_packets", "late_packets", "play_out_delay_s", "p99_transit_s")
+        gone = [self.columns.by_color(name) for name in ("dropped", "policed")]
+        rated = []
+        for flow, values in enumerate(zip(*map(self.of, names), strict=True), self.place.start):
+            delivered, lost, late, play_out, p99 = values
+            fixed = not math.isnan(late)
+            delay = play_out if fixed else p99
+            rated.append(
+                emodel.rated(
+                    delivered=int(delivered),
+                    gone=sum(color[flow] for colors in gone for color in colors) + _zero_for_none(lost),
+                    late=late if fixed else None,
+                    delay_s=None if math.isnan(delay) else delay,
+                    codec=self.codec,
+                )
+            )
+        return rated
 
     def loss(self, color: int | None = None) -> float:
         """The fraction of the packets that passed the meter which queues dropped; NaN where none passed."""
@@ -202,7 +256,7 @@ def members(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Members
     for group in raw["groups"]:
         place = slice(first, first + group["count"])
         first = place.stop
-        yield group, Members(columns, place)
+        yield group, Members(columns, place, group.get("codec"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +324,19 @@ def _dropped(color: int) -> ClassMeasure:
     )
 
 
+def _of_calls(name: Literal["r", "mos"], label: str, place: int, description: str) -> ClassMeasure:
+    """A measure of the calls of a class."""
+
+    def value(flows: Members) -> float:
+        known = [one for one in (getattr(call, name) for call in flows.calls()) if one is not None]
+        return math.fsum(known) / len(known) if known else math.nan
+
+    summary = Summary(
+        label, label, "mean", place, classes_only=False, importance=140, metric=name, compared=None
+    )
+    return ClassMeasure(f"call_{name}", "", description, value, summary)
+
+
 def _equal_shares(flows: Members) -> float:
     rates = flows.of("throughput_bps")
     return _number(measures.jain_index(rates, [1.0] * len(rates)))
@@ -303,6 +370,20 @@ CLASS: tuple[ClassMeasure, ...] = (
     ),
     *(_dropped(color) for color in range(len(COLORS))),
     *(entry for entry in _OF_FLOWS if entry not in _FIRST),
+    _of_calls(
+        "r",
+        "R",
+        80,
+        "Transmission rating R of the class's calls by the E-model (ITU-T G.107), mean over its flows; none "
+        "for a class without `codec`.",
+    ),
+    _of_calls(
+        "mos",
+        "MOS",
+        81,
+        "Mean opinion score of the class's calls by the E-model (ITU-T G.107), 1 to 4.5, mean over its "
+        "flows; none for a class without `codec`.",
+    ),
 )
 """The measures of a class, in the order of columns and of sweeps, measures of its flows among them
 if these have a summary."""
@@ -425,6 +506,7 @@ class Line:
 
 def lines() -> dict[str, list[Line]]:
     """Every measure, by what it is measured of."""
+    from perhop import finite_flows  # noqa: PLC0415 - it needs numpy, which takes its time
 
     def over_flows(entry: ClassMeasure) -> Line:
         metric = entry.summary.metric
@@ -448,10 +530,23 @@ def lines() -> dict[str, list[Line]]:
         "run": [Line("", entry.unit, entry.name, entry.description) for entry in RUN],
         "class of flows": [over_flows(entry) for entry in CLASS],
         "flow": [Line(entry.name, entry.unit, "", entry.description) for entry in FLOW],
+        "population, and a range of sizes of its flows": [
+            Line(entry.name, entry.unit, f"populations.NAME{of_size}.{entry.name}", entry.description)
+            for entries, of_size in ((finite_flows.MEASURES, "[.SIZE]"), ((finite_flows.OPEN,), ""))
+            for entry in entries
+        ],
         "link": [of_link("links.NAME")(entry) for entry in LINK],
         "queue of a link, and each class that it tells apart": [
             of_link("links.NAME[.classes.CLASS]")(entry) for entry in QUEUE
         ],
+        **{
+            f"group of users: {model}": [
+                Line(entry.name, entry.unit, f"applications.NAME.{entry.name}", entry.description)
+                for entry in entries
+            ]
+            for model, entries in APPLICATION.items()
+            if entries
+        },
     }
 
 
@@ -463,7 +558,10 @@ def unit_of_metric(metric: str) -> Unit:
 def _units() -> Iterator[tuple[str, Unit]]:
     yield from ((entry.name, entry.unit) for entry in RUN)
     yield from ((entry.summary.metric, entry.unit) for entry in CLASS)
+    # Those of finite flows that have a unit: perhop.finite_flows needs numpy, which takes its time.
+    yield from ((f"completion_{statistic}_s", "s") for statistic in ("p50", "p99", "mean"))
     yield from ((one.summary.metric, one.unit) for one in (*LINK, *QUEUE) if one.summary is not None)
+    yield from ((one.name, one.unit) for entries in APPLICATION.values() for one in entries)
 
 
 _UNITS: Mapping[str, Unit] = dict(_units())
@@ -471,6 +569,10 @@ _UNITS: Mapping[str, Unit] = dict(_units())
 
 def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else math.nan
+
+
+def _zero_for_none(count: float) -> int:
+    return 0 if math.isnan(count) else int(count)
 
 
 def _number(value: float | None) -> float:

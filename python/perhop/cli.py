@@ -1,4 +1,4 @@
-"""The command line: `perhop reproduce`, `run`, `live`, `compare`, `sweep`, `tune`, and what lists or prints.
+"""The command line: `perhop reproduce`, `run`, `live`, `compare`, `replay`, `sweep`, `tune` and others.
 
 Exit status: 0 fine, 1 faults that `store verify` found, 2 a request that cannot be met (one line on standard
 error says why), 3 runs on real packets that are invalid, 130 interrupted.
@@ -14,7 +14,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,7 @@ from perhop.lazy import Lazy
 from perhop.list_command import app as listing
 from perhop.live import command as living
 from perhop.live.comparing import compare
+from perhop.replay_command import replay
 from perhop.store_command import app as stores
 from perhop.sweep import command as sweeping
 from perhop.wording import counted
@@ -31,7 +32,7 @@ from perhop.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop import judging, parallel, reproduction, simulation, store, studies
+    from perhop import judging, parallel, recording, reproduction, simulation, store, studies
     from perhop.output import files, summary, table, writer
     from perhop.reproduction import Counts, StudyOutcome
     from perhop.store import DirectoryStore
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 else:
     judging = Lazy("perhop.judging")
     parallel = Lazy("perhop.parallel")
+    recording = Lazy("perhop.recording")
     reproduction = Lazy("perhop.reproduction")
     simulation = Lazy("perhop.simulation")
     store = Lazy("perhop.store")
@@ -66,6 +68,7 @@ app = typer.Typer(
         "  perhop run my.toml            a scenario of your own\n"
         "  perhop live my.toml           the same scenario on real packets\n"
         "  perhop compare my.toml        both, and whether they agree\n"
+        "  perhop replay in.pcap my.toml packets of a capture at the scenario's link\n"
         "  perhop sweep my-sweep.toml    the same over many settings\n"
         "  perhop tune my-tune.toml      the best setting"
     ),
@@ -200,6 +203,34 @@ def run(
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
     engine: terminal.Engine = None,
+    capture: Annotated[
+        Path | None,
+        typer.Option(
+            "--capture",
+            metavar="FILE.pcapng",
+            parser=terminal.place,
+            help="Write the packets of the run with the first seed, for Wireshark: TCP/IP headers, and why "
+            "packets are dropped or marked.",
+        ),
+    ] = None,
+    capture_link: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--capture-link",
+            metavar="LINK",
+            help="Where packets are recorded: a link of the scenario, both directions; may be repeated "
+            "(default: the links with a queue).",
+        ),
+    ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            "--events",
+            metavar="FILE.parquet",
+            parser=terminal.place,
+            help="Write what became of each packet of that run at these links, as a table.",
+        ),
+    ] = None,
     wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
@@ -214,6 +245,7 @@ def run(
       perhop run my.toml
       perhop run my.toml --runs 20 --out results/my
       perhop run my.toml --runs 20 --json - | jq .classes
+      perhop run my.toml --runs 1 --capture my.pcapng
     """  # noqa: D301
     first, wanted = terminal.seeds(seed, runs)
     threads = simulation.workers(jobs)
@@ -222,8 +254,17 @@ def run(
     if out is not None:
         files.claim_directory(out)
     json_path = None if json_file is None else files.prepare_file(json_file)
+    recorded: dict[str, Any] = {
+        "capture": capture,
+        "capture_links": capture_link or (),
+        "events": events,
+    }
+    records = recording.plan(checked.text, **recorded) is not None
     memory.fitting(checked.text, wanted, threads, threads)
-    if engine is None:
+    if records and engine is None:
+        one = "Computed" if wanted == 1 else f"The run with seed {first} is computed"
+        terminal.note(f"{one} by the reference engine, which is slower: its packets are recorded.")
+    if engine is None and not (records and wanted == 1):
         _note_reference_engine(checked.text)
     with terminal.progress("runs", wanted) as step:
         result = simulation.run(
@@ -232,6 +273,7 @@ def run(
             seed=first,
             jobs=threads,
             engine=engine,
+            **recorded,
             progress=lambda _done, _all: step(),
             waiting=step.waiting,
         )
@@ -242,7 +284,9 @@ def run(
         command = terminal.command(
             "run",
             str(scenario),
-            **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--engine": engine, "--out": out},
+            *(word for link in capture_link or () for word in ("--capture-link", link)),
+            **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--engine": engine},
+            **{"--capture": capture, "--events": events, "--out": out},
         )
         writer.write_run(out, result, shown, command)
     if json_path == files.STDOUT:
@@ -250,6 +294,9 @@ def run(
     elif json_path is not None:
         files.write(json_path, summary.to_json(result))
     say(shown.text(terminal.width(wide=wide)))
+    if records:
+        kept = " and ".join(str(path) for path in (capture, events) if path is not None)
+        say(f"\npackets of the run with seed {first}: {kept}")
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
 
@@ -304,6 +351,7 @@ def scenario(
 
 app.command("live", short_help="Run a scenario on real packets, with the kernel's TCP.")(living.live)
 app.command("compare", short_help="Compare the simulator with real packets, number by number.")(compare)
+app.command("replay", short_help="Replay a capture into a meter, a queue or a link.")(replay)
 app.command("sweep", short_help="Simulate a scenario over many settings and seeds.")(sweeping.sweep)
 app.command("tune", short_help="Search for the best setting, or for the Pareto front.")(sweeping.tune)
 

@@ -27,6 +27,7 @@ APPEND = os.O_WRONLY | os.O_APPEND
 APPEND_OR_NEW = APPEND | os.O_CREAT
 APPEND_NEW = APPEND_OR_NEW | os.O_EXCL
 _WHOLE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+_SCRATCH = os.O_RDWR | os.O_CREAT | os.O_TRUNC
 PARTIAL = ".*.partial"
 """The names of files that `atomic_write` has not finished, as a pattern."""
 _PARTIAL = re.compile(r"\..+\.\d+-\d+\.partial")
@@ -195,7 +196,7 @@ def atomic_write(path: Path, data: bytes, *, durable: bool = False) -> None:
     Raises:
         OSError: The directory is missing or not writable, or the disk is full.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
+    temporary = _partial(path)
     try:
         _write_whole(temporary, data, durable=durable)
         rename(temporary, path)
@@ -205,6 +206,52 @@ def atomic_write(path: Path, data: bytes, *, durable: bool = False) -> None:
         raise
     if durable:
         sync_directory(path.parent)
+
+
+@contextmanager
+def appearing(path: Path) -> Iterator[Callable[[bytes], None]]:
+    """A file that is written piece by piece, and has its name once the block has ended without an error.
+
+    Raises:
+        OSError: The directory is missing or not writable, or the disk is full.
+    """
+    temporary = _partial(path)
+    try:
+        file = open_file(temporary, _WHOLE)
+        try:
+            yield lambda data: write_all(file, data)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                close_file(file)
+            raise
+        close_file(file)
+        rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remove(temporary)
+        raise
+
+
+@contextmanager
+def scratch(beside: Path) -> Iterator[int]:
+    """The descriptor of a file without a name, to be written and read; the file goes with the block.
+
+    Raises:
+        OSError: The directory is missing or not writable.
+    """
+    temporary = _partial(beside.with_name(f"{beside.name}.scratch"))
+    file = open_file(temporary, _SCRATCH)
+    try:
+        remove(temporary)
+        yield file
+    finally:
+        with contextlib.suppress(OSError):
+            close_file(file)
+
+
+def _partial(path: Path) -> Path:
+    """Under which name a file is written."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
 
 
 def is_partial(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -157,9 +158,39 @@ def queue_frames(run: Run) -> list[pl.DataFrame]:
     return frames
 
 
+APPLICATION_SCHEMA = {
+    "seed": pl.UInt64,
+    "class": pl.String,
+    "model": pl.String,
+    "quantity": pl.String,
+    "value": pl.Float64,
+}
+
+
+def application_frames(run: Run) -> list[pl.DataFrame]:
+    """For each group of users and quantity, a frame with one row for each sample."""
+    frames = []
+    for users in run.raw.get("applications", ()):
+        for quantity, values in users["samples"].items():
+            names = {"seed": run.seed, "class": users["name"], "model": users["model"], "quantity": quantity}
+            columns: dict[str, object] = {name: [value] * len(values) for name, value in names.items()}
+            frames.append(pl.DataFrame({**columns, "value": values}, schema=APPLICATION_SCHEMA))
+    return frames
+
+
+def application_row(group: str, runs: Sequence[Mapping[str, Any]], model: str) -> dict[str, object]:
+    """The users of one group over the runs."""
+    row: dict[str, object] = {"class": group, "users": runs[0]["users"]}
+    for entry in catalog.APPLICATION[model]:
+        values = (users["measures"][entry.name] for users in runs)
+        row |= _estimated(entry.name, [float(value) for value in values if value is not None])
+    return row
+
+
 def class_row(group: Group, members: Sequence[catalog.Members]) -> dict[str, object]:
     """One class over the runs; its flows in each of them."""
-    row: dict[str, object] = {"class": group.name, "flows": group.count, "profile_bps": group.profile_bps}
+    flows = None if group.is_population else group.count
+    row: dict[str, object] = {"class": group.name, "flows": flows, "profile_bps": group.profile_bps}
     for entry in catalog.CLASS:
         if entry.name:
             values = (entry.value(flows) for flows in members)

@@ -160,6 +160,8 @@ def _describe(block: blocks.Block, width: int | None) -> None:
             terminal.say(table.prose(text, width, "    "))
     for line, entry in zip(_defaults(block), block["parameters"].values(), strict=True):
         text = f"{entry['description']} [{entry['type']}]"
+        if isinstance(entry["default"], dict | list):
+            text += f" Default: {json.dumps(entry['default'])}"
         terminal.say(table.prose(text, width, line, " " * min(len(line), MOST_INDENT)))
     terminal.say("")
 
@@ -168,6 +170,8 @@ def _default(parameter: dict[str, Any]) -> str:
     """A parameter's default, or what stands for none."""
     if parameter["default"] is None:
         return "required" if parameter["required"] else "none"
+    if isinstance(parameter["default"], dict | list):
+        return "see there"  # As long as a line: it stands behind the description.
     return json.dumps(parameter["default"]).strip('"')
 
 

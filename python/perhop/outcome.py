@@ -16,12 +16,16 @@ Numbers: TypeAlias = NDArray[np.float64]
 
 
 class Group(TypedDict):
-    """One `[[flows]]` entry."""
+    """One `[[flows]]` entry, or the requests of one with an `application`: `NAME (reverse)`."""
 
     name: str
     count: int
     profile_bps: float
     """Profile rate; 0 for best effort."""
+    is_population: bool
+    """Its flows come and go; in `flows` one entry counts them together."""
+    codec: str | None
+    """That of calls; None for flows that are none."""
 
 
 class Flows(TypedDict):
@@ -59,6 +63,16 @@ class Flows(TypedDict):
     is none."""
     jitter_s: Numbers
     """Mean interarrival jitter (RFC 3550, section 6.4.1); none for TCP; f64[n], NaN where there is none."""
+    late_packets: Numbers
+    """Packets that came too late for the flow's play-out buffer (key `play-out`), which are not among the
+    lost ones; none for a flow without a buffer; f64[n], NaN where there is none."""
+    late_ratio: Numbers
+    """Packets that came too late for the flow's play-out buffer (key `play-out`), over all that reached the
+    receiver; none for a flow without a buffer and where nothing came (a fraction); f64[n], NaN where there is
+    none."""
+    play_out_delay_s: Numbers
+    """Time from the sending of a packet to its play-out: the one-way delay of the flow's first packet and its
+    `play-out`; none for a flow without a buffer; f64[n], NaN where there is none."""
     mean_rtt_s: Numbers
     """Mean of the round trips that the sender measured; none for UDP; f64[n], NaN where there is none."""
     marked: Counts
@@ -258,6 +272,18 @@ class Link(TypedDict):
     """Of each meter before the queue."""
 
 
+class Application(TypedDict):
+    """The users of one `[[flows]]` entry with an `application`."""
+
+    name: str
+    model: str
+    users: int
+    measures: dict[str, float | None]
+    """Those of the model in the catalog of measures."""
+    samples: dict[str, Numbers]
+    """What they come from, in the order in which it came."""
+
+
 class QueueSeries(TypedDict):
     """Samples of one link's queue, f64[k] each."""
 
@@ -282,6 +308,23 @@ class Series(TypedDict):
     links: dict[str, QueueSeries]
 
 
+class Population(TypedDict):
+    """The m flows of a population, in the order in which they began, those of the warm-up included."""
+
+    flow: int
+    """The flow in `flows` that stands for them and counts them together."""
+    mean_open: float
+    """How many were open at once, on average over the time after the warm-up."""
+    started_s: Numbers
+    """f64[m]."""
+    size_bytes: Counts
+    """i64[m], payload."""
+    idle_s: Numbers
+    """f64[m]: the least time that their bytes take on their path, headers included."""
+    completion_s: Numbers
+    """f64[m]: from the start to the arrival of the last byte; NaN if it was unfinished at the end."""
+
+
 class Outcome(TypedDict):
     """One run."""
 
@@ -297,8 +340,12 @@ class Outcome(TypedDict):
     """Packets that came to links between routers, once for each link; of a live run, that the router read."""
     groups: list[Group]
     flows: Flows
+    populations: list[Population]
+    """Each group with `arrivals`; empty on real packets."""
     links: list[Link]
     """Each link with a queue rule."""
+    applications: list[Application]
+    """Each group of users."""
     series: Series
 
 

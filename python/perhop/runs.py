@@ -11,17 +11,23 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+REVERSE = " (reverse)"
+"""What ends the name of the class of requests of a group of users."""
 COLORS = ("green", "yellow", "red")
 """Drop precedences in the order of every array's color axis: green is in-profile, yellow and red are out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The flows of one `[[flows]]` entry; a profile of 0 bit/s is best effort."""
+    """The flows of one `[[flows]]` entry; a profile of 0 bit/s is best effort.
+
+    A population, whose flows come and go, counts as one flow.
+    """
 
     name: str
     count: int
     profile_bps: float
+    is_population: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -46,7 +52,8 @@ class Run:
     def groups(self) -> tuple[Group, ...]:
         """The scenario's flow entries, in its order."""
         return tuple(
-            Group(str(g["name"]), int(g["count"]), float(g["profile_bps"])) for g in self.raw["groups"]
+            Group(str(g["name"]), int(g["count"]), float(g["profile_bps"]), bool(g["is_population"]))
+            for g in self.raw["groups"]
         )
 
     def flows(self, column: str) -> NDArray[np.float64]:

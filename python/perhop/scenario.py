@@ -25,8 +25,11 @@ __all__ = [
     "Abe",
     "Access",
     "AggregateMeter",
+    "Application",
     "Aqm",
+    "Arrivals",
     "Blue",
+    "Call",
     "Change",
     "Cobalt",
     "Codel",
@@ -38,20 +41,26 @@ __all__ = [
     "Dualpi2",
     "Dwred",
     "Edf",
+    "ExtremeValue",
     "Fifo",
     "Flow",
     "FlowLive",
     "FlowProfile",
     "FqCodel",
+    "Game",
     "GilbertElliott",
     "InverseRate",
     "Jitter",
     "LabelSwitchedPath",
     "Link",
     "Live",
+    "Lognormal",
+    "LognormalSizes",
     "Match",
     "Meter",
     "Outage",
+    "Pareto",
+    "ParetoSizes",
     "Pi2",
     "Pie",
     "Priority",
@@ -63,6 +72,7 @@ __all__ = [
     "Rap",
     "RateTrace",
     "Red",
+    "RequestResponse",
     "Reverse",
     "Rfc4115",
     "Rio",
@@ -73,6 +83,7 @@ __all__ = [
     "Setting",
     "Shaper",
     "SharingQueue",
+    "Sizes",
     "Srtcm",
     "Tcp",
     "Tfrc",
@@ -85,6 +96,8 @@ __all__ = [
     "Tswtcm",
     "Twam",
     "Udp",
+    "Video",
+    "Web",
     "Wfq",
     "WindowControl",
     "Wred",
@@ -1603,6 +1616,12 @@ class Tcp(Table):
             TARGET), from 1ms to 100ms, which is the default. Refused with other congestion controls.
         pacing: What spaces segments: `none`, the default, or `window`. Refused with congestion controls
             that set a rate themselves: `bbr`, `bbr3` and `prague`.
+        idle_restart: Where an application hands the data over in steps: what becomes of the window
+            after a retransmission timeout without sending; `rfc5681`, the default, or `none`. Refused
+            without an `application`, and with `bbr` and `bbr3`.
+        cwnd_validation: Where an application hands the data over in steps: whether a window grows that
+            is hardly used; `rfc7661`, the default, or `none`. Refused without an `application`, and
+            with `bbr` and `bbr3`.
         send_jitter: Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`),
             against phase effects. Refused where segments are paced. Default: "0s".
     """
@@ -1640,6 +1659,8 @@ class Tcp(Table):
     estimation_gain: float | None = None
     target_delay: str | None = None
     pacing: Literal["none", "window"] | None = None
+    idle_restart: Literal["rfc5681", "none"] | None = None
+    cwnd_validation: Literal["rfc7661", "none"] | None = None
     send_jitter: str | None = None
 
 
@@ -1727,8 +1748,284 @@ Transport: TypeAlias = Tcp | Udp | Rap | Tfrc
 or `tfrc = "rfc5348"`."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lognormal(Table):
+    """Sizes: lognormal between two bounds. A size beyond them is drawn again.
+
+    Attributes:
+        mu: The mean of the logarithm of the size in bytes.
+        sigma: The standard deviation of this logarithm.
+        least: The smallest size.
+        most: The largest size.
+    """
+
+    mu: float
+    sigma: float
+    least: str
+    most: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pareto(Table):
+    """A number: Pareto-distributed from `least` on, at most `most`, less an offset, and rounded.
+
+    Attributes:
+        alpha: The shape.
+        least: The scale k, the least value.
+        most: The greatest value m, that of all greater ones.
+        less: What is taken off.
+    """
+
+    alpha: float
+    least: float
+    most: float
+    less: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Web(Table):
+    """Pages of a main object and embedded ones over persistent connections, and reading between them.
+
+    Source: 3GPP2 C.R1002-0, cdma2000 Evaluation Methodology, HTTP model (classic, 2004).
+
+    Attributes:
+        connections: Connections of a user. With several, each fetches one object at a time (HTTP/1.1;
+            browsers have 6). With 1, all embedded objects are asked for at once and sent one after
+            another (HTTP/2). Default: 6.
+        scale: Factor of the sizes of all objects. The model is of 2004; pages of today are some ten
+            times heavier. Default: 1.0.
+        request: Size of a request, without headers. Default: "350B".
+        main: Size of the main object, before `scale`. Default: {'mu': 8.37, 'sigma': 1.37, 'least':
+            '100B', 'most': '2MB'}.
+        embedded: Size of each embedded object, before `scale`. Default: {'mu': 6.17, 'sigma': 2.36,
+            'least': '50B', 'most': '2MB'}.
+        objects: Number of embedded objects. Default: {'alpha': 1.1, 'least': 2.0, 'most': 55.0, 'less':
+            2.0}.
+        parsing: Mean time, exponentially distributed, that the browser takes to read the main object
+            before it asks for the others. Default: "130ms".
+        reading: Mean time, exponentially distributed, from the end of a page to the request of the next
+            one. Default: "30s".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("model", "web")
+
+    connections: int | None = None
+    scale: float | None = None
+    request: str | None = None
+    main: Lognormal | None = None
+    embedded: Lognormal | None = None
+    objects: Pareto | None = None
+    parsing: str | None = None
+    reading: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtremeValue(Table):
+    """The largest extreme value distribution (Gumbel): a - b ln(-ln u) with a uniform u.
+
+    Its mean is a + 0.5772 b.
+
+    Attributes:
+        a: The location.
+        b: The scale.
+    """
+
+    a: float
+    b: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Game(Table):
+    """Small datagrams over UDP, some 17 a second to the player and 25 a second from it.
+
+    Source: 3GPP2 C.R1002-0, cdma2000 Evaluation Methodology, and NGMN 2008, gaming model (classic,
+    2004).
+
+    Attributes:
+        down_interval: Intervals of the server's datagrams, in milliseconds. Default: {'a': 55.0, 'b':
+            6.0}.
+        down_size: Sizes of the server's datagrams, in bytes, without headers. Default: {'a': 120.0,
+            'b': 36.0}.
+        up_interval: Interval of the player's datagrams. The first is sent at a time within it, drawn
+            uniformly. Default: "40ms".
+        up_size: Sizes of the player's datagrams, in bytes, without headers. Default: {'a': 45.0, 'b':
+            5.7}.
+        headers: Size of the headers of a datagram. Default: "28B".
+        late: A datagram that takes longer is late. Default: "50ms".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("model", "game")
+
+    down_interval: ExtremeValue | None = None
+    down_size: ExtremeValue | None = None
+    up_interval: str | None = None
+    up_size: ExtremeValue | None = None
+    headers: str | None = None
+    late: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call(Table):
+    """Speech over UDP in both directions, on and off, as G.711 sends it.
+
+    Source: ITU-T P.59 and G.711 (classic, 1993).
+
+    Attributes:
+        rate: Rate while one speaks, headers included: G.711 in frames of 20 ms with 40 B of IP, UDP and
+            RTP headers. Default: "80kbps".
+        packet: Size of a packet, headers included. Default: "200B".
+        on: Mean time, exponentially distributed, that one speaks (ITU-T P.59, 1993). Default: "1.004s".
+        off: Mean time, exponentially distributed, that one is silent (ITU-T P.59, 1993). Default:
+            "1.587s".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("model", "call")
+
+    rate: str | None = None
+    packet: str | None = None
+    on: str | None = None
+    off: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Video(Table):
+    """Adaptive video in chunks over one connection, whose rate follows the buffer (BBA).
+
+    Source: Huang, Johari, McKeown, Trunnell & Watson, A Buffer-Based Approach to Rate Adaptation
+    (today's, 2014).
+
+    Attributes:
+        rates: The rates in which the video exists, ascending; those of Pensieve (2017) unless given.
+            Default: ['300kbps', '750kbps', '1.2Mbps', '1.85Mbps', '2.85Mbps', '4.3Mbps'].
+        chunk: How long a chunk plays. Default: "4s".
+        buffer: The most that the buffer holds, in playing time: the next chunk is asked for when it has
+            room. Default: "60s".
+        reservoir: Up to this much in the buffer the lowest rate is chosen. Default: "5s".
+        cushion: From this much more on the highest is; between, the highest rate that is not above a
+            line. Default: "10s".
+        request: Size of the request of a chunk, without headers. Default: "350B".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("model", "video")
+
+    rates: Sequence[str] | None = None
+    chunk: str | None = None
+    buffer: str | None = None
+    reservoir: str | None = None
+    cushion: str | None = None
+    request: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestResponse(Table):
+    """A request, its response, a time of thinking, over one connection that stays open.
+
+    Source: perhop (today's, 2026).
+
+    Attributes:
+        request: Size of a request, without headers. Default: "200B".
+        response: Size of a response, without headers; with `sizes = "exponential"`, its mean. Default:
+            "10kB".
+        sizes: The distribution of the sizes of responses. Default: "constant".
+        think: Mean time from a response to the next request. Default: "1s".
+        service: Mean time that the server takes from a request to its response. Default: "0s".
+        times: The distribution of both times. Default: "exponential".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("model", "request-response")
+
+    request: str | None = None
+    response: str | None = None
+    sizes: Literal["constant", "exponential"] | None = None
+    think: str | None = None
+    service: str | None = None
+    times: Literal["constant", "exponential"] | None = None
+
+
+Application: TypeAlias = Web | Game | Call | Video | RequestResponse
+"""Any application."""
+
+
 FlowProfile: TypeAlias = Profile | str
 """The profile of a group of flows: its own, or a shared one by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrivals(Table):
+    """When the flows of a population begin.
+
+    One of `load`, `rate`, `every` and `list`. Starts and sizes come from a random stream of the group's
+    own: they are the same under every mechanism.
+
+    Attributes:
+        load: As a Poisson process whose flows fill this share of a link with payload on average, such
+            as `0.6`.
+        of: The link on the flows' route to which `load` refers. Default: the slowest one, the hosts'
+            own links not counted.
+        rate: As a Poisson process of this frequency, such as `40/s`.
+        every: At this interval, the first at once.
+        list: As listed: when each begins, from the start of the run on, and what it sends, such as
+            `[["1.5s", "30kB"]]`.
+    """
+
+    load: float | None = None
+    of: str | None = None
+    rate: str | None = None
+    every: str | None = None
+    list: Sequence[Sequence[str]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LognormalSizes(Table):
+    """A lognormal distribution, by the mean and the standard deviation of the sizes themselves.
+
+    Attributes:
+        mean: The mean size.
+        deviation: The standard deviation of the sizes.
+    """
+
+    mean: str
+    deviation: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParetoSizes(Table):
+    """A Pareto distribution: a share `(least / x)^shape` of the flows is larger than `x`.
+
+    Attributes:
+        shape: The exponent of the tail. With 1 or less the mean is infinite, and `at-most` is required.
+        least: The smallest size.
+    """
+
+    shape: float
+    least: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes(Table):
+    """How much each flow of a population sends: bytes of payload, without headers.
+
+    One of `constant`, `cdf`, `points`, `lognormal` and `pareto` names the distribution.
+
+    Attributes:
+        constant: All flows have this size.
+        cdf: A published distribution.
+        points: A distribution function through points, linear between them: bytes, and the share of
+            flows that are no larger, from 0 to 1.
+        lognormal: Sizes whose logarithm is normally distributed.
+        pareto: Sizes with a heavy tail.
+        scale: Each drawn size is multiplied by this. Default: 1.
+        at_most: No flow is larger: a size that is drawn larger, after `scale`, becomes this. Default:
+            no limit.
+    """
+
+    constant: str | None = None
+    cdf: Literal["web-search", "data-mining", "hadoop"] | None = None
+    points: Sequence[Sequence[float]] | None = None
+    lognormal: LognormalSizes | None = None
+    pareto: ParetoSizes | None = None
+    scale: float | None = None
+    at_most: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1750,7 +2047,7 @@ class Flow(Table):
     Attributes:
         name: The group's name in tables, and in the names of its flows' random streams: under another
             name the same seed gives a different run.
-        count: How many flows it has. Default: 1.
+        count: How many flows it has; with an `application`, how many users. Default: 1.
         from_: The router of the sending hosts. Default: the ingress of `path`.
         to: The router of the receiving hosts. Default: the egress of `path`.
         path: The label-switched path of the flows' packets and their acknowledgements. Default: a
@@ -1761,7 +2058,11 @@ class Flow(Table):
         dispatch_jitter: Each host hands every packet of data and every acknowledgement to its link
             after a random time: uniform from 0 to this, but no packet overtakes another of its host. It
             stands for the operating system, against phase effects. Default: at once.
-        transport: How the flows send.
+        transport: How the flows send. Required, but refused with an `application` that sends datagrams
+            of its own (`game`, `call`).
+        application: What each of `count` users does over connections of its own, in place of sending
+            all the time. Responses go from `from` to `to`, as the data of other flows; requests go
+            back, without a profile, in a class `NAME (reverse)`. Default: none.
         profile: The traffic profile of each flow, metered at its host or, on a path, at the ingress; or
             the name of a shared profile. Default: none (best effort).
         color: The color of the flows' packets if they have no profile, and that with which they come to
@@ -1773,17 +2074,27 @@ class Flow(Table):
         ecn: Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping
             them, and how TCP's receivers feed marks back. Only for TCP, but `l4s` for UDP, too, whose
             sender does not react to marks.
+        play_out: The length of the receivers' play-out buffer, such as `60ms`. It holds the first
+            packet of a flow that arrives for this time, and plays every other as long after it was
+            sent; what comes later is counted (`late_packets`) and not played. Only for datagrams.
+            Default: none.
+        codec: The flows are calls with this codec: tables show their rating R and mean opinion score by
+            the E-model (ITU-T G.107). It does not set what the flows send. Without `play-out`, the
+            buffer is as long as the 99th percentile of the one-way delay.
         out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
             then reduces its window by one packet (No-OUT). Default: no feedback.
         start: Start time of each flow: a time (`2s`), or a range from which each flow draws a time at
-            random (`0s..1s`). Default: "0s..1s".
+            random (`0s..1s`). The arrivals of a population begin at a time, `0s` by default. Default:
+            "0s..1s".
         stop: When the flows stop sending new data. Default: never.
         volume: How much data each flow sends, rounded up to whole packets. Default: unlimited.
+        arrivals: Finite flows begin again and again, from `start` until `stop`: the group is a
+            population in place of `count` flows.
+        sizes: How much each flow of a population sends.
         live: Settings of the flows for real packets (`perhop live`); simulations ignore them.
     """
 
     name: str
-    transport: Transport
     count: int | None = None
     from_: str | None = None
     to: str | None = None
@@ -1791,15 +2102,21 @@ class Flow(Table):
     access: Access | None = None
     egress: Access | None = None
     dispatch_jitter: str | None = None
+    transport: Transport | None = None
+    application: Application | None = None
     profile: FlowProfile | None = None
     color: Literal["green", "yellow", "red"] | None = None
     service: Literal["blue", "green"] | None = None
     dscp: Dscp | None = None
     ecn: Literal["off", "classic", "accurate", "l4s"] | None = None
+    play_out: str | None = None
+    codec: Literal["g711", "g711-plc", "g729a-vad"] | None = None
     out_feedback: str | None = None
     start: str | None = None
     stop: str | None = None
     volume: str | None = None
+    arrivals: Arrivals | None = None
+    sizes: Sizes | None = None
     live: FlowLive | None = None
 
 

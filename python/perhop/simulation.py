@@ -17,12 +17,12 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from perhop import _engine, catalog, frames, kinds, memory
+from perhop import _engine, catalog, frames, kinds, memory, populations, quality, recording
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.inputs import read_text
 from perhop.output.readable import Estimates, html_table, readable
 from perhop.parallel import available_cores, parallel_map
-from perhop.runs import COLORS, Run
+from perhop.runs import COLORS, REVERSE, Run
 from perhop.tables import plain
 from perhop.wording import counted
 
@@ -207,6 +207,9 @@ def run(
     seed: int = 1,
     jobs: int | None = None,
     engine: Engine | None = None,
+    capture: Path | str | None = None,
+    capture_links: Sequence[str] = (),
+    events: Path | str | None = None,
     progress: Callable[[int, int], None] | None = None,
     waiting: Callable[[float], None] | None = None,
     cancel: _engine.Cancel | None = None,
@@ -222,6 +225,11 @@ def run(
         jobs: Threads; all cores if not given.
         engine: `batched` or `reference`; if not given, the batched engine if it accepts the network, else the
             reference engine, which takes longer. The results are the same.
+        capture: A file for the packets of the run with the first seed (pcapng), which Wireshark opens. That
+            run is computed by the reference engine.
+        capture_links: The links whose packets are recorded, both directions of each; by default those with a
+            queue.
+        events: A file for what became of the packets of that run at these links, as a table (Parquet).
         progress: Called with (finished, all) on the calling thread after every run.
         waiting: Called on the calling thread many times a second with what is under way, in whole runs.
         cancel: Set it from another thread to stop; `perhop._engine.Cancelled` is then raised.
@@ -229,7 +237,7 @@ def run(
     Raises:
         ScenarioError: The scenario is wrong; the message names the place and the key. Or the batched engine
             is requested and refuses the network; the message says why.
-        PerhopError: An argument is out of range, the file cannot be read, or memory does not suffice.
+        PerhopError: An argument is out of range, a file cannot be read or written, or memory is short.
         perhop._engine.Cancelled: `cancel` was set.
     """
     checked = read(scenario)
@@ -238,6 +246,9 @@ def run(
     wanted = seeds(seed, runs)
     if engine not in (None, *ENGINES):
         raise PerhopError(f"engine must be {' or '.join(ENGINES)}, not {engine!r}")
+    recorded = recording.plan(text, capture=capture, events=events, capture_links=capture_links)
+    if recorded is not None and engine == "batched":
+        raise PerhopError("the batched engine cannot record packets; leave `engine` out")
     threads, expected = memory.fitting(text, len(wanted), jobs, workers(jobs))
     flag = cancel if cancel is not None else _engine.Cancel()
     done = 0
@@ -248,18 +259,32 @@ def run(
         if progress is not None:
             progress(done, runs)
 
-    def simulate(number: int) -> Run:
-        return Run(number, _engine.simulate(text, number, flag, engine=engine))
+    unwritten: list[PerhopError] = []
 
-    made = parallel_map(
-        simulate,
-        wanted,
-        jobs=threads,
-        cancel=flag,
-        finished=finished,
-        waiting=waiting,
-        expected=expected,
-    )
+    def simulate(number: int) -> Run:
+        if recorded is None or number != wanted[0]:
+            return Run(number, _engine.simulate(text, number, flag, engine=engine))
+        try:
+            return Run(number, recording.record(text, number, flag, recorded))
+        except PerhopError as error:
+            unwritten.append(error)
+            raise
+
+    try:
+        made = parallel_map(
+            simulate,
+            wanted,
+            jobs=threads,
+            cancel=flag,
+            finished=finished,
+            waiting=waiting,
+            expected=expected,
+        )
+    except _engine.Cancelled:
+        # A file that cannot be written ends all runs; another may be the first to say so.
+        if unwritten:
+            raise unwritten[0] from None
+        raise
     return Result(text, tuple(made))
 
 
@@ -289,7 +314,7 @@ class Result:
 
     @property
     def engine_reason(self) -> str | None:
-        """Why the reference engine ran: `requested`, or why the batched engine refuses the network."""
+        """Why the reference engine ran: requested, refused by the batched engine, or packets are recorded."""
         return self.runs[0].raw.get("engine_reason")
 
     @property
@@ -300,24 +325,35 @@ class Result:
     def __repr__(self) -> str:
         """What it is, and how to get at what it holds."""
         first = self.runs[0]
-        classes = ", ".join(f"{group.name} ({counted(group.count, 'flow')})" for group in first.groups)
+        sizes = {g.name: "population" if g.is_population else counted(g.count, "flow") for g in first.groups}
+        classes = ", ".join(f"{name} ({size})" for name, size in sizes.items())
         links = ", ".join(str(link["name"]) for link in first.raw["links"]) or "none with a queue rule"
         flows = sum(group.count for group in first.groups)
         lines = [
             f"{type(self).__name__} of {self.title!r}: {describe_runs(self.runs)}",
             f"  classes: {classes}",
             f"  links: {links}",
-            "  means with 95 % intervals: .classes(), .link_summary(), .link_class_summary()",
+            "  means with 95 % intervals: .classes(), .link_summary(), .link_class_summary(),",
+            "    .applications()",
             f"  a row for each run: .flows ({counted(flows * len(self.runs), 'row')}), .links,",
-            "    .link_classes, .drops, .notifications, .delays, .series, .queues; raw arrays: .runs[0].raw",
+            "    .link_classes, .drops, .notifications, .delays, .series, .queues, .application_samples;",
+            "    raw arrays: .runs[0].raw",
         ]
+        if first.raw["populations"]:
+            lines.append("  flows that come and go: .population_summary(), .population_flows")
         return "\n".join(line if len(line) <= 200 else line[:199] + "…" for line in lines)
 
     def _repr_html_(self) -> str:
         """For notebooks: what `perhop run` prints."""
         tables = [
             html_table(readable(frame))
-            for frame in (self.classes(), self.link_summary(), self.link_class_summary())
+            for frame in (
+                self.classes(),
+                self.population_summary(),
+                *self.applications().values(),
+                self.link_summary(),
+                self.link_class_summary(),
+            )
             if frame.height
         ]
         lead = html.escape(f"{self.title}: {describe_runs(self.runs)}")
@@ -418,10 +454,39 @@ class Result:
         samples = [frame for run in self.runs for frame in frames.queue_frames(run)]
         return pl.concat(samples) if samples else pl.DataFrame(schema=frames.QUEUE_SCHEMA)
 
+    @cached_property
+    def population_flows(self) -> pl.DataFrame:
+        """One row for each run and finite flow of a population, in the order in which they began.
+
+        Columns: `seed`, `class`, `started_s`, `size_bytes` (payload), `idle_s` (the least time that its bytes
+        take on its path, headers included), `completion_s` (from the start to the arrival of the last byte;
+        null for a flow that was unfinished at the end of the run) and `slowdown` (their ratio). Flows that
+        began during the warm-up are included.
+        """
+        return pl.concat([populations.flow_frame(run) for run in self.runs])
+
+    def population_summary(self, sizes: Sequence[float] = populations.SIZES) -> pl.DataFrame:
+        """One row for each population, and one for each of its ranges of sizes; means over the runs.
+
+        Columns: `class`, `sizes` (`all`, or a range of payload), `flows_begun` and `unfinished` (flows of a
+        run), `completion_p50_s`, `completion_p99_s`, `completion_mean_s`, `slowdown_p50`, `slowdown_p99`,
+        `slowdown_mean` (over the flows that completed), `open_flows` (open at once, on average). All are of
+        the flows that began after the warm-up, but `open_flows`. A 99th percentile is of at least 100 flows
+        in a run, else null. The ends of 95 % intervals as in `classes`.
+
+        Args:
+            sizes: Bytes of payload that divide the ranges.
+
+        Raises:
+            ValueError: The sizes do not increase, or one is not positive.
+        """
+        return populations.summary(self, sizes)
+
     def classes(self) -> pl.DataFrame:
         """One row for each `[[flows]]` entry, over the runs, measured after the warm-up.
 
-        Columns: `class`, `flows`, `profile_bps`, and the measures of a class in `perhop list measures`: each
+        Columns: `class`, `flows` (null for a population, whose flows come and go: the measures are those of
+        all together), `profile_bps`, and the measures of a class in `perhop list measures`: each
         over the flows of the class, then a mean over the runs, null where there is none. Each has the ends of
         its 95 % interval beside it, such as `throughput_low_bps` and `throughput_high_bps` beside
         `throughput_bps`, null for a single run.
@@ -450,6 +515,42 @@ class Result:
             ],
             infer_schema_length=None,
         )
+
+    @cached_property
+    def application_samples(self) -> pl.DataFrame:
+        """What users of applications measured one by one: a row for each run, group, quantity and sample.
+
+        Columns: `seed`, `class` (the group), `model`, `quantity` such as `page_s`, and `value`, in the unit
+        that ends the quantity's name. After the warm-up.
+        """
+        samples = [frame for run in self.runs for frame in frames.application_frames(run)]
+        return pl.concat(samples) if samples else pl.DataFrame(schema=frames.APPLICATION_SCHEMA)
+
+    def applications(self) -> dict[str, pl.DataFrame]:
+        """A table for each model of application: one row for each group of users, means over the runs.
+
+        Columns: `class` (the group), `users`, and the measures of the model in `perhop list measures`, with
+        the ends of 95 % intervals as in `classes`. Calls have those of `perhop.quality.call_summary`, a row
+        for each direction.
+        """
+        groups: dict[str, list[int]] = {}
+        for place, users in enumerate(self.runs[0].raw.get("applications", ())):
+            groups.setdefault(users["model"], []).append(place)
+        tables: dict[str, pl.DataFrame] = {}
+        for model, places in groups.items():
+            by_group = [[run.raw["applications"][place] for run in self.runs] for place in places]
+            names = [str(runs[0]["name"]) for runs in by_group]
+            if catalog.APPLICATION[model]:
+                rows = [
+                    frames.application_row(name, runs, model)
+                    for name, runs in zip(names, by_group, strict=True)
+                ]
+                tables[model] = Estimates(rows, infer_schema_length=None)
+            else:
+                tables[model] = quality.call_summary(
+                    self, [way for name in names for way in (name, name + REVERSE)]
+                )
+        return tables
 
     def link_summary(self) -> pl.DataFrame:
         """One row for each link, means over the runs.

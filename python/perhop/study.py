@@ -241,9 +241,10 @@ class Plot:
     """A picture of one metric, one panel for each value of `facet`.
 
     Attributes:
-        kind: "lines" (a numeric or ordered x), "points" (categories), "bars" (categories, series side by
-            side), "dots" (categories below each other, the metric to the right), or "matrix" (a field for
-            each x and series, with its number and the color of its side of `bound`).
+        kind: "lines" (a numeric or ordered x), "cdf" (cumulative distributions: lines that all end at 1),
+            "points" (categories), "bars" (categories, series side by side), "dots" (categories below each
+            other, the metric to the right), or "matrix" (a field for each x and series, with its number and
+            the color of its side of `bound`).
         ordinal: Set the x values of lines at equal distances, whatever their size.
         limits: A metric whose published value is an x position: where the paper says the series meets the
             first reference line.
@@ -251,6 +252,8 @@ class Plot:
         band: What a shaded band of dots stands for, and its ends.
         interval: What the rows' intervals are.
         bound: Of a matrix.
+        logarithmic: The x axis of lines has a logarithmic scale.
+        steady: Each named series keeps its color where another has no values; always so of "cdf".
     """
 
     id: str
@@ -270,6 +273,19 @@ class Plot:
     band: tuple[str, float, float] | None = None
     interval: str = "95 %"
     bound: Bound | None = None
+    logarithmic: bool = False
+    steady: bool = False
+
+    @property
+    def is_curves(self) -> bool:
+        """It has lines over a numeric or ordered x."""
+        return self.kind in ("lines", "cdf")
+
+    def rank(self, value: Factor, index: int) -> int:
+        """The place of a series among the colors; `index` is that among those of its panel."""
+        if (self.steady or self.kind == "cdf") and value in self.series.names:
+            return list(self.series.names).index(value)
+        return index
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,9 @@ FEWEST_STEPS = 3
 def place(text: object) -> Path:
     """A file name or directory as typed; an empty one would quietly mean the current directory."""
     if not str(text):
-        raise PerhopError("--out, --json, --store: a name is empty; give one, such as `results`")
+        raise PerhopError(
+            "--out, --json, --store, --capture, --events: a name is empty; give one, such as `results`"
+        )
     return Path(str(text))
 
 

@@ -70,7 +70,14 @@ class Agreement:
 
 
 def compared(
-    peer: str, setting: str, quantity: str, *, ours: Sequence[float], theirs: Sequence[float], margin: float
+    peer: str,
+    setting: str,
+    quantity: str,
+    *,
+    ours: Sequence[float],
+    theirs: Sequence[float],
+    margin: float,
+    paired: bool = False,
 ) -> Agreement:
     """Hold the runs of perhop against those of a peer.
 
@@ -81,9 +88,14 @@ def compared(
         ours: One value for each run, at least two.
         theirs: Likewise; a single value is that of a formula.
         margin: What counts as no difference, as a part of the peer's mean.
+        paired: Run by run both have the same arrivals, so that the differences of the runs are what counts.
     """
     peers = estimate(theirs)
     allowed = margin * abs(peers.mean)
+    if paired:
+        differences = [own - other for own, other in zip(ours, theirs, strict=True)]
+        verdict = equivalence([0.0] * len(differences), differences, allowed).verdict
+        return Agreement(peer, setting, quantity, estimate(ours), peers, allowed, _STATE[verdict])
     # A formula has no spread: two equal values say so to the test.
     found = equivalence(list(theirs) * (2 if len(theirs) == 1 else 1), ours, allowed)
     return Agreement(peer, setting, quantity, estimate(ours), peers, allowed, _STATE[found.verdict])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from benches.peers import ns3 as ns3_program
-from tests.oracle import ecn, ns2, ns3, process, rap
+from tests.oracle import ecn, finite, ns2, ns3, process, rap
 from tests.oracle.agreement import Agreement, State, compared, simulate
 from tests.oracle.scenario import perhop_scenario
 from tests.oracle.settings import SETTINGS
@@ -87,6 +87,32 @@ def all_of_ecn(seeds: Sequence[int]) -> Iterator[Agreement]:
                     ours=[run[quantity] for run in ours],
                     theirs=[run[quantity] for run in theirs],
                     margin=margin,
+                )
+
+
+def all_of_finite(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """Completion times of finite TCP flows by size, as ns-2 has them, on the same arrivals.
+
+    Raises:
+        process.RunError: ns-2 is not installed, or failed.
+    """
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for name, setting in finite.SETTINGS.items():
+            theirs = list(pool.map(functools.partial(finite.ns2_run, setting), seeds))
+            runs = simulate(functools.partial(finite.perhop_scenario, setting), seeds)
+            ours = [finite.perhop_run(setting, seed, run) for seed, run in zip(seeds, runs, strict=True)]
+            for quantity in theirs[0]:
+                of_both = [[run[quantity] for run in found] for found in (ours, theirs)]
+                if quantity == finite.LOSS and max(map(max, of_both)) < finite.NEGLIGIBLE:
+                    continue
+                yield compared(
+                    "ns-2",
+                    name,
+                    quantity,
+                    ours=of_both[0],
+                    theirs=of_both[1],
+                    margin=finite.margin(quantity),
+                    paired=True,
                 )
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.oracle import ecn, ns2, rap
+from tests.oracle import ecn, finite, ns2, rap
 from tests.oracle.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -27,11 +27,17 @@ SEEDS = range(1, 7)
 RAP_SEEDS = range(1, 5)
 RAP = "RAP: "
 ECN = "ECN: "
-NAMES = (*SETTINGS, *(RAP + name for name in rap.SETTINGS), *(ECN + name for name in ecn.SETTINGS))
+FINITE = "finite: "
+NAMES = (
+    *SETTINGS,
+    *(RAP + name for name in rap.SETTINGS),
+    *(ECN + name for name in ecn.SETTINGS),
+    *(FINITE + name for name in finite.SETTINGS),
+)
 
 
 def rates(name: str) -> list[dict[str, float]]:
-    """Mean rate in Mbit/s of a flow of each class, or kind, for each seed; of ECN all that is compared.
+    """Mean rate in Mbit/s of a flow of each class, or kind, for each seed; else all quantities.
 
     Raises:
         LookupError: The setting is not kept, or not as it is now.
@@ -51,7 +57,8 @@ def measured(name: str) -> list[dict[str, float]]:
 
 def commands(name: str) -> str:
     """A digest of what ns-2 is told: the script, and the arguments for each seed."""
-    script = rap.SCRIPT if name.startswith(RAP) else ecn.SCRIPT if name.startswith(ECN) else ns2.SCRIPT
+    scripts = {RAP: rap.SCRIPT, ECN: ecn.SCRIPT, FINITE: finite.SCRIPT}
+    script = next((one for prefix, one in scripts.items() if name.startswith(prefix)), ns2.SCRIPT)
     told = [script.read_text(encoding="utf-8"), *(_arguments(name, seed) for seed in _seeds(name))]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
@@ -61,6 +68,8 @@ def _run(name: str, seed: int) -> dict[str, float]:
         return rap.ns2_rates(rap.SETTINGS[name.removeprefix(RAP)], seed)
     if name.startswith(ECN):
         return ecn.ns2_run(ecn.SETTINGS[name.removeprefix(ECN)], seed)
+    if name.startswith(FINITE):
+        return finite.ns2_run(finite.SETTINGS[name.removeprefix(FINITE)], seed)
     return {str(index): rate for index, rate in enumerate(ns2.run(SETTINGS[name], seed).class_mbps)}
 
 
@@ -73,6 +82,8 @@ def _arguments(name: str, seed: int) -> list[str]:
         return rap.arguments(rap.SETTINGS[name.removeprefix(RAP)], seed)
     if name.startswith(ECN):
         return ecn.arguments(ecn.SETTINGS[name.removeprefix(ECN)], seed)
+    if name.startswith(FINITE):
+        return finite.arguments(finite.SETTINGS[name.removeprefix(FINITE)], seed)
     return [f"seed={seed}", *SETTINGS[name].arguments()]
 
 

@@ -6,7 +6,7 @@ import json
 from functools import cache
 
 import pytest
-from tests.oracle import ecn, ns3, peers, rap, theory
+from tests.oracle import ecn, finite, ns3, peers, rap, theory
 from tests.oracle.agreement import Agreement, bounded, compared
 from tests.oracle.settings import SETTINGS
 from tools import validity
@@ -47,6 +47,7 @@ def test_nothing_that_is_compared_is_left_out() -> None:
     settings = {name: {row["setting"] for row in DATA[name]["rows"]} for name in validity.PEERS}
     assert settings["ns-2"] == {*SETTINGS, *(f"RAP: {name}" for name in rap.SETTINGS)}
     assert settings["ns-2-ecn"] == set(ecn.SETTINGS)
+    assert settings["ns-2-finite"] == set(finite.SETTINGS)
     assert settings["ns-3"] == set(peers.NS3_SETTINGS)
     assert settings["ns-3-today"] == set(ns3.SETTINGS)
     assert settings["kernel"] == set(peers.KERNEL_SETTINGS)

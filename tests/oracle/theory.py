@@ -6,14 +6,17 @@ of a Poisson process are just that.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from tests.oracle.agreement import Agreement, bounded, compared, simulate
 
+from perhop.wording import counted
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Part: TypeAlias = "Callable[[Sequence[int]], Iterator[Agreement]]"
 
@@ -21,6 +24,8 @@ SERVICE_S = 1e-3
 """Of a packet of 1000 bytes on a link of 8 Mbit/s."""
 PROPAGATION_S = 1e-3
 PACKETS = 50_000
+_PARTS = 200
+"""Equally likely parts into which an exponential distribution of sizes is divided."""
 EXACT = 0.02
 """Margin where the formula is exact."""
 APPROXIMATE = 0.1
@@ -43,6 +48,48 @@ def m_d_1(seeds: Sequence[int]) -> Iterator[Agreement]:
             shares = [float((w <= within * SERVICE_S + 1e-9).mean()) for w in waits]
             label = "share that does not wait" if within == 0 else f"share that waits at most {within:g} ms"
             yield _exact(setting, label, shares, _md1_within(load, within))
+
+
+def m_m_1(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """Packets of exponential sizes: the mean wait and its distribution, 1 - rho e^(-(mu - lambda) t).
+
+    Sizes are the means of 200 equally likely parts of the exponential distribution, whose mean square is
+    0.3 % less than the distribution's.
+    """
+    parts = [-math.log(1 - part / _PARTS) for part in range(_PARTS)]
+    ends = [*((1 + low) * math.exp(-low) for low in parts), 0.0]
+    sizes = [round(1000 * _PARTS * (above - below)) for above, below in itertools.pairwise(ends)]
+    for load in (0.5, 0.8):
+        setting = f"M/M/1, load {load:g}"
+        described, service = _poisson_of(dict.fromkeys(sizes, 1), load)
+        waits = [_waits_of(run, service) for run in simulate(described, seeds)]
+        yield _exact(
+            setting,
+            "mean wait, ms",
+            [w.mean() * 1e3 for w in waits],
+            1e3 * load * SERVICE_S / (1 - load),
+        )
+        for within in (0.0, 2.0):
+            shares = [float((w <= within * SERVICE_S + 1e-9).mean()) for w in waits]
+            label = "share that does not wait" if within == 0 else f"share that waits at most {within:g} ms"
+            yield _exact(setting, label, shares, 1 - load * math.exp(-(1 - load) * within))
+
+
+def m_g_1(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """Packets of 40, 576 and 1500 bytes, as 7 to 4 to 1.
+
+    Pollaczek and Khinchine's mean wait is lambda E[S^2] / (2 (1 - rho)).
+    """
+    mix = {40: 7, 576: 4, 1500: 1}
+    mean, square = (
+        sum(weight * (size * 1e-6) ** power for size, weight in mix.items()) / sum(mix.values())
+        for power in (1, 2)
+    )
+    for load in (0.5, 0.8):
+        described, service = _poisson_of(mix, load)
+        waits = [1e3 * _waits_of(run, service).mean() for run in simulate(described, seeds)]
+        expected = load / mean * square / (2 * (1 - load))
+        yield _exact(f"M/G/1, three sizes, load {load:g}", "mean wait, ms", waits, 1e3 * expected)
 
 
 def m_d_1_k(seeds: Sequence[int]) -> Iterator[Agreement]:
@@ -76,6 +123,44 @@ def priorities(seeds: Sequence[int]) -> Iterator[Agreement]:
         yield _exact(
             "two priorities, loads 0.3 and 0.5", f"mean wait of the {name} one, ms", waits, 1e3 * wait
         )
+
+
+def processor_sharing(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """Transfers under fair queueing share the link as under M/G/1-PS: the slowdown is 1 / (1 - rho).
+
+    So it is for each size, whatever the distribution of sizes (Kleinrock 1967). Packets of 100 bytes and a
+    quantum of one come near to the fluid model, and CoDel never acts.
+    """
+    volumes = {"5kB": 20_000, "50kB": 2000}
+    for load in (0.5, 0.7):
+        work = sum(float(size.removesuffix("kB")) * SERVICE_S * count for size, count in volumes.items())
+        groups = [
+            {
+                **_cbr(size, "8Gbps", "100B"),
+                "count": count,
+                "volume": size,
+                "start": f"0s..{round(work / load * 1e6)}us",
+            }
+            for size, count in volumes.items()
+        ]
+        queue = {
+            "scheduler": "fq-codel",
+            "flows": 65535,
+            "quantum": "100B",
+            "limit": "1000000p",
+            "target": "1000s",
+            "interval": "1000s",
+        }
+        runs = simulate(_link(queue, groups, math.ceil(work / load) + 20), seeds)
+        for index, size in enumerate(volumes):
+            alone = float(size.removesuffix("kB")) * SERVICE_S
+            slowdowns = [
+                float(np.mean(run["flows"]["completion_s"][run["flows"]["group"] == index] - PROPAGATION_S))
+                / alone
+                for run in runs
+            ]
+            setting = f"transfers under fq-codel as M/G/1-PS, load {load:g}"
+            yield _exact(setting, f"slowdown of {size}", slowdowns, 1 / (1 - load))
 
 
 def shares(seeds: Sequence[int]) -> Iterator[Agreement]:
@@ -127,6 +212,46 @@ def wfq_bound(seeds: Sequence[int]) -> Iterator[Agreement]:
         ours=[w * 1e3 for w in waits],
         most=1e3 * most,
     )
+
+
+def parekh_gallager(seeds: Sequence[int]) -> Iterator[Agreement]:
+    """A flow behind a token bucket (sigma, rho) with a guaranteed rate g >= rho: sigma / g + L / C at most.
+
+    This is Parekh and Gallager's bound (1993) on the delay until the last bit; the wait before transmission
+    is less by the packet's own time. Start-time fair queueing promises L / C for each other queue (Goyal, Vin
+    & Cheng 1997, theorem 4), which is the same where there is one. A policer makes the flow conform; more is
+    offered to it, so that bursts of sigma come.
+    """
+    packet, longest, rate = 500, 1500, 2e6
+    for burst in (5_000, 20_000):
+        for others in (1, 3):
+            reserved = {
+                **_cbr("reserved", "80Mbps", f"{packet}B"),
+                "profile": {"rate": "2Mbps", "marker": "token-bucket", "burst": f"{burst}B", "out": "drop"},
+            }
+            reserved["transport"] |= {"udp": "on-off", "on": "10ms", "off": "100ms"}
+            tail = {"rule": {"aqm": "drop-tail", "limit": "100p"}}
+            queues: list[dict[str, Any]] = [
+                {"name": "reserved", "match": {"dscp": "AF11"}, "rate": "2Mbps", **tail},
+                *(
+                    {"name": f"other {number}", "match": {"dscp": number}, "weight": 1, **tail}
+                    for number in range(1, others + 1)
+                ),
+            ]
+            queues[-1].pop("match")
+            groups = [
+                reserved,
+                *(
+                    {**_cbr(f"other {number}", "12Mbps", f"{longest}B"), "dscp": number}
+                    for number in range(1, others + 1)
+                ),
+            ]
+            runs = simulate(_link({"scheduler": "wfq", "queues": queues}, groups, 20), seeds)
+            waits = [1e3 * float(run["links"][0]["classes"][0]["delay_s"]["max"].max()) for run in runs]
+            bound = burst * 8 / rate + others * longest * 8 / 8e6 - packet * 8 / 8e6
+            setting = f"wfq, sigma {burst / 1e3:g} kB, {counted(others, 'other queue')}"
+            yield bounded(setting, "longest wait, ms", ours=waits, most=1e3 * bound)
+            yield bounded(setting, "longest wait, ms", ours=waits, least=0.8e3 * bound)
 
 
 def meters(seeds: Sequence[int]) -> Iterator[Agreement]:
@@ -218,10 +343,14 @@ def bbr(seeds: Sequence[int]) -> Iterator[Agreement]:
 
 PARTS: tuple[Part, ...] = (
     m_d_1,
+    m_m_1,
+    m_g_1,
     m_d_1_k,
     priorities,
+    processor_sharing,
     shares,
     wfq_bound,
+    parekh_gallager,
     meters,
     red_equilibrium,
     sawtooth,
@@ -311,6 +440,34 @@ def _waits(run: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """What each packet waited, in seconds: one-way delay less service and propagation; nan at the start."""
     flows = run["flows"]
     return np.where(flows["started_s"] < 1, np.nan, flows["mean_transit_s"] - SERVICE_S - PROPAGATION_S)
+
+
+def _poisson_of(sizes: Mapping[int, int], load: float) -> tuple[dict[str, Any], list[float]]:
+    """Poisson arrivals of packets of some sizes in bytes, with weights; and the service times by group."""
+    each = 2 * PACKETS / sum(sizes.values())
+    counts = {size: round(each * weight) for size, weight in sizes.items()}
+    span = sum(size * 1e-6 * count for size, count in counts.items()) / load
+    groups = [
+        {
+            "name": f"{size} bytes",
+            "count": count,
+            "from": "a",
+            "to": "b",
+            "transport": {"udp": "cbr", "rate": "8Mbps", "packet": f"{size}B"},
+            "volume": f"{size}B",
+            "start": f"0s..{round(span * 1e6)}us",
+        }
+        for size, count in counts.items()
+    ]
+    described = _link({"aqm": "drop-tail", "limit": "100000p"}, groups, math.ceil(span) + 5)
+    return described, [size * 1e-6 for size in counts]
+
+
+def _waits_of(run: dict[str, Any], service_s: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """As `_waits`, for service times by group, without the start."""
+    flows = run["flows"]
+    waits = flows["mean_transit_s"] - np.asarray(service_s)[flows["group"]] - PROPAGATION_S
+    return np.asarray(waits[flows["started_s"] >= 1])
 
 
 def _poisson(

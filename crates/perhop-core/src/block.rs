@@ -108,6 +108,8 @@ pub enum Role {
     Meter,
     /// Owns the packets and decides which one is sent next.
     Scheduler,
+    /// Has data to send over transports, and waits for answers.
+    Application,
 }
 
 /// A registered block, as tables, documentation and the scenario format see it.
@@ -126,7 +128,8 @@ pub struct BlockInfo {
 }
 
 impl BlockInfo {
-    pub(crate) const fn of<B: Block>(role: Role) -> Self {
+    /// Of a block of this role.
+    pub const fn of<B: Block>(role: Role) -> Self {
         Self {
             role,
             name: B::NAME,
@@ -140,6 +143,8 @@ impl BlockInfo {
 /// Generates the enum over the parameters of a role's blocks, from one line for each block.
 ///
 /// Their form in a scenario is one table with the block's name under `$tag`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! register_params {
     ($role:expr, $tag:literal, $params:ident, $($variant:ident($block:ty),)+) => {
         /// The parameters of any registered block of this role.

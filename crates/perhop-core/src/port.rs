@@ -72,7 +72,11 @@ impl<P: Packet> Port<P> {
     /// A packet that waited and that the last one offered pushes out; ask until there is none, before the port is served.
     #[inline]
     pub fn shed(&mut self, now: Instant) -> Option<(P, Reason)> {
-        self.queue.shed(now)
+        let shed = self.queue.shed(now);
+        if let Some((packet, _)) = &shed {
+            self.statistics.wait(packet.header().arrived, now);
+        }
+        shed
     }
 
     /// The link is free, or a time named by an earlier call has come.
@@ -105,7 +109,10 @@ impl<P: Packet> Port<P> {
                 self.statistics.serve(class, arrived, now, size, color);
                 Served::Sent(packet, transmit(&mut self.link, size))
             }
-            Dequeued::Dropped(packet, reason) => Served::Dropped(packet, reason),
+            Dequeued::Dropped(packet, reason) => {
+                self.statistics.wait(packet.header().arrived, now);
+                Served::Dropped(packet, reason)
+            }
             Dequeued::Wait(until) => {
                 self.idle = true;
                 match until.filter(|&until| until != self.waits_until) {
@@ -163,5 +170,66 @@ impl<P: Packet> Port<P> {
             gauges: self.queue.gauges(),
             transit: TransitCounts::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FlowId;
+    use crate::testing::streams;
+
+    /// A link that takes a second for each packet, with room for two.
+    fn mean_queue_after_a_second(keys: &str, late: u64) -> f64 {
+        let params = serde_json::from_str(&format!(r#"{{"scheduler": "fq-codel", {keys}}}"#)).unwrap();
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let window = (Instant::ZERO, at(1000));
+        let mut port: Port<Header> = Port::new(params, Bitrate::from_bps(8000).unwrap(), streams(1), window);
+        for millis in [0, 0, 0, late] {
+            let packet = Header { arrived: at(millis), ..Header::new(FlowId(0), 1000) };
+            if let Offered::Idle = port.offer(packet, at(millis)) {
+                assert!(matches!(port.serve(at(millis)), Served::Sent(..)));
+            }
+            while port.shed(at(millis)).is_some() {}
+        }
+        port.finish(at(1000));
+        port.statistics.mean_packets()
+    }
+
+    #[test]
+    fn a_packet_that_is_pushed_out_has_waited_until_then() {
+        // One is sent at once. Two wait from the start; at 0.5 s another pushes out the first of them: 1.0 s, 0.5 s and 0.5 s.
+        assert_eq!(mean_queue_after_a_second(r#""limit": "2p""#, 500), 2.0);
+        assert_eq!(mean_queue_after_a_second(r#""limit": "3p""#, 500), 2.5);
+    }
+
+    #[test]
+    fn a_packet_that_is_dropped_at_the_head_has_waited_until_then() {
+        // CoDel drops the first packet whose sojourn time has been above the target for an interval, while others wait.
+        let keys = r#"{"scheduler": "fifo", "rule": {"aqm": "codel", "target": "1ms", "interval": "100ms", "limit": "9p"}}"#;
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let window = (Instant::ZERO, at(3000));
+        let params: SchedulerParams = serde_json::from_str(keys).unwrap();
+        let mut port: Port<Header> =
+            Port::new(params, Bitrate::from_bps(80_000).unwrap(), streams(1), window);
+        for _ in 0..8 {
+            let _ = port.offer(Header::new(FlowId(0), 1000), at(0));
+        }
+        let (mut waited, mut dropped, mut now) = (0, 0, at(0));
+        loop {
+            match port.serve(now) {
+                Served::Sent(_, free_at) => {
+                    waited += now.as_nanos();
+                    now = free_at;
+                }
+                Served::Dropped(..) => {
+                    waited += now.as_nanos();
+                    dropped += 1;
+                }
+                Served::Later(_) | Served::Nothing => break,
+            }
+        }
+        assert!(dropped > 0);
+        assert_eq!(port.statistics.mean_packets(), waited as f64 / 3e9);
     }
 }

@@ -52,6 +52,7 @@ fn refused(role: Role, name: &str, table: &str) -> String {
         Role::Aqm => AqmParams::deserialize_named(name, &mut read).map(Result::err),
         Role::Meter => MeterParams::deserialize_named(name, &mut read).map(Result::err),
         Role::Scheduler => SchedulerParams::deserialize_named(name, &mut read).map(Result::err),
+        Role::Application => unreachable!("the core has none"),
     };
     let problem = problem.expect("registered").unwrap_or_else(|| panic!("{name} {table} is accepted"));
     problem.to_string()

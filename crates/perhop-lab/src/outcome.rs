@@ -46,7 +46,19 @@ impl Measured<'_> {
         let flows = flows.map(|(spec, flow)| self.flow_outcome(spec, flow)).collect();
         let (events, hops) = (self.routed.report.slept, self.routed.plane.counters().all_read());
         let Samples { series, links, .. } = self.samples;
-        Run { outcome: Outcome { engine: None, events, hops, flows, links, series }, report }
+        Run {
+            outcome: Outcome {
+                engine: None,
+                events,
+                hops,
+                flows,
+                populations: Vec::new(),
+                links,
+                applications: Vec::new(),
+                series,
+            },
+            report,
+        }
     }
 
     fn flow_outcome(&self, spec: &FlowSpec, flow: &HostFlow) -> FlowOutcome {
@@ -75,6 +87,8 @@ impl Measured<'_> {
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
+            late: transit.and_then(TransitMeter::late),
+            play_out_s: transit.and_then(TransitMeter::play_out),
             marked,
             policed: network
                 .polices(spec, &network.route_of(spec, false).unwrap_or_default())

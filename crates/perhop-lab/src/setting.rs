@@ -61,6 +61,8 @@ pub(crate) enum Kind {
         receiver: DatagramReceiver,
         /// Bytes of data in a feedback packet.
         feedback: u16,
+        /// The length of the receiver's play-out buffer.
+        play_out: Option<Duration>,
         rng: Rng,
     },
 }
@@ -217,7 +219,8 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
         };
         let feedback = inside(feedback).max(needed) as u16;
         let (sender, rng) = (Box::new(sender), self.stream("transport"));
-        Ok((packet - headers, Kind::Datagrams { sender, receiver, feedback, rng }))
+        let play_out = self.spec.play_out;
+        Ok((packet - headers, Kind::Datagrams { sender, receiver, feedback, play_out, rng }))
     }
 }
 

@@ -15,6 +15,7 @@ mod plane;
 mod priority;
 #[cfg(target_os = "linux")]
 mod runner;
+pub mod selection;
 mod spec;
 mod windows;
 pub mod wire;

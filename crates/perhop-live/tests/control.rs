@@ -93,10 +93,12 @@ fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
             service: sold(number),
             reserved: sold(number),
             tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
+            play_out: None,
             out_feedback: None,
             start: (starts(number), starts(number)),
             stop: None,
             volume: Some(Bytes::new(u64::from(size(number)) * u64::from(SEGMENTS))),
+            population: None,
         }
     };
     let network = Network {

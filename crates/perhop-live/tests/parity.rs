@@ -135,10 +135,12 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
             service: sold(packet.service),
             reserved: None,
             tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
+            play_out: None,
             out_feedback: None,
             start: (packet.at, packet.at),
             stop: None,
             volume: Some(Bytes::new(packet.size.into())),
+            population: None,
         }
     };
     let network = Network {
@@ -526,6 +528,7 @@ fn every_registered_block_has_a_script() {
             Role::Aqm => AQMS,
             Role::Scheduler => SCHEDULERS,
             Role::Meter => METERS,
+            Role::Application => unreachable!("the core has none"),
         };
         assert!(rows.iter().any(|(name, _)| *name == block.name), "`{}` has no parameters", block.name);
     }

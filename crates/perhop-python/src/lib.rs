@@ -2,6 +2,8 @@
 
 mod live;
 mod outcome;
+mod record;
+mod replay;
 
 use std::path::PathBuf;
 
@@ -23,6 +25,12 @@ create_exception!(
     LiveUnavailable,
     PyException,
     "This system cannot run scenarios on real packets: what is missing, and what would help."
+);
+create_exception!(
+    perhop._engine,
+    CaptureError,
+    PyValueError,
+    "A capture that cannot be replayed: what is wrong with the file."
 );
 create_exception!(perhop._engine, Cancelled, PyException, "The run was cancelled before its end.");
 
@@ -156,9 +164,16 @@ fn simulate<'py>(
     cancel: Option<&Cancel>,
     engine: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let (scenario, watch) = fitting(scenario, cancel)?;
+    let engine = engine.map(engine_of).transpose()?;
+    let outcome = py.detach(|| Simulation::run(&scenario.network(), seed, engine, &watch));
+    outcome::to_dict(py, &scenario, outcome.map_err(|failure| raised(&failure))?)
+}
+
+/// A scenario that is to be simulated, and what watches its run.
+fn fitting(scenario: &str, cancel: Option<&Cancel>) -> PyResult<(Scenario, Watch)> {
     let scenario =
         Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
-    let watch = cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default();
     let memory = scenario.memory();
     if let Some(most) = cancel.and_then(|cancel| cancel.most_bytes).filter(|&most| memory.run() > most) {
         return Err(PyMemoryError::new_err(format!(
@@ -166,9 +181,7 @@ fn simulate<'py>(
             most as f64 / 1e9
         )));
     }
-    let engine = engine.map(engine_of).transpose()?;
-    let outcome = py.detach(|| Simulation::run(&scenario.network(), seed, engine, &watch));
-    outcome::to_dict(py, &scenario, outcome.map_err(|failure| raised(&failure))?)
+    Ok((scenario, cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default()))
 }
 
 /// The engine that runs a scenario if none is requested: its name, and why it is the reference engine.
@@ -225,11 +238,16 @@ fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> 
 mod _engine {
     #[pymodule_export]
     use super::{
-        Cancel, Cancelled, LiveUnavailable, ScenarioError, blocks, engine_for, measures, memory, read_json,
-        read_toml, scenario_from_json, scenario_from_toml, scenario_schema, scenario_to_toml, simulate,
+        Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, engine_for, measures,
+        memory, read_json, read_toml, scenario_from_json, scenario_from_toml, scenario_schema,
+        scenario_to_toml, simulate,
     };
     #[pymodule_export]
     use crate::live::{live, live_probe};
+    #[pymodule_export]
+    use crate::record::{record, record_format};
+    #[pymodule_export]
+    use crate::replay::replay;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

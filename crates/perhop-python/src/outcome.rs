@@ -4,10 +4,13 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use perhop_core::measure::{DelayOutcome, LinkOutcome};
 use perhop_core::meter::MeterCounts;
-use perhop_core::{Counters, Instant};
+use perhop_core::{Counters, Duration, Instant};
 use perhop_scenario::Scenario;
+use perhop_scenario::format::Codec;
 use perhop_sim::measures::{FLOW, LINK, Measure, Queue, QueueMeasures, Value};
-use perhop_sim::{EngineUsed, FlowOutcome, Outcome, Series};
+use perhop_sim::{
+    ApplicationOutcome, EngineUsed, FlowOutcome, FlowRecord, Outcome, PopulationOutcome, Series,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -25,19 +28,25 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("engine_reason", outcome.engine.as_ref().and_then(EngineUsed::reason))?;
     dict.set_item("groups", groups(py, scenario)?)?;
     dict.set_item("flows", flows(py, scenario, &outcome.flows)?)?;
+    dict.set_item("populations", populations(py, &outcome.populations)?)?;
     let links = outcome.links.iter().map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?;
     dict.set_item("links", PyList::new(py, links)?)?;
+    let applications =
+        outcome.applications.into_iter().map(|one| application(py, one)).collect::<PyResult<Vec<_>>>()?;
+    dict.set_item("applications", PyList::new(py, applications)?)?;
     dict.set_item("series", series(py, outcome.series, outcome.flows.len())?)?;
     Ok(dict)
 }
 
 fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyList>> {
-    let groups = scenario.flows.iter().map(|group| {
+    let groups = scenario.classes().into_iter().map(|class| {
         let dict = PyDict::new(py);
-        dict.set_item("name", &group.name)?;
-        dict.set_item("count", group.count)?;
-        let rate = scenario.reserved(group).map_or(0, perhop_core::Bitrate::as_bps);
+        dict.set_item("name", class.name)?;
+        dict.set_item("count", class.flows)?;
+        let rate = class.reserved.map_or(0, perhop_core::Bitrate::as_bps);
         dict.set_item("profile_bps", rate as f64)?;
+        dict.set_item("is_population", class.is_population)?;
+        dict.set_item("codec", class.codec.map(Codec::name))?;
         Ok(dict)
     });
     PyList::new(py, groups.collect::<PyResult<Vec<_>>>()?)
@@ -45,7 +54,8 @@ fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyLi
 
 fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> PyResult<Bound<'py, PyDict>> {
     let members = || {
-        scenario.flows.iter().enumerate().flat_map(|(group, flow)| (0..flow.count).map(move |n| (group, n)))
+        let classes = scenario.classes().into_iter().enumerate();
+        classes.flat_map(|(group, class)| (0..class.flows).map(move |n| (group, n)))
     };
     let dict = PyDict::new(py);
     dict.set_item("group", integers(py, members().map(|(group, _)| group as u64)))?;
@@ -63,6 +73,23 @@ fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> Py
         }
     }
     Ok(dict)
+}
+
+fn populations<'py>(py: Python<'py>, populations: &[PopulationOutcome]) -> PyResult<Bound<'py, PyList>> {
+    let populations = populations.iter().map(|population| {
+        let records = &population.flows;
+        let floats = |of: fn(&FlowRecord) -> f64| records.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
+        let dict = PyDict::new(py);
+        dict.set_item("flow", population.flow)?;
+        dict.set_item("mean_open", population.mean_open)?;
+        dict.set_item("started_s", floats(|flow| flow.started.as_secs_f64()))?;
+        dict.set_item("size_bytes", integers(py, records.iter().map(|flow| flow.size.get())))?;
+        dict.set_item("idle_s", floats(|flow| flow.idle.as_secs_f64()))?;
+        let time = |flow: &FlowRecord| flow.time().map_or(f64::NAN, Duration::as_secs_f64);
+        dict.set_item("completion_s", floats(time))?;
+        Ok(dict)
+    });
+    PyList::new(py, populations.collect::<PyResult<Vec<_>>>()?)
 }
 
 fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>> {
@@ -134,6 +161,25 @@ fn counts(py: Python<'_>, dict: &Bound<'_, PyDict>, counters: &Counters) -> PyRe
         notifications.set_item(reason.name(), three(packets))?;
     }
     dict.set_item("notified", notifications)
+}
+
+/// What the users of a group measured, and the samples that it comes from.
+fn application(py: Python<'_>, outcome: ApplicationOutcome) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("name", outcome.name)?;
+    dict.set_item("model", outcome.model)?;
+    dict.set_item("users", outcome.users)?;
+    let measures = PyDict::new(py);
+    for (name, value) in outcome.measures {
+        measures.set_item(name, value)?;
+    }
+    dict.set_item("measures", measures)?;
+    let samples = PyDict::new(py);
+    for (name, values) in outcome.recorded.samples {
+        samples.set_item(name, values.into_pyarray(py))?;
+    }
+    dict.set_item("samples", samples)?;
+    Ok(dict)
 }
 
 /// Tables of samples become arrays as they are: they are most of a large run, and no copy is made of them.

@@ -9,14 +9,13 @@ mod log;
 mod manager;
 mod metrics;
 mod outlet;
-pub mod pcapng;
 pub mod plan;
 mod privileges;
 pub mod request;
 mod ring;
 mod router;
 mod seccomp;
-mod selector;
 mod summary;
 
+pub use perhop_capture::pcapng;
 pub use router::main;

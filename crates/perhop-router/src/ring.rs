@@ -301,6 +301,7 @@ pub mod tests {
             time: number,
             direction: PacketDirection::Outbound,
             packet: &packet,
+            length: length as u32,
             comment: None,
             missed: 0,
         };
@@ -314,7 +315,7 @@ pub mod tests {
         fn files_are_whole_whatever_becomes_of_a_write(
             fates in fates(), count in 1_usize..4, lengths in proptest::collection::vec(1_usize..300, 1..60),
         ) {
-            let header = Blocks::header(&["in0".into(), "out0".into()], 1500);
+            let header = Blocks::header("perhop-router", &["in0".into(), "out0".into()], 1500);
             let files: Vec<Faulty> = (0..count).map(|_| Faulty::default()).collect();
             let mut ring = Ring::begin(files.clone(), header.bytes(), 2000).unwrap();
             let fates = Arc::new(Mutex::new(fates));

@@ -28,6 +28,8 @@ impl Scenario {
             return Ok(());
         }
         self.check_constant_media()?;
+        self.check_no_populations()?;
+        self.check_no_application()?;
         self.check_dispatch()?;
         self.check_kernels_ecn()?;
         self.check_l4s()?;
@@ -48,6 +50,26 @@ impl Scenario {
             }
         }
         Ok(())
+    }
+
+    /// Flows come and go in the simulator only.
+    fn check_no_populations(&self) -> Result<(), Problem> {
+        let Some(number) = self.flows.iter().position(|group| group.arrivals.is_some()) else {
+            return Ok(());
+        };
+        let path = [KeyPart::Key("flows".into()), KeyPart::Index(number), KeyPart::Key("arrivals".into())];
+        let text = "on real packets no flows come and go: simulate the scenario, or write flows with `start` and `volume`";
+        Err(Problem::at(path, text))
+    }
+
+    /// Applications run in the simulator alone.
+    fn check_no_application(&self) -> Result<(), Problem> {
+        let Some(place) = self.flows.iter().position(|flow| flow.application.is_some()) else {
+            return Ok(());
+        };
+        let text = "applications run in the simulator only: leave this key out, so that the flows always have data to send";
+        let path = [KeyPart::Key("flows".into()), KeyPart::Index(place), KeyPart::Key("application".into())];
+        Err(Problem::at(path, text))
     }
 
     /// Hosts have the jitter of their own system.

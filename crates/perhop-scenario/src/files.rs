@@ -1,7 +1,7 @@
 //! Files that a scenario names. The reader of scenarios does no I/O by itself: whoever calls it says where files come from.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// The most bytes of a file that a scenario names.
@@ -44,21 +44,19 @@ impl Folder {
 }
 
 impl Files for Folder {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a driver asks for it; the reader of scenarios knows `Files` only"
-    )]
     fn read(&self, name: &str) -> Result<String, String> {
         let path = self.0.join(name);
         let problem = |text: &str| format!("{}: {text}", path.display());
-        let file = File::open(&path).map_err(|error| match error.kind() {
+        let refused = |error: Error| match error.kind() {
             ErrorKind::NotFound => problem("no such file; names are relative to the scenario's folder"),
             _ => problem(&format!("cannot be read: {error}")),
-        })?;
-        // Reading a pipe or a device could take for ever.
-        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        };
+        // To open a pipe or to read a device could take for ever.
+        if !path.metadata().map_err(refused)?.is_file() {
             return Err(problem("is not a regular file"));
         }
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads what a scenario names")]
+        let file = File::open(&path).map_err(refused)?;
         let mut bytes = Vec::new();
         if let Err(error) = file.take(MOST_BYTES + 1).read_to_end(&mut bytes) {
             return Err(problem(&format!("cannot be read: {error}")));

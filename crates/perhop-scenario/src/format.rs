@@ -13,14 +13,16 @@ use perhop_core::control::WindowControl;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{at_key, nested};
-use perhop_core::units::{TIME, UnitError, parts};
-use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Probability};
+use perhop_core::units::{AboveZero, TIME, UnitError, parts};
+use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Frequency, Probability};
 use perhop_sim::Medium;
+use perhop_sim::application::ApplicationParams;
 use perhop_sim::medium::{Change, GilbertElliott, Jitter, Outage};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::tfrc::TfrcParams;
 use perhop_sim::transport::udp::UdpParams;
+use perhop_sim::workload::{Listed, Sizes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -283,7 +285,7 @@ pub struct Flow {
     /// The group's name in tables, and in the names of its flows' random streams: under another name the same seed
     /// gives a different run.
     pub name: String,
-    /// How many flows it has.
+    /// How many flows it has; with an `application`, how many users.
     #[serde(default = "one", deserialize_with = "flows")]
     pub count: u32,
     /// The router of the sending hosts. Default: the ingress of `path`.
@@ -305,8 +307,13 @@ pub struct Flow {
     /// overtakes another of its host. It stands for the operating system, against phase effects. Default: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_jitter: Option<Duration>,
-    /// How the flows send.
+    /// How the flows send. Required, but refused with an `application` that sends datagrams of its own (`game`, `call`).
+    #[serde(default, skip_serializing_if = "Transport::is_own")]
     pub transport: Transport,
+    /// What each of `count` users does over connections of its own, in place of sending all the time. Responses go from `from` to
+    /// `to`, as the data of other flows; requests go back, without a profile, in a class `NAME (reverse)`. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<ApplicationParams>,
     /// The traffic profile of each flow, metered at its host or, on a path, at the ingress; or the name of a shared
     /// profile. Default: none (best effort).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -325,11 +332,21 @@ pub struct Flow {
     /// feed marks back. Only for TCP, but `l4s` for UDP, too, whose sender does not react to marks.
     #[serde(default, skip_serializing_if = "TcpEcn::is_off")]
     pub ecn: TcpEcn,
+    /// The length of the receivers' play-out buffer, such as `60ms`. It holds the first packet of a flow that arrives for this
+    /// time, and plays every other as long after it was sent; what comes later is counted (`late_packets`) and not played. Only
+    /// for datagrams. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub play_out: Option<Duration>,
+    /// The flows are calls with this codec: tables show their rating R and mean opinion score by the E-model (ITU-T G.107). It
+    /// does not set what the flows send. Without `play-out`, the buffer is as long as the 99th percentile of the one-way delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codec: Option<Codec>,
     /// The marker tells the sender of each OUT packet after this delay, and the sender then reduces its window by one
     /// packet (No-OUT). Default: no feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_feedback: Option<Duration>,
-    /// Start time of each flow: a time (`2s`), or a range from which each flow draws a time at random (`0s..1s`).
+    /// Start time of each flow: a time (`2s`), or a range from which each flow draws a time at random (`0s..1s`). The arrivals of a population begin at a
+    /// time, `0s` by default.
     #[serde(default)]
     pub start: Start,
     /// When the flows stop sending new data. Default: never.
@@ -338,9 +355,64 @@ pub struct Flow {
     /// How much data each flow sends, rounded up to whole packets. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Bytes>,
+    /// Finite flows begin again and again, from `start` until `stop`: the group is a population in place of `count` flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// How much each flow of a population sends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
     /// Settings of the flows for real packets (`perhop live`); simulations ignore them.
     #[serde(default, skip_serializing_if = "FlowLive::is_empty")]
     pub live: FlowLive,
+}
+
+/// When the flows of a population begin. One of `load`, `rate`, `every` and `list`.
+///
+/// Starts and sizes come from a random stream of the group's own: they are the same under every mechanism.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Arrivals {
+    /// As a Poisson process whose flows fill this share of a link with payload on average, such as `0.6`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<AboveZero>,
+    /// The link on the flows' route to which `load` refers. Default: the slowest one, the hosts' own links not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// As a Poisson process of this frequency, such as `40/s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Frequency>,
+    /// At this interval, the first at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Duration>,
+    /// As listed: when each begins, from the start of the run on, and what it sends, such as `[["1.5s", "30kB"]]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub list: Vec<Listed>,
+}
+
+/// A codec of calls, as the E-model knows it (ITU-T G.113, appendix I), in packets of 20 ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Codec {
+    /// G.711 without packet-loss concealment: 160 bytes in each packet, 200 with headers.
+    G711,
+    /// G.711 with packet-loss concealment.
+    G711Plc,
+    /// G.729A with voice activity detection: 20 bytes in each packet, 60 with headers.
+    G729aVad,
+}
+
+impl Codec {
+    /// The time that the speech in a packet lasts.
+    pub(crate) const PACKET: Duration = Duration::from_millis(20);
+
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::G711 => "g711",
+            Self::G711Plc => "g711-plc",
+            Self::G729aVad => "g729a-vad",
+        }
+    }
 }
 
 /// Settings of a scenario for real packets.
@@ -452,7 +524,7 @@ pub struct Access {
 
 /// How a flow sends. The first key names the protocol: `tcp = "newreno"`, `udp = "cbr"`, `rap = "aimd"` or
 /// `tfrc = "rfc5348"`.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Transport {
     /// TCP.
@@ -463,6 +535,18 @@ pub enum Transport {
     Rap(RapParams),
     /// TFRC.
     Tfrc(TfrcParams),
+    /// None is given: that of the application.
+    #[default]
+    #[serde(skip)]
+    #[schemars(skip)]
+    Own,
+}
+
+impl Transport {
+    /// None is given.
+    pub fn is_own(&self) -> bool {
+        *self == Self::Own
+    }
 }
 
 /// When a flow begins: at a time, or at one drawn uniformly from a range.

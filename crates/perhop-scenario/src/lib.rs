@@ -13,6 +13,7 @@ mod memory;
 mod network;
 mod notices;
 mod paths;
+mod populations;
 mod read;
 mod trace;
 
@@ -22,8 +23,9 @@ pub use files::{Files, Folder, NoFiles};
 pub use format::Scenario;
 pub use measures::measures;
 pub use memory::Memory;
+pub use network::Class;
 pub use notices::{Division, division, divisions, idle_keys, marked_by};
-pub use read::{notices_in, read_toml};
+pub use read::{notices_in, read_json, read_toml};
 
 use perhop_core::Origin;
 use perhop_sim::transport::tcp::Congestion;
@@ -41,7 +43,8 @@ pub fn schema() -> Value {
 /// Every registered block and congestion control: name, role, summary, era, year, source, Linux's version of it, and for each
 /// parameter its type, default and description.
 pub fn blocks() -> Value {
-    let blocks = perhop_core::registry().map(|block| {
+    let applications = perhop_sim::application::registered();
+    let blocks = perhop_core::registry().chain(applications).map(|block| {
         let mut generator = SchemaSettings::draft2020_12().into_generator();
         let parameters = (block.parameters)(&mut generator).to_value();
         let definitions = Value::Object(generator.take_definitions(true));
@@ -103,7 +106,12 @@ fn type_name(property: &Value, definitions: &Value) -> String {
             .map_or_else(String::new, |one| type_name(one, definitions));
     }
     if property["type"] == "array" {
-        return format!("list of {} tables", type_name(&property["items"], definitions));
+        let items = type_name(&property["items"], definitions);
+        return if items.contains(", such as ") {
+            format!("list of {items}")
+        } else {
+            format!("list of {items} tables")
+        };
     }
     let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else {
         // What may be left out is of this type or null.

@@ -1,6 +1,7 @@
 //! The catalogue of measures as data, for Python and the documentation.
 
 use perhop_core::measure::LinkOutcome;
+use perhop_sim::application::all_measures;
 use perhop_sim::measures::{Compared, FLOW, LINK, Measure, QueueMeasures, Statistic, Summary, Table};
 use serde_json::{Value, json};
 
@@ -11,7 +12,28 @@ pub fn measures() -> Value {
         "flow": entries(FLOW),
         "link": entries(LINK),
         "queue": entries(QueueMeasures::<LinkOutcome>::ALL),
+        "application": applications(),
     })
+}
+
+/// The measures of each application, by its name.
+fn applications() -> Value {
+    let models = all_measures().into_iter().map(|(model, measures)| {
+        let measures: Value = measures
+            .iter()
+            .map(|measure| {
+                json!({
+                    "name": measure.name,
+                    "label": measure.label,
+                    "importance": measure.importance,
+                    "unit": measure.unit.symbol(),
+                    "description": measure.description,
+                })
+            })
+            .collect();
+        (model.to_owned(), measures)
+    });
+    Value::Object(models.collect())
 }
 
 fn entries<O>(measures: &[Measure<O>]) -> Value {

@@ -13,6 +13,8 @@ const TCP_FLOW: u64 = 2550;
 const CARRYING_FLOW: u64 = 3300;
 /// Bytes of a flow's results.
 const FLOW_RESULT: u64 = 200;
+/// Bytes of the record of a flow of a population.
+const RECORD: u64 = 40;
 /// What is sampled of each flow: throughput, window, round-trip time, the window that a control has seen.
 const FLOW_VALUES: u64 = 4;
 /// What a rule keeps track of, at most.
@@ -29,6 +31,8 @@ pub struct Memory {
     pub flows: u64,
     /// See `flows`.
     pub flow_bytes: u64,
+    /// How many flows of populations are expected.
+    pub records: u64,
     /// How many samples the probes take, and their bytes.
     pub samples: u64,
     /// See `samples`.
@@ -38,12 +42,18 @@ pub struct Memory {
 impl Memory {
     /// While the run is on.
     pub fn run(&self) -> u64 {
-        self.flow_bytes.saturating_add(self.sample_bytes)
+        self.flow_bytes.saturating_add(self.record_bytes()).saturating_add(self.sample_bytes)
     }
 
     /// What stays of it: its results.
     pub fn kept(&self) -> u64 {
-        self.flows.saturating_mul(FLOW_RESULT).saturating_add(self.sample_bytes)
+        let results = self.flows.saturating_mul(FLOW_RESULT).saturating_add(self.record_bytes());
+        results.saturating_add(self.sample_bytes)
+    }
+
+    /// The records of flows of populations.
+    fn record_bytes(&self) -> u64 {
+        self.records.saturating_mul(RECORD)
     }
 }
 
@@ -54,6 +64,14 @@ impl fmt::Display for Memory {
             |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
         write!(f, "a run takes {:.1} GB", gigabytes(self.run()))?;
         write!(f, ": {:.1} GB for {}", gigabytes(self.flow_bytes), count(self.flows, "flow"))?;
+        if self.records > 0 {
+            let records = count(self.records, "flow");
+            write!(
+                f,
+                ", {:.1} GB for the records of {records} that come and go",
+                gigabytes(self.record_bytes())
+            )?;
+        }
         if self.samples > 0 {
             let sampled = count(self.samples, "sample");
             write!(f, " and {:.1} GB for {sampled} of them and of the queues", gigabytes(self.sample_bytes))?;
@@ -65,12 +83,14 @@ impl fmt::Display for Memory {
 impl Scenario {
     /// How much memory a run takes, packets not counted.
     pub fn memory(&self) -> Memory {
-        let flows = self.flows.iter().map(|flow| u64::from(flow.count)).sum();
-        let flow_bytes = self.flows.iter().map(|flow| u64::from(flow.count) * bytes_of(flow)).sum();
+        let both = |flow: &Flow| u64::from(flow.flows()) * if flow.application.is_some() { 2 } else { 1 };
+        let flows = self.flows.iter().map(both).sum();
+        let flow_bytes = self.flows.iter().map(|flow| both(flow) * bytes_of(flow)).sum();
+        let records = self.expected_flows() as u64;
         let samples = self.probes.interval.map_or(0, |interval| times(self.duration, interval));
         let queues: u64 = self.links.values().map(values_of).sum();
         let values = 1 + FLOW_VALUES * flows + queues;
-        Memory { flows, flow_bytes, samples, sample_bytes: samples.saturating_mul(values * VALUE) }
+        Memory { flows, flow_bytes, records, samples, sample_bytes: samples.saturating_mul(values * VALUE) }
     }
 }
 

@@ -4,13 +4,19 @@ use std::collections::BTreeSet;
 
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Ecn, Instant};
-use perhop_sim::transport::tcp::TcpEcn;
-use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
+use perhop_core::{Bitrate, Bytes, Duration, Ecn, Instant};
+use perhop_sim::application::{ApplicationParams, Carrier};
+use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
+use perhop_sim::transport::udp::UdpParams;
+use perhop_sim::{
+    AccessSpec, ApplicationSpec, Connection, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter,
+    TransportSpec,
+};
 
 use crate::format::{
-    Access, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, Reverse, Scenario, Transport,
+    Access, Codec, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, Reverse, Scenario, Transport,
 };
+use crate::populations::workload;
 
 /// The suffix of the name of a link's reverse direction.
 pub(crate) const REVERSE: &str = " (reverse)";
@@ -23,10 +29,7 @@ impl Scenario {
         let shared_meters = self.profiles.iter();
         let shared_meters = shared_meters
             .map(|(name, profile)| SharedMeter { name: name.clone(), params: profile.0.clone() });
-        let flows = self
-            .flows
-            .iter()
-            .flat_map(|group| (0..group.count).map(move |member| self.flow_spec(group, member, node)));
+        let flows = self.flows.iter().flat_map(|group| self.flow_specs(group, node));
         let network = Network {
             duration: self.duration,
             warmup: self.warmup,
@@ -36,9 +39,25 @@ impl Scenario {
             paths: Vec::new(),
             shared_meters: shared_meters.collect(),
             flows: flows.collect(),
+            applications: self.applications(),
         };
         let paths = self.routes(&network, node);
-        Network { paths, ..network }
+        let mut network = Network { paths, ..network };
+        self.populate(&mut network);
+        network
+    }
+
+    /// Gives the flows that stand for populations what these draw.
+    fn populate(&self, network: &mut Network) {
+        let mut number = 0;
+        for group in &self.flows {
+            if let Some(arrivals) = &group.arrivals {
+                network.flows[number].population =
+                    workload(group, arrivals, network, number).ok().map(Box::new);
+            }
+            let directions = if group.application.is_some() { 2 } else { 1 };
+            number += group.flows() as usize * directions;
+        }
     }
 
     /// Both directions of a link.
@@ -85,6 +104,80 @@ impl Scenario {
         meters
     }
 
+    /// The flows of a group: those of its users' responses, then those of their requests.
+    fn flow_specs(&self, group: &Flow, node: impl Fn(&str) -> NodeId + Copy) -> Vec<FlowSpec> {
+        let (connections, flows) = (group.connections(), group.flows());
+        let data = (0..flows).map(|member| FlowSpec {
+            transport: group.transport_spec(),
+            ..self.flow_spec(group, member, node)
+        });
+        let requests = (0..if connections == 0 { 0 } else { flows }).map(|member| {
+            let response = self.flow_spec(group, member, node);
+            FlowSpec {
+                name: format!("{}{REVERSE}/{member}", group.name),
+                from: response.to,
+                to: response.from,
+                access: response.egress,
+                egress: response.access,
+                transport: group.request_spec(),
+                marking: Marking::None,
+                service: None,
+                reserved: None,
+                out_feedback: None,
+                ..response
+            }
+        });
+        data.chain(requests).collect()
+    }
+
+    /// The groups of users, and the numbers of their flows.
+    fn applications(&self) -> Vec<ApplicationSpec> {
+        let mut first = 0;
+        let mut specs = Vec::new();
+        for group in &self.flows {
+            let flows = group.flows() as usize;
+            if let Some(params) = &group.application {
+                let connections = group.connections() as usize;
+                let connection =
+                    |number| Connection { response: first + number, request: first + flows + number };
+                let users = (0..group.count as usize)
+                    .map(|user| (user * connections..(user + 1) * connections).map(connection).collect());
+                specs.push(ApplicationSpec {
+                    name: group.name.clone(),
+                    params: params.clone(),
+                    start: (Instant::ZERO + group.start.first, Instant::ZERO + group.start.last),
+                    users: users.collect(),
+                });
+                first += flows;
+            }
+            first += flows;
+        }
+        specs
+    }
+
+    /// The classes of flows in results, in the order of the flows.
+    pub fn classes(&self) -> Vec<Class> {
+        let classes = self.flows.iter().flat_map(|group| {
+            let flows = group.flows();
+            let data = Class {
+                name: group.name.clone(),
+                flows,
+                reserved: self.reserved(group),
+                is_population: group.arrivals.is_some(),
+                codec: group.codec,
+            };
+            let reverse = Class {
+                name: format!("{}{REVERSE}", group.name),
+                flows,
+                reserved: None,
+                is_population: false,
+                codec: None,
+            };
+            [Some(data), group.application.as_ref().map(|_| reverse)].into_iter().flatten()
+        });
+        classes.collect()
+    }
+
     fn flow_spec(&self, group: &Flow, member: u32, node: impl Fn(&str) -> NodeId) -> FlowSpec {
         let access = |access: &Access| AccessSpec { rate: access.rate, delay: access.delay };
         let is_tcp = matches!(group.transport, Transport::Tcp(_));
@@ -95,8 +188,9 @@ impl Scenario {
             path: group.path.as_ref().and_then(|name| self.paths.keys().position(|known| known == name)),
             access: group.access.as_ref().map(access),
             egress: group.egress.as_ref().or(group.access.as_ref()).map(access),
+            transport: group.transport_spec(),
+            play_out: group.play_out,
             dispatch_jitter: group.dispatch_jitter,
-            transport: transport(&group.transport),
             marking: self.marking(group),
             color: group.color,
             dscp: group.dscp.unwrap_or(group.service.dscp()),
@@ -108,6 +202,7 @@ impl Scenario {
             start: (Instant::ZERO + group.start.first, Instant::ZERO + group.start.last),
             stop: group.stop.map(|stop| Instant::ZERO + stop),
             volume: group.volume,
+            population: None,
         }
     }
 
@@ -149,7 +244,7 @@ impl Scenario {
         let rate = self.profile_rate(group)?;
         let FlowProfile::Shared(_) = group.profile.as_ref()? else { return Some(rate) };
         let sharing = self.flows.iter().filter(|other| other.profile == group.profile);
-        let flows: u64 = sharing.map(|other| u64::from(other.count)).sum();
+        let flows: u64 = sharing.map(|other| u64::from(other.flows())).sum();
         Bitrate::from_bps(rate.as_bps() / flows.max(1)).ok()
     }
 
@@ -174,9 +269,72 @@ impl Scenario {
     }
 }
 
-/// How a flow sends.
-pub(crate) fn transport(transport: &Transport) -> TransportSpec {
+/// A class of flows in results: those of a group, or of its users' requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// Its name.
+    pub name: String,
+    /// How many flows it has.
+    pub flows: u32,
+    /// The contracted rate of each.
+    pub reserved: Option<Bitrate>,
+    /// Its flows come and go, and count as one.
+    pub is_population: bool,
+    /// The codec of calls.
+    pub codec: Option<Codec>,
+}
+
+impl Flow {
+    /// The connections of each of its users; none without an application.
+    pub(crate) fn connections(&self) -> u32 {
+        self.application.as_ref().map_or(0, ApplicationParams::connections)
+    }
+
+    /// How many flows it has, those of requests not counted.
+    pub fn flows(&self) -> u32 {
+        self.count.saturating_mul(self.connections().max(1))
+    }
+
+    /// How its flows send. A connection of an application opens in the direction of its requests.
+    pub(crate) fn transport_spec(&self) -> TransportSpec {
+        let of_application = self.application.as_ref().and_then(datagrams);
+        match (of_application, transport(&self.transport)) {
+            (Some(own), _) => own,
+            (None, TransportSpec::Tcp(params)) if self.application.is_some() => {
+                TransportSpec::Tcp(TcpParams { handshake: false, ..params })
+            }
+            (None, given) => given,
+        }
+    }
+
+    /// How requests are sent: one that fits into a packet is one packet, no larger than it, and acknowledged at once, since the
+    /// response carries the ACK.
+    fn request_spec(&self) -> TransportSpec {
+        let carrier = self.application.as_ref().map(ApplicationParams::carrier);
+        match (carrier, transport(&self.transport)) {
+            (Some(Carrier::Tcp { request }), TransportSpec::Tcp(params)) => {
+                let size = Bytes::new(request.get() + params.ack.get());
+                let packet = size.min(params.packet);
+                TransportSpec::Tcp(TcpParams { packet, delayed_ack: Duration::ZERO, ..params })
+            }
+            _ => self.transport_spec(),
+        }
+    }
+}
+
+/// How an application sends that has datagrams of its own.
+fn datagrams(application: &ApplicationParams) -> Option<TransportSpec> {
+    match application.carrier() {
+        Carrier::Tcp { .. } => None,
+        Carrier::Sources(params) => Some(TransportSpec::Udp(params)),
+        Carrier::Datagrams { largest } => Some(TransportSpec::Udp(UdpParams::datagrams(largest))),
+    }
+}
+
+/// How a flow sends; nothing of its own is checked to come from an application.
+fn transport(transport: &Transport) -> TransportSpec {
     match transport {
+        Transport::Own => TransportSpec::Udp(UdpParams::datagrams(Bytes::new(1500))),
         Transport::Tcp(params) => TransportSpec::Tcp(params.clone()),
         Transport::Udp(params) => TransportSpec::Udp(params.clone()),
         Transport::Rap(params) => TransportSpec::Rap(params.clone()),

@@ -13,8 +13,7 @@ use perhop_sim::{FlowSpec, LinkSpec, Network, TransportSpec};
 use serde::Serialize;
 
 use crate::error::{KeyPart, Problem, steps};
-use crate::format::{Flow, FlowProfile, RateTrace, Scenario};
-use crate::network::transport;
+use crate::format::{Codec, Flow, FlowProfile, RateTrace, Scenario, Transport};
 
 impl Scenario {
     /// What in it cannot act, or acts otherwise than it seems; each where it stands.
@@ -40,6 +39,7 @@ impl Scenario {
         notices.extend(self.ended_traces());
         notices.extend(self.idle_profiles());
         notices.extend(self.idle_colors());
+        notices.extend(self.other_codecs());
         notices.extend(self.idle_meters(&outline, &sizes));
         notices
     }
@@ -103,6 +103,23 @@ impl Scenario {
         })
     }
 
+    /// Codecs of flows that do not send what the E-model's parameters hold for.
+    fn other_codecs(&self) -> impl Iterator<Item = Problem> {
+        self.flows.iter().enumerate().filter_map(|(number, flow)| {
+            let (Some(codec), Transport::Udp(params)) = (flow.codec, &flow.transport) else { return None };
+            let gap = params.rate.time_of(params.packet);
+            (gap != Codec::PACKET).then(|| {
+                let text = format!(
+                    "`{}`: the E-model's parameters are for packets of {}, and these flows send one every {gap}; choose `rate` and \
+                     `packet` of the transport, such as 80kbps and 200B for G.711, 24kbps and 60B for G.729",
+                    codec.name(),
+                    Codec::PACKET,
+                );
+                Problem::at(steps(&format!("flows[{number}].codec")), text)
+            })
+        })
+    }
+
     /// Keys of meters of links that cannot act on the packets that come to them.
     fn idle_meters(&self, outline: &Outline, sizes: &RangeInclusive<u64>) -> Vec<Problem> {
         let mut notices = Vec::new();
@@ -134,13 +151,18 @@ impl Scenario {
     /// Its network with one flow of each group.
     pub(crate) fn outline(&self) -> Outline {
         let flows = self.flows.iter().map(|group| Flow { count: 1, ..group.clone() });
-        let network = Self { flows: flows.collect(), ..self.clone() }.network();
+        let outline = Self { flows: flows.collect(), ..self.clone() };
+        let network = outline.network();
         let routes = |acknowledges| {
             let route = |flow| network.route_of(flow, acknowledges).unwrap_or_default();
             network.flows.iter().map(route).collect()
         };
         Outline {
-            groups: self.flows.iter().map(|group| group.name.clone()).collect(),
+            groups: outline
+                .classes()
+                .into_iter()
+                .flat_map(|class| vec![class.name; class.flows as usize])
+                .collect(),
             routes: routes(false),
             returns: routes(true),
             paths: self.paths.keys().cloned().collect(),
@@ -158,7 +180,7 @@ pub(crate) struct Outline {
     returns: Vec<Vec<usize>>,
     /// The names of the network's paths.
     paths: Vec<String>,
-    network: Network,
+    pub(crate) network: Network,
 }
 
 impl Outline {
@@ -401,7 +423,7 @@ fn delay_out_of_reach(
 
 /// The keys of a meter that cannot act on the packets of these flows, and why.
 fn idle_profile(meter: &MeterParams, flows: &[&Flow]) -> Vec<(&'static str, String)> {
-    let sizes = flows.iter().map(|flow| u64::from(transport(&flow.transport).packet_sizes().0));
+    let sizes = flows.iter().map(|flow| u64::from(flow.transport_spec().packet_sizes().0));
     let Some((smallest, largest)) = sizes.clone().min().zip(sizes.max()) else { return Vec::new() };
     idle_keys_of_meter(meter, &(smallest..=largest), flows.iter().map(|flow| flow.color).min())
 }

@@ -51,11 +51,7 @@ impl Scenario {
         driver: Driver,
         files: &dyn Files,
     ) -> Result<Self, ScenarioError> {
-        let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
-        let value: Value = serde_json::from_str(text)
-            .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
-        completed(&value, |read: &mut Self| read.complete(driver, files))
-            .map_err(|problem| error(None, problem.key(), problem.text))
+        read_json_tables(text, origin, |read: &mut Self| read.complete(driver, files))
     }
 
     /// Reads the files that it names, and checks it for this driver.
@@ -69,6 +65,30 @@ impl Scenario {
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("text, numbers and tables all have a form in TOML")
     }
+}
+
+/// Reads tables in JSON, a scenario's or others, and has `check` test how they fit together; `origin` stands for the file in
+/// messages.
+///
+/// # Errors
+/// The first problem: where it stands, what is wrong, what would be right.
+pub fn read_json<T: DeserializeOwned>(
+    text: &str,
+    origin: &str,
+    check: impl FnOnce(&T) -> Result<(), Problem>,
+) -> Result<T, ScenarioError> {
+    read_json_tables(text, origin, |read| check(read))
+}
+
+fn read_json_tables<T: DeserializeOwned>(
+    text: &str,
+    origin: &str,
+    complete: impl FnOnce(&mut T) -> Result<(), Problem>,
+) -> Result<T, ScenarioError> {
+    let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
+    let value: Value = serde_json::from_str(text)
+        .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
+    completed(&value, complete).map_err(|problem| error(None, problem.key(), problem.text))
 }
 
 /// Reads tables in TOML, a scenario's or another file's, and has `check` test how they fit together; `origin` names the

@@ -11,9 +11,11 @@ mod seeds;
 #[path = "common/story.rs"]
 mod story;
 
+mod applications;
 mod inputs;
 mod media;
 mod messages;
 mod notices;
 mod paths;
+mod populations;
 mod reading;

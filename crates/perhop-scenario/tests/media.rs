@@ -203,7 +203,7 @@ fn problems_of_traces_stand_at_their_key_and_name_file_and_line() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "files that a scenario names")]
+#[expect(clippy::disallowed_methods, reason = "it makes the files that it reads")]
 fn files_are_read_relative_to_a_folder() {
     let folder = std::env::temp_dir().join(format!("perhop-traces-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

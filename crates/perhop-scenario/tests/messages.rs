@@ -334,6 +334,26 @@ fn each_problem_is_named_where_it_stands() {
             "s.toml:18: flows[0].out-feedback: a UDP source has no window to reduce",
         ),
         (
+            "transport = { tcp = \"newreno\", packet = \"576B\" }",
+            "play-out = \"60ms\"\ntransport = { tcp = \"newreno\" }",
+            "s.toml:18: flows[0].play-out: only datagrams are played as they come, and a one-way delay of TCP is not measured",
+        ),
+        (
+            "transport = { tcp = \"newreno\", packet = \"576B\" }",
+            "codec = \"g711\"\ntransport = { tcp = \"newreno\" }",
+            "s.toml:18: flows[0].codec: only datagrams are played as they come",
+        ),
+        (
+            "transport = { tcp = \"newreno\", packet = \"576B\" }",
+            "play-out = \"0s\"\ntransport = { udp = \"cbr\", rate = \"80kbps\" }",
+            "s.toml:18: flows[0].play-out: without a buffer every packet is late that takes longer than the first",
+        ),
+        (
+            "transport = { tcp = \"newreno\", packet = \"576B\" }",
+            "codec = \"opus\"\ntransport = { udp = \"cbr\", rate = \"80kbps\" }",
+            "s.toml:18: flows[0].codec: ",
+        ),
+        (
             "burst = \"40kB\" }",
             "burst = \"40kB\", out = \"drop\" }\nout-feedback = \"0s\"",
             "s.toml:20: flows[0].out-feedback: the profile drops all packets out of profile, so no marker reports",

@@ -602,3 +602,17 @@ transport = {{ tcp = "newreno", packet = "1000B" }}
     assert!(short[0].contains("5 and 15 packets") && short[0].contains("write 8ms or more"), "{short:?}");
     assert_eq!(red("8ms"), [""; 0]);
 }
+
+#[test]
+fn a_codec_whose_packets_the_flows_do_not_send_is_noticed() {
+    let of = |transport: &str| {
+        let from = "transport = { udp = \"cbr\", rate = \"1Mbps\" }\nprofile = { rate = \"1Mbps\", marker = \"tsw\" }";
+        said(from, &format!("codec = \"g711-plc\"\nplay-out = \"60ms\"\ntransport = {transport}"))
+    };
+    assert_eq!(of("{ udp = \"cbr\", rate = \"80kbps\", packet = \"200B\" }"), [""; 0]);
+    let [said] = &of("{ udp = \"cbr\", rate = \"1Mbps\", packet = \"1kB\" }")[..] else {
+        panic!("one notice")
+    };
+    let expected = "flows[1].codec: `g711-plc`: the E-model's parameters are for packets of 20ms, and these flows send one every 8ms";
+    assert!(said.contains(expected), "{said}");
+}

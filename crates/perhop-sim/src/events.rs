@@ -43,14 +43,17 @@ pub(crate) enum EventSource {
     Control(usize),
     /// The probe, or the end of the warm-up.
     Probe,
+    /// A flow of the population of this number begins.
+    Arrival(usize),
 }
 
-/// How the sources of a run are numbered: flows, then channels, then window controls, then the probe.
+/// How the sources of a run are numbered: flows, then channels, then window controls, then the probe, then populations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources {
     pub(crate) flows: usize,
     pub(crate) channels: usize,
     pub(crate) controls: usize,
+    pub(crate) populations: usize,
 }
 
 impl Sources {
@@ -65,14 +68,22 @@ impl Sources {
             EventSource::Message(number - channels)
         } else if number < controls + self.controls {
             EventSource::Control(number - controls)
-        } else {
+        } else if number == controls + self.controls {
             EventSource::Probe
+        } else {
+            EventSource::Arrival(number - controls - self.controls - 1)
         }
     }
 
     /// The number of a window control.
     pub(crate) fn control(self, control: usize) -> SourceId {
         SourceId((self.flows + self.channels + control) as u32)
+    }
+
+    /// The number of a population.
+    pub(crate) fn population(self, population: usize) -> SourceId {
+        debug_assert!(population < self.populations);
+        self.control(self.controls + 1 + population)
     }
 
     /// The number of the probe.
@@ -87,16 +98,20 @@ mod tests {
 
     #[test]
     fn sources_are_numbered_in_the_order_of_simultaneous_events() {
-        let sources = Sources { flows: 2, channels: 1, controls: 1 };
-        let all: Vec<EventSource> = (0..5).map(|number| sources.source(SourceId(number))).collect();
+        let sources = Sources { flows: 2, channels: 1, controls: 1, populations: 1 };
+        let all: Vec<EventSource> = (0..6).map(|number| sources.source(SourceId(number))).collect();
         let expected = [
             EventSource::Timer(0),
             EventSource::Timer(1),
             EventSource::Message(0),
             EventSource::Control(0),
             EventSource::Probe,
+            EventSource::Arrival(0),
         ];
         assert_eq!(all, expected);
-        assert_eq!((sources.control(0), sources.probe()), (SourceId(3), SourceId(4)));
+        assert_eq!(
+            (sources.control(0), sources.probe(), sources.population(0)),
+            (SourceId(3), SourceId(4), SourceId(5))
+        );
     }
 }

@@ -12,6 +12,7 @@
 //! assert_eq!(outcome.flows.len(), 0);
 //! ```
 
+pub mod application;
 mod control;
 mod engine;
 mod events;
@@ -19,6 +20,7 @@ mod flow;
 pub mod measures;
 pub mod medium;
 mod network;
+pub mod observer;
 mod outcome;
 mod packet;
 mod probe;
@@ -29,13 +31,16 @@ pub mod transport;
 mod watch;
 mod window_control;
 mod wire;
+pub mod workload;
 
 pub use engine::{Engine, EngineUsed, Failure, Refusal, Simulation};
 pub use medium::Medium;
 pub use network::{
-    AccessSpec, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec, SharedMeter, TransportSpec,
+    AccessSpec, ApplicationSpec, Connection, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec,
+    SharedMeter, TransportSpec,
 };
-pub use outcome::{Completion, FlowOutcome, Outcome};
+pub use outcome::{ApplicationOutcome, Completion, FlowOutcome, FlowRecord, Outcome, PopulationOutcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
 pub use rate_trace::{Opportunities, RateTrace, Rates};
 pub use watch::Watch;
+pub use workload::Workload;

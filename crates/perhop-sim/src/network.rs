@@ -1,5 +1,6 @@
 //! What is simulated: nodes, links, flows and their routes.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -8,6 +9,7 @@ use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant};
 
+use crate::application::ApplicationParams;
 use crate::medium::Medium;
 use crate::transport::datagram::{DatagramReceiver, DatagramSender};
 use crate::transport::rap::{RapParams, RapSender};
@@ -15,6 +17,7 @@ use crate::transport::tcp::{SackReceiver, SackSender, TcpEcn, TcpParams, TcpRece
 use crate::transport::tfrc::{TfrcParams, TfrcReceiver, TfrcSender};
 use crate::transport::udp::{UdpParams, UdpSender};
 use crate::transport::{CarryingReceiver, CarryingSender, Receiver, Sender};
+use crate::workload::Workload;
 
 /// A router's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +42,30 @@ pub struct Network {
     pub paths: Vec<PathSpec>,
     /// Flows, in the order of their numbers.
     pub flows: Vec<FlowSpec>,
+    /// Users of applications, in groups. Their connections are flows that send what the users grant.
+    pub applications: Vec<ApplicationSpec>,
+}
+
+/// A group of users of an application.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApplicationSpec {
+    /// Its name, which also names the random streams of its users.
+    pub name: String,
+    /// What each user does.
+    pub params: ApplicationParams,
+    /// Each begins at a time drawn uniformly from this range.
+    pub start: (Instant, Instant),
+    /// The connections of each user.
+    pub users: Vec<Vec<Connection>>,
+}
+
+/// A connection of a user: the numbers of its two flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// From the client to the server.
+    pub request: usize,
+    /// From the server to the client.
+    pub response: usize,
 }
 
 /// A label-switched path: a route through certain routers, whatever the shortest one is. It leads from its ingress to its
@@ -130,6 +157,8 @@ pub struct FlowSpec {
     pub dispatch_jitter: Option<Duration>,
     /// How it sends.
     pub transport: TransportSpec,
+    /// The length of its receiver's play-out buffer (datagrams); `None` for none.
+    pub play_out: Option<Duration>,
     /// Where its packets are metered and marked.
     pub marking: Marking,
     /// The color of its packets if no meter colors them.
@@ -152,6 +181,9 @@ pub struct FlowSpec {
     pub stop: Option<Instant>,
     /// It has this much to send; `None` for endless.
     pub volume: Option<Bytes>,
+    /// It stands for a population of finite flows that are otherwise like it, and begin from its earliest start on until it stops.
+    /// Its own volume is not used.
+    pub population: Option<Box<Workload>>,
 }
 
 /// How a flow sends.
@@ -303,6 +335,7 @@ impl Network {
             shared_meters: Vec::new(),
             paths: Vec::new(),
             flows: Vec::new(),
+            applications: Vec::new(),
         }
     }
 
@@ -345,16 +378,25 @@ impl Network {
     pub fn idle_time(&self, flow: &FlowSpec, route: &[usize]) -> Option<Duration> {
         let packets = flow.transport.packets_of(flow.volume?);
         let size = Bytes::new(u64::from(flow.transport.packet_sizes().0));
-        let private = [&flow.access, &flow.egress].into_iter().flatten();
-        let shared = route.iter().map(|&link| &self.links[link]);
-        let hops: Vec<(Bitrate, Duration)> = private
-            .map(|access| (access.rate, access.delay))
-            .chain(shared.map(|link| (link.rate, link.delay)))
-            .collect();
+        let hops = self.hops(flow, route);
         let first = hops.iter().fold(Duration::ZERO, |sum, &(rate, delay)| sum + delay + rate.time_of(size));
         let others = Bytes::new(packets.saturating_sub(1).saturating_mul(size.get()));
         let slowest = hops.iter().map(|&(rate, _)| rate).min();
         Some(slowest.map_or(first, |rate| first + rate.time_of(others)))
+    }
+
+    /// The rates and delays of the links that a flow's data pass, in order, those of the hosts included.
+    fn hops(&self, flow: &FlowSpec, route: &[usize]) -> Vec<(Bitrate, Duration)> {
+        let private = |access: &Option<AccessSpec>| access.as_ref().map(|access| (access.rate, access.delay));
+        let shared = route.iter().map(|&link| (self.links[link].rate, self.links[link].delay));
+        private(&flow.access).into_iter().chain(shared).chain(private(&flow.egress)).collect()
+    }
+
+    /// The path of a flow over these links without other traffic.
+    pub(crate) fn idle_path(&self, flow: &FlowSpec, route: &[usize]) -> IdlePath {
+        let hops = self.hops(flow, route);
+        let delay = hops.iter().fold(Duration::ZERO, |sum, &(_, delay)| sum + delay);
+        IdlePath { delay, rates: hops.into_iter().map(|(rate, _)| rate).collect() }
     }
 
     /// The link from one router straight to another, the first named where there are several.
@@ -390,6 +432,29 @@ impl Network {
     }
 }
 
+/// A path without other traffic.
+#[derive(Clone, Debug)]
+pub(crate) struct IdlePath {
+    delay: Duration,
+    /// In the order in which data pass.
+    rates: Vec<Bitrate>,
+}
+
+impl IdlePath {
+    /// The least time that `all` bytes take, which are sent as packets of one size, and a last one that may be smaller: the
+    /// propagation delay, the transmission of all at the slowest hop, of the first packet at the hops before it, and of the last at
+    /// those behind it.
+    pub(crate) fn time(&self, all: Bytes, first: Bytes, last: Bytes) -> Duration {
+        let slowest = self.rates.iter().enumerate().min_by_key(|&(_, rate)| rate).map_or(0, |(hop, _)| hop);
+        let times = self.rates.iter().enumerate().map(|(hop, rate)| match hop.cmp(&slowest) {
+            Ordering::Less => rate.time_of(first),
+            Ordering::Equal => rate.time_of(all),
+            Ordering::Greater => rate.time_of(last),
+        });
+        times.fold(self.delay, |sum, time| sum + time)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -406,6 +471,29 @@ mod tests {
             medium: crate::medium::Medium::default(),
         };
         Network { nodes, links: links.iter().map(link).collect(), ..Network::new(Duration::from_secs(1)) }
+    }
+
+    #[test]
+    fn idle_times_of_the_catalogue() {
+        // 100 Mbit/s and a round trip of 20 ms; the last adds 40 bytes of headers to each of 69 packets of at most 1500 bytes.
+        let path = IdlePath { delay: "10ms".parse().unwrap(), rates: vec!["100Mbps".parse().unwrap()] };
+        let time = |all, first, last| path.time(Bytes::new(all), Bytes::new(first), Bytes::new(last));
+        let micros = [
+            time(1000, 1000, 1000),
+            time(100_000, 1500, 1000),
+            time(10_000_000, 1500, 1000),
+            time(102_760, 1500, 760),
+        ];
+        assert_eq!(micros.map(|time| time.as_nanos() / 100), [100_800, 180_000, 8_100_000, 182_208]);
+    }
+
+    #[test]
+    fn idle_times_by_hand_over_three_hops() {
+        // 2500 bytes as 1000, 1000 and 500: 1 ms and 0.1 ms before the slowest hop, 25 ms there, 2.5 ms behind it.
+        let rates = ["80Mbps", "8Mbps", "0.8Mbps", "1.6Mbps"].map(|rate| rate.parse().unwrap());
+        let path = IdlePath { delay: "7ms".parse().unwrap(), rates: rates.to_vec() };
+        let time = path.time(Bytes::new(2500), Bytes::new(1000), Bytes::new(500));
+        assert_eq!(time, "35.6ms".parse().unwrap());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What a run gives.
 
 use perhop_core::measure::LinkOutcome;
-use perhop_core::{Duration, Instant};
+use perhop_core::{Bytes, Duration, Instant};
 
+use crate::application::Recorded;
 use crate::engine::EngineUsed;
 use crate::probe::Series;
 use crate::transport::SenderStatistics;
@@ -18,10 +19,60 @@ pub struct Outcome {
     pub hops: u64,
     /// For each flow, in order.
     pub flows: Vec<FlowOutcome>,
+    /// For each population, in the order of the flows that stand for them.
+    pub populations: Vec<PopulationOutcome>,
     /// For each link with a queue under an AQM, in order.
     pub links: Vec<LinkOutcome>,
+    /// For each group of users of an application, in order.
+    pub applications: Vec<ApplicationOutcome>,
     /// Samples of the probes.
     pub series: Series,
+}
+
+/// What became of the flows of a population.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PopulationOutcome {
+    /// The number of the flow that stands for it. What is counted there is the sum over its flows.
+    pub flow: usize,
+    /// Each flow that began, in this order.
+    pub flows: Vec<FlowRecord>,
+    /// How many were open at once, on average over the time after the warm-up. A flow is open from its start until it completes.
+    pub mean_open: f64,
+}
+
+/// What became of a flow of a population.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// When it began.
+    pub started: Instant,
+    /// Its bytes of payload.
+    pub size: Bytes,
+    /// The least time that its bytes take on its path, those of headers included.
+    pub idle: Duration,
+    /// When the last of them had arrived; [`Instant::NEVER`] if it was unfinished at the end of the run.
+    pub completed: Instant,
+}
+
+impl FlowRecord {
+    /// From its start to the arrival of the last byte, if it completed.
+    pub fn time(&self) -> Option<Duration> {
+        (self.completed != Instant::NEVER).then(|| self.completed.since(self.started))
+    }
+}
+
+/// What the users of one group measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApplicationOutcome {
+    /// The group's name.
+    pub name: String,
+    /// The application's name in scenarios.
+    pub model: &'static str,
+    /// How many users there are.
+    pub users: u32,
+    /// The application's measures, by name; `None` where there is no value.
+    pub measures: Vec<(&'static str, Option<f64>)>,
+    /// What they come from.
+    pub recorded: Recorded,
 }
 
 /// What became of one flow. All counts are of what happened after the warm-up.
@@ -45,6 +96,10 @@ pub struct FlowOutcome {
     /// The mean of RFC 3550's interarrival jitter J in seconds over these packets; `None` for TCP and where fewer than two
     /// came.
     pub jitter_s: Option<f64>,
+    /// Packets that came too late for the flow's play-out buffer; `None` without one.
+    pub late: Option<u64>,
+    /// The time from the sending of a packet to its play-out in seconds; `None` without a buffer, or before the first packet.
+    pub play_out_s: Option<f64>,
     /// Packets sent, by the color that they were given.
     pub marked: [u64; 3],
     /// Of these, packets that meters dropped, the flow's own or those of links, by the color that they gave them; `None` for a flow
@@ -122,6 +177,29 @@ impl Completion {
 }
 
 impl FlowOutcome {
+    /// Adds what was counted of another flow. Times and completions are left as they are.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let by_color = |sum: &mut [u64; 3], new: [u64; 3]| {
+            sum.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
+        };
+        self.delivered_packets += other.delivered_packets;
+        self.delivered_bytes += other.delivered_bytes;
+        self.throughput_bps += other.throughput_bps;
+        self.acked_bps += other.acked_bps;
+        by_color(&mut self.marked, other.marked);
+        by_color(&mut self.dropped, other.dropped);
+        if let (Some(sum), Some(new)) = (&mut self.policed, other.policed) {
+            by_color(sum, new);
+        }
+        if let (Some(sum), Some(new)) = (&mut self.congested, other.congested) {
+            *sum += new;
+        }
+        if let (Some(sum), Some(new)) = (&mut self.lost, other.lost) {
+            *sum += new;
+        }
+        self.sender.add(&other.sender);
+    }
+
     /// The mean of the round trips measured, if any was.
     pub fn mean_rtt(&self) -> Option<Duration> {
         let (samples, sum) = self.sender.rtt_samples;

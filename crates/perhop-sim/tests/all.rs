@@ -7,6 +7,7 @@ mod ordinary;
 mod parameters;
 
 mod accounting;
+mod applications;
 mod asymmetric_best_effort;
 mod completion;
 mod congestion;
@@ -15,7 +16,9 @@ mod engine;
 mod link_meters;
 mod linux_tcp;
 mod media;
+mod observation;
 mod policing;
+mod populations;
 mod rate_based;
 mod several_queues;
 mod throughput_guarantees;

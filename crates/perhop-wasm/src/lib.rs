@@ -93,9 +93,11 @@ fn flow(number: usize) -> FlowSpec {
         service: rate,
         reserved: rate,
         tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
+        play_out: None,
         out_feedback: None,
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,
         volume: None,
+        population: None,
     }
 }

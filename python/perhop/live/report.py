@@ -11,6 +11,7 @@ from perhop.live.equivalence import MEASURES, directions
 from perhop.live.explain import otherwise
 from perhop.live.report_json import to_json
 from perhop.output.numbers import fixed
+from perhop.output.summary import throughput_beside, waiting_times_beside
 from perhop.output.table import MISSING, continued, prose, records
 from perhop.study import Axis, Plot, Reference, Row
 from perhop.wording import counted
@@ -346,6 +347,9 @@ def _plots(comparison: Comparison, of: str) -> Iterator[tuple[Plot, list[Row]]]:
     for metric, title in (("throughput", "Throughput of a flow"), ("rtt", "Round-trip time")):
         yield _side_by_side(comparison, metric, title + of, "class")
     yield _side_by_side(comparison, "delay-p95", "95th percentile of the waiting time" + of, "link")
+    sources = {"simulated": comparison.simulated.runs, "live": comparison.valid}
+    yield from waiting_times_beside(sources, SOURCES, of)
+    yield from throughput_beside(sources, SOURCES, of)
 
 
 def _in_margins(line: Line) -> Row:

@@ -94,7 +94,7 @@ def release_directories() -> None:
         filesystem.close_file(_claimed.popitem()[1])
 
 
-def prepare_file(path: Path) -> Path:
+def prepare_file(path: Path, option: str = "--json") -> Path:
     """Prove, before the work begins, that a file can be written under this name; "-" is standard output.
 
     What is no regular file (a device, a named pipe) is not opened yet: that could wait for a reader, or end
@@ -110,19 +110,19 @@ def prepare_file(path: Path) -> Path:
         return STDOUT
     try:
         if path.is_dir():
-            raise PerhopError(f"--json {path}: is a directory; give a file name, or - for standard output")
+            raise PerhopError(f"{option} {path}: is a directory; give a file name, or - for standard output")
         if path.is_socket():
-            raise PerhopError(f"--json {path}: is a socket; give a file name, or - for standard output")
+            raise PerhopError(f"{option} {path}: is a socket; give a file name, or - for standard output")
         if _in_place(path):
             if not os.access(path, os.W_OK):
-                raise PerhopError(f"--json {path}: cannot be written: Permission denied")
+                raise PerhopError(f"{option} {path}: cannot be written: Permission denied")
             return path
         target = path.resolve()
         probe = target.with_name(f".{target.name}.write-test")
         atomic_write(probe, b"")
         filesystem.remove(probe)
     except (OSError, ValueError) as error:
-        raise PerhopError(f"--json {path}: cannot be written: {_reason(error)}") from None
+        raise PerhopError(f"{option} {path}: cannot be written: {_reason(error)}") from None
     return path
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from perhop.study import Factor, Plot, Reference, Row
 
 NAMED = {"blue": SERIES[1], "green": SERIES[2]}
+_DASHES = ("-", "--", ":", "-.")
 DENSE = 30
 """Lines of more points than this are drawn without marks."""
 Curves = dict["Factor", list["Row"]]
@@ -58,24 +59,25 @@ def _ends(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
 def lines(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
     """Draw one line for each series, its interval as a band; returns labels for their ends."""
     labels = []
-    for index, (value, rows) in enumerate(curves.items()):
+    for number, (value, rows) in enumerate(curves.items()):
+        index = plot.rank(value, number)
         color, name = _color(value, index), plot.series.text(value)
         x, y = _xy(plot, rows, place)
         if any(row.ci95 for row in rows):
             axes.fill_between(x, *_ends(rows), color=color, alpha=0.22, linewidth=0)
-        dense = len(x) > DENSE
+        dense = len(x) > DENSE or plot.kind == "cdf"
         axes.plot(
             x,
             y,
             color=color,
             linewidth=1.2 if dense else 1.8,
-            linestyle="-" if index < len(SERIES) else "--",
+            linestyle=_DASHES[index // len(SERIES) % len(_DASHES)],
             marker="" if dense else MARKS[index % len(MARKS)],
             markersize=4,
             label=name,
         )
         _published(axes, [(place[r.factors[plot.x.factor]], r) for r in rows], color)
-        if y and name:
+        if y and name and plot.kind != "cdf":  # cumulative distributions all end at one place
             labels.append(Label(y[-1], name, color))
     return labels
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from perhop.output import marks
 from perhop.output.sheet import (
@@ -20,6 +20,7 @@ from perhop.output.sheet import (
     SERIES,
     TEXT,
     Margins,
+    Numbers,
     Picture,
     Sheet,
     styled,
@@ -77,7 +78,7 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
     if any(row.ci95 for row in found):
         parts.append(
             f"Bands: {plot.interval} intervals."
-            if plot.kind == "lines"
+            if plot.is_curves
             else f"Error bars: {plot.interval} intervals."
         )
     if any(row.published is not None for row in found):
@@ -89,7 +90,7 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
         if any(value is not None and value not in places for value in stated):
             parts.append("One left of the curve: the paper says nowhere.")
     panels = _panels(plot, rows)
-    if len(panels) > 1 and plot.kind != "dots":
+    if len(panels) > 1 and plot.kind not in ("dots", "cdf"):
         alike = _shared(plot, rows, panels) is not None
         parts.append("All panels have the same scale." if alike else "The panels' scales differ.")
     return " ".join(parts)
@@ -128,7 +129,9 @@ def _readable(plot: Plot, rows: Sequence[Row]) -> Plot:
     """The plot with every name as a picture can show it."""
 
     def axis(one: Axis) -> Axis:
-        values = one.order({row.factors[one.factor] for row in rows if one.factor in row.factors})
+        values = one.order(
+            {*one.names, *(row.factors[one.factor] for row in rows if one.factor in row.factors)}
+        )
         names = {value: label(one.text(value)) for value in values}
         return replace(one, label=label(one.label), names=names)
 
@@ -215,7 +218,7 @@ class _Panel:
         self.sheet, self.index, self.plot, self.rows, self.panel = sheet, index, plot, rows, panel
         found = _of_panel(plot, rows, panel)
         categories = plot.x.order(row.factors[plot.x.factor] for row in found)
-        self.spaced = plot.kind != "lines" or plot.ordinal
+        self.spaced = not plot.is_curves or plot.ordinal
         self.place: marks.Places = {
             value: float(i) if self.spaced else float(value) for i, value in enumerate(categories)
         }
@@ -241,16 +244,22 @@ class _Panel:
             return
         if self.spaced:
             axes.set_xticks(list(self.place.values()), [plot.x.text(value) for value in self.place])
-        labels = {"lines": marks.lines, "points": marks.points, "bars": marks.bars}[plot.kind](
-            axes, plot, self.curves, self.place
-        )
+        labels = {"lines": marks.lines, "cdf": marks.lines, "points": marks.points, "bars": marks.bars}[
+            plot.kind
+        ](axes, plot, self.curves, self.place)
         labels += marks.references(axes, plot, self.panel, self.place)
         if plot.limits is not None:
             marks.limits(axes, plot, self.rows, self.panel, self.place)
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
         if not self.spaced:
             wide = self.sheet.columns < 3 and self.sheet.cell_width > 300.0
-            axes.xaxis.set_major_locator(MaxNLocator(nbins=8 if wide else 5, steps=[1, 2, 5, 10]))
+            if plot.logarithmic:
+                axes.set_xscale("log")
+                axes.xaxis.set_major_locator(LogLocator(numticks=8 if wide else 5))
+                axes.xaxis.set_minor_locator(NullLocator())
+                axes.xaxis.set_major_formatter(Numbers())
+            else:
+                axes.xaxis.set_major_locator(MaxNLocator(nbins=8 if wide else 5, steps=[1, 2, 5, 10]))
         if limits is not None:
             axes.set_ylim(*limits)
         elif plot.from_zero:
@@ -261,7 +270,7 @@ class _Panel:
         plot, sheet = self.plot, self.sheet
         left = 20.0 + max(map(text_width, tick_texts(axes, "y")), default=0.0) + LINE * bool(plot.y_label)
         beside = max((text_width(one.text) for one in labels), default=0.0)
-        above = plot.kind == "bars" or beside > BESIDE * sheet.cell_width
+        above = plot.kind in ("bars", "cdf") or beside > BESIDE * sheet.cell_width
         right = 14.0 if above or not labels else beside + 12.0
         handles = axes.get_legend_handles_labels()[1] if above or plot.kind == "points" else []
         if len(handles) < 2 and plot.kind != "points":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import catalog
+from perhop import catalog, finite_flows
 from perhop.output.numbers import measured, short
 from perhop.output.table import MISSING, records
 from perhop.runs import COLORS
@@ -22,6 +22,7 @@ _SUMMARIES = {
     for entry in catalog.SUMMARIZED
     if entry.summary is not None and entry.summary.place is not None
 }
+_OF_USERS = {one.name: one for entries in catalog.APPLICATION.values() for one in entries}
 HEADS = {
     "profile_bps": "profile, Mbit/s",
     "rate_bps": "rate, Mbit/s",
@@ -30,7 +31,9 @@ HEADS = {
     "lost_or_late": "lost or late, %",
     "r": "R",
     "mos": "MOS",
+    **{one.name: one.head for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     **{name: catalog.SHOWN[unit].head(summary.label) for name, (unit, summary) in _SUMMARIES.items()},
+    **{name: catalog.SHOWN[one.unit].head(one.label) for name, one in _OF_USERS.items()},
 }
 """What a column is called: those of measures, and what stands beside them for context."""
 LOSS = HEADS["loss"]
@@ -45,14 +48,18 @@ _FACTORS = {
     "lost_or_late": 100.0,
     "r": 1.0,
     "mos": 1.0,
+    **{one.name: 1e3 if one.unit == "s" else 1.0 for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     **{name: catalog.SHOWN[unit].factor for name, (unit, _) in _SUMMARIES.items()},
+    **{name: catalog.SHOWN[one.unit].factor for name, one in _OF_USERS.items()},
 }
 _IMPORTANCE = {
     "rate, Mbit/s": 10,
     "flows": 50,
+    **{one.head: one.importance for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     "packets per run": 60,
     "notified per run": 110,
     "profile, Mbit/s": 140,
+    **{HEADS[name]: one.importance for name, one in _OF_USERS.items()},
     **{HEADS[name]: summary.importance for name, (_, summary) in _SUMMARIES.items()},
 }
 KEPT = 255

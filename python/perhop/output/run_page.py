@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from perhop import catalog
 from perhop.output.figures import count, estimate, figure, percent
-from perhop.output.readable import end_names
+from perhop.output.readable import KEPT, end_names
 from perhop.output.report import HtmlRecords, html_network, html_plot, render
 from perhop.output.table import MISSING
-from perhop.runs import COLORS
+from perhop.runs import COLORS, REVERSE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,13 +41,17 @@ def run_page(
         plots: Its plots, the most important first.
         network: The picture of its network.
     """
-    classes, links = (list(f.iter_rows(named=True)) for f in (result.classes(), result.link_summary()))
+    links = list(result.link_summary().iter_rows(named=True))
+    users = {
+        users["name"] + way for users in result.runs[0].raw.get("applications", ()) for way in ("", REVERSE)
+    }
+    classes = [{**row, "of_users": row["class"] in users} for row in result.classes().iter_rows(named=True)]
     apart = list(result.link_class_summary().iter_rows(named=True))
     machine = [dict(line) for line in shown.machine]
     return render(
         "run.html.j2",
         title=shown.title,
-        answers=[*_answers(classes, len(result.runs)), _busiest(links)],
+        answers=[*_users(result), *_answers(classes, len(result.runs)), _busiest(links)],
         lead=f"{shown.lead}.",
         engine=_engine(result),
         command=command,
@@ -60,9 +64,16 @@ def run_page(
             states=PROFILES,
         ),
         links=HtmlRecords.of("Links", [_link(row) for row in links]),
+        populations=HtmlRecords.of("Flows that come and go", [dict(line) for line in shown.populations])
+        if shown.populations
+        else None,
         link_classes=HtmlRecords.of("Classes of packets at a link", [_link_class(row) for row in apart])
         if apart
         else None,
+        applications=[
+            HtmlRecords.of(f"Users: {model}", [dict(line) for line in lines])
+            for model, lines in shown.applications.items()
+        ],
         machine=HtmlRecords.of("How well the machine kept up", machine, notes=shown.remarks)
         if machine
         else None,
@@ -84,8 +95,8 @@ def _half(row: Mapping[str, Any], name: str, unit: str = "", scale: float = 1.0)
 
 def _profile_kept(row: Mapping[str, Any]) -> str:
     """Whether a flow of the class gets its profile rate, by the interval; empty for best effort."""
-    if not row["profile_bps"]:
-        return ""
+    if not row["profile_bps"] or row["flows"] is None or row["of_users"]:
+        return ""  # Users, and flows that come and go, do not always have data to send.
     if row["throughput_low_bps"] is None:
         return "cannot tell"
     if row["throughput_low_bps"] >= row["profile_bps"]:
@@ -94,17 +105,39 @@ def _profile_kept(row: Mapping[str, Any]) -> str:
 
 
 def _answers(classes: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
-    """Who gets what, a sentence for each class."""
+    """Who gets what, a sentence for each class whose flows always have data."""
+    classes = [row for row in classes if not row["of_users"]]
     said = [_answer(row, runs) for row in classes[:MOST_ANSWERS]]
     rest = len(classes) - MOST_ANSWERS
     return [*said, f"{rest} more classes are in the table below."] if rest > 0 else said
 
 
+def _users(result: Result) -> list[str]:
+    """What users of applications get, a sentence for each group."""
+    said = []
+    for model, frame in result.applications().items():
+        shown = [one for one in catalog.APPLICATION[model] if one.importance == KEPT]
+        for row in frame.iter_rows(named=True):
+            parts = [
+                f"{one.label} {_estimated(row, one.name, one.unit)} {catalog.SHOWN[one.unit].word}".rstrip()
+                for one in shown
+                if row[one.name] is not None
+            ]
+            if not shown and row["mos"] is not None:
+                parts = [f"MOS {_estimated(row, 'mos', '')}"]
+            said.append(
+                f"**{_plain(row['class'])}** ({model}): {'; '.join(parts) or 'nothing was complete'}."
+            )
+    return said[:MOST_ANSWERS]
+
+
 def _answer(row: Mapping[str, Any], runs: int) -> str:
     mean = estimate(row["throughput_bps"] / 1e6, _half(row, "throughput", "_bps", 1e-6))
-    text = f"**{_plain(row['class'])}**: {mean} Mbit/s per flow"
+    text = f"**{_plain(row['class'])}**: {mean} Mbit/s {'in all' if row['flows'] is None else 'per flow'}"
     if not row["profile_bps"]:
         return f"{text}, best effort."
+    if row["flows"] is None:
+        return f"{text}."
     share = percent(row["throughput_bps"] / row["profile_bps"])
     verdict = {
         "yes": "**the profile holds**",
@@ -144,7 +177,7 @@ def _class_lines(classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     for row in classes:
         line = {
             "class": str(row["class"]),
-            "flows": count(row["flows"]),
+            "flows": MISSING if row["flows"] is None else count(row["flows"]),
             "throughput, Mbit/s per flow": _estimated(row, "throughput_bps", "bit/s"),
             "profile, Mbit/s": figure(row["profile_bps"] / 1e6) if row["profile_bps"] else "best effort",
             "profile holds": _profile_kept(row),
@@ -177,7 +210,7 @@ def _explained(classes: Sequence[Mapping[str, Any]], runs: int) -> str:
     if runs == 1:
         return "Means over the flows of a class in one run, which has no interval."
     means = "Means over the flows of a class, with 95 % intervals over runs."
-    if not any(row["profile_bps"] for row in classes):
+    if not any(row["profile_bps"] and not row["of_users"] for row in classes):
         return means
     return (
         f"{means} A profile holds where the interval of the throughput lies at or above it, and does not "

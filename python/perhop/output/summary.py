@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import polars as pl
 
+from perhop.output.distributions import SHARE, block_size, curve, histogram_shares, over_time
 from perhop.output.readable import LEFT_OUT_FIRST, readable
 from perhop.output.table import prose, records
 from perhop.simulation import describe_runs
@@ -17,10 +17,13 @@ from perhop.study import Axis, Plot, Reference, Row, rounded
 from perhop.traces import traces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import polars as pl
     from numpy.typing import NDArray
 
+    from perhop.output.distributions import Drawn
+    from perhop.runs import Run
     from perhop.simulation import Result
 
 MEASURED = Axis("series", "", {"measured": "measured"})
@@ -33,6 +36,8 @@ class Summary:
     Attributes:
         classes: One record of strings for each class.
         links: The same for each link.
+        populations: The same for each population and range of sizes of its flows.
+        applications: By model, the same for each group of users.
         link_classes: The same for each class of packets that a link's queue tells apart, if any does.
         plots: Plots with the rows they draw.
         scenario: What was simulated.
@@ -48,6 +53,8 @@ class Summary:
     plots: Sequence[tuple[Plot, Sequence[Row]]]
     scenario: Mapping[str, Any]
     link_classes: Sequence[Mapping[str, str]] = ()
+    populations: Sequence[Mapping[str, str]] = ()
+    applications: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     counted: str = ""
     machine: Sequence[Mapping[str, str]] = ()
     remarks: Sequence[str] = ()
@@ -56,7 +63,13 @@ class Summary:
         """The summary as plain text for a terminal of that width; None for no limit."""
         tables = [
             records(table, width, LEFT_OUT_FIRST)
-            for table in (self.classes, self.links, self.link_classes)
+            for table in (
+                self.classes,
+                self.populations,
+                *self.applications.values(),
+                self.links,
+                self.link_classes,
+            )
             if table
         ]
         notes = [prose(self.counted, width)] if self.counted else []
@@ -75,14 +88,17 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
     """What to show of a result; `name` stands for a title where the scenario has none."""
     scenario = json.loads(result.scenario)
     links, link_classes = result.link_summary(), result.link_class_summary()
+    populations = result.population_summary()
     return Summary(
         title=str(scenario.get("title") or name or result.title),
         lead=describe_runs(result.runs, how),
         classes=readable(result.classes()),
         links=readable(links),
-        plots=[_class_plot(result), *_delay_plots(result), *_series_plots(result)],
+        plots=[_class_plot(result), *waiting_times(result.runs), *_series_plots(result.runs)],
         scenario=scenario,
         link_classes=readable(link_classes) if link_classes.height else (),
+        populations=readable(populations) if populations.height else (),
+        applications={model: readable(frame) for model, frame in result.applications().items()},
         counted=_counted(result),
     )
 
@@ -105,8 +121,15 @@ def _counted(result: Result) -> str:
         sentences.append("Jitter: RFC 3550, from host to host.")
     if names["policing_ratio"].is_not_null().any():
         sentences.append("Policed: packets that the meter dropped, of those sent.")
-    if names["unfinished"].is_not_null().any():
+    if names["late_ratio"].is_not_null().any():
+        sentences.append("Late: for the play-out buffer, of the packets that arrived.")
+    if names["call_r"].is_not_null().any():
+        sentences.append("R, MOS: E-model of ITU-T G.107, without echo.")
+    comes_and_goes = any(run.raw["populations"] for run in result.runs)
+    if names["unfinished"].is_not_null().any() or comes_and_goes:
         sentences.append("FCT: flow completion time, over the flows that completed.")
+    if comes_and_goes:
+        sentences.append("Slowdown: FCT over the least time on the idle path. Sizes are of payload.")
     links = result.links
     if links["lost_packets"].is_not_null().any():
         sentences.append("Link loss: packets that a link lost after it had sent them, of those that it sent.")
@@ -129,13 +152,17 @@ def to_json(result: Result) -> str:
             for row in frame.iter_rows(named=True)
         ]
 
+    populations = result.population_summary()
+    applications = {model: rows(frame) for model, frame in result.applications().items()}
     engine = {"name": result.engine, "reason": result.engine_reason}
     content = {
         **({"engine": engine} if result.engine else {}),
         "seeds": [run.seed for run in result.runs],
         "classes": rows(result.classes()),
+        **({"applications": applications} if applications else {}),
         "links": rows(result.link_summary()),
         "link_classes": rows(result.link_class_summary()),
+        **({"populations": rows(populations)} if populations.height else {}),
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -175,87 +202,140 @@ def _class_plot(result: Result) -> tuple[Plot, list[Row]]:
 _SERIES = {"series": "measured"}
 
 
-def _delay_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
-    """How long packets of each class waited, runs together; where a queue tells classes of packets apart."""
-    apart = result.link_classes["link"].unique(maintain_order=True)
-    if apart.is_empty():
+def waiting_times(runs: Sequence[Run]) -> list[Drawn]:
+    """How long packets waited: a panel for each link, a curve for each class that its queue tells apart."""
+    links: dict[str, list[Row]] = {}
+    used: Counter[str] = Counter()
+    for link, name, histograms in _histograms(runs):
+        links.setdefault(link, []).extend(_waits({"link": link, "class": name}, histograms))
+        used[link] += _packets(histograms)
+    series = Axis("class", "Packets", {name: name for name in _names(runs)})
+    return _waiting(links, used, series, Axis("link", "Link"), name="delay", title="Waiting time of packets")
+
+
+def waiting_times_beside(sources: Mapping[str, Sequence[Run]], series: Axis, of: str = "") -> list[Drawn]:
+    """The same for runs of several sources: a panel for each class of each link, a curve for each source.
+
+    Args:
+        sources: Their runs, by name.
+        series: The axis of these names.
+        of: What the title says besides.
+    """
+    panels: dict[str, list[Row]] = {}
+    used: Counter[str] = Counter()
+    for source, runs in sources.items():
+        for link, name, histograms in _histograms(runs) if runs else ():
+            panel = f"{link}, {name}"
+            panels.setdefault(panel, []).extend(_waits({"queue": panel, series.factor: source}, histograms))
+            used[panel] += _packets(histograms)
+    title = f"Waiting time of packets{of}"
+    return _waiting(panels, used, series, Axis("queue", "Queue"), name="waiting-times", title=title)
+
+
+def _waits(factors: Mapping[str, str | float], histograms: Histograms) -> list[Row]:
+    edges, shares = histogram_shares(histograms)
+    return curve(factors, "delay_ms", edges * 1e3, shares, thinned=True) if len(shares) else []
+
+
+def _packets(histograms: Histograms) -> int:
+    return sum(int(counts.sum()) for _, counts in histograms)
+
+
+def _waiting(
+    panels: Mapping[str, Sequence[Row]],
+    used: Counter[str],
+    series: Axis,
+    facet: Axis,
+    *,
+    name: str,
+    title: str,
+) -> list[Drawn]:
+    """The plot of the panels with the most packets."""
+    shown = {panel for panel, packets in used.most_common(MOST_PANELS) if packets}
+    rows = [row for panel, of_panel in panels.items() if panel in shown for row in of_panel]
+    if not rows:
         return []
-    chosen = result.delays.filter(pl.col("link").is_in(apart.implode()), pl.col("class") != "all")
-    counts = (
-        chosen.group_by(["link", "class", "delay_s"], maintain_order=True)
-        .agg(pl.col("packets").sum())
-        .sort("link", "class", "delay_s")
-        .with_columns(
-            share=pl.col("packets").cum_sum().over("link", "class")
-            / pl.col("packets").sum().over("link", "class")
-        )
-    )
-    rows = [
-        _point({"link": link, "class": name, "delay_ms": at * 1e3}, "share", "fraction", share)
-        for link, name, at, _, share in counts.iter_rows()
-    ]
-    names = {name: name for name in counts["class"].unique(maintain_order=True)}
+    left_out = f" (the {MOST_PANELS} queues with the most packets)" if len(used) > MOST_PANELS else ""
     plot = Plot(
-        id="delay",
-        title="Waiting time of packets",
-        kind="lines",
-        metric="share",
+        id=name,
+        title=title + left_out,
+        kind="cdf",
+        metric=SHARE,
         x=Axis("delay_ms", "Waiting time, ms"),
-        series=Axis("class", "Packets", names),
+        series=series,
         y_label="fraction of packets",
-        facet=Axis("link", "Link"),
+        facet=replace(facet, names={panel: panel for panel in panels}),
     )
     return [(plot, rows)]
 
 
-def _series_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
-    means = _rates_in_time(result)
-    if not means:
+MOST_CLASSES = 14
+"""Classes whose throughput over time is drawn: as many as colors and dashes tell apart."""
+MOST_PANELS = 6
+"""Links whose waiting times are drawn."""
+ALL = "all packets"
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """Classes in one order for all pictures of a page: those of flows, then those of packets at links."""
+    of_packets = [one["name"] for link in runs[0].raw["links"] for one in link["classes"]]
+    return list(dict.fromkeys([*(group.name for group in runs[0].groups), *of_packets, ALL]))
+
+
+Histograms: TypeAlias = "list[tuple[NDArray[np.float64], NDArray[np.int64]]]"
+
+
+def _histograms(runs: Sequence[Run]) -> Iterator[tuple[str, str, Histograms]]:
+    """The waiting times of each run: for each link each class that it tells apart, or all its packets."""
+    for number, link in enumerate(runs[0].raw["links"]):
+        links = [run.raw["links"][number] for run in runs]
+        names = [one["name"] for one in link["classes"]]
+        for place, name in enumerate(names):
+            yield link["name"], name, [_histogram(one["classes"][place]) for one in links]
+        if not names:
+            yield link["name"], ALL, [_histogram(one) for one in links]
+
+
+def _histogram(queue: Mapping[str, Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    delays = queue["delay_s"]
+    return delays["edges"], delays["counts"].sum(axis=1)
+
+
+def _series_plots(runs: Sequence[Run]) -> list[Drawn]:
+    """Rates of classes and lengths of queues over time, if the scenario has probes."""
+    if not runs[0].raw["series"]["time_s"].size:
         return []
     time = Axis("time_s", "Time, s")
-    classes = {group.name: group.name for group in result.runs[0].groups}
-    rates = [
-        _point({"class": name, "time_s": at}, "throughput", "Mbit/s", float(rate) / 1e6)
-        for at, by_class in means.items()
-        for name, rate in zip(classes, by_class, strict=True)
-    ]
-    in_packets = pl.col("quantity").str.contains("^(queue|average .*|.* packets)$")
-    queues = (
-        result.queues.filter(in_packets)
-        .group_by(["link", "quantity", "time_s"], maintain_order=True)
-        .agg(pl.col("packets").mean())
-    )
-    lengths = [
-        _point({"link": link, "quantity": quantity, "time_s": at}, "queue", "packets", value)
-        for link, quantity, at, value in queues.iter_rows()
-    ]
-    quantities = {name: name for name in queues["quantity"].unique(maintain_order=True)}
+    names = {name: name for name in _names(runs)}
     plots = [
         (
             Plot(
                 id="throughput-in-time",
-                title="Throughput over time, mean over the flows of a class",
+                title=_of_classes(runs),
                 kind="lines",
                 metric="throughput",
                 x=time,
-                series=Axis("class", "Class", classes),
+                series=Axis("class", "Class", names),
                 y_label="Mbit/s per flow",
+                steady=True,
             ),
-            rates,
+            _throughput(runs),
         )
     ]
+    lengths = [row for link in runs[0].raw["series"]["links"] for row in _queue_over_time(runs, link)]
     if lengths:
         plots.append(
             (
                 Plot(
                     id="queue-in-time",
-                    title="Queue over time",
+                    title=f"Queue over time{_averaged(runs)}",
                     kind="lines",
                     metric="queue",
                     x=time,
-                    series=Axis("quantity", "Quantity", quantities),
+                    series=Axis("quantity", "Quantity", names),
                     y_label="packets",
                     facet=Axis("link", "Link"),
+                    steady=True,
                 ),
                 lengths,
             )
@@ -263,23 +343,78 @@ def _series_plots(result: Result) -> list[tuple[Plot, list[Row]]]:
     return plots
 
 
-def _rates_in_time(result: Result) -> dict[float, NDArray[np.float64]]:
-    """For each time of a sample the throughput of each class, means over its flows and the runs.
+def throughput_beside(sources: Mapping[str, Sequence[Run]], series: Axis, of: str = "") -> list[Drawn]:
+    """Throughput over time for runs of several sources: a panel for each class, a curve for each source.
 
-    `result.series` has it, too, but copies samples several times, which may be most of the memory there is.
+    Args:
+        sources: See `waiting_times_beside`.
+        series: See `waiting_times_beside`.
+        of: See `waiting_times_beside`.
     """
-    sums: dict[float, NDArray[np.float64]] = {}
-    runs: Counter[float] = Counter()
-    for run in result.runs:
+    known = {name: runs for name, runs in sources.items() if runs}
+    first = next(iter(known.values()), ())
+    if not first or not first[0].raw["series"]["time_s"].size:
+        return []
+    rows = [row for name, runs in known.items() for row in _throughput(runs, {series.factor: name})]
+    classes = {group.name: group.name for group in first[0].groups}
+    plot = Plot(
+        id="throughput-in-time",
+        title=f"{_of_classes(first)}{of}",
+        kind="lines",
+        metric="throughput",
+        x=Axis("time_s", "Time, s"),
+        series=series,
+        y_label="Mbit/s per flow",
+        facet=Axis("class", "Class", classes),
+        steady=True,
+    )
+    return [(plot, rows)]
+
+
+def _averaged(runs: Sequence[Run]) -> str:
+    """What a title says of averaged samples."""
+    size = block_size(runs[0].raw["series"]["time_s"].size)
+    return f", means of {size} samples" if size > 1 else ""
+
+
+def _of_classes(runs: Sequence[Run]) -> str:
+    """The title of a plot of throughput over time."""
+    classes = len(runs[0].groups)
+    left_out = f" (the first {MOST_CLASSES} of {classes} classes)" if classes > MOST_CLASSES else ""
+    return f"Throughput over time, mean over the flows of a class{_averaged(runs)}{left_out}"
+
+
+def _throughput(runs: Sequence[Run], factors: Mapping[str, str | float] | None = None) -> list[Row]:
+    """The mean throughput of each class's flows over time in Mbit/s.
+
+    `Result.series` has it, too, but copies samples several times, which may be most of the memory there is.
+    """
+    groups = runs[0].groups
+    ends = np.cumsum([group.count for group in groups])
+    by_class: list[list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = [[] for _ in groups]
+    for run in runs:
         series = run.raw["series"]
-        ends = np.cumsum([group.count for group in run.groups])
         parts = np.split(series["throughput_bps"], ends[:-1], axis=1)  # views
-        means = np.column_stack([part.mean(axis=1) for part in parts])
-        for at, by_class in zip(series["time_s"].tolist(), means, strict=True):
-            sums[at] = sums.get(at, 0.0) + by_class
-            runs[at] += 1
-    return {at: total / runs[at] for at, total in sums.items()}
+        for samples, part in zip(by_class, parts, strict=True):
+            samples.append((series["time_s"], part.mean(axis=1) / 1e6))
+    return [
+        row
+        for group, samples in zip(groups[:MOST_CLASSES], by_class, strict=False)
+        for row in over_time({"class": group.name, **(factors or {})}, "throughput", "Mbit/s", samples)
+    ]
 
 
-def _point(factors: Mapping[str, str | float], metric: str, unit: str, value: float) -> Row:
-    return Row(factors, metric, unit, None, value, None, 1)
+def _queue_over_time(runs: Sequence[Run], link: str) -> Iterator[Row]:
+    """What waits at a link: the packets of each class, or all; and the averages that its AQM works with."""
+    probes = [(run.raw["series"]["time_s"], run.raw["series"]["links"][link]) for run in runs]
+    _, first = probes[0]
+    for name in first["classes"]:
+        of_class = [(times, one["classes"][name]["packets"]) for times, one in probes]
+        yield from over_time({"link": link, "quantity": name}, "queue", "packets", of_class)
+    if not first["classes"]:
+        everything = [(times, one["queue_packets"]) for times, one in probes]
+        yield from over_time({"link": link, "quantity": ALL}, "queue", "packets", everything)
+    for name in first["gauges"]:
+        if name.startswith("average "):
+            gauge = [(times, one["gauges"][name]) for times, one in probes]
+            yield from over_time({"link": link, "quantity": name}, "queue", "packets", gauge)

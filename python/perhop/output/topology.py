@@ -468,8 +468,9 @@ def _flow_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
         begin, end = _ends(scenario, flow)
         if begin != router:
             continue
-        transport = flow["transport"]
-        kind = next(f"{key} {transport[key]}" for key in ("tcp", "udp", "rap", "tfrc") if key in transport)
+        transport = flow.get("transport", {})
+        kinds = [f"{key} {transport[key]}" for key in ("tcp", "udp", "rap", "tfrc") if key in transport]
+        kind = " over ".join([*([flow["application"]["model"]] if "application" in flow else []), *kinds])
         way = f" on {label(flow['path'], NAME_CHARACTERS)}" if flow.get("path") else ""
         lines.append(
             (label(flow["name"], 32), f"({kind}) → {label(end, NAME_CHARACTERS)}{way}", int(flow["count"]))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perhop import _engine, catalog, measures
+from perhop import _engine, catalog, finite_flows, measures
 from perhop.store import engine_digest
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def engine_id() -> str:
     It is part of a finished run's key: runs of another build are never taken for this one's.
     """
     digest = hashlib.sha256(engine_digest().encode())
-    for source in (measures.__file__, catalog.__file__, __file__):
+    for source in (measures.__file__, catalog.__file__, finite_flows.__file__, __file__):
         digest.update(Path(source).read_bytes())
     return f"{_engine.version}+{digest.hexdigest()[:16]}"
 
@@ -76,6 +76,15 @@ def names_of(scenario: str) -> tuple[str, ...]:
     content = json.loads(scenario)
     content |= {"duration": "1us", "warmup": "0s"}
     content.pop("probes", None)
+    # What happens later would lie beyond the end.
+    for link in content["links"].values():
+        for direction in (link, link.get("reverse", {})):
+            direction.pop("changes", None)
+            direction.pop("outages", None)
+    for group in content["flows"]:
+        group.pop("stop", None)
+        if "list" in group.get("arrivals", {}):
+            group["arrivals"]["list"] = [["0s", "1B"]]
     return simulate(json.dumps(content), 0).names
 
 
@@ -97,12 +106,16 @@ def _measured(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         for of_class in catalog.CLASS:
             if of_class.summary.metric:
                 yield f"flows.{group['name']}.{of_class.summary.metric}", of_class.value(members)
+    yield from finite_flows.metrics(raw)
     for link in raw["links"]:
         place = f"links.{link['name']}"
         yield from _values(place, link, catalog.LINK)
         yield from _values(place, link, catalog.QUEUE)
         for packets in link["classes"]:
             yield from _values(f"{place}.classes.{packets['name']}", packets, catalog.QUEUE)
+    for users in raw.get("applications", ()):
+        for name, value in users["measures"].items():
+            yield f"applications.{users['name']}.{name}", math.nan if value is None else float(value)
 
 
 def _values(

@@ -64,21 +64,55 @@ class Marks:
 
 def drawn(summaries: Sequence[PointSummary]) -> list[tuple[Plot, Sequence[Row]] | Marks]:
     """What to draw of a sweep: a picture for each of its first metrics; none of a single point."""
-    factors = list(summaries[0].point.factors)
-    values = {
-        name: list(dict.fromkeys(summary.point.factors[name] for summary in summaries)) for name in factors
-    }
-    varied = [name for name in factors if len(values[name]) > 1]
-    short = short_names(factors)
-    numeric = [found for name in varied if (found := numbers(name, short[name], values[name])) is not None]
-    if not varied:
+    design = _Design.of(summaries)
+    if not design.varied:
         return []
     metrics = metric_names(summaries)[:MOST_PLOTS]
-    full = math.prod(len(values[name]) for name in varied) == len(summaries)
-    others = [name for name in varied if name not in {entry.factor for entry in numeric}]
-    if numeric and (not full or max(len(entry.by_value) for entry in numeric) < 2):
-        return [_marks(metric, numeric, others, summaries) for metric in metrics]
-    return [_lines(metric, varied, numeric, values, summaries) for metric in metrics]
+    if design.is_sample:
+        others = [name for name in design.varied if name not in {entry.factor for entry in design.numeric}]
+        return [_marks(metric, design.numeric, others, summaries) for metric in metrics]
+    return [_lines(metric, design, summaries) for metric in metrics]
+
+
+@dataclass(frozen=True, slots=True)
+class _Design:
+    """The factors of a sweep.
+
+    Attributes:
+        values: Of each factor.
+        varied: Factors with more than one value.
+        numeric: Those of them that are numbers of one unit.
+        is_sample: Points are drawn from the numbers' ranges, not every combination.
+    """
+
+    values: Mapping[str, Sequence[Value]]
+    varied: Sequence[str]
+    numeric: Sequence[Numbers]
+    is_sample: bool
+
+    @classmethod
+    def of(cls, summaries: Sequence[PointSummary]) -> _Design:
+        """That of these points."""
+        factors = list(summaries[0].point.factors)
+        values = {
+            name: list(dict.fromkeys(summary.point.factors[name] for summary in summaries))
+            for name in factors
+        }
+        varied = [name for name in factors if len(values[name]) > 1]
+        short = short_names(factors)
+        found = (numbers(name, short[name], values[name]) for name in varied)
+        numeric = [entry for entry in found if entry is not None]
+        full = math.prod(len(values[name]) for name in varied) == len(summaries)
+        is_sample = bool(numeric) and (not full or max(len(entry.by_value) for entry in numeric) < 2)
+        return cls(values, varied, numeric, is_sample)
+
+    @property
+    def across(self) -> tuple[str, Numbers | None]:
+        """The factor with the most values, numbers first, and its numbers if it has any."""
+        found = max(self.numeric, key=lambda entry: len(entry.by_value), default=None)
+        if found is not None:
+            return found.factor, found
+        return max(self.varied, key=lambda name: len(self.values[name])), None
 
 
 def numbers(factor: str, name: str, values: Sequence[Value]) -> Numbers | None:
@@ -100,27 +134,27 @@ def numbers(factor: str, name: str, values: Sequence[Value]) -> Numbers | None:
     return Numbers(factor, name, units.pop(), by_value) if len(units) == 1 else None
 
 
-def html_plots(summaries: Sequence[PointSummary], name: str) -> list[HtmlPlot]:
-    """Every picture, for a page and for files."""
+def html_plots(
+    summaries: Sequence[PointSummary], name: str, waits: Sequence[PointSummary] = ()
+) -> list[HtmlPlot]:
+    """Every picture, for a page and for files; `waits` are the points with the metrics `WAITS`."""
+    distributions = [html_plot(*entry, name) for entry in (waiting_times(waits) if waits else ())]
     return [
-        marks_plot(entry, f"{name}-{_slug(entry.metric)}")
-        if isinstance(entry, Marks)
-        else html_plot(*entry, name)
-        for entry in drawn(summaries)
+        *(
+            marks_plot(entry, f"{name}-{_slug(entry.metric)}")
+            if isinstance(entry, Marks)
+            else html_plot(*entry, name)
+            for entry in drawn(summaries)
+        ),
+        *distributions,
     ]
 
 
-def _lines(
-    metric: str,
-    varied: Sequence[str],
-    numeric: Sequence[Numbers],
-    values: Mapping[str, Sequence[Value]],
-    summaries: Sequence[PointSummary],
-) -> tuple[Plot, Sequence[Row]]:
+def _lines(metric: str, design: _Design, summaries: Sequence[PointSummary]) -> tuple[Plot, Sequence[Row]]:
     """A metric over the factor with the most values; the one with the fewest makes the curves."""
-    across = max(numeric, key=lambda entry: len(entry.by_value), default=None)
-    x = across.factor if across is not None else max(varied, key=lambda name: len(values[name]))
-    rest = sorted((name for name in varied if name != x), key=lambda name: len(values[name]))
+    values = design.values
+    x, across = design.across
+    rest = sorted((name for name in design.varied if name != x), key=lambda name: len(values[name]))
     by_series = [name for name in rest[:1] if len(values[name]) <= MOST_SERIES]
     by_facet = [name for name in rest if name not in by_series]
     unit = unit_of(metric)
@@ -157,6 +191,68 @@ def _lines(
         from_zero=_from_zero(rows),
     )
     return plot, rows
+
+
+PERCENTILES: Mapping[str, str] = {"p50": "median", "p95": "95th percentile", "p99": "99th percentile"}
+WAITS = tuple(f"links.*.delay_{part}_s" for part in PERCENTILES)
+"""The metrics that `waiting_times` draws."""
+_WAIT = re.compile(r"links\.(.+)\.delay_(p\d+)_s")
+
+
+def waiting_times(summaries: Sequence[PointSummary]) -> list[tuple[Plot, list[Row]]]:
+    """How long packets waited over the factor with the most values: median and tail of each queue.
+
+    A link whose queue tells classes of packets apart has a panel for each class. Nothing of a sample.
+
+    Args:
+        summaries: With the metrics `WAITS`.
+    """
+    design = _Design.of(summaries)
+    if not design.varied or design.is_sample:
+        return []
+    x, across = design.across
+    rest = [name for name in design.varied if name != x]
+    short = short_names(list(summaries[0].point.factors))
+    rows: list[Row] = []
+    for summary in summaries:
+        own = summary.point.factors
+        at = ", ".join(f"{short[name]} {text_of(own[name])}" for name in rest)
+        for metric, found in summary.estimates.items():
+            parts = _WAIT.fullmatch(metric)
+            if parts is None or found is None:
+                continue
+            factor = unit_of(metric).factor
+            ends = None if found.ci95 is None else (found.ci95[0] * factor, found.ci95[1] * factor)
+            factors: dict[str, str | float] = {
+                "x": text_of(own[x]) if across is None else across.by_value[own[x]],
+                "part": parts[2],
+                "queue": parts[1],
+                "panel": ", ".join(filter(None, (parts[1].replace(".classes.", " "), at))),
+            }
+            rows.append(Row(factors, "delay", "ms", None, found.mean * factor, ends, summary.runs))
+    apart = {
+        str(row.factors["queue"]).partition(".classes.")[0]
+        for row in rows
+        if ".classes." in str(row.factors["queue"])
+    }
+    rows = [row for row in rows if row.factors["queue"] not in apart]
+    panels = list(dict.fromkeys(str(row.factors["panel"]) for row in rows))
+    if not panels:
+        return []
+    left_out = f" (the first {MOST_PANELS} of {len(panels)} panels)" if len(panels) > MOST_PANELS else ""
+    plot = Plot(
+        id="waiting-times",
+        title=f"Waiting time of packets: median and tail{left_out}",
+        kind="points" if across is None else "lines",
+        metric="delay",
+        x=Axis("x", short[x] if across is None else across.label),
+        series=Axis("part", "", PERCENTILES),
+        y_label="ms",
+        facet=Axis("panel", "", {name: name for name in panels[:MOST_PANELS]}),
+        where={"panel": tuple(panels[:MOST_PANELS])},
+        steady=True,
+    )
+    return [(plot, rows)]
 
 
 def _from_zero(rows: Sequence[Row]) -> bool:

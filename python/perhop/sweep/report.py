@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from perhop.output.figures import estimate, quantity
 from perhop.output.report import HtmlRecords, render
 from perhop.output.writer import write_report
-from perhop.sweep.pictures import html_plots
+from perhop.sweep.pictures import WAITS, html_plots
 from perhop.sweep.space import text_of
 from perhop.sweep.store import SweepStore
-from perhop.sweep.summary import lead, metric_names, sample_frame, short_names, shown_name, unit_of
+from perhop.sweep.summary import (
+    lead,
+    metric_names,
+    sample_frame,
+    short_names,
+    shown_name,
+    summarize,
+    unit_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,9 +49,10 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str) -> None:
         PerhopError: A file cannot be written, or the store cannot be read.
     """
     plan, counts, summaries = swept.plan, swept.counts, swept.summaries
-    plots = html_plots(summaries, "sweep")
     with SweepStore(store, lambda _: None) as opened:
         samples = sample_frame(plan, counts, opened)
+        waits = summarize(replace(plan, metrics=WAITS), counts, opened)
+    plots = html_plots(summaries, "sweep", waits)
     scenarios = [
         {
             "factors": dict(point.factors),

@@ -77,6 +77,15 @@ def test_a_radio_link_changes_stops_and_loses_packets_in_bursts() -> None:
     assert links["radio"]["utilization"] < most
 
 
+def test_an_office_loads_pages_faster_with_the_larger_profile_and_calls_do_not_notice() -> None:
+    text = (EXAMPLES / "office.toml").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 40
+    users = perhop.run(text, runs=3).applications()
+    gold, basic = users["web"].iter_rows(named=True)
+    assert gold["page_p50_s"] < 0.8 * basic["page_p50_s"]
+    gold, basic = users["video"].iter_rows(named=True)
+    assert gold["quality_bps"] > 2 * basic["quality_bps"]
+    assert (users["call"]["mos"] > 4.3).all()
 def test_a_train_gets_what_its_traces_say() -> None:
     classes, links = run("train.toml")
     # 2319 times 1500 bytes each 12 s.

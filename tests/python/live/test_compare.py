@@ -327,6 +327,16 @@ def test_json_and_files(tmp_path: Path) -> None:
     assert frame["value"].is_finite().all()
 
 
+def test_waiting_times_are_drawn_for_both_sources_without_runs_that_do_not_count() -> None:
+    compared = Compared([comparison(FASTER, runs=3, spoilt=(101,))], ["small"])
+    plots = {plot.id: (plot, rows) for plot, rows, _ in report.plots(compared)}
+    plot, rows = plots["waiting-times"]
+    assert {row.factors["source"]: row.runs for row in rows} == {"simulated": 20, "live": 2}
+    assert {row.factors["queue"] for row in rows} == {"bottleneck, all packets"}
+    assert plot.series.text("live") == "on real packets"
+    assert "throughput-in-time" not in plots, "the scenario has no probes"
+
+
 def test_two_scenarios_have_plots_of_their_own() -> None:
     compared = Compared([comparison(runs=2), comparison(FASTER, runs=2)], ["a", "b"])
     assert {name for _, _, name in report.plots(compared)} == {"compare-a", "compare-b"}

@@ -12,10 +12,10 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from xml.etree import ElementTree as ET
 
-import polars as pl
+import numpy as np
 import pytest
 from tests.python.conftest import SMALL
 from tests.python.output.pages import FORBIDDEN, check, titles
@@ -38,28 +38,47 @@ from perhop.study import Axis
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perhop.simulation import Result
+    from perhop.runs import Run
 
 
-def test_the_waiting_time_distribution_ends_at_one_for_each_class() -> None:
-    # Green: 3 of 4 packets within 1 ms, all within 2 ms, over two runs. Blue: 1 of 10, then all.
-    delays = [
-        *((seed, "uplink", "green", 0.001, packets) for seed, packets in ((1, 2), (2, 1))),
-        (1, "uplink", "green", 0.002, 1),
-        (1, "uplink", "blue", 0.001, 1),
-        (2, "uplink", "blue", 0.005, 9),
-        (1, "uplink", "all", 0.001, 14),
-    ]
-    columns = ["seed", "link", "class", "delay_s", "packets"]
-    result = SimpleNamespace(
-        delays=pl.DataFrame(delays, schema=columns, orient="row"),
-        link_classes=pl.DataFrame({"link": ["uplink", "uplink"], "class": ["blue", "green"]}),
-    )
-    ((_, rows),) = summary._delay_plots(cast("Result", result))
-    shares = {(row.factors["class"], row.factors["delay_ms"]): row.mean for row in rows}
+def test_the_waiting_time_distribution_is_the_mean_over_the_runs_and_ends_at_one() -> None:
+    def histogram(*packets: int) -> dict[str, Any]:
+        edges = np.arange(len(packets) + 1) * 1e-3
+        counts = np.column_stack([packets, np.zeros(len(packets), int), np.zeros(len(packets), int)])
+        return {"delay_s": {"edges": edges, "counts": counts}}
+
+    def run(green: tuple[int, ...], blue: tuple[int, ...]) -> SimpleNamespace:
+        classes = [{"name": "blue", **histogram(*blue)}, {"name": "green", **histogram(*green)}]
+        link = {"name": "uplink", "classes": classes, **histogram(9)}
+        plain = {"name": "downlink", "classes": [], **histogram(3)}
+        return SimpleNamespace(raw={"links": [link, plain]}, groups=[SimpleNamespace(name="green")])
+
+    # Green: 2 of 4 packets within 1 ms in one run, 1 of 1 in the other. Blue: none in the first run.
+    runs = cast("list[Run]", [run((2, 2), (0,)), run((1,), (1, 0, 9))])
+    ((plot, rows),) = summary.waiting_times(runs)
+    shares = {(*row.factors.values(),): row.mean for row in rows}
     assert shares == pytest.approx(
-        {("green", 1.0): 0.75, ("green", 2.0): 1.0, ("blue", 1.0): 0.1, ("blue", 5.0): 1.0}
+        {
+            **{("uplink", "green", at): share for at, share in ((0.0, 0.0), (1.0, 0.75), (2.0, 1.0))},
+            **{("uplink", "blue", at): share for at, share in ((0.0, 0), (1.0, 0.1), (2.0, 0.1), (3.0, 1))},
+            **{("downlink", "all packets", at): share for at, share in ((0.0, 0.0), (1.0, 1.0))},
+        }
     )
+    assert list(plot.series.names) == ["green", "blue", "all packets"]
+    assert {row.factors["class"]: row.runs for row in rows} == {"green": 2, "blue": 1, "all packets": 2}
+
+
+def test_of_many_classes_the_first_are_drawn_over_time_and_the_title_says_so() -> None:
+    flow = '[[flows]]\nname = "{}"\nfrom = "a"\nto = "b"\ntransport = {{ udp = "cbr", rate = "10kbps" }}\n'
+    link = '[links.x]\nfrom = "a"\nto = "b"\nrate = "1Mbps"\ndelay = "1ms"\n'
+    link += 'queue = { aqm = "drop-tail", limit = "9p" }\n'
+    text = 'duration = "2s"\nprobes.interval = "1ms"\n' + link + "".join(map(flow.format, range(20)))
+    plots = {plot.id: (plot, rows) for plot, rows in summary.summarize(perhop.run(text)).plots}
+    plot, rows = plots["throughput-in-time"]
+    assert plot.title.endswith("of a class, means of 2 samples (the first 14 of 20 classes)")
+    assert {row.factors["class"] for row in rows} == {str(number) for number in range(14)}
+    assert len(rows) == 14 * 1000
+    assert plots["queue-in-time"][0].title == "Queue over time, means of 2 samples"
 
 
 def test_a_run_without_a_title_is_called_by_its_file() -> None:

@@ -287,14 +287,18 @@ def test_estimates_print_their_intervals_and_stay_data_frames() -> None:
     assert str(result.link_class_summary()).startswith("no rows")
 
 
-def test_the_documentation_s_examples_run() -> None:
+def test_the_documentation_s_examples_run(tmp_path: Path) -> None:
     text = Path("docs/results.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(code.replace("runs=5", "runs=2"), names)  # noqa: S102 - it is ours
+        exec(code.replace("runs=5", "runs=2").replace('"run.', f'"{tmp_path}/run.'), names)  # noqa: S102 - it is ours
     assert names["rated"]["mos"].is_between(1, 4.5).all()
     assert names["ends"].columns == ["class", "throughput_bps", "throughput_low_bps", "throughput_high_bps"]
     assert names["worst"].filter(pl.col("class") == "ef")["p99_transit_s"][0] > 0
+    assert names["drops"].columns == ["class", "reason", "len"]
+    assert names["drops"]["len"].min() > 0
+    assert names["queue"]["waiting"].min() == 0
+    assert names["queue"]["waiting"].max() > 100
 
 
 # ---------------------------------------------------------------- tables

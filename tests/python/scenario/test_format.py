@@ -24,13 +24,14 @@ PLACES: dict[str, tuple[str | int, ...]] = {
     "Thresholds": ("links", "l", "queue", "thresholds"),
     "Start": ("flows", 0, "start"),
     "SampleInterval": ("paths", "p", "control", "interval"),
+    "Frequency": ("flows", 1, "arrivals", "rate"),
 }
 """A place in a scenario for each quantity that is written as text."""
 
 VALUES = re.compile(
     r"whole number|too large|above zero|between 0 and 1|min .* is above max|ends before it begins"
     r"|is not a queue size; write whole packets|sends nothing|at least 1p|at least 1ms"
-    r"|windows are first sampled|write min/max/max_p.*|a segment"
+    r"|windows are first sampled|no flow begins|flows would begin|write min/max/max_p.*|a segment"
 )
 """What is said of a text of the right form whose value cannot be."""
 
@@ -69,6 +70,9 @@ UNITS = (
     "GB",
     "p",
     "P",
+    "/s",
+    "/min",
+    "/h",
     "",
 )
 BETWEEN = ("/", "..", " / ", " .. ", "-", ",")
@@ -94,7 +98,15 @@ def scenario() -> dict[str, Any]:
                 "path": "p",
                 "transport": {"tcp": "newreno"},
                 "profile": {"marker": "tsw", "rate": "1Mbps"},
-            }
+            },
+            {
+                "name": "population",
+                "from": "a",
+                "to": "b",
+                "transport": {"tcp": "newreno"},
+                "arrivals": {"rate": "1/s"},
+                "sizes": {"constant": "30kB"},
+            },
         ],
     }
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import perhop as package
-from perhop import _engine, catalog, outcome
+from perhop import _engine, catalog, finite_flows, outcome
 from perhop.cli import app
 from perhop.measures import histogram_quantile
 from perhop.output.readable import LEFT_OUT_FIRST, readable
@@ -189,8 +189,20 @@ def test_what_is_unfinished_is_null_in_json_and_an_empty_cell(sized: Result) -> 
 def test_every_measure_is_listed() -> None:
     done = CliRunner().invoke(app, ["list", "measures", "--json"], catch_exceptions=False)
     listed = json.loads(done.stdout)["measures"]
+    of_users = catalog.APPLICATION.values()
     assert len(listed) == sum(
-        map(len, (catalog.RUN, catalog.CLASS, catalog.FLOW, catalog.LINK, catalog.QUEUE))
+        map(
+            len,
+            (
+                catalog.RUN,
+                catalog.CLASS,
+                catalog.FLOW,
+                (*finite_flows.MEASURES, finite_flows.OPEN),
+                catalog.LINK,
+                catalog.QUEUE,
+                *of_users,
+            ),
+        )
     )
     assert {entry["column"] for entry in listed if entry["of"] == "flow"} == {
         one.name for one in catalog.FLOW
@@ -233,6 +245,7 @@ def test_no_module_but_the_catalog_lists_the_engines_measures() -> None:
 
 
 def test_the_engine_describes_every_measure() -> None:
-    for of, entries in json.loads(_engine.measures()).items():
+    declared = json.loads(_engine.measures())
+    for of, entries in (*declared.pop("application").items(), *declared.items()):
         for entry in entries:
             assert entry["description"].endswith("."), (of, entry["name"])

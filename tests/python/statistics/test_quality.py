@@ -9,6 +9,7 @@ import pytest
 
 import perhop
 from perhop import PerhopError
+from perhop.emodel import rated
 from perhop.quality import (
     CODECS,
     call_summary,
@@ -158,6 +159,57 @@ def test_summary_by_class() -> None:
     assert row["mos"] == pytest.approx(by_run["mos"].mean())
     assert row["mos_low"] < row["mos"] < row["mos_high"]
     assert "MOS" in str(summary)
+
+
+WITH_BUFFER = SCENARIO.replace('name = "calls"', 'name = "calls"\nplay-out = "60ms"\ncodec = "g711"')
+
+
+def test_a_fixed_play_out_buffer() -> None:
+    result = perhop.run(WITH_BUFFER, runs=2)
+    flows = result.flows.filter(pl.col("class") == "calls")
+    assert flows["late_packets"].sum() > 0, "the bulk transfer fills the queue after the first packets"
+    for flow, call in zip(
+        flows.iter_rows(named=True), calls(result, ["calls"]).iter_rows(named=True), strict=True
+    ):
+        gone = sum(
+            flow[f"{what}_{color}"] for what in ("dropped", "policed") for color in ("green", "yellow", "red")
+        )
+        packets = flow["delivered_packets"] + gone
+        # 1.6 ms to send, 20 ms of propagation, no queue yet unless bulk's first packets are before it; 60 ms.
+        assert 0.0816 <= flow["play_out_delay_s"] < 0.14
+        assert call["mouth_to_ear_s"] == flow["play_out_delay_s"] + CODECS["g711"].delay_s
+        assert call["lost_or_late"] == pytest.approx((gone + flow["late_packets"]) / packets)
+        assert call["r"] == rating(call["mouth_to_ear_s"], call["lost_or_late"], "g711")
+    assert result.flows.filter(pl.col("class") == "mute")["late_packets"].null_count() == 2
+
+
+def test_a_buffer_longer_than_any_delay_loses_nothing() -> None:
+    flows = perhop.run(WITH_BUFFER.replace("60ms", "10s"), runs=1).flows
+    assert flows.filter(pl.col("class") == "calls")["late_ratio"].to_list() == [0.0] * 3
+
+
+def test_classes_with_a_codec_have_ratings_in_the_tables() -> None:
+    result = perhop.run(WITH_BUFFER, runs=2)
+    rows = {row["class"]: row for row in result.classes().iter_rows(named=True)}
+    rated = call_summary(result, ["calls"]).row(0, named=True)
+    assert rows["calls"]["call_r"] == pytest.approx(rated["r"])
+    assert rows["calls"]["call_mos"] == pytest.approx(rated["mos"])
+    assert rows["calls"]["call_mos_low"] == pytest.approx(rated["mos_low"])
+    assert rows["mute"]["call_r"] is rows["bulk"]["call_mos"] is None
+    assert call_summary(result, ["calls"], codec="g711-plc").row(0, named=True)["r"] > rated["r"]
+    buffered = WITH_BUFFER.replace('play-out = "60ms"', "")
+    by_percentile = perhop.run(buffered, runs=2)
+    row = by_percentile.classes().row(0, named=True)
+    assert row["call_r"] == pytest.approx(call_summary(by_percentile, ["calls"], codec="g711")["r"][0])
+
+
+def test_calls_none_of_whose_packets_arrive() -> None:
+    assert rated(delivered=0, gone=7, late=0, delay_s=None, codec="g711") == (None, 1.0, 0.0, 1.0)
+    assert rated(delivered=0, gone=0, late=0, delay_s=None, codec="g711") == (None, None, None, None)
+    # 3 of 10 packets are gone, 1 late: P = 40 %; 80 + 20 ms: Ie,eff = 95 x 40 / (40 + 4.3), by hand.
+    found = rated(delivered=7, gone=3, late=1, delay_s=0.08, codec="g711")
+    assert found.lost_or_late == pytest.approx(0.4)
+    assert found.r == pytest.approx(93.2 - 3800 / 44.3)
 
 
 @pytest.mark.parametrize(

@@ -20,17 +20,18 @@ import perhop as package
 from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
 from perhop.measures import histogram_quantile
+from perhop.statistics import estimate
 from perhop.sweep.backend import LocalBackend, Task
 from perhop.sweep.document import fraction
 from perhop.sweep.job import Swept, Workplace
 from perhop.sweep.metrics import names_of
 from perhop.sweep.paths import put
-from perhop.sweep.pictures import Marks, drawn, html_plots
-from perhop.sweep.plan import Given, Plan, read_plan
+from perhop.sweep.pictures import Marks, drawn, html_plots, waiting_times
+from perhop.sweep.plan import Given, Plan, Point, read_plan
 from perhop.sweep.run import looks
 from perhop.sweep.space import parse_range, plain, text_of
 from perhop.sweep.store import SweepStore
-from perhop.sweep.summary import sample_frame, shown_name
+from perhop.sweep.summary import PointSummary, sample_frame, shown_name
 from perhop.sweep.tuning import read_tuning
 
 if TYPE_CHECKING:
@@ -312,7 +313,8 @@ def test_metrics_are_those_of_a_run(tmp_path: Path) -> None:
 
 def test_every_metric_is_in_the_documentation(small: Path) -> None:
     documented = set(re.findall(r"`([^`]+)`", Path("docs/measures.md").read_text(encoding="utf-8")))
-    for path in (small, Path("examples/queues.toml"), Path("examples/asymmetric.toml")):
+    examples = ("queues", "asymmetric", "cellular", "transfers")
+    for path in (small, *(Path(f"examples/{name}.toml") for name in examples)):
         text = path.read_text(encoding="utf-8")
         names = names_of(_engine.scenario_from_toml(text, "x"))
         assert len(set(names)) == len(names)
@@ -320,7 +322,11 @@ def test_every_metric_is_in_the_documentation(small: Path) -> None:
             kind, _, rest = name.partition(".")
             last = rest.rpartition(".")[2]
             of_link = [f"links.NAME.{last}", f"links.NAME[.classes.CLASS].{last}"]
-            forms = {"flows": [f"flows.NAME.{last}"], "links": of_link}
+            forms = {
+                "flows": [f"flows.NAME.{last}"],
+                "links": of_link,
+                "populations": [f"populations.NAME.{last}", f"populations.NAME[.SIZE].{last}"],
+            }
             assert documented & set(forms.get(kind, [name])), name
 
 
@@ -384,7 +390,7 @@ def test_what_the_command_leaves(perhop: Perhop, tmp_path: Path) -> None:
     assert "<strong>gold throughput</strong> goes from " in first
     assert page.source.rindex("<svg") < page.source.index("<table")
     plots = sorted(path.name for path in (tmp_path / "out" / "plots").iterdir())
-    assert "sweep-flows-gold-throughput-bps.png" in plots
+    assert {"sweep-flows-gold-throughput-bps.png", "sweep-waiting-times.png"} <= set(plots)
     again = perhop("sweep", "sweep.toml", "--store", "kept")
     assert "0 runs simulated, 12 reused from kept" in again.out
     assert max(map(len, again.out.splitlines())) <= 110
@@ -402,6 +408,26 @@ def test_a_sample_is_drawn_as_marks(tmp_path: Path) -> None:
     assert len({plot.picture.name for plot in page}) == 4
     assert len(page[0].panels) == 2
     assert "newreno" in page[0].panels[0]
+
+
+def test_waiting_times_are_drawn_by_class_where_a_queue_tells_classes_apart() -> None:
+    def point(count: int, kind: str, scale: float) -> PointSummary:
+        ms = {
+            f"links.up.classes.{name}.delay_p99_s": estimate([at * scale, at * scale])
+            for name, at in (("ef", 1e-3), ("rest", 2e-3))
+        }
+        whole = {"links.up.delay_p50_s": estimate([9.0]), "links.down.delay_p50_s": None}
+        factors: dict[str, str | int | float | bool] = {"flows.x.count": count, "flows.x.transport.tcp": kind}
+        return PointSummary(Point(factors, "{}", ""), 2, {**ms, **whole})
+
+    points = [point(count, kind, 1.0 + count) for count in (1, 2, 3) for kind in ("reno", "newreno")]
+    ((plot, rows),) = waiting_times(points)
+    found = {(row.factors["panel"], row.factors["x"]): row.mean for row in rows}
+    assert len(found) == 12
+    assert found["up ef, tcp reno", 2.0] == pytest.approx(3.0)
+    assert found["up rest, tcp newreno", 3.0] == pytest.approx(8.0)
+    assert plot.title == "Waiting time of packets: median and tail"
+    assert waiting_times(points[:1]) == []
 
 
 def test_names_for_readers() -> None:

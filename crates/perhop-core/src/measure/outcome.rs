@@ -124,8 +124,50 @@ impl ClassOutcome {
 }
 
 impl DelayOutcome {
-    fn of(histogram: &DelayHistogram) -> Self {
+    /// The delays of a histogram.
+    pub fn of(histogram: &DelayHistogram) -> Self {
         let (edges, counts) = histogram.bins();
         Self { edges, counts, largest: histogram.largest() }
+    }
+
+    /// The `q`-quantile in seconds, linear within its bin, which ends at the longest; `None` without a packet.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        let longest = self.largest.iter().max().map_or(0.0, |longest| longest.as_secs_f64());
+        let packets = || self.counts.iter().map(|by_color| by_color.iter().sum::<u64>());
+        let wanted = q * packets().sum::<u64>() as f64;
+        let mut below = 0;
+        for (edges, count) in self.edges.windows(2).zip(packets()).filter(|(_, count)| *count > 0) {
+            if (below + count) as f64 >= wanted {
+                let part = (wanted - below as f64) / count as f64;
+                return Some(edges[0] + (edges[1].min(longest) - edges[0]) * part.min(1.0));
+            }
+            below += count;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_by_hand() {
+        // Four packets in the first second, none in the next, six in the one after that.
+        let delays = DelayOutcome {
+            edges: vec![0.0, 1.0, 2.0, 3.0],
+            counts: vec![[1, 2, 1], [0; 3], [6, 0, 0]],
+            largest: [Duration::from_millis(2500); 3],
+        };
+        assert_eq!(delays.quantile(0.2), Some(0.5));
+        assert_eq!(delays.quantile(0.4), Some(1.0));
+        // The last bin ends at the longest wait.
+        assert_eq!(delays.quantile(0.7), Some(2.25));
+        assert_eq!(delays.quantile(1.0), Some(2.5));
+        let no_wait =
+            DelayOutcome { edges: vec![0.0, 1.0], counts: vec![[5, 0, 0]], largest: [Duration::ZERO; 3] };
+        assert_eq!(no_wait.quantile(0.5), Some(0.0));
+        let none = DelayOutcome { edges: vec![0.0], counts: Vec::new(), largest: [Duration::ZERO; 3] };
+        assert_eq!(none.quantile(0.5), None);
     }
 }

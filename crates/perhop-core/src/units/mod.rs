@@ -33,6 +33,10 @@ pub struct Bytes(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Packets(u64);
 
+/// How often something happens, such as `40/s`; in thousandths of an event in an hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frequency(u64);
+
 /// How a queue is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
@@ -105,6 +109,13 @@ impl Packets {
     }
 }
 
+impl Frequency {
+    /// Events in a second.
+    pub fn per_second(self) -> f64 {
+        self.0 as f64 / 3_600_000.0
+    }
+}
+
 impl FromStr for Depth {
     type Err = UnitError;
 
@@ -140,8 +151,28 @@ text_unit!(
     [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)]
 );
 text_unit!(Packets, "number of packets", format!("^{COUNT}$"), "868p", [("p", 1)]);
+text_serde!(Frequency, "text with its unit", r"^[0-9]+(\.[0-9]+)? ?(/s|/min|/h)$", "40/s");
 text_serde!(Depth, "text with its unit", format!("^({COUNT}|{SIZE})$"), "868p");
 text_serde!(Bitrate, "text with its unit", r"^[0-9]+(\.[0-9]+)? ?(bps|kbps|Mbps|Gbps)$", "20Mbps");
+
+const FREQUENCIES: [(&str, u64); 3] = [("/s", 3_600_000), ("/min", 60_000), ("/h", 1_000)];
+
+impl FromStr for Frequency {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse_scaled(text, "frequency", "40/s", &FREQUENCIES).map(Self)
+    }
+}
+
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match FREQUENCIES.iter().find(|(_, scale)| self.0.is_multiple_of(*scale)) {
+            Some((suffix, scale)) => write!(f, "{}{suffix}", self.0 / scale),
+            None => write!(f, "{}.{:03}/h", self.0 / 1_000, self.0 % 1_000),
+        }
+    }
+}
 
 const RATES: [(&str, u64); 4] = [("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)];
 

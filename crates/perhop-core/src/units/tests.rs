@@ -14,6 +14,20 @@ fn reads_what_users_of_the_field_write() {
 }
 
 #[test]
+fn frequencies_are_counted_in_seconds_minutes_or_hours() {
+    for (text, per_second, shown) in [
+        ("40/s", 40.0, "40/s"),
+        ("0.5/s", 0.5, "30/min"),
+        ("90 /min", 1.5, "90/min"),
+        ("1/h", 1.0 / 3600.0, "1/h"),
+        ("0.001/min", 1.0 / 60_000.0, "0.060/h"),
+    ] {
+        let frequency = text.parse::<Frequency>().unwrap();
+        assert_eq!((frequency.per_second(), frequency.to_string()), (per_second, shown.to_owned()));
+    }
+}
+
+#[test]
 fn refuses_with_the_reason_and_the_remedy() {
     let rate = |text: &str| text.parse::<Bitrate>().unwrap_err().to_string();
     assert!(rate("20mbps").contains("ambiguous") && rate("20mbps").contains("20Mbps"));
@@ -37,6 +51,7 @@ proptest! {
     fn text_round_trips(value in prop_oneof![Just(1), 1..u64::MAX / 2]) {
         prop_assert_eq!(Bitrate(value).to_string().parse::<Bitrate>().unwrap(), Bitrate(value));
         prop_assert_eq!(Bytes(value).to_string().parse::<Bytes>().unwrap(), Bytes(value));
+        prop_assert_eq!(Frequency(value).to_string().parse::<Frequency>().unwrap(), Frequency(value));
         let span = Duration::from_nanos(value);
         prop_assert_eq!(span.to_string().parse::<Duration>().unwrap(), span);
     }

@@ -96,7 +96,7 @@ fn open(setting: &Setting) -> io::Result<(Socket, Vec<End>)> {
     let window = (Instant::ZERO + setting.warmup, Instant::ZERO + setting.duration);
     let end = |flow: &HostFlow| match &flow.kind {
         Kind::Tcp { .. } => Ok(End::None),
-        Kind::Datagrams { receiver, feedback, .. } => {
+        Kind::Datagrams { receiver, feedback, play_out, .. } => {
             let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
             socket.bind(&here(flow.port).into())?;
             socket.connect(&there(flow.port).into())?;
@@ -104,7 +104,7 @@ fn open(setting: &Setting) -> io::Result<(Socket, Vec<End>)> {
                 socket,
                 receiver: receiver.clone(),
                 feedback: *feedback,
-                transit: TransitMeter::new(window),
+                transit: TransitMeter::new(window).with_play_out(*play_out),
                 scheduled: Instant::NEVER,
             })
         }

@@ -275,14 +275,16 @@ impl Plane {
     fn forget(&mut self, frame: &Frame, why: Loss, now: Instant, sink: &mut impl Sink) {
         self.counters.lose(why);
         let device = self.streams[frame.stream as usize].device;
-        let packet = &self.buffers.bytes_mut(frame.slot)[..usize::from(frame.header.size)];
-        sink.lose_from(device, packet, why, now);
+        let Header { size, color, .. } = frame.header;
+        let (head, room) = self.buffers.framed_mut(frame.slot);
+        sink.lose_framed(device, head, (&room[..usize::from(size)], Some(color)), why, now);
         self.buffers.give_back(frame.slot);
     }
 
     fn discard(&mut self, device: usize, slot: Slot, length: usize, why: Loss, sink: &mut impl Sink) {
         self.counters.lose(why);
-        sink.lose_from(device, &self.buffers.bytes_mut(slot)[..length], why, self.now);
+        let (head, room) = self.buffers.framed_mut(slot);
+        sink.lose_framed(device, head, (&room[..length], None), why, self.now);
         self.buffers.give_back(slot);
     }
 

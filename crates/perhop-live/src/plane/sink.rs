@@ -1,6 +1,6 @@
 //! What a data plane calls with packets that leave it or are lost.
 
-use perhop_core::Instant;
+use perhop_core::{Color, Instant};
 
 use crate::buffers::Head;
 use crate::counts::Loss;
@@ -20,5 +20,18 @@ pub trait Sink {
     #[inline]
     fn lose_from(&mut self, _device: usize, packet: &[u8], why: Loss, now: Instant) {
         self.lose(packet, why, now);
+    }
+    /// The same, with the link-layer data that the device it came from has stored with it, and the packet's color at its loss,
+    /// if a stream had taken it.
+    #[inline]
+    fn lose_framed(
+        &mut self,
+        device: usize,
+        _head: &Head,
+        (packet, _color): (&[u8], Option<Color>),
+        why: Loss,
+        now: Instant,
+    ) {
+        self.lose_from(device, packet, why, now);
     }
 }

@@ -29,6 +29,9 @@ use crate::ring::{self, Ring, Storage};
 
 pub use self::state::CaptureStatus;
 
+/// What capture files say wrote them.
+const APPLICATION: &str = concat!("perhop-router ", env!("CARGO_PKG_VERSION"));
+
 /// How many packets may wait for the file.
 const WAITING: usize = 4096;
 
@@ -100,7 +103,7 @@ impl Capture {
         log: Log,
     ) -> io::Result<(Self, Writing)> {
         let Setup { interfaces, limit, drops_only, longest } = *setup;
-        let header = Blocks::header(interfaces, u32::from(longest));
+        let header = Blocks::header(APPLICATION, interfaces, u32::from(longest));
         let ring = Ring::begin(files, header.bytes(), limit)?;
         let (records, to_write) = mpsc::sync_channel(WAITING);
         let (done, spare) = mpsc::sync_channel(WAITING + 1);

@@ -69,7 +69,7 @@ fn read_back(file: &[u8]) -> (u64, [u64; 2], Vec<(u64, u64)>) {
 type Tested = Writer<Faulty, fn() -> u64>;
 
 fn writer(files: &[Faulty], limit: u64) -> (Tested, log::Backlog) {
-    let header = Blocks::header(&names(), 1500);
+    let header = Blocks::header("perhop-router", &names(), 1500);
     let ring = Ring::begin(files.to_vec(), header.bytes(), limit).unwrap();
     let (log, lines) = Log::new();
     (Writer::new(ring, Arc::default(), log, || 7), lines)

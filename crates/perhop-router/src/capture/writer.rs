@@ -92,7 +92,8 @@ impl<S: Storage, N: Fn() -> u64> Writer<S, N> {
         let missed = missed + std::mem::take(&mut self.unreported[number]);
         let comment = why.map(|why| format!("dropped: {}", why.name()));
         let comment = comment.as_deref();
-        self.blocks.packet(&Captured { interface, time, direction, packet, comment, missed });
+        let length = packet.len() as u32;
+        self.blocks.packet(&Captured { interface, time, direction, packet, length, comment, missed });
         self.waiting.push(Waiting { interface: number, missed });
         self.ends.push(self.blocks.bytes().len());
     }

@@ -5,11 +5,11 @@ use perhop_core::meter::MeterParams;
 use perhop_core::table::bad_name;
 use perhop_core::{Color, Dscp};
 use perhop_live::color_of;
+use perhop_live::selection::Match;
 use perhop_scenario::{Problem, steps};
 use serde::Deserialize;
 
 use super::Checked;
-use crate::selector::Match;
 
 /// The name, among classes, of the packets that match no class.
 pub const UNMATCHED: &str = "unmatched";

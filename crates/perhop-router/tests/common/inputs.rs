@@ -157,7 +157,7 @@ pub fn capture(bytes: &[u8]) {
         String::from_utf8_lossy(choices.bytes(length)).replace('\0', "")
     };
     let names: Vec<String> = (0..=choices.below(3)).map(|_| text(&mut choices)).collect();
-    let mut blocks = Blocks::header(&names, 9000);
+    let mut blocks = Blocks::header("perhop-router", &names, 9000);
     let mut written = Vec::new();
     while !choices.is_over() {
         let comment = choices.one_in(2).then(|| text(&mut choices));
@@ -167,8 +167,9 @@ pub fn capture(bytes: &[u8]) {
         let direction = choices.of(&[PacketDirection::Inbound, PacketDirection::Outbound]);
         let length = choices.below(256);
         let packet = choices.bytes(length).to_vec();
-        let captured =
-            Captured { interface, time, direction, packet: &packet, comment: comment.as_deref(), missed };
+        let comment = comment.as_deref();
+        let length = packet.len() as u32;
+        let captured = Captured { interface, time, direction, packet: &packet, length, comment, missed };
         blocks.packet(&captured);
         written.push((interface, time, packet));
         if choices.one_in(8) {

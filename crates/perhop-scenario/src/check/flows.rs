@@ -6,11 +6,13 @@ use perhop_core::abe::Service;
 use perhop_core::meter::MeterParams;
 use perhop_core::table::bad_name;
 use perhop_core::{Color, Duration};
+use perhop_sim::application::Carrier;
 use perhop_sim::transport::tcp::{AccEcn, TcpEcn};
 
 use super::{Checked, refuse};
 use crate::error::{KeyPart, Problem, did_you_mean};
 use crate::format::{Flow, FlowProfile, Profile, Scenario, Transport};
+use crate::network::REVERSE;
 
 /// The most flows of a scenario: more are a typing error, or exceed the memory of a machine.
 pub(crate) const MOST_FLOWS: u64 = 1_000_000;
@@ -30,11 +32,19 @@ impl Scenario {
             if let Some(problem) = bad_name(&flow.name) {
                 return at("name", problem);
             }
-            if !names.insert(flow.name.as_str()) {
+            if !names.insert(flow.name.clone()) {
                 let text = format!("an earlier group has the name `{}`; give each its own", flow.name);
                 return at("name", text);
             }
-            total += u64::from(flow.count);
+            if flow.application.is_some() && !names.insert(format!("{}{REVERSE}", flow.name)) {
+                let text = format!(
+                    "an earlier group has the name of its requests, `{}{REVERSE}`; give each its own",
+                    flow.name
+                );
+                return at("name", text);
+            }
+            let directions = if flow.application.is_some() { 2 } else { 1 };
+            total += directions * u64::from(flow.flows());
             if flow.count == 0 || total > MOST_FLOWS {
                 let found = if flow.count == 0 { 0 } else { total };
                 let text =
@@ -42,8 +52,10 @@ impl Scenario {
                 return at("count", text);
             }
             self.check_route(flow, under)?;
+            check_application(flow, under)?;
             self.check_marking(flow, under)?;
             check_ecn(flow, under)?;
+            check_call(flow, under)?;
             if flow.volume.is_some_and(|volume| volume.get() == 0) {
                 let text = "a volume of 0 sends nothing; leave the key out for an endless flow";
                 return at("volume", text.into());
@@ -148,6 +160,81 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+/// Checks that an application has what it runs over, and that no key beside it is without effect.
+fn check_application(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
+    let at = |key: &str, text: String| Err(Problem::at(under(key), text));
+    let example = "such as { tcp = \"linux\", packet = \"1500B\", ack = \"52B\" }";
+    let Some(application) = &flow.application else {
+        if flow.transport.is_own() {
+            let mut place = under("transport");
+            place.pop();
+            return Err(Problem::at(place, "key `transport` is missing"));
+        }
+        return check_grants(flow, under);
+    };
+    let given = [
+        ("path", flow.path.is_some(), "users take the shortest route"),
+        ("volume", flow.volume.is_some(), "the application decides how much is sent"),
+        ("stop", flow.stop.is_some(), "users go on until the run ends"),
+    ];
+    if let Some((key, _, why)) = given.into_iter().find(|(_, given, _)| *given) {
+        return at(key, format!("{why}; leave this key out"));
+    }
+    match (application.carrier(), &flow.transport) {
+        (Carrier::Tcp { .. }, Transport::Tcp(params)) if params.packet <= params.ack => {
+            let path = under("transport").into_iter().chain([KeyPart::Key("packet".into())]);
+            let text = format!(
+                "with headers of {} (`ack`) a packet of {} carries no data; raise it",
+                params.ack, params.packet
+            );
+            Err(Problem::at(path, text))
+        }
+        (Carrier::Tcp { .. }, Transport::Tcp(_))
+        | (Carrier::Datagrams { .. } | Carrier::Sources(_), Transport::Own) => Ok(()),
+        (Carrier::Tcp { .. }, Transport::Own) => {
+            let text =
+                format!("`{}` runs over TCP: give the group a `transport`, {example}", application.name());
+            at("application", text)
+        }
+        (Carrier::Tcp { .. }, _) => {
+            at("transport", format!("`{}` runs over TCP; write one {example}", application.name()))
+        }
+        (Carrier::Datagrams { .. } | Carrier::Sources(_), _) => at(
+            "transport",
+            format!("`{}` sends datagrams of its own; leave this key out", application.name()),
+        ),
+    }
+}
+
+/// Checks that a flow that always has data does not say what happens when it has none.
+fn check_grants(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
+    let Transport::Tcp(params) = &flow.transport else { return Ok(()) };
+    let given = [
+        ("idle-restart", params.idle_restart.is_some()),
+        ("cwnd-validation", params.cwnd_validation.is_some()),
+    ];
+    let Some((key, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+    let path = under("transport").into_iter().chain([KeyPart::Key(key.into())]);
+    let text = "without an `application` the flow has data to send until its end; leave this key out";
+    Err(Problem::at(path, text))
+}
+
+/// Checks that only datagrams have a play-out buffer or a codec: no one-way delay of TCP is measured.
+fn check_call(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
+    let given = [("play-out", flow.play_out.is_some()), ("codec", flow.codec.is_some())];
+    let given = given.into_iter().find_map(|(key, given)| given.then_some(key));
+    if let Some(key) = given.filter(|_| matches!(flow.transport, Transport::Tcp(_))) {
+        let text = "only datagrams are played as they come, and a one-way delay of TCP is not measured: leave this key out, or \
+                    take UDP, RAP or TFRC";
+        return Err(Problem::at(under(key), text));
+    }
+    if flow.play_out.is_some_and(Duration::is_zero) {
+        let text = "without a buffer every packet is late that takes longer than the first: write a time such as 60ms";
+        return Err(Problem::at(under("play-out"), text));
+    }
+    Ok(())
 }
 
 /// Checks that only TCP flows use ECN, but for datagrams of L4S, and that no key of ECN is without effect.

@@ -40,6 +40,7 @@ impl Scenario {
         self.check_flows()?;
         self.check_window_control()?;
         self.check_live()?;
+        self.check_populations()?;
         self.check_probes()
     }
 

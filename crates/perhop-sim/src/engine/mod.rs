@@ -17,6 +17,7 @@ use reference::Reference;
 use setup::Setup;
 
 use crate::network::{Network, NoRoute};
+use crate::observer::Observation;
 use crate::outcome::Outcome;
 use crate::watch::{Progress, Watch};
 
@@ -52,6 +53,8 @@ pub enum EngineUsed {
     Requested,
     /// The reference engine, because the batched engine refused the network.
     Refused(Refusal),
+    /// The reference engine, because the packets of the run were observed.
+    Observed,
 }
 
 impl EngineUsed {
@@ -59,7 +62,7 @@ impl EngineUsed {
     pub const fn engine(&self) -> Engine {
         match self {
             Self::Batched => Engine::Batched,
-            Self::Requested | Self::Refused(_) => Engine::Reference,
+            Self::Requested | Self::Refused(_) | Self::Observed => Engine::Reference,
         }
     }
 
@@ -69,6 +72,7 @@ impl EngineUsed {
             Self::Batched => None,
             Self::Requested => Some("requested".into()),
             Self::Refused(refusal) => Some(refusal.to_string()),
+            Self::Observed => Some("its packets are recorded".into()),
         }
     }
 }
@@ -156,13 +160,34 @@ impl Simulation {
         requested: Option<Engine>,
         watch: &Watch,
     ) -> Result<Outcome, Failure> {
-        let mut simulation = Self::start(network, seed, requested, watch.clone())?;
-        simulation.run_to_end();
-        simulation.progress.end(watch);
-        if watch.is_stopped() {
+        Self::start(network, seed, requested, watch.clone())?.complete()
+    }
+
+    /// The same on the reference engine, while an observer sees what becomes of packets at links. The outcome is the same.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn run_observed(
+        network: &Network,
+        seed: u64,
+        watch: &Watch,
+        observation: Observation,
+    ) -> Result<Outcome, Failure> {
+        let mut simulation = Self::start(network, seed, Some(Engine::Reference), watch.clone())?;
+        simulation.used = EngineUsed::Observed;
+        if let Run::Reference(engine) = &mut simulation.run {
+            engine.observe(observation);
+        }
+        simulation.complete()
+    }
+
+    fn complete(mut self) -> Result<Outcome, Failure> {
+        self.run_to_end();
+        self.progress.end(&self.watch);
+        if self.watch.is_stopped() {
             return Err(Failure::Stopped);
         }
-        simulation.finish().map_err(Failure::Imbalance)
+        self.finish().map_err(Failure::Imbalance)
     }
 
     fn start(network: &Network, seed: u64, requested: Option<Engine>, watch: Watch) -> Result<Self, Failure> {

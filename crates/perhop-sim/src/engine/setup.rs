@@ -5,7 +5,7 @@ use perhop_core::Instant;
 use crate::control::{Channels, Destination};
 use crate::events::{Event, Schedule, Sources};
 use crate::flow::{Flow, Marker, Place};
-use crate::network::{FlowSpec, Marking, Network, NoRoute, TransportSpec};
+use crate::network::{FlowSpec, IdlePath, Marking, Network, NoRoute, TransportSpec};
 use crate::sampling::{Recorder, SampleTimes};
 use crate::window_control::WindowControls;
 
@@ -44,9 +44,19 @@ pub(crate) struct Routes {
     pub(crate) acks: Route,
 }
 
+/// Where the flows of a population are.
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    /// The place of the flow that stands for them.
+    pub(crate) place: Place,
+    pub(crate) idle: IdlePath,
+}
+
 /// A network at time zero, without its links.
 pub(crate) struct Setup {
     pub(crate) flows: Vec<Flow>,
+    /// Where the flows of each population are, in the order of the flows that stand for them.
+    pub(crate) populations: Vec<Home>,
     pub(crate) routes: Vec<Routes>,
     /// All routes, end to end.
     pub(crate) steps: Vec<Step>,
@@ -63,24 +73,32 @@ impl Setup {
     pub(crate) fn new(network: &Network, seed: u64, watch: &Watch) -> Result<Self, Failure> {
         let recorder = Recorder::new(network);
         let mut steps = Vec::new();
-        let (mut flows, mut routes) = (Vec::new(), Vec::new());
+        let (mut flows, mut routes, mut populations) = (Vec::new(), Vec::new(), Vec::new());
         for (number, spec) in network.flows.iter().enumerate() {
             stop_if_asked(number, watch)?;
-            let (found, flow) = flow_of(network, number, spec, seed, &mut steps, &recorder.times)?;
+            let (found, links, place) = route_of(network, number, spec, &mut steps)?;
             routes.push(found);
-            flows.push(flow);
+            flows.push(Flow::new(spec, &place, seed, &recorder.times));
+            if spec.population.is_some() {
+                populations.push(Home { idle: network.idle_path(spec, &links), place });
+            }
         }
         let mut channels = Channels::new(flows.len());
         open_feedback(network, &mut flows, &mut channels);
         let controls = WindowControls::new(network, seed, &mut flows, &mut channels);
         let shared_meters = network.shared_meters.iter().map(|spec| Marker::shared(spec, seed)).collect();
-        Ok(Self { flows, routes, steps, shared_meters, channels, controls, recorder })
+        Ok(Self { flows, populations, routes, steps, shared_meters, channels, controls, recorder })
     }
 
     /// How events of the run are numbered. No channel is opened later.
     pub(crate) fn sources(&self) -> Sources {
-        let Self { flows, channels, controls, .. } = self;
-        Sources { flows: flows.len(), channels: channels.len(), controls: controls.len() }
+        let Self { flows, populations, channels, controls, .. } = self;
+        Sources {
+            flows: flows.len(),
+            channels: channels.len(),
+            controls: controls.len(),
+            populations: populations.len(),
+        }
     }
 }
 
@@ -104,15 +122,13 @@ pub(crate) fn schedule_probe(at: Instant, times: &SampleTimes, sources: Sources,
     }
 }
 
-/// A flow, and its routes, whose steps it adds.
-fn flow_of(
+/// The routes of a flow, whose steps it adds, the links that its data pass, and its place.
+fn route_of(
     network: &Network,
     number: usize,
     spec: &FlowSpec,
-    seed: u64,
     steps: &mut Vec<Step>,
-    times: &SampleTimes,
-) -> Result<(Routes, Flow), Failure> {
+) -> Result<(Routes, Vec<usize>, Place), Failure> {
     let links_of = |acks| {
         let refused = NoRoute { flow: number, from: spec.from, to: spec.to };
         network.route_of(spec, acks).ok_or(Failure::NoRoute(refused))
@@ -137,7 +153,7 @@ fn flow_of(
         is_policed: network.polices(spec, &links),
         is_lossy: network.loses(&links),
     };
-    Ok((Routes { data, acks }, Flow::new(spec, &place, seed, times)))
+    Ok((Routes { data, acks }, links, place))
 }
 
 /// Adds the steps of a route over these links.

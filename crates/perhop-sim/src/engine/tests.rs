@@ -42,10 +42,12 @@ fn two_links_for(transport: TransportSpec, ecn: Ecn) -> Network {
         service: None,
         reserved: None,
         tcp_ecn: crate::transport::tcp::TcpEcn::Off,
+        play_out: None,
         out_feedback: None,
         start: (Instant::ZERO, Instant::ZERO),
         stop: None,
         volume: None,
+        population: None,
     };
     Network {
         nodes: 3,

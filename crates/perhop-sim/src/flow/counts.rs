@@ -6,6 +6,7 @@ use crate::transport::SenderStatistics;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub(super) delivered: u64,
+    pub(super) short: u64,
     pub(super) congested: u64,
     pub(super) acknowledged: u64,
     pub(super) marked: [u64; 3],
@@ -22,6 +23,7 @@ impl Counts {
         let by_color = |now: [u64; 3], then: [u64; 3]| std::array::from_fn(|color| now[color] - then[color]);
         Self {
             delivered: self.delivered - before.delivered,
+            short: self.short - before.short,
             congested: self.congested - before.congested,
             acknowledged: self.acknowledged - before.acknowledged,
             marked: by_color(self.marked, before.marked),

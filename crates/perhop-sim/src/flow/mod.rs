@@ -5,6 +5,7 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
+mod contents;
 mod counts;
 mod marker;
 mod receiving;
@@ -76,9 +77,24 @@ struct Rare {
     /// Its packets are capable of ECN, and those that came to the receiver marked (Congestion Experienced).
     is_capable: bool,
     congested: u64,
+    /// Bytes by which packets that arrived were shorter than the flow's full packets.
+    short: u64,
+    /// What its application has granted.
+    grants: Grants,
+}
+
+/// What the application of a flow has granted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Grants {
+    packets: u32,
+    /// Nothing has been granted yet.
+    awaits_first: bool,
+    /// A packet without data comes first.
+    opens: bool,
 }
 
 /// What a flow is made from, besides its specification.
+#[derive(Clone, Debug)]
 pub(crate) struct Place {
     /// Its number.
     pub(crate) number: usize,
@@ -113,7 +129,8 @@ impl Flow {
         let ack = Header { label: place.label, ..Header::new(id, ack_size) };
         let (first_data_step, first_ack_step) = place.first_steps;
         let marked_at = MarkingPoint::new(spec, || stream("marker"));
-        let metadata = Metadata::of(&spec.transport, times.measured());
+        let metadata =
+            Metadata::of(&spec.transport, TransitMeter::new(times.measured()).with_play_out(spec.play_out));
         let rare = Rare::new(spec, metadata, &mut stream("start"), place);
         let outward = |access: Option<&AccessSpec>, part| match spec.dispatch_jitter {
             None => Wire::of_access(access),
@@ -151,6 +168,51 @@ impl Flow {
     /// Sets the control of its path, and its place there.
     pub(crate) fn set_control(&mut self, control: usize, member: usize) {
         self.rare.control = Some((control, member));
+    }
+
+    /// From the start on, it has only what its application grants; it begins with the first grant.
+    pub(crate) fn await_grants(&mut self) {
+        self.sender.await_grants();
+        self.rare.start = Instant::NEVER;
+        self.rare.grants.awaits_first = true;
+    }
+
+    /// The application has so many bytes more to send, in full packets. [`transmit`](Self::transmit) comes next.
+    pub(crate) fn grant(&mut self, bytes: u64, now: Instant) {
+        let payload = u64::from(self.data_size() - self.receiving.template().size());
+        let packets = u32::try_from(bytes.div_ceil(payload)).unwrap_or(u32::MAX);
+        self.rare.grants.packets = self.rare.grants.packets.saturating_add(packets);
+        self.sender.grant(packets, now);
+        self.begin(now);
+    }
+
+    /// The application hands over a datagram of this size on the wire. [`transmit`](Self::transmit) comes next.
+    pub(crate) fn send_datagram(&mut self, size: u16, now: Instant) {
+        self.begin(now);
+        self.sender.send_datagram(size, now);
+    }
+
+    fn begin(&mut self, now: Instant) {
+        if std::mem::take(&mut self.rare.grants.awaits_first) {
+            self.rare.started = now;
+            self.sender.start(now);
+        }
+    }
+
+    /// TCP: the packets of data that its application has granted so far, and those that have arrived in order.
+    pub(crate) fn granted(&self) -> (u32, u32) {
+        let opening = u32::from(self.rare.grants.opens);
+        (self.rare.grants.packets, self.receiving.receiver.expected().saturating_sub(opening))
+    }
+
+    /// Its packets are datagrams.
+    pub(crate) fn is_datagrams(&self) -> bool {
+        self.rare.metadata.transit().is_some()
+    }
+
+    /// How long the last datagram took that arrived.
+    pub(crate) fn last_transit(&self) -> Option<Duration> {
+        self.rare.metadata.transit().and_then(TransitMeter::last)
     }
 
     /// The next time at which something happens to the flow by itself.
@@ -221,6 +283,10 @@ impl Flow {
     pub(crate) fn receive(&mut self, content: Content, now: Instant) -> Option<Ack> {
         let Received { first, ack } = self.receiving.receiver.on_data(content, now, &mut self.rare.metadata);
         if first && content.size() == self.data_size() {
+            self.deliver(now);
+        } else if first && content.size() > self.receiving.template().size() {
+            // A smaller packet of data; one that opens a connection is as small as an ACK.
+            self.rare.short += u64::from(self.data_size() - content.size());
             self.deliver(now);
         }
         if content.ecn() == Ecn::Congested {
@@ -297,6 +363,7 @@ impl Flow {
         let delivered = self.delivered();
         if times.ends_warmup(sample) {
             self.rare.at_warmup.delivered = delivered;
+            self.rare.at_warmup.short = self.rare.short;
             self.rare.at_warmup.congested = self.rare.congested;
         }
         if let Some((row, interval)) = times.row(sample) {
@@ -335,22 +402,45 @@ impl Flow {
         }
     }
 
+    /// The last packet of its volume has this size.
+    pub(crate) fn set_last(&mut self, size: u16) {
+        self.sender.set_last(size);
+    }
+
+    /// When all of its volume had arrived, if that has happened.
+    pub(crate) fn completed(&self) -> Option<Instant> {
+        self.rare.completed
+    }
+
+    /// Its bytes that arrived for the first time since it began.
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        self.delivered() * u64::from(self.data_size()) - self.rare.short
+    }
+
+    /// The warm-up ends now: saves all that has been counted.
+    pub(crate) fn end_warmup(&mut self) {
+        self.rare.at_warmup = self.counts();
+    }
+
     /// What became of the flow.
     pub(crate) fn finish(self, times: &SampleTimes) -> FlowOutcome {
         let (begin, end) = times.measured();
         let new = self.counts().since(&self.rare.at_warmup);
         let bytes = |packets: u64| packets * u64::from(self.data_size());
-        let bps = |packets: u64| bytes(packets) as f64 * 8.0 / end.since(begin).as_secs_f64();
+        let delivered = bytes(new.delivered) - new.short;
+        let bps = |bytes: u64| bytes as f64 * 8.0 / end.since(begin).as_secs_f64();
         let transit = self.rare.metadata.transit();
         FlowOutcome {
             started: self.rare.started,
             delivered_packets: new.delivered,
-            delivered_bytes: bytes(new.delivered),
-            throughput_bps: bps(new.delivered),
-            acked_bps: bps(new.acknowledged),
+            delivered_bytes: delivered,
+            throughput_bps: bps(delivered),
+            acked_bps: bps(bytes(new.acknowledged)),
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
+            late: transit.and_then(TransitMeter::late),
+            play_out_s: transit.and_then(TransitMeter::play_out),
             marked: new.marked,
             policed: self.rare.is_policed.then_some(new.all_policed()),
             congested: self.rare.is_capable.then_some(new.congested),
@@ -371,6 +461,7 @@ impl Flow {
     fn counts(&self) -> Counts {
         Counts {
             delivered: self.delivered(),
+            short: self.rare.short,
             congested: self.rare.congested,
             acknowledged: self.sender.acknowledged(),
             marked: self.sending.marked(),
@@ -394,7 +485,10 @@ impl Rare {
         });
         Self {
             metadata,
-            start: first + Duration::from_nanos(rng.up_to(last.since(first).as_nanos())),
+            start: match spec.population {
+                Some(_) => Instant::NEVER,
+                None => first + Duration::from_nanos(rng.up_to(last.since(first).as_nanos())),
+            },
             stop: spec.stop.unwrap_or(Instant::NEVER),
             started: Instant::ZERO,
             dropped: [0; 3],
@@ -410,6 +504,8 @@ impl Rare {
             is_policed: place.is_policed,
             is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
             congested: 0,
+            short: 0,
+            grants: Grants { opens: spec.transport.opens(), ..Grants::default() },
         }
     }
 }

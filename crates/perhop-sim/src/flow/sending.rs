@@ -116,7 +116,7 @@ impl SendingHost {
     }
 
     /// Packets that the meter dropped so far, by color.
-    pub(super) fn policed(&self) -> [u64; 3] {
+    pub(crate) fn policed(&self) -> [u64; 3] {
         self.rare.policed
     }
 

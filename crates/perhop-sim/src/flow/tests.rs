@@ -26,10 +26,12 @@ fn spec() -> FlowSpec {
         service: None,
         reserved: None,
         tcp_ecn: crate::transport::tcp::TcpEcn::Off,
+        play_out: None,
         out_feedback: None,
         start: (Instant::ZERO, Instant::ZERO),
         stop: None,
         volume: None,
+        population: None,
     }
 }
 

@@ -124,6 +124,33 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         }),
     },
     Measure {
+        name: "late_packets",
+        unit: Packets,
+        description: "Packets that came too late for the flow's play-out buffer (key `play-out`), which are not among the lost ones; \
+            none for a flow without a buffer.",
+        value: Optional(|flow| flow.late.map(|late| late as f64)),
+        summary: None,
+    },
+    Measure {
+        name: "late_ratio",
+        unit: Fraction,
+        description: "Packets that came too late for the flow's play-out buffer (key `play-out`), over all that reached the receiver; \
+            none for a flow without a buffer and where nothing came.",
+        value: Optional(|flow| {
+            let late = flow.late.filter(|_| flow.delivered_packets > 0)?;
+            Some(late as f64 / flow.delivered_packets as f64)
+        }),
+        summary: Some(Summary { table: Table::All(45), importance: 138, ..Summary::of("late") }),
+    },
+    Measure {
+        name: "play_out_delay_s",
+        unit: Seconds,
+        description: "Time from the sending of a packet to its play-out: the one-way delay of the flow's first packet and its \
+            `play-out`; none for a flow without a buffer.",
+        value: Optional(|flow| flow.play_out_s),
+        summary: None,
+    },
+    Measure {
         name: "mean_rtt_s",
         unit: Seconds,
         description: "Mean of the round trips that the sender measured; none for UDP.",
@@ -276,6 +303,17 @@ mod tests {
         assert_eq!(ratio(&flow(40, 5)), Some(0.125));
         assert_eq!(ratio(&flow(40, 0)), Some(0.0));
         assert_eq!(ratio(&flow(0, 0)), None);
+    }
+
+    #[test]
+    fn a_late_ratio_by_hand() {
+        let measure = FLOW.iter().find(|measure| measure.name == "late_ratio").unwrap();
+        let Optional(ratio) = measure.value else { panic!("some flows have no buffer") };
+        let flow =
+            |delivered_packets, late| FlowOutcome { delivered_packets, late, ..FlowOutcome::default() };
+        assert_eq!(ratio(&flow(12, Some(3))), Some(0.25));
+        assert_eq!(ratio(&flow(0, Some(0))), None);
+        assert_eq!(ratio(&flow(12, None)), None);
     }
 
     #[test]

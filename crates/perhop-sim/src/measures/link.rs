@@ -164,7 +164,7 @@ impl<O: Queue> QueueMeasures<O> {
             name: "delay_p50_s",
             unit: Seconds,
             description: "Waiting time in the queue: median, at most 3.1 % or 1 µs off.",
-            value: Optional(|queue| quantile(queue.delays(), 0.5)),
+            value: Optional(|queue| queue.delays().quantile(0.5)),
             summary: Some(Summary {
                 table: Table::All(30),
                 importance: 90,
@@ -176,7 +176,7 @@ impl<O: Queue> QueueMeasures<O> {
             name: "delay_p95_s",
             unit: Seconds,
             description: "Waiting time in the queue: 95th percentile.",
-            value: Optional(|queue| quantile(queue.delays(), 0.95)),
+            value: Optional(|queue| queue.delays().quantile(0.95)),
             summary: Some(Summary {
                 table: Table::All(40),
                 importance: 70,
@@ -188,7 +188,7 @@ impl<O: Queue> QueueMeasures<O> {
             name: "delay_p99_s",
             unit: Seconds,
             description: "Waiting time in the queue: 99th percentile.",
-            value: Optional(|queue| quantile(queue.delays(), 0.99)),
+            value: Optional(|queue| queue.delays().quantile(0.99)),
             summary: Some(Summary {
                 table: Table::All(50),
                 importance: u8::MAX,
@@ -201,7 +201,7 @@ impl<O: Queue> QueueMeasures<O> {
             unit: Seconds,
             description: "Delay variation: p99 − p50 of the waiting time.",
             value: Optional(|queue| {
-                let [p50, p99] = [0.5, 0.99].map(|q| quantile(queue.delays(), q));
+                let [p50, p99] = [0.5, 0.99].map(|q| queue.delays().quantile(q));
                 Some(p99? - p50?)
             }),
             summary: Some(Summary {
@@ -304,46 +304,9 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The `q`-quantile of waiting times in seconds, linear within its bin, which ends at the longest; `None` without a packet.
-fn quantile(delays: &DelayOutcome, q: f64) -> Option<f64> {
-    let longest = delays.largest.iter().max().map_or(0.0, |longest| longest.as_secs_f64());
-    let packets = || delays.counts.iter().map(|by_color| all(*by_color));
-    let wanted = q * packets().sum::<u64>() as f64;
-    let mut below = 0;
-    for (edges, count) in delays.edges.windows(2).zip(packets()).filter(|(_, count)| *count > 0) {
-        if (below + count) as f64 >= wanted {
-            let part = (wanted - below as f64) / count as f64;
-            return Some(edges[0] + (edges[1].min(longest) - edges[0]) * part.min(1.0));
-        }
-        below += count;
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perhop_core::Duration;
-
-    #[test]
-    fn quantiles_by_hand() {
-        // Four packets in the first second, none in the next, six in the one after that.
-        let delays = DelayOutcome {
-            edges: vec![0.0, 1.0, 2.0, 3.0],
-            counts: vec![[1, 2, 1], [0; 3], [6, 0, 0]],
-            largest: [Duration::from_millis(2500); 3],
-        };
-        assert_eq!(quantile(&delays, 0.2), Some(0.5));
-        assert_eq!(quantile(&delays, 0.4), Some(1.0));
-        // The last bin ends at the longest wait.
-        assert_eq!(quantile(&delays, 0.7), Some(2.25));
-        assert_eq!(quantile(&delays, 1.0), Some(2.5));
-        let no_wait =
-            DelayOutcome { edges: vec![0.0, 1.0], counts: vec![[5, 0, 0]], largest: [Duration::ZERO; 3] };
-        assert_eq!(quantile(&no_wait, 0.5), Some(0.0));
-        let none = DelayOutcome { edges: vec![0.0], counts: Vec::new(), largest: [Duration::ZERO; 3] };
-        assert_eq!(quantile(&none, 0.5), None);
-    }
 
     #[test]
     fn a_loss_without_arrivals_has_no_value() {

@@ -45,6 +45,20 @@ impl DatagramSender {
         each!(self, source => source.stop());
     }
 
+    /// UDP: from the start on, it has only the datagrams that its application [hands over](Self::send_datagram).
+    pub(super) fn await_grants(&mut self) {
+        if let Self::Udp(udp) = self {
+            udp.await_datagrams();
+        }
+    }
+
+    /// UDP: the application hands over a datagram of this size on the wire.
+    pub(super) fn send_datagram(&mut self, size: u16, now: Instant) {
+        if let Self::Udp(udp) = self {
+            udp.send_datagram(size, now);
+        }
+    }
+
     /// The time named by [`wake`](Self::wake) has come.
     pub fn on_wake(&mut self, now: Instant) {
         match self {
@@ -180,14 +194,9 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Nothing in transit. Transit times are measured over the packets that arrive within `window`.
-    pub fn new(window: (Instant, Instant)) -> Self {
-        Self {
-            data: InFlight::default(),
-            reports: InFlight::default(),
-            reported: 0,
-            transit: TransitMeter::new(window),
-        }
+    /// Nothing in transit. Transit times are measured by this meter.
+    pub fn new(transit: TransitMeter) -> Self {
+        Self { data: InFlight::default(), reports: InFlight::default(), reported: 0, transit }
     }
 
     /// How long packets took.

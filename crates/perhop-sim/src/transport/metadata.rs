@@ -1,11 +1,10 @@
 //! Packet metadata: what the packets of a flow carry besides their number. It is kept at the flow while they are in transit.
 
-use perhop_core::Instant;
-
 use super::datagram::Datagrams;
 use super::tcp::Acks;
 use super::transit::TransitMeter;
 use crate::network::TransportSpec;
+use crate::observer::Acknowledgement;
 
 /// The metadata of one flow's packets in transit: none for TCP without selective acknowledgements, which pays for a word and no
 /// more.
@@ -19,14 +18,13 @@ enum Kind {
 }
 
 impl Metadata {
-    /// For the packets of a flow with this transport. Transit times of datagrams are measured over those that arrive within
-    /// `window`.
-    pub(crate) fn of(transport: &TransportSpec, window: (Instant, Instant)) -> Self {
+    /// For the packets of a flow with this transport. Transit times of datagrams are measured by this meter.
+    pub(crate) fn of(transport: &TransportSpec, transit: TransitMeter) -> Self {
         match transport {
             TransportSpec::Tcp(params) if params.sack => Self(Some(Box::new(Kind::Acks(Acks::default())))),
             TransportSpec::Tcp(_) => Self(None),
             TransportSpec::Udp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => {
-                Self(Some(Box::new(Kind::Datagrams(Datagrams::new(window)))))
+                Self(Some(Box::new(Kind::Datagrams(Datagrams::new(transit)))))
             }
         }
     }
@@ -50,6 +48,14 @@ impl Metadata {
         match self.0.as_deref() {
             Some(Kind::Acks(acks)) => acks.expected(number),
             Some(Kind::Datagrams(_)) | None => number,
+        }
+    }
+
+    /// The acknowledgement of this number, which is in transit, if its flow has selective ones.
+    pub(crate) fn acknowledgement(&self, number: u32) -> Option<Acknowledgement> {
+        match self.0.as_deref() {
+            Some(Kind::Acks(acks)) => acks.get(number),
+            Some(Kind::Datagrams(_)) | None => None,
         }
     }
 

@@ -82,6 +82,18 @@ pub struct SenderStatistics {
 }
 
 impl SenderStatistics {
+    /// Adds what another sender has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.retransmitted += other.retransmitted;
+        self.timeouts += other.timeouts;
+        self.fast_retransmits += other.fast_retransmits;
+        self.ecn_reductions += other.ecn_reductions;
+        self.loss_events += other.loss_events;
+        self.rtt_samples.0 += other.rtt_samples.0;
+        self.rtt_samples.1 += other.rtt_samples.1;
+    }
+
     /// What has come since an earlier count.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
@@ -180,6 +192,14 @@ macro_rules! each {
 }
 
 impl Sender {
+    /// The last packet of its volume has this size in place of a full one; RAP and TFRC keep full ones.
+    pub(crate) fn set_last(&mut self, size: u16) {
+        each!(self, tcp => tcp.set_last(size), source => match source {
+            DatagramSender::Udp(udp) => udp.set_last(size),
+            DatagramSender::Rap(_) | DatagramSender::Tfrc(_) => {}
+        });
+    }
+
     /// Begins to send.
     pub fn start(&mut self, now: Instant) {
         each!(self, tcp => tcp.start(), source => source.start(now));
@@ -204,6 +224,21 @@ impl Sender {
     /// The application has nothing more to send.
     pub fn stop(&mut self) {
         each!(self, tcp => tcp.stop(), source => source.stop());
+    }
+
+    /// From the start on, it has only what its application [grants](Self::grant).
+    pub(crate) fn await_grants(&mut self) {
+        each!(self, tcp => tcp.await_grants(), source => source.await_grants());
+    }
+
+    /// The application hands over a datagram of this size on the wire, to be sent now.
+    pub(crate) fn send_datagram(&mut self, size: u16, now: Instant) {
+        each!(self, _tcp => unreachable!("TCP is granted data"), source => source.send_datagram(size, now));
+    }
+
+    /// The application has so many full packets more to send.
+    pub(crate) fn grant(&mut self, packets: u32, now: Instant) {
+        each!(self, tcp => tcp.grant(packets, now), _source => unreachable!("datagrams are sent one by one"));
     }
 
     /// Congestion window in packets, if the sender has one.
@@ -284,6 +319,15 @@ impl Receiver {
         match self {
             Self::Tcp(tcp) => tcp.wake(),
             Self::Carrying(receiver) => receiver.wake(),
+        }
+    }
+
+    /// TCP: the first segment that has not arrived.
+    pub(crate) fn expected(&self) -> u32 {
+        match self {
+            Self::Tcp(tcp) => tcp.expected(),
+            Self::Carrying(CarryingReceiver::Sack(tcp)) => tcp.expected(),
+            Self::Carrying(CarryingReceiver::Datagram(_)) => 0,
         }
     }
 

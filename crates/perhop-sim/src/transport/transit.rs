@@ -15,6 +15,17 @@ pub struct TransitMeter {
     /// Exact sum of the transit times in nanoseconds, and the number of packets.
     transits: (u128, u64),
     delays: FlowDelays,
+    play_out: Option<PlayOut>,
+}
+
+/// A play-out buffer of a fixed length: it holds the first packet that arrives for this time, and plays every other as long after
+/// it was sent. A packet that arrives later than that is too late to be played.
+#[derive(Clone, Copy, Debug)]
+struct PlayOut {
+    buffer: Duration,
+    /// From the sending of a packet to its play-out; `None` before the first packet.
+    deadline: Option<Duration>,
+    late: u64,
 }
 
 impl TransitMeter {
@@ -27,7 +38,15 @@ impl TransitMeter {
             jitters: (0.0, 0),
             transits: (0, 0),
             delays: FlowDelays::default(),
+            play_out: None,
         }
+    }
+
+    /// The same with a play-out buffer of this length, if there is one.
+    #[must_use]
+    pub fn with_play_out(self, buffer: Option<Duration>) -> Self {
+        let play_out = buffer.map(|buffer| PlayOut { buffer, deadline: None, late: 0 });
+        Self { play_out, ..self }
     }
 
     /// A packet sent then arrives. J follows every packet; what is reported, those within the window.
@@ -47,6 +66,15 @@ impl TransitMeter {
             self.transits.1 += 1;
             self.delays.record(transit);
         }
+        if let Some(PlayOut { buffer, deadline, late }) = &mut self.play_out {
+            let deadline = *deadline.get_or_insert(transit + *buffer);
+            *late += u64::from(counts && transit > deadline);
+        }
+    }
+
+    /// The transit time of the last packet.
+    pub(crate) fn last(&self) -> Option<Duration> {
+        self.last
     }
 
     /// The mean of J over the packets of the window that had one before them, in seconds; `None` without such a packet.
@@ -64,6 +92,16 @@ impl TransitMeter {
     /// The 99th percentile of these transit times in seconds; `None` without a packet.
     pub fn p99(&self) -> Option<f64> {
         self.delays.quantile(0.99)
+    }
+
+    /// How many of these packets came too late for the play-out buffer; `None` without one.
+    pub fn late(&self) -> Option<u64> {
+        self.play_out.map(|play_out| play_out.late)
+    }
+
+    /// The time from the sending of a packet to its play-out, in seconds; `None` without a buffer or a packet.
+    pub fn play_out(&self) -> Option<f64> {
+        Some(self.play_out?.deadline?.as_secs_f64())
     }
 }
 
@@ -91,6 +129,28 @@ mod tests {
         assert!((meter.mean().unwrap() - 14e-3).abs() < 1e-15, "{:?}", meter.mean());
         // The longest of four, in a bin that is 3.1 % wide.
         assert!((25.2e-3..26.9e-3).contains(&meter.p99().unwrap()), "{:?}", meter.p99());
+    }
+
+    #[test]
+    fn packets_late_for_the_play_out_buffer_by_hand() {
+        // The first takes 20 ms and is held for 30 ms, so that all are played 50 ms after they were sent: 50 ms is in time, 51 ms
+        // and 90 ms are late, and so is the last, which arrives after the end and does not count.
+        let packets = [(0, 20), (20, 50), (40, 51), (60, 10), (80, 90), (950, 60)];
+        let of = |window: (u64, u64), buffer| {
+            let at = |millis: u64| Instant::from_nanos(millis * MILLI);
+            let mut meter = TransitMeter::new((at(window.0), at(window.1))).with_play_out(buffer);
+            for (sent, transit) in packets {
+                meter.record(at(sent), at(sent + transit));
+            }
+            (meter.late(), meter.play_out())
+        };
+        let buffer = Some(Duration::from_millis(30));
+        assert_eq!(of((0, 1000), buffer), (Some(2), Some(0.05)));
+        // The first packet sets the time of play-out even if it came during the warm-up; the third came at 91 ms.
+        assert_eq!(of((91, 1000), buffer), (Some(1), Some(0.05)));
+        assert_eq!(of((0, 1000), None), (None, None));
+        let none = TransitMeter::new((Instant::ZERO, Instant::NEVER)).with_play_out(buffer);
+        assert_eq!((none.late(), none.play_out()), (Some(0), None));
     }
 
     #[test]

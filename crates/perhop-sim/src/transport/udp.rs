@@ -1,5 +1,7 @@
 //! UDP: a constant bit rate, all the time or on and off.
 
+use std::collections::VecDeque;
+
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Bytes, Context, Duration, Instant, Rng};
 use schemars::JsonSchema;
@@ -58,6 +60,19 @@ pub struct UdpParams {
 }
 
 impl UdpParams {
+    /// Of a flow whose application sends datagrams of at most this size; it has no rate of its own.
+    pub fn datagrams(largest: Bytes) -> Self {
+        Self {
+            udp: Pattern::Cbr,
+            rate: Bitrate::MAX,
+            packet: largest,
+            jitter: default_jitter(),
+            on: None,
+            off: None,
+            periods: None,
+        }
+    }
+
     /// Checks how the parameters fit together.
     ///
     /// # Errors
@@ -110,11 +125,15 @@ impl UdpParams {
 #[derive(Clone, Debug)]
 pub struct UdpSender {
     size: u16,
+    /// The size of the last packet.
+    last: u16,
     gap: Duration,
     jitter: Fraction,
     spurts: Option<Spurts>,
     next: Instant,
     left: Option<u64>,
+    /// The sizes of the datagrams that the application has handed over, if it does.
+    waiting: Option<VecDeque<u16>>,
     sequence: u32,
     statistics: SenderStatistics,
 }
@@ -134,6 +153,7 @@ impl UdpSender {
     pub fn new(params: &UdpParams, volume: Option<Bytes>) -> Self {
         Self {
             size: params.packet.get() as u16,
+            last: params.packet.get() as u16,
             gap: params.gap(),
             jitter: params.jitter,
             spurts: params.on.zip(params.off).map(|(on, off)| Spurts {
@@ -144,18 +164,40 @@ impl UdpSender {
             }),
             next: Instant::NEVER,
             left: packets(volume, params.packet),
+            waiting: None,
             sequence: 0,
             statistics: SenderStatistics::default(),
         }
     }
 
+    /// The last packet has this size in place of a full one.
+    pub(super) fn set_last(&mut self, size: u16) {
+        self.last = size;
+    }
+
     pub(super) fn start(&mut self, now: Instant) {
+        if self.waiting.is_none() {
+            self.next = now;
+        }
+    }
+
+    /// It has only the datagrams that its application hands over.
+    pub(super) fn await_datagrams(&mut self) {
+        self.waiting = Some(VecDeque::new());
+    }
+
+    /// The application hands over a datagram of this size on the wire.
+    pub(super) fn send_datagram(&mut self, size: u16, now: Instant) {
+        self.waiting.get_or_insert_default().push_back(size);
         self.next = now;
     }
 
     pub(super) fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         if cx.now < self.next {
             return None;
+        }
+        if self.waiting.is_some() {
+            return self.transmit_datagram();
         }
         if self.left == Some(0) {
             self.stop();
@@ -167,7 +209,20 @@ impl UdpSender {
         self.statistics.sent += 1;
         let next = cx.now + jittered(self.gap, self.jitter, cx.rng);
         self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
-        Some(Transmit::plain(sequence, self.size))
+        let size = if self.left == Some(0) { self.last } else { self.size };
+        Some(Transmit::plain(sequence, size))
+    }
+
+    /// What the application has handed over leaves at once.
+    fn transmit_datagram(&mut self) -> Option<Transmit> {
+        let Some(size) = self.waiting.as_mut().and_then(VecDeque::pop_front) else {
+            self.next = Instant::NEVER;
+            return None;
+        };
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        self.statistics.sent += 1;
+        Some(Transmit::plain(sequence, size))
     }
 
     pub(super) fn wake(&self) -> Instant {

@@ -93,10 +93,12 @@ pub fn flow(
         dscp: Dscp::DEFAULT,
         ecn: Ecn::NotCapable,
         tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
+        play_out: None,
         out_feedback: None,
         start: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         stop: None,
         volume: None,
+        population: None,
     }
 }
 

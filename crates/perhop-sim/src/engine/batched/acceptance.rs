@@ -30,6 +30,16 @@ pub enum Refusal {
         /// The link's name.
         link: String,
     },
+    /// Flows come and go.
+    Population {
+        /// The name of the flow that stands for them.
+        flow: String,
+    },
+    /// Users of an application, whose flows depend on one another.
+    Application {
+        /// The group's name.
+        group: String,
+    },
     /// A transport does not declare that it can be batched.
     Transport {
         /// Its name in scenarios.
@@ -51,6 +61,13 @@ impl fmt::Display for Refusal {
             Self::Medium { link } => {
                 write!(f, "link `{link}` changes during the run, or loses packets")
             }
+            Self::Population { flow } => {
+                let group = flow.rsplit_once('/').map_or(flow.as_str(), |(group, _)| group);
+                write!(f, "flows of `{group}` come and go")
+            }
+            Self::Application { group } => {
+                write!(f, "the flows of an application's users depend on one another (`{group}`)")
+            }
             Self::Transport { name, flow } => {
                 write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
             }
@@ -69,9 +86,13 @@ impl Accepted {
     /// # Errors
     /// Why the network is refused.
     pub(crate) fn of(network: &Network, setup: &Setup) -> Result<Self, Refusal> {
+        if let Some(spec) = network.applications.first() {
+            return Err(Refusal::Application { group: spec.name.clone() });
+        }
         check_blocks(network)?;
         check_transports(network)?;
         check_media(network)?;
+        check_populations(network)?;
         Ok(Self { lookahead: lookahead(network, setup)? })
     }
 }
@@ -148,6 +169,13 @@ fn check_media(network: &Network) -> Result<(), Refusal> {
     }
 }
 
+fn check_populations(network: &Network) -> Result<(), Refusal> {
+    match network.flows.iter().find(|flow| flow.population.is_some()) {
+        None => Ok(()),
+        Some(flow) => Err(Refusal::Population { flow: flow.name.clone() }),
+    }
+}
+
 /// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
 /// sender. Where flows that come over several links share a meter, links proceed in lockstep.
 fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
@@ -217,10 +245,12 @@ mod tests {
             service: None,
             reserved: None,
             tcp_ecn: crate::transport::tcp::TcpEcn::Off,
+            play_out: None,
             out_feedback: None,
             start: (Instant::ZERO, Instant::ZERO),
             stop: None,
             volume: None,
+            population: None,
         };
         Network {
             nodes: 3,

@@ -168,10 +168,12 @@ mod tests {
             service: None,
             reserved: None,
             tcp_ecn: crate::transport::tcp::TcpEcn::Off,
+            play_out: None,
             out_feedback: None,
             start: (Instant::ZERO, Instant::ZERO),
             stop: None,
             volume: None,
+            population: None,
         };
         let queue = r#"{"scheduler": "fifo", "rule": {"aqm": "drop-tail", "limit": "9p"}}"#;
         Network {

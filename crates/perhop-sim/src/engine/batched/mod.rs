@@ -200,6 +200,7 @@ impl Batched {
             }
             EventSource::Control(control) => self.sample_windows(control),
             EventSource::Probe => self.sample(),
+            EventSource::Arrival(_) => unreachable!("networks with populations are refused"),
         }
     }
 
@@ -262,7 +263,8 @@ impl Batched {
         let (links, series) = recorder.finish(self.now, &mut self.links)?;
         let flows = flows.into_iter().map(|flow| flow.base.finish(&times)).collect();
         let (events, hops) = (self.handled + returned, self.hops + returned);
-        Ok(Outcome { engine: None, events, hops, flows, links, series })
+        let (populations, applications) = (Vec::new(), Vec::new());
+        Ok(Outcome { engine: None, events, hops, flows, populations, links, applications, series })
     }
 }
 

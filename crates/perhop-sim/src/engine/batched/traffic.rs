@@ -57,7 +57,8 @@ impl Traffic {
         let largest = Bytes::new(u64::from(largest));
         // The interval at which packets leave a link that is full of the largest ones.
         let links = network.links.iter().map(|link| ArrivalQueue::expecting(link.rate.time_of(largest)));
-        let Setup { flows, routes, steps, shared_meters, channels, controls, recorder } = setup;
+        let Setup { flows, populations: _, routes, steps, shared_meters, channels, controls, recorder } =
+            setup;
         let flows = flows.into_iter().zip(&network.flows).zip(&routes);
         Self {
             events: EventQueue::default(),

@@ -45,9 +45,13 @@ impl Reference {
         let flow = &mut self.flows[number];
         if let Some(ack) = flow.receive(packet.content(), self.now) {
             let ack = flow.receiving.acknowledge(ack, self.now);
+            self.populations.enter(number);
             self.forward(ack, ack.at());
         }
+        self.note_completion(number);
         self.set_timer(number);
+        self.leave(packet);
+        self.tell_owner(number);
     }
 
     fn reach_sender(&mut self, number: usize, packet: SimPacket) {
@@ -55,6 +59,7 @@ impl Reference {
         flows[number].acknowledge(Ack::of(packet.content()), self.now, Post { channels, events }, sent);
         self.forward_sent();
         self.set_timer(number);
+        self.leave(packet);
     }
 
     /// The timer of a flow expires.
@@ -66,12 +71,16 @@ impl Reference {
         sent.extend(late_ack);
         self.forward_sent();
         self.set_timer(number);
+        if self.populations.contains(number) {
+            self.end_flow_if_over(number);
+        }
     }
 
     /// The packets that a host has just sent leave its wire for the first steps of their routes.
-    fn forward_sent(&mut self) {
+    pub(super) fn forward_sent(&mut self) {
         let mut sent = std::mem::take(&mut self.sent);
         for packet in sent.drain(..) {
+            self.populations.enter(packet.flow());
             self.forward(packet, packet.at());
         }
         self.sent = sent;

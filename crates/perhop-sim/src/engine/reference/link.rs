@@ -5,7 +5,7 @@ use perhop_core::control::Message;
 use perhop_core::measure::PortView;
 use perhop_core::meter::AggregateMeters;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Depth, Duration, Instant, Offered, Port, Served, Streams};
+use perhop_core::{Color, Depth, Duration, Instant, Offered, Port, Reason, Served, Streams};
 
 use super::{Pending, Reference};
 use crate::control::Post;
@@ -170,7 +170,7 @@ impl Reference {
             } else if let Some(packet) = arrivals.pop_due(self.now) {
                 self.handled += 1;
                 self.hops += 1;
-                let packet = self.pass_first_router(packet);
+                let packet = self.pass_first_router(number, packet);
                 if let Some(packet) = packet.and_then(|packet| self.pass_meters(number, packet)) {
                     self.enqueue(number, packet.onward());
                 }
@@ -198,15 +198,24 @@ impl Reference {
 
     /// At its first router, a packet passes the window control of its path, and the meter that is there. `None` if the meter
     /// drops it.
-    fn pass_first_router(&mut self, packet: SimPacket) -> Option<SimPacket> {
+    fn pass_first_router(&mut self, number: usize, packet: SimPacket) -> Option<SimPacket> {
         let Step::Metered(_) = self.steps[packet.step()] else { return Some(packet) };
         let flow = &mut self.flows[packet.flow()];
+        let policed = flow.sending.policed();
         if let Some((control, member)) = flow.control() {
             self.controls.steering(control).on_data(member, packet.sequence(), self.now);
         }
         let post = Post { channels: &mut self.channels, events: &mut self.events };
         let passed = flow.mark_at_router(packet, &mut self.shared_meters, post);
+        if let (None, Some(tap)) = (&passed, &mut self.tap) {
+            let more = |color: &Color| flow.sending.policed()[color.index()] > policed[color.index()];
+            let color = Color::ALL.into_iter().find(more).unwrap_or(packet.color());
+            tap.policed(number, packet, color, flow, self.now);
+        }
         self.set_timer(packet.flow());
+        if passed.is_none() {
+            self.leave(packet);
+        }
         passed
     }
 
@@ -217,7 +226,12 @@ impl Reference {
         match managed.meters.judge(&mut header, self.now) {
             Ok(()) => Some(packet.remarked(&header)),
             Err((color, _)) => {
-                self.flows[packet.flow()].police(packet, color);
+                let flow = &mut self.flows[packet.flow()];
+                if let Some(tap) = &mut self.tap {
+                    tap.policed(number, packet.remarked(&header), color, flow, self.now);
+                }
+                flow.police(packet, color);
+                self.leave(packet);
                 None
             }
         }
@@ -227,26 +241,37 @@ impl Reference {
     fn enqueue(&mut self, number: usize, packet: SimPacket) {
         match &mut self.links[number].queue {
             Queue::Unlimited(wire) => {
+                let starts = wire.busy_until().max(self.now);
                 let at = wire.pass(packet.size(), self.now);
-                self.propagate(number, packet, at);
+                self.propagate(number, packet, starts, at);
             }
             Queue::Managed(managed) => {
                 let offered = managed.port.offer(packet.into(), self.now);
-                while let Some((packet, _)) = managed.port.shed(self.now) {
-                    let packet = SimPacket::from(packet);
-                    self.flows[packet.flow()].lose(packet);
+                if let Some(tap) = &mut self.tap {
+                    let flow = &self.flows[packet.flow()];
+                    tap.arrival(number, packet, &offered, &managed.port, flow, self.now);
                 }
+                if let (Offered::Idle, Some((timetable, _))) = (&offered, &mut managed.timetable) {
+                    timetable.idle(self.now);
+                }
+                self.drop_shed(number);
                 match offered {
                     Offered::Queued => {}
-                    Offered::Idle => {
-                        if let Some((timetable, _)) = &mut managed.timetable {
-                            timetable.idle(self.now);
-                        }
-                        self.serve(number);
-                    }
+                    Offered::Idle => self.serve(number),
                     Offered::Dropped(packet, _) => self.lose(packet.into()),
                 }
             }
+        }
+    }
+
+    /// Drops what a port has removed from its queues for the last packet that came.
+    fn drop_shed(&mut self, number: usize) {
+        while let Queue::Managed(managed) = &mut self.links[number].queue
+            && let Some((packet, reason)) = managed.port.shed(self.now)
+        {
+            let packet = packet.into();
+            self.observe_drop(number, packet, reason);
+            self.lose(packet);
         }
     }
 
@@ -261,26 +286,48 @@ impl Reference {
                 Served::Sent(packet, free_at) => {
                     managed.services.push(ServiceTime(free_at));
                     let at = free_at + managed.delay;
-                    return self.propagate(number, packet.into(), at);
+                    return self.propagate(number, packet.into(), self.now, at);
                 }
-                Served::Dropped(packet, _) => self.lose(packet.into()),
+                Served::Dropped(packet, reason) => {
+                    let packet = packet.into();
+                    self.observe_drop(number, packet, reason);
+                    self.lose(packet);
+                }
                 Served::Later(at) => return managed.services.push(ServiceTime(at)),
                 Served::Nothing => return,
             }
         }
     }
 
-    /// A link has sent a packet, which reaches the far end at `at` unless it is lost.
-    fn propagate(&mut self, number: usize, packet: SimPacket, at: Instant) {
-        let medium = &mut self.links[number].medium;
-        match medium.as_mut().map_or(Some(at), |medium| medium.pass(self.now, at)) {
-            None => self.flows[packet.flow()].lose_in_transit(packet),
-            Some(at) => self.forward(packet, at),
+    /// A link sends a packet from `starts` on, which reaches the far end at `at` unless it is lost or delayed by jitter.
+    fn propagate(&mut self, number: usize, packet: SimPacket, starts: Instant, at: Instant) {
+        let Link { queue, medium, .. } = &mut self.links[number];
+        let arrival = medium.as_mut().map_or(Some(at), |medium| medium.pass(self.now, at));
+        if let Some(tap) = &mut self.tap {
+            let (flow, now, is_lost) = (&self.flows[packet.flow()], self.now, arrival.is_none());
+            match queue {
+                Queue::Managed(managed) => tap.departure(number, packet, &managed.port, is_lost, flow, now),
+                Queue::Unlimited(_) => tap.pass(number, packet, is_lost, flow, starts, now),
+            }
+        }
+        if let Some(at) = arrival {
+            self.forward(packet, at);
+        } else {
+            self.flows[packet.flow()].lose_in_transit(packet);
+            self.leave(packet);
+        }
+    }
+
+    /// A queue drops a packet that has waited.
+    fn observe_drop(&mut self, number: usize, packet: SimPacket, reason: Reason) {
+        if let Some(tap) = &mut self.tap {
+            tap.dropped(number, packet, reason, &self.flows[packet.flow()], self.now);
         }
     }
 
     /// A queue dropped a packet.
     fn lose(&mut self, packet: SimPacket) {
         self.flows[packet.flow()].lose(packet);
+        self.leave(packet);
     }
 }

@@ -5,12 +5,16 @@
 //! two.
 //!
 //! Simultaneous events happen in this order, to which both engines keep: packets reach hosts (and the wires to them), timers of
-//! flows expire, links are served and then take packets, control messages arrive, window controls sample, the probe samples.
+//! flows expire, users of applications wake, links are served and then take packets, control messages arrive, window controls sample,
+//! the probe samples, flows of populations begin.
 //! Flows, links and controls follow the order of their numbers; packets that of their flows, then of the steps of their routes.
 
+mod applications;
 mod hosts;
 mod link;
 mod pending;
+mod populations;
+mod tap;
 mod timers;
 
 use perhop_core::control::Message;
@@ -23,13 +27,17 @@ use crate::control::{Channels, Destination, Post};
 use crate::events::{Event, EventSource, SourceId, Sources};
 use crate::flow::{Flow, Marker};
 use crate::network::Network;
+use crate::observer::Observation;
 use crate::outcome::Outcome;
 use crate::packet::SimPacket;
 use crate::sampling::{Ports, Recorder};
 use crate::watch::{Progress, Watch};
 use crate::window_control::WindowControls;
+use applications::Users;
 use link::Link;
 pub(crate) use pending::Pending;
+use populations::Populations;
+use tap::Tap;
 use timers::Timers;
 
 /// A run in progress.
@@ -45,15 +53,21 @@ pub(super) struct Reference {
     /// Control messages, and samples of window controls and of the probe.
     events: Pending<Event>,
     sources: Sources,
+    /// Flows of the network, then those of populations.
     flows: Vec<Flow>,
+    populations: Populations,
     /// All routes, end to end.
     steps: Vec<Step>,
     shared_meters: Vec<Marker>,
     channels: Channels,
     controls: WindowControls,
     recorder: Recorder,
+    /// Users of applications.
+    users: Users,
     /// Packets that a host has just sent.
     sent: Vec<SimPacket>,
+    /// What an observer of the run sees through; it costs other runs a check where a packet comes to a link and leaves it.
+    tap: Option<Box<Tap>>,
     /// Events so far, and packets that came to links.
     handled: u64,
     hops: u64,
@@ -66,7 +80,13 @@ impl Reference {
         let mut events = Pending::default();
         let sources = setup.sources();
         schedule_samples(&setup.controls, &setup.recorder.times, sources, &mut events);
-        let Setup { flows, routes: _, steps, shared_meters, channels, controls, recorder } = setup;
+        let Setup { mut flows, populations, routes: _, steps, shared_meters, channels, controls, recorder } =
+            setup;
+        let users = Users::new(network, seed, &mut flows);
+        let populations = Populations::new(network, populations, seed);
+        for (population, at) in populations.first_arrivals() {
+            events.push(Event { at, source: sources.population(population) });
+        }
         let mut engine = Self {
             now: Instant::ZERO,
             links: network.links.iter().map(|spec| Link::new(spec, seed, window)).collect(),
@@ -75,17 +95,25 @@ impl Reference {
             events,
             sources,
             flows,
+            populations,
             steps,
             shared_meters,
             channels,
             controls,
             recorder,
+            users,
             sent: Vec::new(),
+            tap: None,
             handled: 0,
             hops: 0,
         };
         (0..engine.flows.len()).for_each(|flow| engine.set_timer(flow));
         engine
+    }
+
+    /// An observer sees the packets at its links.
+    pub(super) fn observe(&mut self, observation: Observation) {
+        self.tap = Some(Box::new(Tap::new(observation, self.links.len())));
     }
 
     /// Handles all events up to and including `until`, or until the watch stops the run.
@@ -109,7 +137,7 @@ impl Reference {
     /// The time of the next event.
     fn next(&self) -> Option<Instant> {
         let links = self.links.iter().filter_map(Link::next);
-        let others = [self.hosts.next(), self.timers.next(), self.events.next()];
+        let others = [self.hosts.next(), self.timers.next(), self.users.next(), self.events.next()];
         links.chain(others.into_iter().flatten()).min()
     }
 
@@ -121,6 +149,9 @@ impl Reference {
         } else if let Some(flow) = self.timers.pop_due(self.now) {
             self.handled += 1;
             self.expire(flow);
+        } else if let Some(user) = self.users.pop_due(self.now) {
+            self.handled += 1;
+            self.wake_user(user);
         } else if self.links.iter().any(|link| link.is_due(self.now)) {
             (0..self.links.len()).for_each(|link| self.run_link(link));
         } else if let Some(Event { source, .. }) = self.events.pop_due(self.now) {
@@ -146,6 +177,7 @@ impl Reference {
             }
             EventSource::Control(control) => self.sample_windows(control),
             EventSource::Probe => self.sample(),
+            EventSource::Arrival(population) => self.begin_flow(population),
             EventSource::Timer(_) => unreachable!("timers have a queue of their own"),
         }
     }
@@ -179,17 +211,20 @@ impl Reference {
 
     /// Samples flows and queues for the probe, or because the warm-up ends.
     fn sample(&mut self) {
-        let Self { now, flows, links, recorder, controls, .. } = self;
-        for flow in &mut *flows {
+        let Self { now, flows, populations, links, recorder, controls, .. } = self;
+        let members = flows.iter_mut().enumerate();
+        for (_, flow) in members.filter(|&(number, _)| !populations.contains(number)) {
             flow.sample_receiver(*now, &recorder.times, &mut recorder.series);
             flow.sample_sender(*now, &recorder.times, &mut recorder.series);
             if recorder.times.ends_warmup(*now) {
                 flow.end_warmup_at_routers();
             }
         }
-        recorder.sample(*now, flows.iter().map(|flow| controls.seen(flow)), links);
-        let next = recorder.times.after(*now);
-        schedule_probe(next, &recorder.times, self.sources, &mut self.events);
+        let fixed = flows.iter().enumerate().filter(|&(number, _)| !populations.contains(number));
+        recorder.sample(*now, fixed.map(|(_, flow)| controls.seen(flow)), links);
+        self.sample_populations();
+        let times = &self.recorder.times;
+        schedule_probe(times.after(self.now), times, self.sources, &mut self.events);
     }
 
     pub(super) fn now(&self) -> Instant {
@@ -209,10 +244,23 @@ impl Reference {
     /// # Errors
     /// A queue lost or invented packets.
     pub(super) fn finish(mut self) -> Result<Outcome, Imbalance> {
+        if let Some(tap) = &mut self.tap {
+            tap.advance(self.now);
+        }
         let times = self.recorder.times.clone();
         let (links, series) = self.recorder.finish(self.now, &mut self.links)?;
-        let flows = self.flows.into_iter().map(|flow| flow.finish(&times)).collect();
-        Ok(Outcome { engine: None, events: self.handled, hops: self.hops, flows, links, series })
+        let (flows, populations) = self.populations.finish(self.flows, self.now, &times);
+        let applications = self.users.finish(self.now);
+        Ok(Outcome {
+            engine: None,
+            events: self.handled,
+            hops: self.hops,
+            flows,
+            populations,
+            links,
+            applications,
+            series,
+        })
     }
 }
 

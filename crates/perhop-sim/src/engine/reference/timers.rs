@@ -18,6 +18,11 @@ impl Timers {
         Self { expiry: vec![Instant::NEVER; flows], set: BTreeSet::new() }
     }
 
+    /// Adds the timer of one flow more, not set.
+    pub(super) fn add(&mut self) {
+        self.expiry.push(Instant::NEVER);
+    }
+
     /// Sets a flow's timer, in place of its earlier setting; [`Instant::NEVER`] stops it.
     pub(super) fn set(&mut self, flow: usize, at: Instant) {
         let before = std::mem::replace(&mut self.expiry[flow], at);

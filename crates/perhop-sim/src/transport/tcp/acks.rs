@@ -1,5 +1,6 @@
 //! What acknowledgements with selective acknowledgement carry (RFC 2018).
 
+use crate::observer::Acknowledgement;
 use crate::transport::in_flight::InFlight;
 
 /// How many ranges an acknowledgement has room for beside a timestamp (RFC 2018, section 3).
@@ -45,6 +46,12 @@ impl Acks {
 
     pub(in crate::transport) fn expected(&self, number: u32) -> u32 {
         self.in_transit.get(number).map_or(0, |record| record.expected)
+    }
+
+    /// What the acknowledgement of this number carries, for an observer.
+    pub(in crate::transport) fn get(&self, number: u32) -> Option<Acknowledgement> {
+        let &AckRecord { expected, blocks, marked, duplicate } = self.in_transit.get(number)?;
+        Some(Acknowledgement { marked, duplicate, ranges: blocks, ..Acknowledgement::of(expected) })
     }
 
     pub(in crate::transport) fn lose(&mut self, number: u32) {

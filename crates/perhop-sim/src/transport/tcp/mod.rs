@@ -20,8 +20,8 @@ pub use acks::Acks;
 pub use congestion::Congestion;
 pub use ecn::{Signals, TcpEcn};
 pub use params::{
-    CubicAlpha, LossDetection, MinRtoBounds, NewRenoTimer, Pacing, PartialWindowDeflation, RttArithmetic,
-    SlowStart, TcpParams, Variant,
+    CubicAlpha, CwndValidation, IdleRestart, LossDetection, MinRtoBounds, NewRenoTimer, Pacing,
+    PartialWindowDeflation, RttArithmetic, SlowStart, TcpParams, Variant,
 };
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;

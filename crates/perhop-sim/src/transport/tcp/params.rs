@@ -133,6 +133,28 @@ pub enum Pacing {
     Window,
 }
 
+/// What becomes of the window after a retransmission timeout without sending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IdleRestart {
+    /// It is no larger than the initial window: slow start begins anew (RFC 5681, section 4.1).
+    #[default]
+    Rfc5681,
+    /// Nothing.
+    None,
+}
+
+/// Whether a window grows that the application hardly uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CwndValidation {
+    /// It grows while at least half of it was acknowledged in a recent round trip (RFC 7661, section 4.3, the growth alone).
+    #[default]
+    Rfc7661,
+    /// It grows by every ACK.
+    None,
+}
+
 /// How CUBIC grows in its Reno-friendly region once it has the window that it had before the last reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -265,6 +287,14 @@ pub struct TcpParams {
     /// `bbr3` and `prague`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<Pacing>,
+    /// Where an application hands the data over in steps: what becomes of the window after a retransmission timeout without
+    /// sending; `rfc5681`, the default, or `none`. Refused without an `application`, and with `bbr` and `bbr3`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_restart: Option<IdleRestart>,
+    /// Where an application hands the data over in steps: whether a window grows that is hardly used; `rfc7661`, the default, or
+    /// `none`. Refused without an `application`, and with `bbr` and `bbr3`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwnd_validation: Option<CwndValidation>,
     /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects. Refused where segments
     /// are paced.
     #[serde(default)]
@@ -365,6 +395,8 @@ impl TcpParams {
             target_delay: None,
             estimation_gain: None,
             pacing: None,
+            idle_restart: None,
+            cwnd_validation: None,
             send_jitter: Duration::ZERO,
         };
         match tcp {
@@ -553,6 +585,7 @@ impl TcpParams {
             return refuse("target-rtt", "at most 100ms, such as 25ms; 0s turns it off");
         }
         self.check_pacing()?;
+        self.check_granted()?;
         if self.tcp == Variant::TwoWindows
             && ![Congestion::Reno, Congestion::TwoWindows].contains(&self.congestion)
         {
@@ -577,6 +610,20 @@ impl TcpParams {
             return refuse("send-jitter", "`pacing` spaces the segments; leave one of the two keys out");
         }
         Ok(())
+    }
+
+    fn check_granted(&self) -> Result<(), Refused> {
+        let given = [
+            ("idle-restart", self.idle_restart.is_some()),
+            ("cwnd-validation", self.cwnd_validation.is_some()),
+        ];
+        let given = given.into_iter().find(|(_, given)| *given);
+        match given.filter(|_| self.control().info().needs.recovery) {
+            None => Ok(()),
+            Some((key, _)) => {
+                refuse(key, "the congestion control has a model of the path instead; leave this key out")
+            }
+        }
     }
 
     /// Whether segments are paced, by the congestion control's rate or by the window's.

@@ -42,7 +42,7 @@ impl TcpReceiver {
     }
 
     /// The first segment that has not come.
-    pub(super) fn expected(&self) -> u32 {
+    pub(in crate::transport) fn expected(&self) -> u32 {
         self.expected
     }
 

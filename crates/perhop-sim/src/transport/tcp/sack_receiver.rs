@@ -25,6 +25,11 @@ impl SackReceiver {
         Self { tcp: TcpReceiver::new(params, ecn), held: Vec::new(), marked: 0 }
     }
 
+    /// The first segment that has not come.
+    pub(in crate::transport) fn expected(&self) -> u32 {
+        self.tcp.expected()
+    }
+
     /// A segment came; returns the number under which its ACK is in transit.
     pub(in crate::transport) fn on_data(
         &mut self,

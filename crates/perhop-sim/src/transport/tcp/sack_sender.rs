@@ -94,12 +94,24 @@ impl SackSender {
         Self { tcp, board, rack, probe: None, phase: Phase::Open }
     }
 
+    pub(in crate::transport) fn set_last(&mut self, size: u16) {
+        self.tcp.set_last(size);
+    }
+
     pub(in crate::transport) fn start(&mut self) {
         self.tcp.start();
     }
 
     pub(in crate::transport) fn stop(&mut self) {
         self.tcp.stop();
+    }
+
+    pub(in crate::transport) fn await_grants(&mut self) {
+        self.tcp.await_grants();
+    }
+
+    pub(in crate::transport) fn grant(&mut self, segments: u32, now: Instant) {
+        self.tcp.grant(segments, now);
     }
 
     pub(in crate::transport) fn wake(&self) -> Instant {

@@ -29,7 +29,7 @@ const OFFLOAD: f64 = 3.0;
 /// - The maximum of the delivery rate is exact over ten rounds.
 /// - Linux's detector of policers (`lt_bw`), which the draft does not have, is left out.
 /// - Segments leave one by one, so the allowance for offloads is three segments.
-/// - A flow has data to send until its end, so nothing is limited by the application but `ProbeRTT`.
+/// - After an idle time it goes on at the rate of its phase, not at the estimated one (section 4.3.5 of the draft).
 /// - Marks (ECN) change nothing, as on Linux: the flow's key `ecn` is refused.
 /// - Without `sack` what has left the network during a recovery is known at its end.
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
@@ -53,6 +53,8 @@ pub struct Bbr {
     limited: Limited,
     recovering: bool,
     conserves: bool,
+    /// `BBR.idle_restart`.
+    was_idle: bool,
     rng: Rng,
 }
 
@@ -93,6 +95,7 @@ impl Algorithm for Bbr {
             limited: Limited::none(),
             recovering: false,
             conserves: false,
+            was_idle: false,
             rng: Rng::stream(setup.seed, "bbr"),
         }
     }
@@ -108,6 +111,7 @@ impl CongestionControl for Bbr {
         self.check_full_pipe(ack.delivery.as_ref());
         self.check_drain(ack);
         self.update_min_rtt(ack);
+        self.was_idle &= ack.delivered == 0;
         self.set_pacing(ack);
         self.set_window_by_model(ack);
     }
@@ -122,6 +126,11 @@ impl CongestionControl for Bbr {
     }
 
     fn on_congestion_experienced(&mut self, _: &CongestionEvent) {}
+
+    /// The first ACK after it does not begin `ProbeRTT`: the queue was drained meanwhile.
+    fn on_idle(&mut self, _: Duration) {
+        self.was_idle = true;
+    }
 
     fn on_timeout(&mut self, event: &CongestionEvent) {
         self.save_window(event.window);
@@ -213,7 +222,7 @@ impl Bbr {
         {
             (self.min_rtt, self.min_rtt_at) = (rtt.as_secs_f64(), ack.now);
         }
-        if expired && self.mode != Mode::ProbeRtt {
+        if expired && self.mode != Mode::ProbeRtt && !self.was_idle {
             self.save_window(self.output.window);
             self.mode = Mode::ProbeRtt;
             self.drained = None;

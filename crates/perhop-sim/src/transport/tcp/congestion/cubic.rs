@@ -10,7 +10,7 @@
 //! - Times without data (section 5.8) count as any others.
 //! - Reductions that proved unnecessary are not undone (section 4.9).
 
-use perhop_core::{Instant, Origin};
+use perhop_core::{Duration, Instant, Origin};
 
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
 
@@ -77,6 +77,11 @@ impl CongestionControl for Cubic {
 
     fn slow_start_threshold(&self) -> f64 {
         self.window.threshold
+    }
+
+    /// The time does not count (RFC 9438, section 5.8, and Linux).
+    fn on_idle(&mut self, idle: Duration) {
+        self.curve.epoch = self.curve.epoch.map(|epoch| epoch + idle);
     }
 
     fn leave_slow_start(&mut self) {

@@ -106,6 +106,9 @@ pub trait CongestionControl {
         self.window() < self.slow_start_threshold()
     }
 
+    /// The application has data again, after this time in which nothing was outstanding.
+    fn on_idle(&mut self, _idle: Duration) {}
+
     /// Slow start is over before packets were lost: congestion avoidance goes on from this window.
     fn leave_slow_start(&mut self) {}
 
@@ -223,6 +226,8 @@ pub struct DeliverySample {
     pub lost: u64,
     /// See [`lost`](Self::lost).
     pub in_flight: u32,
+    /// It says too little of the path: the application had no more to send.
+    pub limited: bool,
 }
 
 /// A segment that is lost.

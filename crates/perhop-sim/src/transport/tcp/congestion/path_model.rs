@@ -154,7 +154,7 @@ impl Output {
     }
 }
 
-/// Samples that say too little of the path, since `ProbeRTT` kept them few.
+/// Samples that say too little of the path, since `ProbeRTT` kept them few, or since the application did.
 #[derive(Clone, Debug)]
 pub(super) struct Limited {
     /// Those of segments sent after so many had been delivered, and before so many.
@@ -180,7 +180,7 @@ impl Limited {
 
     /// It is one of them.
     pub(super) fn contains(&self, sample: &DeliverySample) -> bool {
-        (self.from..=self.to).contains(&sample.prior)
+        sample.limited || (self.from..=self.to).contains(&sample.prior)
     }
 }
 
@@ -267,6 +267,7 @@ mod tests {
             round: 1,
             lost: 0,
             in_flight: 0,
+            limited: false,
         };
         let rate = rate_of(&sample, 0.028).unwrap();
         assert_eq!(bitrate(rate, Bytes::new(1500)).unwrap().as_bps(), 6_000_000);
@@ -296,6 +297,7 @@ mod tests {
             round: 0,
             lost: 0,
             in_flight: 0,
+            limited: false,
         };
         let mut rounds = Rounds::default();
         let starts = [(0, 1), (0, 2), (1, 3), (2, 4), (4, 3)].map(|(prior, delivered)| {

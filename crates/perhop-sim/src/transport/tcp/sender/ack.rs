@@ -49,6 +49,7 @@ impl TcpSender {
     #[inline(always)]
     pub(in crate::transport::tcp) fn take_new_ack(&mut self, expected: u32, delivered: u32, now: Instant) {
         let opens = self.handshake && self.acked == 0;
+        let before = self.acked;
         self.duplicates = 0;
         self.advance(expected, now);
         self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
@@ -56,7 +57,7 @@ impl TcpSender {
             self.control.set_window(self.rare.params.initial_window.get() as f64);
         } else if !self.notes {
             self.tell_control(delivered, now);
-        } else if self.may_grow() {
+        } else if self.validate(before, now) && self.may_grow() {
             self.tell_control_in_notes(delivered, now);
         }
     }

@@ -2,7 +2,7 @@
 //! (draft-cheng-iccrg-delivery-rate-estimation-02, section 3).
 //!
 //! ## Deviations
-//! - No sample is marked as limited by the application: a flow has data to send until its end.
+//! - Only the samples of a flow whose application hands its data over in steps can be limited by the application.
 
 use std::collections::VecDeque;
 
@@ -28,6 +28,8 @@ pub(in crate::transport::tcp) struct DeliveryRate {
     /// The rounds so far, and how much has been delivered when this one ends.
     round: u64,
     round_ends: u64,
+    /// Segments sent until so many are delivered are limited by the application (`C.app_limited`); 0 if none is.
+    limited: u64,
 }
 
 /// A segment that was sent: when, and what had been delivered by then.
@@ -42,6 +44,8 @@ struct Sending {
     in_flight: u32,
     /// It was not the first time.
     again: bool,
+    /// It was limited by the application.
+    limited: bool,
 }
 
 impl DeliveryRate {
@@ -64,6 +68,7 @@ impl DeliveryRate {
             lost: self.lost,
             in_flight,
             again: false,
+            limited: self.limited > 0,
         };
         match self.sendings.get_mut((sequence - self.first) as usize) {
             Some(earlier) => *earlier = Sending { again: true, ..sending },
@@ -76,10 +81,19 @@ impl DeliveryRate {
         let Some(&sending) = self.sendings.get((sequence - self.first) as usize) else { return };
         self.delivered += 1;
         self.delivered_at = now;
+        if self.delivered > self.limited {
+            self.limited = 0;
+        }
         if self.newest.is_none_or(|newest| sending.at >= newest.at) {
             self.newest = Some(sending);
             self.first_sent = sending.at;
         }
+    }
+
+    /// The application has nothing more to send, while so many segments are in the network and the window would let out more
+    /// (section 3.4).
+    pub(in crate::transport::tcp) fn limit_by_application(&mut self, pipe: u32) {
+        self.limited = (self.delivered + u64::from(pipe)).max(1);
     }
 
     /// A segment is lost.
@@ -108,6 +122,7 @@ impl DeliveryRate {
             round: self.round,
             lost: self.lost - newest.lost,
             in_flight: newest.in_flight,
+            limited: newest.limited,
         })
     }
 }

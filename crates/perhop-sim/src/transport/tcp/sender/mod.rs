@@ -4,7 +4,7 @@
 //! of a recovery, its [congestion control](super::congestion) says.
 //!
 //! ## Deviations
-//! - The window is counted in whole segments, as in ns-2; a segment is always full.
+//! - The window is counted in whole segments, as in ns-2; a segment is always full, but the last one of a flow of a population.
 //! - Both variants start a new fast retransmit only after everything sent before the last one is acknowledged (RFC 6582,
 //!   section 3.2, step 1; ns-2's `bugFix_`).
 //! - Feedback of OUT packets (Yeom & Reddy 1999, section 3.1) lowers the window alone; what comes during a fast recovery is
@@ -18,6 +18,7 @@ mod ack;
 pub(in crate::transport::tcp) mod delivery;
 mod ecn;
 mod fast_path;
+mod granted;
 mod hystart;
 mod pacing;
 mod recovery;
@@ -36,6 +37,7 @@ use super::{RtoEstimator, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
 use delivery::DeliveryRate;
 use ecn::EcnState;
+use granted::Granted;
 pub(super) use recovery::Recovery;
 use slow_start::EarlyExit;
 use transmit::Release;
@@ -82,6 +84,8 @@ pub struct TcpSender {
     fast_path: bool,
     /// ECN, or its congestion control, asks for notes of what is sent and acknowledged.
     notes: bool,
+    /// The size of the last segment that the application has.
+    last: u16,
     pub(super) rare: Box<Rare>,
 }
 
@@ -109,6 +113,8 @@ pub(super) struct Rare {
     absent: u32,
     /// Segments found to be lost since the last ACK that was passed to the congestion control.
     lost: u32,
+    /// The application hands its data over in steps.
+    granted: Option<Box<Granted>>,
     pub(super) params: TcpParams,
     pub(super) statistics: SenderStatistics,
 }
@@ -149,6 +155,7 @@ impl TcpSender {
             next_send: Instant::NEVER,
             most: window as u32,
             packet: params.packet.get() as u16,
+            last: params.packet.get() as u16,
             release: Release::new(params.send_jitter, params.is_paced()),
             recovering: false,
             started: false,
@@ -165,6 +172,7 @@ impl TcpSender {
                 owns_recovery: needs.recovery,
                 absent: 0,
                 lost: 0,
+                granted: None,
                 colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
                 params,
                 statistics: SenderStatistics::default(),
@@ -179,6 +187,11 @@ impl TcpSender {
         let is_simple = self.rare.early_exit.is_none() && self.rare.ecn.is_off() && !self.is_paced();
         self.fast_path = needs.allow_fast_path() && is_simple;
         self.notes = needs.delivery || needs.recovery || !is_simple;
+    }
+
+    /// The last segment has this size in place of a full one.
+    pub(in crate::transport) fn set_last(&mut self, size: u16) {
+        self.last = size;
     }
 
     pub(in crate::transport) fn start(&mut self) {

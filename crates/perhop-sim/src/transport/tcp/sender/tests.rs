@@ -447,3 +447,118 @@ proptest! {
         }
     }
 }
+
+/// A sender whose application grants data, and what it sends at its start.
+fn with_grants(extra: &str) -> Wire {
+    let params = format!(r#"{{"tcp": "newreno", "initial-window": "10p", "tick": "1ms" {extra}}}"#);
+    let params = serde_json::from_str(&params).unwrap();
+    let sender = TcpSender::new(params, None, None, TcpEcn::Off, 1);
+    let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
+    wire.sender.await_grants();
+    assert!(wire.act(|sender, _| sender.start()).is_empty(), "nothing is granted");
+    wire
+}
+
+#[test]
+fn an_application_grants_data_in_steps() {
+    let mut wire = with_grants("");
+    assert_eq!(wire.act(|sender, now| sender.grant(3, now)), [0, 1, 2]);
+    assert!(wire.sender.is_sending());
+    assert_eq!(wire.acks(&[1, 2, 3]), [[0_u32; 0]; 3]);
+    assert!(!wire.sender.is_sending());
+    assert_eq!(wire.sender.wake(), Instant::NEVER, "no timer runs");
+    let second = wire.act(|sender, now| sender.grant(40, now));
+    assert_eq!(second.len(), 13, "the window of 10 has grown by three");
+    assert_eq!(second[0], 3);
+}
+
+#[test]
+fn rfc_5681_restarts_from_the_initial_window_after_a_timeout_without_sending() {
+    // Section 4.1: "if the TCP has not sent data in an interval exceeding the retransmission timeout".
+    for (extra, idle, window) in [
+        ("", 300, 10.0),
+        ("", 150, 20.0),
+        (r#","idle-restart": "none""#, 300, 20.0),
+        (r#","initial-window": "10p","congestion": "cubic""#, 300, 10.0),
+    ] {
+        let extra = extra.replace(r#","initial-window": "10p""#, "");
+        let mut wire = with_grants(&extra);
+        wire.act(|sender, now| sender.grant(10, now));
+        (1..=10).for_each(|expected| drop(wire.ack(expected)));
+        assert_eq!(wire.sender.window(), 20.0);
+        assert_eq!(wire.sender.timeout, Duration::from_millis(200));
+        // The last segment was sent at time zero, ten milliseconds before.
+        wire.now = Instant::ZERO + Duration::from_millis(idle);
+        let sent = wire.act(|sender, now| sender.grant(100, now));
+        assert_eq!((wire.sender.window(), sent.len()), (window, window as usize), "{extra} {idle}");
+    }
+}
+
+#[test]
+fn rfc_7661_lets_a_window_grow_only_while_half_of_it_is_used() {
+    // Flights of six. The first is acknowledged while nothing is known: 16. 2 x 6 is below that, so it grows no more.
+    let windows = ["", r#","cwnd-validation": "none""#].map(|extra| {
+        let mut wire = with_grants(extra);
+        for flight in 0..5 {
+            wire.act(|sender, now| sender.grant(6, now));
+            (1..=6).for_each(|segment| drop(wire.ack(6 * flight + segment)));
+        }
+        wire.sender.window()
+    });
+    assert_eq!(windows, [16.0, 40.0]);
+    // Flights of twelve use more than half: the window grows up to one more than twice that.
+    let mut wire = with_grants("");
+    for flight in 0..5 {
+        wire.act(|sender, now| sender.grant(12, now));
+        (1..=12).for_each(|segment| drop(wire.ack(12 * flight + segment)));
+    }
+    assert_eq!(wire.sender.window(), 25.0);
+}
+
+#[test]
+fn samples_are_limited_by_the_application_once_it_has_no_more_to_send() {
+    let mut wire = with_grants(r#","congestion": "bbr""#);
+    wire.act(|sender, now| sender.grant(1, now));
+    let limited = |wire: &mut Wire, expected: u32| {
+        let mut seen = None;
+        wire.now += Duration::from_millis(1);
+        wire.act(|sender, now| {
+            sender.note_delivered(expected - 1, now);
+            seen = sender.rare.delivery.as_mut().and_then(|delivery| delivery.sample(expected, now));
+            sender.advance(expected, now);
+        });
+        seen.map(|sample| sample.limited)
+    };
+    assert_eq!(limited(&mut wire, 1), Some(true), "sent when nothing else was to be sent");
+    wire.act(|sender, now| sender.grant(50, now));
+    // Ten leave at once, before more has been delivered than when it was limited; what the ACK of the first lets out is not.
+    let later: Vec<_> = (2..14).map(|expected| limited(&mut wire, expected)).collect();
+    assert_eq!(later, [[Some(true); 10].as_slice(), &[Some(false); 2]].concat());
+}
+
+proptest! {
+    /// Whatever is granted when, all of it is sent, and nothing else.
+    #[test]
+    fn all_that_is_granted_is_sent_and_no_more(
+        steps in prop::collection::vec((0_u32..30, 0_u64..900), 1..20),
+        validates: bool,
+    ) {
+        let extra = if validates { "" } else { r#","cwnd-validation": "none", "idle-restart": "none""# };
+        let mut wire = with_grants(extra);
+        let (mut granted, mut sent) = (0, 0);
+        for (segments, pause) in steps {
+            wire.now += Duration::from_millis(pause);
+            granted += segments;
+            sent += wire.act(|sender, now| sender.grant(segments, now)).len() as u32;
+            prop_assert!(sent <= granted);
+            if pause % 2 == 0 {
+                while wire.sender.acked < sent {
+                    sent += wire.ack(wire.sender.acked + 1).len() as u32;
+                }
+                prop_assert_eq!(sent, granted);
+                prop_assert!(!wire.sender.is_sending());
+            }
+        }
+        prop_assert_eq!(wire.sender.end, granted);
+    }
+}

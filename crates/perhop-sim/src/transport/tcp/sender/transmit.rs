@@ -81,6 +81,7 @@ impl TcpSender {
     /// Notes a segment for pacing, and for what its congestion control needs.
     #[cold]
     fn note_sent(&mut self, sequence: u32, size: u16, now: Instant) {
+        self.note_grant_used(now);
         if let Some(delivery) = &mut self.rare.delivery {
             let in_flight = (self.next - self.acked).saturating_sub(self.rare.absent);
             delivery.on_sent(sequence, self.highest == self.acked, in_flight, now);
@@ -93,18 +94,24 @@ impl TcpSender {
         }
     }
 
-    /// The window is shut: what it lets out next waits anew.
+    /// The window is shut, or there is nothing to send: what leaves next waits anew.
     #[inline(always)]
     pub(in crate::transport::tcp) fn hold(&mut self) {
         if self.release == Release::Released {
             self.release = Release::Waits;
         }
+        if self.notes {
+            self.note_limit();
+        }
     }
 
     #[inline(always)]
     pub(in crate::transport::tcp) fn send(&mut self, sequence: u32, now: Instant) -> Transmit {
-        let size =
+        let mut size =
             if self.handshake && sequence == 0 { self.rare.params.ack.get() as u16 } else { self.packet };
+        if sequence + 1 == self.end {
+            size = self.last;
+        }
         if self.notes {
             self.note_sent(sequence, size, now);
         }

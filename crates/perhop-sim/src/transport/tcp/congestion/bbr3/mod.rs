@@ -37,8 +37,7 @@ const PACING: f64 = 0.99;
 ///
 /// ## Deviations
 /// - Segments leave one by one, so there is no allowance for offloads (section 5.5.8).
-/// - A flow has data to send until its end: nothing is limited by the application but `ProbeRTT`, and no flow restarts from idle
-///   (section 5.4).
+/// - After an idle time it goes on at the rate of its phase, not at the estimated one (section 5.4.1).
 /// - Recoveries that proved unnecessary are not undone (section 5.5.11).
 /// - The draft leaves the response to marks (ECN) open beyond "MUST treat any CE marks as congestion" (section 3.7): here they
 ///   count as losses above the threshold.
@@ -70,6 +69,8 @@ pub struct Bbr3 {
     /// The window was used up in this round, and in the last one (`C.is_cwnd_limited`).
     uses_window: [bool; 2],
     recovering: bool,
+    /// `BBR.idle_restart`.
+    was_idle: bool,
     rng: Rng,
 }
 
@@ -196,6 +197,7 @@ impl Algorithm for Bbr3 {
             drain_began: 0,
             uses_window: [false; 2],
             recovering: false,
+            was_idle: false,
             rng: Rng::stream(setup.seed, "bbr3"),
         };
         bbr.reset_short_term();
@@ -214,11 +216,17 @@ impl CongestionControl for Bbr3 {
         let rate = rate_of(sample, self.min_rtt.seconds).unwrap_or(0.0);
         self.update_model(ack, sample, rate);
         self.update_state(ack, sample, rate);
+        self.was_idle &= ack.delivered == 0;
         if self.latest.starts {
             (self.latest.rate, self.latest.inflight) = (rate, sample.delivered as f64);
         }
         self.set_pacing(ack);
         self.set_window_by_model(ack);
+    }
+
+    /// The first ACK after it does not begin `ProbeRTT` (section 5.3.4.3).
+    fn on_idle(&mut self, _: Duration) {
+        self.was_idle = true;
     }
 
     fn on_lost(&mut self, lost: &LostSegment) {
@@ -542,7 +550,7 @@ impl Bbr3 {
     }
 
     fn check_probe_rtt(&mut self, ack: &AckSample) {
-        if self.state != State::ProbeRtt && self.min_rtt.expired {
+        if self.state != State::ProbeRtt && self.min_rtt.expired && !self.was_idle {
             self.save_window(self.output.window);
             self.state = State::ProbeRtt;
             self.min_rtt.ends = None;

@@ -67,6 +67,7 @@ fn a4_drain_ends_after_three_rounds_on_a_link_that_has_become_slower() {
             round: 0,
             lost: 0,
             in_flight: 500,
+            limited: false,
         };
         bbr.on_ack(&AckSample { pipe: 500, delivery: Some(sample), ..ack(10) });
         bbr.state

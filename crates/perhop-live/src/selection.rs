@@ -1,12 +1,13 @@
-//! Which packets a class takes, in the form of the configuration.
+//! Which packets are meant, in the form of a configuration: the router's classes, the packets of a capture that are replayed.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use perhop_core::Codepoints;
-use perhop_live::{Prefix, Selector};
 use serde::{Deserialize, Deserializer, de};
+
+use crate::classifier::{Prefix, Selector};
 
 /// Packets that agree with every key given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

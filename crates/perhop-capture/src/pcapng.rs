@@ -1,4 +1,6 @@
-//! Capture files in the format pcapng (draft-ietf-opsawg-pcapng): the blocks that a router writes.
+//! Capture files in the format pcapng (draft-ietf-opsawg-pcapng): the blocks that a router and a simulated run write.
+
+use std::net::Ipv4Addr;
 
 /// Raw IP packets, of either version (`LINKTYPE_RAW`).
 const RAW_IP: u16 = 101;
@@ -6,12 +8,15 @@ const RAW_IP: u16 = 101;
 /// Numbers of options.
 const COMMENT: u16 = 1;
 const IF_NAME: u16 = 2;
+const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
 const SHB_USERAPPL: u16 = 4;
 const EPB_FLAGS: u16 = 2;
 const EPB_DROPCOUNT: u16 = 4;
 const ISB_IFRECV: u16 = 4;
 const ISB_IFDROP: u16 = 5;
+/// A record of a name resolution block: an address of IPv4 and its name.
+const NRB_IPV4: u16 = 1;
 
 /// The direction of a packet at its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +36,10 @@ pub struct Captured<'a> {
     pub time: u64,
     /// Its direction.
     pub direction: PacketDirection,
-    /// The packet.
+    /// The packet, as far as it is captured.
     pub packet: &'a [u8],
+    /// Its length in bytes.
+    pub length: u32,
     /// What is to be said of it.
     pub comment: Option<&'a str>,
     /// Packets of this interface that were missed since the last one.
@@ -48,26 +55,52 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// What a file begins with: its kind, and the interfaces.
-    pub fn header(interfaces: &[String], longest: u32) -> Self {
+    /// What a file begins with: its kind, the program that writes it, and the interfaces.
+    pub fn header(application: &str, interfaces: &[String], longest: u32) -> Self {
         let mut blocks = Self::default();
-        blocks.begin(0x0a0d_0d0a);
-        blocks.word(0x1a2b_3c4d);
-        blocks.bytes.extend(1_u16.to_ne_bytes());
-        blocks.bytes.extend(0_u16.to_ne_bytes());
-        blocks.bytes.extend((-1_i64).to_ne_bytes());
-        blocks.option(SHB_USERAPPL, concat!("perhop-router ", env!("CARGO_PKG_VERSION")).as_bytes());
-        blocks.end();
+        blocks.section(application, None);
         for name in interfaces {
-            blocks.begin(1);
-            blocks.bytes.extend(RAW_IP.to_ne_bytes());
-            blocks.bytes.extend(0_u16.to_ne_bytes());
-            blocks.word(longest);
-            blocks.option(IF_NAME, name.as_bytes());
-            blocks.option(IF_TSRESOL, &[9]); // nanoseconds
-            blocks.end();
+            blocks.interface(name, None, longest);
         }
         blocks
+    }
+
+    /// Begins a file that this program writes.
+    pub fn section(&mut self, application: &str, comment: Option<&str>) {
+        self.begin(0x0a0d_0d0a);
+        self.word(0x1a2b_3c4d);
+        self.bytes.extend(1_u16.to_ne_bytes());
+        self.bytes.extend(0_u16.to_ne_bytes());
+        self.bytes.extend((-1_i64).to_ne_bytes());
+        if let Some(comment) = comment {
+            self.option(COMMENT, comment.as_bytes());
+        }
+        self.option(SHB_USERAPPL, application.as_bytes());
+        self.end();
+    }
+
+    /// Adds an interface, of which packets are captured up to this many bytes.
+    pub fn interface(&mut self, name: &str, description: Option<&str>, longest: u32) {
+        self.begin(1);
+        self.bytes.extend(RAW_IP.to_ne_bytes());
+        self.bytes.extend(0_u16.to_ne_bytes());
+        self.word(longest);
+        self.option(IF_NAME, name.as_bytes());
+        if let Some(description) = description {
+            self.option(IF_DESCRIPTION, description.as_bytes());
+        }
+        self.option(IF_TSRESOL, &[9]); // nanoseconds
+        self.end();
+    }
+
+    /// Adds the names of hosts.
+    pub fn names<'a>(&mut self, hosts: impl IntoIterator<Item = (Ipv4Addr, &'a str)>) {
+        self.begin(4);
+        for (address, name) in hosts {
+            self.option(NRB_IPV4, &[&address.octets(), name.as_bytes(), &[0]].concat());
+        }
+        self.word(0); // the end of names
+        self.end();
     }
 
     /// The bytes of all of them.
@@ -82,12 +115,12 @@ impl Blocks {
 
     /// Adds a packet.
     pub fn packet(&mut self, captured: &Captured<'_>) {
-        let Captured { interface, time, direction, packet, comment, missed } = *captured;
+        let Captured { interface, time, direction, packet, length, comment, missed } = *captured;
         self.begin(6);
         self.word(interface);
         self.time(time);
         self.word(packet.len() as u32);
-        self.word(packet.len() as u32);
+        self.word(length);
         self.padded(packet);
         if let Some(comment) = comment {
             self.option(COMMENT, comment.as_bytes());
@@ -153,12 +186,13 @@ mod tests {
     #[test]
     fn another_reader_reads_what_was_written() {
         let names = ["eth0".to_owned(), "eth1".to_owned()];
-        let mut blocks = Blocks::header(&names, 1500);
+        let mut blocks = Blocks::header("perhop-router", &names, 1500);
         let packet = Captured {
             interface: 1,
             time: 1_700_000_000_123_456_789,
             direction: PacketDirection::Inbound,
             packet: &[0x45, 1, 2, 3, 4],
+            length: 1500,
             comment: Some("dropped: early"),
             missed: 3,
         };
@@ -180,7 +214,7 @@ mod tests {
                     seen.push(format!("{:?}", interface.options[0]));
                 }
                 Block::EnhancedPacket(packet) => {
-                    assert_eq!(packet.data[..], [0x45, 1, 2, 3, 4]);
+                    assert_eq!((&packet.data[..], packet.original_len), (&[0x45, 1, 2, 3, 4][..], 1500));
                     seen.push(format!("{} {:?}", packet.interface_id, packet.options));
                 }
                 Block::InterfaceStatistics(statistics) => {

@@ -1,0 +1,377 @@
+//! The result of a replay: rows of tables.
+
+use std::io::Read;
+
+use perhop_core::measure::{ClassOutcome, DelayOutcome, LinkOutcome, PortView};
+use perhop_core::{Color, Counters, Dscp, Reason};
+use perhop_live::wire::FiveTuple;
+use serde::Serialize;
+
+use crate::arrivals::{Arrivals, Passed};
+use crate::ledger::{Amount, Fates, Ledger, Outcome};
+use crate::request::Plan;
+
+/// What became of the packets of a capture.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// What was read of the file.
+    pub capture: CaptureRow,
+    /// From time zero to the last arrival, in seconds.
+    pub arrivals_s: f64,
+    /// From time zero until the last packet had left, in seconds.
+    pub duration_s: f64,
+    /// All packets.
+    pub all: FatesRow,
+    /// The link, if there is one.
+    pub link: Option<LinkRow>,
+    /// Its classes, if its queue distinguishes some; else the queue as a whole.
+    pub classes: Vec<QueueRow>,
+    /// Its meters.
+    pub meters: Vec<MeterRow>,
+    /// By the codepoint with which packets came.
+    pub codepoints: Vec<CodepointRow>,
+    /// By codepoint, color and what became of them.
+    pub outcomes: Vec<OutcomeRow>,
+    /// The flows with the most bytes.
+    pub flows: Vec<FlowRow>,
+    /// How many flows there were; at least, where some were forgotten.
+    pub flow_count: u64,
+    /// Small flows that were forgotten, since there were too many.
+    pub flows_forgotten: u64,
+    /// What a user should know of it.
+    pub notices: Vec<String>,
+}
+
+/// What was read of a file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CaptureRow {
+    /// `pcap` or `pcapng`.
+    pub format: &'static str,
+    /// Packets that were read.
+    pub packets: u64,
+    /// The time of the first one, in seconds since 1970.
+    pub first_s: f64,
+    /// The time from the first to the last one that was read, in seconds.
+    pub span_s: f64,
+    /// Frames without an IP packet.
+    pub not_ip: u64,
+    /// Packets without whole headers.
+    pub truncated: u64,
+    /// IPv4 packets with a wrong checksum.
+    pub checksum: u64,
+    /// Packets outside the chosen time.
+    pub outside: u64,
+    /// Packets that were not chosen.
+    pub unmatched: u64,
+    /// Packets that took part of which only the first bytes were captured.
+    pub shortened: u64,
+    /// The file ends within a packet.
+    pub cut: bool,
+}
+
+/// What became of some packets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FatesRow {
+    /// Packets that arrived.
+    pub arrived_packets: u64,
+    /// Their bytes.
+    pub arrived_bytes: u64,
+    /// Packets that left.
+    pub forwarded_packets: u64,
+    /// Their bytes.
+    pub forwarded_bytes: u64,
+    /// Packets that meters dropped.
+    pub policed_packets: u64,
+    /// Packets that the queue dropped.
+    pub dropped_packets: u64,
+    /// Packets that left with a congestion mark that they did not come with.
+    pub marked_packets: u64,
+    /// Packets by the color that the meter at the edge gave them: green, yellow, red.
+    pub colors: [u64; 3],
+    /// Mean waiting time of the packets that left, in seconds.
+    pub delay_mean_s: Option<f64>,
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkRow {
+    /// Its name.
+    pub name: String,
+    /// Its rate.
+    pub rate_bps: u64,
+    /// Share of the duration in which it transmitted.
+    pub utilization: f64,
+    /// Mean number of packets that waited.
+    pub mean_queue_packets: f64,
+}
+
+/// A queue or one of its classes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueueRow {
+    /// Its name.
+    pub name: String,
+    /// Packets that came to it.
+    pub arrived_packets: u64,
+    /// Packets that it sent.
+    pub sent_packets: u64,
+    /// Packets that it dropped, by reason.
+    pub dropped: Vec<(&'static str, u64)>,
+    /// Packets that it marked, by reason.
+    pub marked: Vec<(&'static str, u64)>,
+    /// Waiting times of the packets that it sent.
+    #[serde(flatten)]
+    pub delay: DelayRow,
+}
+
+/// Waiting times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DelayRow {
+    /// Median in seconds, at most 3.1 % or 1 µs off.
+    pub delay_p50_s: Option<f64>,
+    /// 99th percentile.
+    pub delay_p99_s: Option<f64>,
+    /// The longest, exactly.
+    pub delay_max_s: Option<f64>,
+}
+
+/// A meter of a link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MeterRow {
+    /// Its name.
+    pub name: String,
+    /// Packets by the color with which they came.
+    pub arrived: [u64; 3],
+    /// Packets by the color with which they went on.
+    pub passed: [u64; 3],
+    /// Packets that it dropped, by the color that it gave them.
+    pub policed: [u64; 3],
+}
+
+/// Packets that came with a codepoint.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CodepointRow {
+    /// The codepoint's name, or its number.
+    pub codepoint: String,
+    /// What became of them.
+    #[serde(flatten)]
+    pub fates: FatesRow,
+    /// Waiting times; none without a link.
+    #[serde(flatten)]
+    pub delay: DelayRow,
+}
+
+/// Packets that came with a codepoint and met one fate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OutcomeRow {
+    /// The codepoint with which they came.
+    pub codepoint: String,
+    /// The color that the meter at the edge gave them.
+    pub color: Option<&'static str>,
+    /// The codepoint with which they left; `None` if they were dropped.
+    pub left: Option<String>,
+    /// Why they were dropped.
+    pub reason: Option<&'static str>,
+    /// How many packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A flow.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowRow {
+    /// `10.0.0.1:5000 > 10.0.0.2:80 tcp`.
+    pub flow: String,
+    /// What became of its packets.
+    #[serde(flatten)]
+    pub fates: FatesRow,
+}
+
+impl Report {
+    pub(crate) fn new<R: Read>(
+        arrivals: &Arrivals<R>,
+        plan: &Plan,
+        ledger: &Ledger,
+        view: Option<&PortView<'_>>,
+    ) -> Self {
+        let duration_s = ledger.end.as_secs_f64();
+        let link = plan.target.link.as_ref();
+        let outcome = link.zip(view).map(|(link, view)| LinkOutcome::of(&link.name, link.rate, view));
+        let (flow_count, flows_forgotten) = ledger.flows.count();
+        let row = outcome.as_ref().map(|outcome| LinkRow {
+            name: outcome.name.clone(),
+            rate_bps: outcome.rate.as_bps(),
+            utilization: share(
+                ledger.all.forwarded.bytes as f64 * 8.0 / outcome.rate.as_bps() as f64,
+                duration_s,
+            ),
+            mean_queue_packets: share(ledger.all.waited_ns as f64 / 1e9, duration_s),
+        });
+        Self {
+            capture: CaptureRow::new(arrivals),
+            arrivals_s: ledger.last_arrival.as_secs_f64(),
+            duration_s,
+            all: FatesRow::new(&ledger.all, link.is_some()),
+            link: row,
+            classes: outcome.as_ref().map(classes).unwrap_or_default(),
+            meters: outcome.map(|outcome| meters(&outcome)).unwrap_or_default(),
+            codepoints: codepoints(ledger, link.is_some()),
+            outcomes: ledger
+                .outcomes
+                .iter()
+                .map(|(outcome, amount)| OutcomeRow::new(*outcome, *amount))
+                .collect(),
+            flows: ledger
+                .flows
+                .largest(plan.top)
+                .into_iter()
+                .map(|flow| FlowRow::new(flow, link.is_some()))
+                .collect(),
+            flow_count: flow_count + flows_forgotten,
+            flows_forgotten,
+            notices: plan.notices.clone(),
+        }
+    }
+}
+
+/// A part of a time; none of no time.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// The rows of a queue's classes.
+fn classes(outcome: &LinkOutcome) -> Vec<QueueRow> {
+    if outcome.classes.is_empty() {
+        return vec![QueueRow::new("all", &outcome.counters, &outcome.delays)];
+    }
+    let row = |class: &ClassOutcome| QueueRow::new(&class.name, &class.counters, &class.delays);
+    outcome.classes.iter().map(row).collect()
+}
+
+fn meters(outcome: &LinkOutcome) -> Vec<MeterRow> {
+    let row = |meter: &perhop_core::measure::MeterOutcome| MeterRow {
+        name: meter.name.clone(),
+        arrived: meter.measured.arrived,
+        passed: meter.measured.passed,
+        policed: meter.measured.policed,
+    };
+    outcome.meters.iter().map(row).collect()
+}
+
+fn codepoints(ledger: &Ledger, waits: bool) -> Vec<CodepointRow> {
+    let row = |(codepoint, (fates, delays)): (&u8, &(Fates, _))| {
+        let delays = waits.then(|| DelayOutcome::of(delays));
+        CodepointRow {
+            codepoint: name_of(*codepoint),
+            fates: FatesRow::new(fates, waits),
+            delay: DelayRow::new(delays.as_ref()),
+        }
+    };
+    ledger.by_codepoint.iter().map(row).collect()
+}
+
+fn name_of(codepoint: u8) -> String {
+    Dscp::new(codepoint).unwrap_or_default().to_string()
+}
+
+impl CaptureRow {
+    fn new<R: Read>(arrivals: &Arrivals<R>) -> Self {
+        let Passed { read, not_ip, truncated, checksum, outside, unmatched, shortened, cut } =
+            arrivals.passed();
+        let (first, span) = arrivals.times();
+        Self {
+            format: arrivals.format(),
+            packets: read,
+            first_s: first as f64 / 1e9,
+            span_s: span.as_secs_f64(),
+            not_ip,
+            truncated,
+            checksum,
+            outside,
+            unmatched,
+            shortened,
+            cut,
+        }
+    }
+}
+
+impl FatesRow {
+    fn new(fates: &Fates, waits: bool) -> Self {
+        let Fates { arrived, forwarded, policed, dropped, marked, colors, .. } = *fates;
+        Self {
+            arrived_packets: arrived.packets,
+            arrived_bytes: arrived.bytes,
+            forwarded_packets: forwarded.packets,
+            forwarded_bytes: forwarded.bytes,
+            policed_packets: policed,
+            dropped_packets: dropped,
+            marked_packets: marked,
+            colors,
+            delay_mean_s: fates.mean_wait_s().filter(|_| waits),
+        }
+    }
+}
+
+impl QueueRow {
+    fn new(name: &str, counters: &Counters, delays: &DelayOutcome) -> Self {
+        let sum = |(reason, packets): (Reason, [u64; 3])| (reason.name(), packets.iter().sum());
+        Self {
+            name: name.into(),
+            arrived_packets: counters.arrived.iter().sum(),
+            sent_packets: counters.sent.iter().sum(),
+            dropped: counters.drops().map(sum).collect(),
+            marked: counters.notifications().map(sum).collect(),
+            delay: DelayRow::new(Some(delays)),
+        }
+    }
+}
+
+impl DelayRow {
+    fn new(delays: Option<&DelayOutcome>) -> Self {
+        let delays = delays.filter(|delays| !delays.counts.is_empty());
+        Self {
+            delay_p50_s: delays.and_then(|delays| delays.quantile(0.5)),
+            delay_p99_s: delays.and_then(|delays| delays.quantile(0.99)),
+            delay_max_s: delays
+                .and_then(|delays| delays.largest.iter().max())
+                .map(|longest| longest.as_secs_f64()),
+        }
+    }
+}
+
+impl OutcomeRow {
+    fn new(outcome: Outcome, amount: Amount) -> Self {
+        Self {
+            codepoint: name_of(outcome.came),
+            color: outcome.color.map(Color::name),
+            left: outcome.left.map(name_of),
+            reason: outcome.lost.map(Reason::name),
+            packets: amount.packets,
+            bytes: amount.bytes,
+        }
+    }
+}
+
+impl FlowRow {
+    fn new((tuple, fates): &(FiveTuple, Fates), waits: bool) -> Self {
+        Self { flow: text_of(tuple), fates: FatesRow::new(fates, waits) }
+    }
+}
+
+/// A five-tuple as `tcpdump` writes it.
+fn text_of(tuple: &FiveTuple) -> String {
+    let FiveTuple { source, destination, protocol, source_port, destination_port } = *tuple;
+    let protocol = match protocol {
+        1 => "icmp".into(),
+        6 => "tcp".into(),
+        17 => "udp".into(),
+        58 => "icmpv6".into(),
+        other => format!("protocol {other}"),
+    };
+    if (source_port, destination_port) == (0, 0) {
+        return format!("{source} > {destination} {protocol}");
+    }
+    let from = std::net::SocketAddr::new(source, source_port);
+    let to = std::net::SocketAddr::new(destination, destination_port);
+    format!("{from} > {to} {protocol}")
+}

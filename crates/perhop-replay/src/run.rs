@@ -1,0 +1,107 @@
+//! A replay from the first packet to the last.
+
+use std::io::Read;
+
+use perhop_core::measure::PortView;
+use perhop_sim::Watch;
+
+use crate::arrivals::{Arrival, Arrivals};
+use crate::error::ReplayError;
+use crate::forwarded::Through;
+use crate::ledger::{Ledger, Tag, Verdicts};
+use crate::report::Report;
+use crate::request::Plan;
+use crate::simulated::Simulated;
+
+/// The name of the random stream of the meter at the edge.
+pub(crate) const METER: &str = "meter";
+
+/// What packets are handed to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// Meter, queue and link in virtual time, as in the simulator.
+    #[default]
+    Simulator,
+    /// The data plane, which forwards the packets' bytes.
+    DataPlane,
+}
+
+/// Hands packets to a target and says what becomes of each.
+pub(crate) trait Driver {
+    /// A packet arrives. What became of others by then is said before.
+    fn arrive(&mut self, arrival: &Arrival<'_>, tag: Tag, ledger: &mut Ledger) -> Result<(), ReplayError>;
+    /// No packet arrives any more; those that wait leave.
+    fn finish(&mut self, ledger: &mut Ledger) -> Result<(), ReplayError>;
+    /// The link's port.
+    fn view(&self) -> Option<PortView<'_>>;
+}
+
+/// A caller that stops a replay is heard after so many packets.
+const HEARD_EVERY: u64 = 4096;
+
+/// Replays a capture. With `each`, what became of each packet is kept: its memory grows with the capture.
+///
+/// # Errors
+/// The capture cannot be read to its end, has no packet to replay, or the replay was stopped.
+pub fn replay<R: Read>(
+    capture: R,
+    plan: &Plan,
+    by: By,
+    each: bool,
+    watch: &Watch,
+) -> Result<(Report, Option<Verdicts>), ReplayError> {
+    match by {
+        By::Simulator => drive(capture, plan, Simulated::new(&plan.target, plan.seed), each, watch),
+        By::DataPlane => drive(capture, plan, Through::new(&plan.target, plan.seed), each, watch),
+    }
+}
+
+fn drive<R: Read>(
+    capture: R,
+    plan: &Plan,
+    mut driver: impl Driver,
+    each: bool,
+    watch: &Watch,
+) -> Result<(Report, Option<Verdicts>), ReplayError> {
+    let mut arrivals = Arrivals::open(capture, plan.choice.clone())?;
+    let mut ledger = Ledger::new(plan.target.link.as_ref().map(|link| link.rate), each);
+    while let Some(arrival) = arrivals.read_next()? {
+        let tag = ledger.arrive(&arrival);
+        driver.arrive(&arrival, tag, &mut ledger)?;
+        if tag.row.is_multiple_of(HEARD_EVERY) && watch.is_stopped() {
+            return Err(ReplayError::Stopped);
+        }
+    }
+    if ledger.all.arrived.packets == 0 {
+        return Err(ReplayError::capture(nothing(&arrivals)));
+    }
+    driver.finish(&mut ledger)?;
+    let view = driver.view();
+    let unbalanced = view.iter().flat_map(|view| &view.classes).find_map(|(_, class)| class.balance().err());
+    if let Some(problem) = unbalanced {
+        return Err(ReplayError::Target(format!("perhop is at fault: {problem}")));
+    }
+    if !ledger.is_balanced() {
+        return Err(ReplayError::Target("perhop is at fault: packets are not conserved".into()));
+    }
+    let report = Report::new(&arrivals, plan, &ledger, view.as_ref());
+    Ok((report, ledger.verdicts))
+}
+
+/// Why no packet arrived.
+fn nothing<R: Read>(arrivals: &Arrivals<R>) -> String {
+    let passed = arrivals.passed();
+    if passed.read == 0 {
+        return "has no packets".into();
+    }
+    let parts = [
+        (passed.outside, "outside the chosen time"),
+        (passed.unmatched, "not chosen by `match`"),
+        (passed.not_ip, "without IP"),
+        (passed.truncated, "captured without whole headers"),
+        (passed.checksum, "with a wrong checksum"),
+    ];
+    let parts = parts.iter().filter(|(packets, _)| *packets > 0);
+    let parts: Vec<String> = parts.map(|(packets, what)| format!("{packets} {what}")).collect();
+    format!("has no packet to replay; of those read: {}", parts.join(", "))
+}

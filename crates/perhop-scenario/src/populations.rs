@@ -1,0 +1,243 @@
+//! Populations: from the keys of a group to the workload that the simulator draws.
+
+use perhop_core::{Bitrate, Duration};
+use perhop_sim::workload::{Arrivals as Process, Listed, Refused};
+use perhop_sim::{Network, Workload};
+
+use crate::error::{Problem, did_you_mean, steps};
+use crate::format::{Arrivals, Flow, Scenario, Start, Transport};
+use crate::network::REVERSE;
+
+/// The headers of IPv4 and UDP in a datagram. Those of TCP are as large as an ACK.
+const UDP_HEADERS: u64 = 28;
+/// The most flows of a population: their records alone take 3.2 GB.
+const MOST_FLOWS: f64 = 1e8;
+
+impl Scenario {
+    /// Checks the populations, and that other groups have none of their keys. All else has been checked.
+    pub(crate) fn check_populations(&self) -> Result<(), Problem> {
+        let is_any = self.flows.iter().any(|group| group.arrivals.is_some());
+        let network = is_any.then(|| self.outline().network);
+        for (number, group) in self.flows.iter().enumerate() {
+            let at =
+                |(key, text): (&str, String)| Problem::at(steps(&format!("flows[{number}].{key}")), text);
+            match (&group.arrivals, &network) {
+                (Some(arrivals), Some(network)) => {
+                    check_group(group).map_err(at)?;
+                    check_headers(group).map_err(at)?;
+                    let workload = workload(group, arrivals, network, number).map_err(at)?;
+                    check_list(&arrivals.list, self.duration).map_err(at)?;
+                    let expected = workload.expected(self.duration);
+                    if expected > MOST_FLOWS {
+                        let text = format!(
+                            "{expected:.3e} flows would begin; a population has at most {MOST_FLOWS:.0e}"
+                        );
+                        return Err(at(("arrivals", text)));
+                    }
+                }
+                _ if group.sizes.is_some() => {
+                    let text = "only flows of a population have sizes that differ; add `arrivals`, or give all the same \
+                                `volume`";
+                    return Err(at(("sizes", text.into())));
+                }
+                _ => {}
+            }
+            let controlled = group.path.as_ref().and_then(|path| self.paths.get(path)?.control.as_ref());
+            if group.arrivals.is_some() && controlled.is_some() {
+                let text = "the window control of this path knows its flows from the start; choose a path without `control`";
+                return Err(at(("path", text.into())));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many flows of populations are expected to begin.
+    pub(crate) fn expected_flows(&self) -> f64 {
+        if self.flows.iter().all(|group| group.arrivals.is_none()) {
+            return 0.0;
+        }
+        let network = self.outline().network;
+        let workloads = network.flows.iter().filter_map(|flow| flow.population.as_ref());
+        workloads.map(|workload| workload.expected(self.duration)).sum()
+    }
+}
+
+/// What the simulator draws the flows of a group from; `network` has a flow at `number` that goes the same way.
+///
+/// # Errors
+/// The key of the group that is wrong, and what would be right.
+pub(crate) fn workload(
+    group: &Flow,
+    arrivals: &Arrivals,
+    network: &Network,
+    number: usize,
+) -> Result<Workload, (&'static str, String)> {
+    let Arrivals { load, of, rate, every, list } = arrivals;
+    let given = [
+        ("arrivals.load", load.is_some()),
+        ("arrivals.rate", rate.is_some()),
+        ("arrivals.every", every.is_some()),
+        ("arrivals.list", !list.is_empty()),
+    ];
+    let mut given = given.into_iter().filter_map(|(key, is_given)| is_given.then_some(key));
+    let Some(_) = given.next() else {
+        return Err(("arrivals", "say when flows begin: one of `load`, `rate`, `every` and `list`".into()));
+    };
+    if let Some(second) = given.next() {
+        return Err((
+            second,
+            "flows begin in one way; choose one of `load`, `rate`, `every` and `list`".into(),
+        ));
+    }
+    if of.is_some() && load.is_none() {
+        return Err(("arrivals.of", "only a `load` refers to a link; leave this key out".into()));
+    }
+    let headers = headers(&group.transport) as u16;
+    let sizes = match (&group.sizes, list.is_empty()) {
+        (Some(_), false) => {
+            return Err((
+                "sizes",
+                "the list of `arrivals` says what each flow sends; leave this key out".into(),
+            ));
+        }
+        (None, true) => {
+            let text = "say how much each flow sends, such as { cdf = \"web-search\", scale = 0.1 } or { constant = \"30kB\" }";
+            return Err(("arrivals", format!("`sizes` is missing: {text}")));
+        }
+        (sizes, _) => sizes.clone().unwrap_or_default(),
+    };
+    if !list.is_empty() {
+        return Ok(Workload { arrivals: Process::List(list.clone()), sizes, headers });
+    }
+    let mean = sizes.mean().map_err(|refused| at_sizes(&refused))?;
+    let process = match (load, rate, every) {
+        (Some(load), ..) => {
+            let rate = loaded_rate(of.as_deref(), network, number)?;
+            Process::Poisson(load.get() * rate.as_bps() as f64 / (8.0 * mean))
+        }
+        (_, Some(rate), _) => Process::poisson(*rate),
+        (.., every) => Process::Every(every.expect("one is given")),
+    };
+    match process {
+        Process::Poisson(0.0) => {
+            Err(("arrivals.rate", "at this rate no flow begins; write one such as 40/s".into()))
+        }
+        Process::Every(interval) if interval.is_zero() => {
+            Err(("arrivals.every", "an interval must be longer than 0s, such as 25ms".into()))
+        }
+        arrivals => Ok(Workload { arrivals, sizes, headers }),
+    }
+}
+
+/// The rate of the link to which a load refers.
+fn loaded_rate(
+    of: Option<&str>,
+    network: &Network,
+    number: usize,
+) -> Result<Bitrate, (&'static str, String)> {
+    let route = network.route_of(&network.flows[number], false).unwrap_or_default();
+    let mut links = route.iter().map(|&link| &network.links[link]);
+    let Some(of) = of else {
+        return Ok(links.map(|link| link.rate).min().expect("a flow passes a link"));
+    };
+    let is_it = |name: &str| name == of || name.strip_suffix(REVERSE) == Some(of);
+    let on_route: Vec<&str> = links.clone().map(|link| link.name.trim_end_matches(REVERSE)).collect();
+    links.find(|link| is_it(&link.name)).map(|link| link.rate).ok_or_else(|| {
+        let hint = did_you_mean(of, on_route.iter().copied());
+        let known = on_route.join(", ");
+        ("arrivals.of", format!("the flows do not pass a link `{of}`{hint} (links on their route: {known})"))
+    })
+}
+
+/// Keys of a group that do not go with a population.
+fn check_group(group: &Flow) -> Result<(), (&'static str, String)> {
+    if group.count != 1 {
+        let text =
+            "a population has as many flows as its `arrivals` say; leave this key out, or write more groups";
+        return Err(("count", text.into()));
+    }
+    if group.application.is_some() {
+        let text =
+            "the users of an application decide themselves when they send; leave out this key or `arrivals`";
+        return Err(("application", text.into()));
+    }
+    if group.volume.is_some() {
+        let text = "flows of a population have `sizes`, such as { constant = \"30kB\" }; leave this key out";
+        return Err(("volume", text.into()));
+    }
+    if group.start.first != group.start.last && group.start != Start::default() {
+        let text =
+            "the arrivals of a population begin at one time, such as \"2s\"; the flows then start at random";
+        return Err(("start", text.into()));
+    }
+    if group.stop.is_some_and(|stop| stop <= group.start.first) {
+        return Err(("stop", "no flow begins after `start` and before this time; choose a later one".into()));
+    }
+    if group.out_feedback.is_some() {
+        let text = "feedback about OUT packets is for flows that stay; leave this key out";
+        return Err(("out-feedback", text.into()));
+    }
+    Ok(())
+}
+
+fn headers(transport: &Transport) -> u64 {
+    match transport {
+        Transport::Tcp(params) => params.ack.get(),
+        _ => UDP_HEADERS,
+    }
+}
+
+/// Packets have room for payload.
+fn check_headers(group: &Flow) -> Result<(), (&'static str, String)> {
+    let packet = match &group.transport {
+        Transport::Tcp(params) => params.packet.get(),
+        Transport::Udp(params) => params.packet.get(),
+        Transport::Rap(_) | Transport::Tfrc(_) | Transport::Own => {
+            let text = "flows that come and go use TCP or UDP; RAP and TFRC are for streams without an end";
+            return Err(("transport", text.into()));
+        }
+    };
+    let headers = headers(&group.transport);
+    if packet <= headers {
+        let text =
+            format!("packets of {packet} bytes have no room for payload beside headers of {headers} bytes");
+        return Err(("transport.packet", format!("{text}; choose larger ones")));
+    }
+    Ok(())
+}
+
+fn check_list(list: &[Listed], duration: Duration) -> Result<(), (&'static str, String)> {
+    let refuse = |text: String| Err(("arrivals.list", text));
+    let mut before = Duration::ZERO;
+    for (number, &Listed(at, size)) in list.iter().enumerate() {
+        if at < before {
+            return refuse(format!(
+                "flow {number} begins at {at}, before the one ahead of it ({before}); sort the list"
+            ));
+        }
+        if size.get() == 0 {
+            return refuse(format!("flow {number} sends nothing; write a size such as 30kB"));
+        }
+        if at >= duration {
+            return refuse(format!("flow {number} begins at {at}, and the run ends at {duration}"));
+        }
+        before = at;
+    }
+    Ok(())
+}
+
+/// A refusal of [`Sizes`](perhop_sim::workload::Sizes), at its key in the group.
+fn at_sizes((key, text): &Refused) -> (&'static str, String) {
+    let key = match *key {
+        "constant" => "sizes.constant",
+        "cdf" => "sizes.cdf",
+        "points" => "sizes.points",
+        "lognormal" => "sizes.lognormal",
+        "lognormal.mean" => "sizes.lognormal.mean",
+        "pareto" => "sizes.pareto",
+        "pareto.shape" => "sizes.pareto.shape",
+        "at-most" => "sizes.at-most",
+        _ => "sizes",
+    };
+    (key, text.clone())
+}

@@ -1,0 +1,244 @@
+//! Applications: what has data to send over transports, and waits for answers.
+//!
+//! A user of an application is a state machine without I/O over the connections that it has: events come in, commands go out. A
+//! connection is a pair of flows, one in each direction. All that a user draws (sizes, numbers, times) comes from a stream of its
+//! own, `applications/GROUP/MEMBER`, in an order that does not depend on the network: every mechanism gets the same users.
+//!
+//! An application is one file and one line in [`register_applications!`].
+//!
+//! ## Deviations
+//! - Each direction of a connection is a flow of its own: ACKs are packets of their own, beside the data of the other direction. A
+//!   request is acknowledged at once, as by its response.
+//! - A connection opens (`handshake`) in the direction of requests; the responses of it need no handshake.
+
+mod call;
+mod distributions;
+mod game;
+mod measures;
+mod request_response;
+mod video;
+mod web;
+
+use perhop_core::units::UnitError;
+use perhop_core::{Block, Bytes, Duration, Instant, Rng, Role, register_params};
+
+pub use call::{Call, CallParams};
+pub use distributions::{Lognormal, Pareto};
+pub use game::{ExtremeValue, Game, GameParams};
+pub use measures::{Estimate, Measure, Recorded};
+pub use request_response::{RequestResponse, RequestResponseParams, Spread};
+pub use video::{Video, VideoParams};
+pub use web::{Web, WebParams};
+
+use crate::transport::udp::UdpParams;
+
+/// A direction of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// From the client to the server.
+    Request,
+    /// From the server to the client: that of the group's flows, `from` its routers `to` theirs.
+    Response,
+}
+
+/// What happens to a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It begins.
+    Begins,
+    /// All bytes of the first grant on this connection and in this direction that was still open have arrived.
+    Arrived {
+        /// The connection's number.
+        connection: u32,
+        /// The direction.
+        direction: Direction,
+    },
+    /// A datagram has arrived.
+    Datagram {
+        /// The connection's number.
+        connection: u32,
+        /// The direction.
+        direction: Direction,
+        /// How long it took.
+        transit: Duration,
+    },
+    /// The time of the last [`wake_at`](Commands::wake_at) has come.
+    Wakes,
+}
+
+/// What a user wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// So many bytes more are to be sent.
+    Grant {
+        /// The connection's number.
+        connection: u32,
+        /// The direction.
+        direction: Direction,
+        /// Payload, without headers.
+        bytes: u64,
+    },
+    /// A datagram is to be sent.
+    Send {
+        /// The connection's number.
+        connection: u32,
+        /// The direction.
+        direction: Direction,
+        /// Its size on the wire.
+        size: u16,
+    },
+    /// In place of an earlier time.
+    WakeAt(Instant),
+}
+
+/// Takes a user's commands, and what it measures.
+#[derive(Debug)]
+pub struct Commands<'a> {
+    /// The time.
+    pub now: Instant,
+    /// The warm-up ends.
+    pub warmup: Instant,
+    /// Commands so far.
+    pub actions: &'a mut Vec<Action>,
+    /// What the group has measured.
+    pub recorded: &'a mut Recorded,
+}
+
+impl Commands<'_> {
+    /// The client asks for something, in so many bytes.
+    pub fn request(&mut self, connection: u32, bytes: Bytes) {
+        self.actions.push(Action::Grant { connection, direction: Direction::Request, bytes: bytes.get() });
+    }
+
+    /// The server answers with so many bytes.
+    pub fn respond(&mut self, connection: u32, bytes: u64) {
+        self.actions.push(Action::Grant { connection, direction: Direction::Response, bytes });
+    }
+
+    /// Sends a datagram.
+    pub fn send(&mut self, connection: u32, direction: Direction, size: u16) {
+        self.actions.push(Action::Send { connection, direction, size });
+    }
+
+    /// The user is to be woken then, in place of an earlier time.
+    pub fn wake_at(&mut self, at: Instant) {
+        self.actions.push(Action::WakeAt(at));
+    }
+
+    /// Whether what began then counts: no measure includes the warm-up.
+    pub fn counts(&self, began: Instant) -> bool {
+        began >= self.warmup
+    }
+}
+
+/// A user of an application, as the engine drives it.
+#[ambassador::delegatable_trait]
+pub trait User {
+    /// Something happens to the user.
+    fn on_event(&mut self, event: Event, commands: &mut Commands<'_>);
+
+    /// The run ends: what is unfinished is recorded. Commands have no effect.
+    fn finish(&mut self, commands: &mut Commands<'_>);
+}
+
+/// What transport an application runs over.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Carrier {
+    /// TCP, with the parameters of the group: requests of so many bytes.
+    Tcp {
+        /// The bytes of a request, without headers.
+        request: Bytes,
+    },
+    /// Datagrams over UDP, which its users send one by one.
+    Datagrams {
+        /// The largest, with headers.
+        largest: Bytes,
+    },
+    /// Sources over UDP that send by themselves, one in each direction.
+    Sources(UdpParams),
+}
+
+/// The declaration of an application beside its [`Block`]: how users come into being, and what they need and measure.
+pub trait Application: Block + User {
+    /// What is measured of the users of a group.
+    const MEASURES: &'static [Measure];
+
+    /// A user with this stream, which has not begun.
+    fn new(params: &Self::Params, rng: Rng) -> Self;
+
+    /// How many connections a user has.
+    fn connections(_params: &Self::Params) -> u32 {
+        1
+    }
+
+    /// Over what it runs.
+    fn carrier(params: &Self::Params) -> Carrier;
+}
+
+/// Makes the enums over the parameters and the users of all applications.
+macro_rules! register_applications {
+    ($($variant:ident($user:ty),)+) => {
+        register_params!(Role::Application, "model", ApplicationParams, $($variant($user),)+);
+
+        /// A user of any application.
+        #[derive(Clone, Debug, ambassador::Delegate)]
+        #[delegate(User)]
+        pub enum AnyUser {
+            $(#[doc = concat!("See [`", stringify!($user), "`].")] $variant($user),)+
+        }
+
+        impl ApplicationParams {
+            /// A user with this stream.
+            pub fn user(&self, rng: Rng) -> AnyUser {
+                match self { $(Self::$variant(params) => AnyUser::$variant(<$user as Application>::new(params, rng)),)+ }
+            }
+
+            /// How many connections a user has.
+            pub fn connections(&self) -> u32 {
+                match self { $(Self::$variant(params) => <$user as Application>::connections(params),)+ }
+            }
+
+            /// Over what it runs.
+            pub fn carrier(&self) -> Carrier {
+                match self { $(Self::$variant(params) => <$user as Application>::carrier(params),)+ }
+            }
+
+            /// What is measured of the users of a group.
+            pub fn measures(&self) -> &'static [Measure] {
+                match self { $(Self::$variant(_) => <$user as Application>::MEASURES,)+ }
+            }
+        }
+
+        /// What is measured of each application, by its name.
+        pub fn all_measures() -> Vec<(&'static str, &'static [Measure])> {
+            vec![$((<$user as Block>::NAME, <$user as Application>::MEASURES)),+]
+        }
+    };
+}
+
+register_applications! {
+    Web(Web),
+    Video(Video),
+    RequestResponse(RequestResponse),
+    Game(Game),
+    Call(Call),
+}
+
+/// Refuses a key's value.
+fn refuse(key: &str, text: &str) -> Result<(), UnitError> {
+    Err(UnitError::new(perhop_core::table::at_key(key, text)))
+}
+
+/// The longest request: more are a slip of the keyboard.
+const LONGEST_REQUEST: Bytes = Bytes::new(1_000_000);
+
+/// Checks the bytes of a request.
+fn check_request(request: Bytes) -> Result<(), UnitError> {
+    if request.get() == 0 || request > LONGEST_REQUEST {
+        return refuse("request", "a request has 1B to 1MB");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod testing;

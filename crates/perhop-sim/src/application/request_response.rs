@@ -1,0 +1,252 @@
+//! Requests and responses, one after another over one connection: remote calls, queries of a database.
+
+use perhop_core::units::UnitError;
+use perhop_core::{Block, Bytes, Duration, Instant, Origin, Rng};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Application, Carrier, Commands, Direction, Estimate, Event, Measure, User, check_request, refuse,
+};
+use crate::measures::Unit;
+
+/// A client that asks, waits for the response, thinks, and asks again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RequestResponseParams {
+    /// Size of a request, without headers.
+    #[serde(default = "request")]
+    pub request: Bytes,
+    /// Size of a response, without headers; with `sizes = "exponential"`, its mean.
+    #[serde(default = "response")]
+    pub response: Bytes,
+    /// The distribution of the sizes of responses.
+    #[serde(default)]
+    pub sizes: Spread,
+    /// Mean time from a response to the next request.
+    #[serde(default = "think")]
+    pub think: Duration,
+    /// Mean time that the server takes from a request to its response.
+    #[serde(default)]
+    pub service: Duration,
+    /// The distribution of both times.
+    #[serde(default = "exponential")]
+    pub times: Spread,
+}
+
+/// A distribution with a given mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// Always the mean.
+    #[default]
+    Constant,
+    /// Exponentially distributed.
+    Exponential,
+}
+
+impl Spread {
+    /// A value, rounded down.
+    fn draw(self, mean: u64, rng: &mut Rng) -> u64 {
+        match self {
+            Self::Constant => mean,
+            Self::Exponential => (mean as f64 * rng.exponential()) as u64,
+        }
+    }
+}
+
+const fn request() -> Bytes {
+    Bytes::new(200)
+}
+const fn response() -> Bytes {
+    Bytes::new(10_000)
+}
+const fn think() -> Duration {
+    Duration::from_secs(1)
+}
+const fn exponential() -> Spread {
+    Spread::Exponential
+}
+
+const LARGEST_RESPONSE: Bytes = Bytes::new(1_000_000_000_000);
+
+/// A client of requests and responses.
+///
+/// ## Deviations
+/// - Sizes and times are a setting of ours: no published model is followed.
+#[derive(Clone, Debug)]
+pub struct RequestResponse {
+    params: RequestResponseParams,
+    rng: Rng,
+    exchange: Exchange,
+    step: Step,
+}
+
+/// All that is drawn of an exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Exchange {
+    began: Instant,
+    response: u64,
+    service: Duration,
+    think: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Thinking,
+    /// The request is under way, or the response.
+    Waiting,
+    Serving,
+}
+
+impl Block for RequestResponse {
+    type Params = RequestResponseParams;
+    const NAME: &'static str = "request-response";
+    const SUMMARY: &'static str =
+        "A request, its response, a time of thinking, over one connection that stays open";
+    const ORIGIN: Origin = Origin::published(2026, "perhop");
+
+    fn check(params: &RequestResponseParams) -> Result<(), UnitError> {
+        check_request(params.request)?;
+        if params.response.get() == 0 || params.response > LARGEST_RESPONSE {
+            return refuse("response", "a response has 1B to 1TB");
+        }
+        Ok(())
+    }
+}
+
+impl Application for RequestResponse {
+    const MEASURES: &'static [Measure] = &[
+        Measure {
+            name: "responses",
+            label: "responses per run",
+            importance: 60,
+            unit: Unit::None,
+            description: "Requests made after the warm-up whose responses were complete by the end of the run.",
+            estimate: Estimate::Count("response_s"),
+        },
+        Measure {
+            name: "response_mean_s",
+            label: "response, mean",
+            importance: 255,
+            unit: Unit::Seconds,
+            description: "Mean response time: from the request to the last byte of the response.",
+            estimate: Estimate::Mean("response_s"),
+        },
+        Measure {
+            name: "response_p50_s",
+            label: "p50",
+            importance: 40,
+            unit: Unit::Seconds,
+            description: "Median response time.",
+            estimate: Estimate::Quantile("response_s", 0.5),
+        },
+        Measure {
+            name: "response_p99_s",
+            label: "p99",
+            importance: 255,
+            unit: Unit::Seconds,
+            description: "99th percentile of the response time.",
+            estimate: Estimate::Quantile("response_s", 0.99),
+        },
+        Measure {
+            name: "unfinished_responses",
+            label: "unfinished per run",
+            importance: 100,
+            unit: Unit::None,
+            description: "Requests made after the warm-up without a complete response at the end of the run; in no other \
+                          measure.",
+            estimate: Estimate::Sum("unfinished"),
+        },
+    ];
+
+    fn new(params: &RequestResponseParams, rng: Rng) -> Self {
+        Self { params: params.clone(), rng, exchange: Exchange::default(), step: Step::Thinking }
+    }
+
+    fn carrier(params: &RequestResponseParams) -> Carrier {
+        Carrier::Tcp { request: params.request }
+    }
+}
+
+impl User for RequestResponse {
+    fn on_event(&mut self, event: Event, commands: &mut Commands<'_>) {
+        match (event, self.step) {
+            (Event::Begins, _) | (Event::Wakes, Step::Thinking) => {
+                self.exchange = self.draw(commands.now);
+                self.step = Step::Waiting;
+                commands.request(0, self.params.request);
+            }
+            (Event::Arrived { direction: Direction::Request, .. }, Step::Waiting) => {
+                if self.exchange.service.is_zero() {
+                    return commands.respond(0, self.exchange.response);
+                }
+                self.step = Step::Serving;
+                commands.wake_at(commands.now + self.exchange.service);
+            }
+            (Event::Wakes, Step::Serving) => {
+                self.step = Step::Waiting;
+                commands.respond(0, self.exchange.response);
+            }
+            (Event::Arrived { direction: Direction::Response, .. }, Step::Waiting) => {
+                if commands.counts(self.exchange.began) {
+                    let time = commands.now.since(self.exchange.began).as_secs_f64();
+                    commands.recorded.sample("response_s", time);
+                }
+                self.step = Step::Thinking;
+                commands.wake_at(commands.now + self.exchange.think);
+            }
+            (Event::Wakes | Event::Arrived { .. } | Event::Datagram { .. }, _) => {}
+        }
+    }
+
+    fn finish(&mut self, commands: &mut Commands<'_>) {
+        if self.step != Step::Thinking && commands.counts(self.exchange.began) {
+            commands.recorded.add("unfinished", 1.0);
+        }
+    }
+}
+
+impl RequestResponse {
+    fn draw(&mut self, now: Instant) -> Exchange {
+        let Self { params, rng, .. } = self;
+        let response = params.sizes.draw(params.response.get(), rng).max(1);
+        let mut time = |mean: Duration| Duration::from_nanos(params.times.draw(mean.as_nanos(), rng));
+        let (service, think) = (time(params.service), time(params.think));
+        Exchange { began: now, response, service, think }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, params};
+    use super::*;
+
+    #[test]
+    fn an_exchange_by_hand() {
+        let text = r#""service": "300ms", "think": "2s", "times": "constant", "response": "5kB""#;
+        let mut bench: Bench<RequestResponse> = Bench::new(&params::<RequestResponse>(text));
+        bench.event(Event::Begins, 1.0);
+        assert_eq!(bench.requested(), [0]);
+        bench.arrives(0, Direction::Request, 1.25);
+        assert!(bench.responded().is_empty());
+        assert_eq!(bench.wakes(), 1.55);
+        assert_eq!(bench.responded(), [(0, 5000)]);
+        bench.arrives(0, Direction::Response, 2.0);
+        assert_eq!(bench.recorded.samples_of("response_s"), [1.0]);
+        assert_eq!(bench.wakes(), 4.0);
+        assert_eq!(bench.requested(), [0]);
+        bench.finish();
+        assert_eq!(bench.recorded.sum_of("unfinished"), 1.0);
+    }
+
+    #[test]
+    fn exponential_sizes_keep_their_mean() {
+        let mut user = RequestResponse::new(
+            &params::<RequestResponse>(r#""sizes": "exponential", "response": "10kB""#),
+            Rng::stream(1, "test"),
+        );
+        let mean = (0..100_000).map(|_| user.draw(Instant::ZERO).response as f64).sum::<f64>() / 1e5;
+        assert!((mean / 10_000.0 - 1.0).abs() < 0.015, "{mean}");
+    }
+}

@@ -1,0 +1,133 @@
+//! An observer of a run: it sees what becomes of each packet at links.
+//!
+//! An observed run is computed by the reference engine, and gives the outcome that it gives unobserved.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use perhop_core::{Header, Instant, Reason};
+
+use crate::timed::Timed;
+
+/// Sees what becomes of packets at links, in the order of time.
+pub trait Observer: Send {
+    /// Something became of a packet.
+    fn observe(&mut self, observed: &Observed);
+}
+
+/// What became of a packet at a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// When.
+    pub at: Instant,
+    /// The number of the link, which is one direction.
+    pub link: usize,
+    /// What.
+    pub event: PacketEvent,
+    /// The packet, as it is then: marked by the meters before the queue; on departure with the ECN field that it leaves with.
+    pub header: Header,
+    /// What it carries.
+    pub contents: Contents,
+}
+
+/// What can become of a packet at a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketEvent {
+    /// It comes to the queue, behind the meters.
+    Arrival(Decision),
+    /// A meter before the queue drops it, which gave it the color of its header: the link's, or one at the first router.
+    Policed,
+    /// The link begins to send it.
+    Departure {
+        /// Why the queue marks it just now (ECN), if it does.
+        notified: Option<Reason>,
+        /// The link will lose it.
+        is_lost: bool,
+    },
+    /// The queue drops it after it has waited there.
+    Dropped(Reason),
+}
+
+/// What a queue does to a packet that comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It admits the packet.
+    Admitted,
+    /// It admits the packet and marks it (ECN).
+    Notified(Reason),
+    /// It drops the packet.
+    Dropped(Reason),
+}
+
+/// What a packet carries besides its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// A segment of TCP.
+    Segment {
+        /// Its number; 0 is the opening one of a connection with a handshake.
+        number: u32,
+        /// Its sender has reduced its window (CWR).
+        reduced: bool,
+    },
+    /// An acknowledgement of TCP.
+    Acknowledgement(Acknowledgement),
+    /// A datagram of this number.
+    Datagram(u32),
+    /// Feedback about datagrams: the number of the packet that it acknowledges (RAP), or its own (TFRC).
+    Feedback(u32),
+}
+
+/// An acknowledgement of TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// Every segment below has arrived.
+    pub expected: u32,
+    /// ECN-Echo.
+    pub echo: bool,
+    /// Marked packets so far, where receivers count them.
+    pub marked: u32,
+    /// Its sender has sent nothing but its first segment.
+    pub is_first: bool,
+    /// A segment that came twice and had this sent (D-SACK).
+    pub duplicate: Option<u32>,
+    /// Ranges that arrived beyond a gap: the first segment, and one past the last; a range that ends where it begins is none.
+    pub ranges: [(u32, u32); 3],
+}
+
+/// An observer, and the links that it observes. Clones share the observer.
+#[derive(Clone)]
+pub struct Observation {
+    observer: Arc<Mutex<dyn Observer>>,
+    links: Vec<usize>,
+}
+
+impl Observation {
+    /// The observer sees the packets at the links of these numbers.
+    pub fn new(observer: Arc<Mutex<dyn Observer>>, links: Vec<usize>) -> Self {
+        Self { observer, links }
+    }
+
+    /// The numbers of the links.
+    pub(crate) fn links(&self) -> &[usize] {
+        &self.links
+    }
+
+    pub(crate) fn tell(&self, observed: &Observed) {
+        self.observer.lock().unwrap_or_else(PoisonError::into_inner).observe(observed);
+    }
+}
+
+impl fmt::Debug for Observation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observation").field("links", &self.links).finish_non_exhaustive()
+    }
+}
+
+impl Timed for Observed {
+    fn at(&self) -> Instant {
+        self.at
+    }
+    fn rank(&self) -> u64 {
+        0
+    }
+}
