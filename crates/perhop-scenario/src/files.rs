@@ -33,7 +33,8 @@ pub struct Folder(PathBuf);
 impl Folder {
     /// This folder.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
+        let path = path.into();
+        Self(if path == Path::new(".") { PathBuf::new() } else { path })
     }
 
     /// The folder of a file.

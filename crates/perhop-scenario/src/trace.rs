@@ -232,6 +232,7 @@ fn shortened(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn millis(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -297,5 +298,21 @@ mod tests {
             assert!(at == line && problem.contains(part), "{text:?}: {at}: {problem}");
         }
         assert_eq!(rates(&format!("{header}0,5\n"), true).unwrap_err().0, 2, "one row cannot repeat");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_trace_or_has_a_problem_of_one_line(
+            lines in prop::collection::vec("time_(s|ms),rate_(bps|kbps|Mbps)|[0-9]{1,9}|[0-9.e+-]{1,6},[0-9.e+-]{1,6}|.{0,6}", 0..9),
+            repeats in any::<bool>(),
+        ) {
+            let text = lines.join("\n");
+            for read in [opportunities(&text, repeats), rates(&text, repeats)] {
+                match read {
+                    Ok(trace) => prop_assert_eq!(trace.end().is_some() && repeats, false),
+                    Err((line, _)) => prop_assert!((1..=text.lines().count().max(1)).contains(&line)),
+                }
+            }
+        }
     }
 }

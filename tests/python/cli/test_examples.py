@@ -20,7 +20,7 @@ def run(name: str, before: str = "", after: str = "") -> tuple[dict[str, Any], d
     """Two runs of an example, with a part replaced: its classes of flows, and its links and their classes."""
     text = (EXAMPLES / name).read_text(encoding="utf-8")
     assert before in text
-    result = perhop.run(text.replace(before, after) if before else text, runs=2)
+    result = perhop.run(text.replace(before, after) if before else EXAMPLES / name, runs=2)
     classes = {row["class"]: row for row in result.classes().iter_rows(named=True)}
     links = {row["link"]: row for row in result.link_summary().iter_rows(named=True)}
     parts = {row["class"]: row for row in result.link_class_summary().iter_rows(named=True)}

@@ -35,6 +35,7 @@ rate-trace = "walk.trace"
 name = "video"
 from = "mast"
 to = "phone"
+start = "0s"
 transport = { udp = "cbr", rate = "16Mbps" }
 """
 
@@ -82,7 +83,7 @@ def test_a_result_holds_its_trace_and_names_it_by_content(scenario: Path, tmp_pa
     ],
 )
 def test_a_bad_trace_is_one_line_with_its_place(
-    perhop: Perhop, scenario: Path, content: str | None, message: str
+    perhop: Callable[..., Finished], scenario: Path, content: str | None, message: str
 ) -> None:
     trace = scenario.with_name("walk.trace")
     if content is None:
@@ -109,7 +110,9 @@ def test_a_bad_csv_file_is_one_line_with_its_place(scenario: Path) -> None:
         assert message in str(caught.value)
 
 
-def test_a_sweep_varies_traces_beside_its_scenario(perhop: Perhop, scenario: Path, tmp_path: Path) -> None:
+def test_a_sweep_varies_traces_beside_its_scenario(
+    perhop: Callable[..., Finished], scenario: Path, tmp_path: Path
+) -> None:
     (tmp_path / "slow.trace").write_text("6\n")
     elsewhere = tmp_path / "sweeps"
     elsewhere.mkdir()
