@@ -127,7 +127,7 @@ def test_a_link_of_a_scenario_gives_the_same_in_both_drivers() -> None:
 
 
 def test_the_packets_of_a_run_meet_the_same_fate_when_they_are_replayed(tmp_path: Path, small: Path) -> None:
-    # TCP over RED, whose chance decides on arrival: with the same arrivals and the same seed it decides alike.
+    # TCP over RED, whose chance decides on arrival: with the same arrivals and seed it decides alike.
     text = (
         small.read_text()
         .replace('aqm = "rio"', 'aqm = "red"')
