@@ -2,6 +2,7 @@
 
 use perhop_core::{Duration, Instant};
 use perhop_sim::application::ApplicationParams;
+use perhop_sim::transport::udp::UdpParams;
 use perhop_sim::{
     ApplicationSpec, Connection, Engine, Failure, Network, Outcome, Refusal, Simulation, TransportSpec,
 };
@@ -157,6 +158,41 @@ fn a_closed_loop_keeps_to_littles_law() {
     let found = count / 400.0 * (response + 0.5);
     // Some 9000 exponential times of thinking: their mean is within 2 % (two standard errors).
     assert!((found / users as f64 - 1.0).abs() < 0.02, "{found} users");
+}
+
+#[test]
+fn datagrams_of_a_game_take_what_the_path_takes() {
+    // At 8 Mbit/s a byte takes 1 us; 20 ms of propagation.
+    let mut game = network(application("game", "{}"), 1, "8Mbps", r#""tcp": "newreno""#, 60);
+    for flow in &mut game.flows {
+        flow.transport = TransportSpec::Udp(UdpParams::datagrams("1500B".parse().unwrap()));
+    }
+    let outcome = run(&game, Engine::Reference);
+    let up = samples(&outcome, "up_s");
+    assert!((1495..=1500).contains(&up.len()), "{}", up.len());
+    assert!(up.iter().chain(samples(&outcome, "down_s")).all(|delay| (0.020_029..0.021_5).contains(delay)));
+    assert_eq!((measure(&outcome, "up_late"), measure(&outcome, "down_late")), (0.0, 0.0));
+    // What arrived is counted by its bytes: 48.29 and 28 on average.
+    let sent = &outcome.flows[game.applications[0].users[0][0].request];
+    let mean = sent.delivered_bytes as f64 / sent.delivered_packets as f64;
+    assert!((mean - 76.29).abs() < 0.7, "{mean}");
+}
+
+#[test]
+fn the_first_chunk_of_a_video_by_hand() {
+    // The request: 140 us and 20 ms. 150 kB are 150 packets of 1040 us, all of which the first window lets out; then 20 ms.
+    let transport = r#""tcp": "newreno", "initial-window": "200p""#;
+    let params = application("video", r#"{"request": "100B"}"#);
+    let mut video = network(params, 1, "8Mbps", transport, 60);
+    video.links[0].queue = Some(aqm("drop-tail", r#"{"limit": "500p"}"#).into());
+    let outcome = run(&video, Engine::Reference);
+    let startup = samples(&outcome, "startup_s")[0];
+    assert!((startup - (0.020_14 + 0.156 + 0.020)).abs() < 1e-9, "{startup}");
+    assert_eq!(measure(&outcome, "stalls"), 0.0);
+    // Chunks at the highest rate are of 2.15 MB, which take 2.24 s with headers: 26 in the time, besides the first ones.
+    let chunks = measure(&outcome, "chunks");
+    assert!((24.0..=30.0).contains(&chunks), "{chunks}");
+    assert_eq!(samples(&outcome, "quality_bps").last(), Some(&4_300_000.0));
 }
 
 #[test]

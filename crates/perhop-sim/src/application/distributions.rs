@@ -25,13 +25,16 @@ pub struct Lognormal {
 impl Lognormal {
     /// A size in bytes, not rounded.
     pub fn draw(&self, rng: &mut Rng) -> f64 {
-        loop {
+        let (least, most) = (self.least.get() as f64, self.most.get() as f64);
+        let mut size = least;
+        for _ in 0..MOST_DRAWS {
             // Beyond e^700 it is out of bounds in any case.
-            let size = exp((self.mu + self.sigma * rng.normal()).clamp(-700.0, 700.0));
-            if size >= self.least.get() as f64 && size <= self.most.get() as f64 {
+            size = exp((self.mu + self.sigma * rng.normal()).clamp(-700.0, 700.0));
+            if size >= least && size <= most {
                 return size;
             }
         }
+        size.clamp(least, most)
     }
 
     /// Checks that sizes within the bounds are found soon.
@@ -97,6 +100,8 @@ impl Pareto {
     }
 }
 
+/// After so many sizes out of bounds, which are close to each other then, the bound counts.
+const MOST_DRAWS: u32 = 10_000;
 /// More objects than any page has.
 const MOST_OBJECTS: f64 = 10_000.0;
 
@@ -115,6 +120,14 @@ mod tests {
         let mut rng = Rng::stream(1, "test");
         let found = mean(100_000, || sizes.draw(&mut rng));
         assert!((found / 3041.18 - 1.0).abs() < 0.003, "{found}");
+    }
+
+    #[test]
+    fn a_size_that_is_always_out_of_bounds_ends_at_the_bound() {
+        let sizes = Lognormal { mu: 9.0, sigma: 0.0, least: Bytes::new(1), most: Bytes::new(100) };
+        assert_eq!(sizes.draw(&mut Rng::stream(1, "test")), 100.0);
+        let fixed = Lognormal { mu: ln(100.0), ..sizes };
+        assert!((fixed.draw(&mut Rng::stream(1, "test")) - 100.0).abs() < 1e-9);
     }
 
     #[test]

@@ -55,6 +55,7 @@ const fn request() -> Bytes {
 
 /// What a second of stalling costs, in Mbit/s of quality (Mao, Netravali & Alizadeh 2017, the linear `QoE`).
 const STALL_COST: f64 = 4.3;
+const SHORTEST_CHUNK: Duration = Duration::from_millis(100);
 const LONGEST_CHUNK: Duration = Duration::from_secs(600);
 const LONGEST_BUFFER: Duration = Duration::from_secs(36_000);
 
@@ -92,8 +93,8 @@ impl Block for Video {
         if params.rates.is_empty() || !params.rates.is_sorted_by(|one, next| one < next) {
             return refuse("rates", "name at least one rate, the lowest first and each once");
         }
-        if params.chunk.is_zero() || params.chunk > LONGEST_CHUNK {
-            return refuse("chunk", "a chunk plays for more than 0s and at most 600s");
+        if !(SHORTEST_CHUNK..=LONGEST_CHUNK).contains(&params.chunk) {
+            return refuse("chunk", "a chunk plays for 100ms to 600s");
         }
         if params.buffer < params.chunk || params.buffer > LONGEST_BUFFER {
             return refuse("buffer", "the buffer holds at least a chunk, and at most 10 hours");
@@ -227,7 +228,7 @@ impl VideoParams {
 
     fn bytes(&self, rate: usize) -> u64 {
         let bits = u128::from(self.rates[rate].as_bps()) * u128::from(self.chunk.as_nanos()) / 1_000_000_000;
-        (bits as u64).div_ceil(8)
+        (bits as u64).div_ceil(8).max(1)
     }
 }
 

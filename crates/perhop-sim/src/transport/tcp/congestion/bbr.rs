@@ -393,6 +393,28 @@ mod tests {
     }
 
     #[test]
+    fn the_first_ack_after_an_idle_time_does_not_begin_probe_rtt() {
+        for (idles, modes) in
+            [(true, [Mode::ProbeBw, Mode::ProbeRtt]), (false, [Mode::ProbeRtt, Mode::ProbeRtt])]
+        {
+            let mut bbr = bbr(1);
+            (bbr.mode, bbr.is_full, bbr.min_rtt) = (Mode::ProbeBw, true, 0.04);
+            if idles {
+                bbr.on_idle(Duration::from_secs(11));
+            }
+            let seen = [11, 12].map(|seconds| {
+                bbr.on_ack(&AckSample {
+                    now: Instant::ZERO + Duration::from_secs(seconds),
+                    pipe: 9,
+                    ..ack(1)
+                });
+                bbr.mode
+            });
+            assert_eq!(seen, modes);
+        }
+    }
+
+    #[test]
     fn a_recovery_conserves_packets_for_a_round_and_then_restores_the_window() {
         let mut bbr = bbr(1);
         bbr.set_window(40.0);

@@ -222,6 +222,16 @@ mod tests {
     }
 
     #[test]
+    fn idle_time_does_not_count() {
+        let mut cubic = Cubic::new(&Setup { window: 10.0, threshold: 10.0, ..setup() });
+        cubic.on_idle(Duration::from_secs(5));
+        assert_eq!(cubic.curve.epoch, None, "congestion avoidance has not begun");
+        cubic.curve.begin(10.0, at(1000));
+        cubic.on_idle(Duration::from_secs(5));
+        assert_eq!(cubic.curve.epoch, Some(at(6000)));
+    }
+
+    #[test]
     fn fast_convergence_and_the_limit_of_growth() {
         let mut cubic = Curve::new(1.0);
         cubic.decrease(1000.0, BETA);
