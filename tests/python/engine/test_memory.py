@@ -233,7 +233,7 @@ def test_as_many_runs_at_a_time_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
         PerhopError, match=r"for 4 runs, 3 at a time that is about 4.4 GB, and 3.5 GB are free"
     ):
         memory.fitting(scenario, 4, 3, 8)
-    with pytest.raises(PerhopError, match=r"for 30 runs that is about 4.4 GB"):
+    with pytest.raises(PerhopError, match=r"for 30 runs that is about 4.7 GB"):
         memory.fitting(scenario, 30, None, 8)
     monkeypatch.setattr(memory, "free", lambda: None)
     assert memory.fitting(scenario, 4, None, 8)[0] == 4
