@@ -191,8 +191,8 @@ def replay(
 
     Args:
         file: A pcap or pcapng file, open for reading bytes; it is read once, from where it is.
-        options: In JSON: `meter`, `queue` and `rate`, or `link`; `interface`, `match`, `from`, `to`, `speed`, `allow-cut`,
-            `seed` and `top`.
+        options: In JSON: `meter`, `queue` and `rate`, or `link`; `interface`, `match`, `from`,
+            `to`, `speed`, `allow-cut`, `seed` and `top`.
         scenario: The scenario of `link`, TOML or JSON, and what stands for its file in messages.
         cancel: Set it from another thread to end the replay.
         data_plane: Forward the packets' bytes through the data plane. The verdicts are the same.
