@@ -126,6 +126,25 @@ def test_a_link_of_a_scenario_gives_the_same_in_both_drivers() -> None:
     assert package.replay(EXAMPLE, scenario, seed=2).report != simulated.report  # RIO's chance
 
 
+def test_the_packets_of_a_run_meet_the_same_fate_when_they_are_replayed(tmp_path: Path, small: Path) -> None:
+    # TCP over RED, whose chance decides on arrival: with the same arrivals and seed it decides alike.
+    text = (
+        small.read_text()
+        .replace('aqm = "rio"', 'aqm = "red"')
+        .replace('in = "10/30/0.02", total', "thresholds")
+    )
+    captured = tmp_path / "run.pcapng"
+    result = package.run(text, seed=3, capture=captured)
+    replayed = package.replay(captured, text, interface="bottleneck in", seed=3)
+    link = result.runs[0].raw["links"][0]
+    dropped = {reason: int(packets.sum()) for reason, packets in link["dropped"].items()}
+    assert dropped
+    assert dict(replayed.report["classes"][0]["dropped"]) == dropped
+    assert replayed.report["classes"][0]["arrived_packets"] == link["arrived"].sum()
+    with pytest.warns(package.PerhopWarning, match=r"several interfaces \(`bottleneck in`"):
+        package.replay(captured, meter=BUCKET)
+
+
 def test_builders_and_text_say_the_same(perhop: Perhop, five: Path) -> None:
     built = package.replay(five, meter=TokenBucket(rate="8Mbps", burst="2000B"), queue=Codel(), rate="4Mbps")
     done = perhop(
