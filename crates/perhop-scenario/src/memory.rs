@@ -10,9 +10,9 @@ use crate::format::{Flow, Link, Queue, Scenario, Transport};
 /// Bytes that one flow takes while a run is on: its part of the network, its two hosts, its first packets. Measured at a
 /// hundred thousand flows, and rounded up.
 const TCP_FLOW: u64 = 2800;
-const CARRYING_FLOW: u64 = 3600;
+const CARRYING_FLOW: u64 = 3400;
 /// Bytes of a flow's results.
-const FLOW_RESULT: u64 = 250;
+const FLOW_RESULT: u64 = 225;
 /// Bytes of the record of a flow of a population.
 const RECORD: u64 = 40;
 /// What is sampled of each flow: throughput, window, round-trip time, the window that a control has seen.

@@ -90,7 +90,7 @@ def test_each_model_has_a_table(result: perhop.Result) -> None:
     assert video["stalls"] == 0
     calls = tables["call"]
     assert calls["class"].to_list() == ["calls", "calls (reverse)"]
-    assert (calls["mos"] > 4.3).all()
+    assert (calls["mos"] > 4.2).all(), "P99 of the delay, 1 % late"
     assert calls.equals(quality.call_summary(result, ["calls", "calls (reverse)"]))
 
 

@@ -499,7 +499,7 @@ def test_a_failing_run_ends_the_sweep_and_keeps_what_finished(small: Path) -> No
         (("--jobs", "0"), "jobs must lie between"),
         (("--until-ci", "2"), '--until-ci must be a fraction such as "2%"'),
         (("--address", "head:6379"), "--address names a Ray cluster; give --backend ray, too"),
-        (("--store", ""), "--store: a name is empty"),
+        (("--store", ""), "--store, --capture, --events: a name is empty"),
         (("--until-ci", "tight"), '--until-ci must be a fraction such as "2%"'),
         (("--store", "small.toml"), "--store small.toml: not a directory"),
         (("--backend", "cloud"), "--backend cloud: there are local and ray"),
