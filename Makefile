@@ -126,6 +126,7 @@ bench: $(ENGINE) ## Measure blocks, runs beside ns-2 and ns-3 where they are ins
 	cargo bench --locked $(RUST_PACKAGES) --bench '*' -- --max-time 1
 	$(BIN)/python -m benches.peers.compare
 	$(BIN)/python -m benches.growth
+	$(BIN)/python -m benches.flows
 	$(BIN)/python -m benches.sweep
 
 .PHONY: router
