@@ -6,6 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from perhop.output.numbers import NOISE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -37,6 +39,8 @@ def estimate(value: float | None, half: float | None, *, sign: bool = False) -> 
     """`2.11 ± 0.10`, or the number alone without an interval."""
     if value is None or not math.isfinite(value) or half is None or not math.isfinite(half):
         return figure(value, sign=sign)
+    if half <= NOISE * abs(value):
+        half = 0.0
     # An interval far wider than its mean needs no decimals of its own, one of no width none of the mean's.
     places = decimals(value, half)
     return f"{_fixed(value, places, sign=sign)} ± {_fixed(half, places)}"

@@ -51,7 +51,12 @@ def run_page(
     return render(
         "run.html.j2",
         title=shown.title,
-        answers=[*_users(result), *_answers(classes, len(result.runs)), _busiest(links)],
+        answers=[
+            *_users(result),
+            *_transfers(result),
+            *_answers(classes, len(result.runs)),
+            _busiest(links),
+        ],
         lead=f"{shown.lead}.",
         engine=_engine(result),
         command=command,
@@ -63,7 +68,7 @@ def run_page(
             notes=[_explained(classes, len(result.runs)), shown.counted],
             states=PROFILES,
         ),
-        links=HtmlRecords.of("Links", [_link(row) for row in links]),
+        links=HtmlRecords.of("Links", _with_values([_link(row) for row in links])),
         populations=HtmlRecords.of("Flows that come and go", [dict(line) for line in shown.populations])
         if shown.populations
         else None,
@@ -106,7 +111,7 @@ def _profile_kept(row: Mapping[str, Any]) -> str:
 
 def _answers(classes: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
     """Who gets what, a sentence for each class whose flows always have data."""
-    classes = [row for row in classes if not row["of_users"]]
+    classes = [row for row in classes if not row["of_users"] and row["flows"] is not None]
     said = [_answer(row, runs) for row in classes[:MOST_ANSWERS]]
     rest = len(classes) - MOST_ANSWERS
     return [*said, f"{rest} more classes are in the table below."] if rest > 0 else said
@@ -131,13 +136,29 @@ def _users(result: Result) -> list[str]:
     return said[:MOST_ANSWERS]
 
 
+def _transfers(result: Result) -> list[str]:
+    """How long flows that come and go take, a sentence for each population."""
+    said = []
+    for row in result.population_summary().iter_rows(named=True):
+        if row["sizes"] != "all":
+            continue
+        if row["completion_p50_s"] is None:
+            said.append(f"**{_plain(row['class'])}**: no flow that began after the warm-up completed.")
+            continue
+        half = _estimated(row, "completion_p50_s", "s")
+        text = f"**{_plain(row['class'])}**: half of the flows complete within {half} ms"
+        if row["completion_p99_s"] is not None:
+            text += f", 99 % within {_estimated(row, 'completion_p99_s', 's')} ms"
+        slowdown = _estimated(row, "slowdown_mean", "")
+        said.append(f"{text}; on average they take {slowdown} times as long as on an idle path.")
+    return said[:MOST_ANSWERS]
+
+
 def _answer(row: Mapping[str, Any], runs: int) -> str:
     mean = estimate(row["throughput_bps"] / 1e6, _half(row, "throughput", "_bps", 1e-6))
-    text = f"**{_plain(row['class'])}**: {mean} Mbit/s {'in all' if row['flows'] is None else 'per flow'}"
+    text = f"**{_plain(row['class'])}**: {mean} Mbit/s per flow"
     if not row["profile_bps"]:
         return f"{text}, best effort."
-    if row["flows"] is None:
-        return f"{text}."
     share = percent(row["throughput_bps"] / row["profile_bps"])
     verdict = {
         "yes": "**the profile holds**",
@@ -216,6 +237,12 @@ def _explained(classes: Sequence[Mapping[str, Any]], runs: int) -> str:
         f"{means} A profile holds where the interval of the throughput lies at or above it, and does not "
         "hold where it lies below."
     )
+
+
+def _with_values(lines: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Records without the columns in which no line has a value."""
+    kept = [head for head in lines[0] if any(line[head] != MISSING for line in lines)]
+    return [{head: line[head] for head in kept} for line in lines]
 
 
 def _link(row: Mapping[str, Any]) -> dict[str, str]:

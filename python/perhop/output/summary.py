@@ -8,8 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import polars as pl
 
-from perhop.output.distributions import SHARE, block_size, curve, histogram_shares, over_time
+from perhop.output.distributions import (
+    SHARE,
+    block_size,
+    cdf_by_group,
+    curve,
+    histogram_shares,
+    over_time,
+)
 from perhop.output.readable import LEFT_OUT_FIRST, readable
 from perhop.output.table import prose, records
 from perhop.simulation import describe_runs
@@ -19,7 +27,6 @@ from perhop.traces import traces
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import polars as pl
     from numpy.typing import NDArray
 
     from perhop.output.distributions import Drawn
@@ -94,7 +101,12 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
         lead=describe_runs(result.runs, how),
         classes=readable(result.classes()),
         links=readable(links),
-        plots=[_class_plot(result), *waiting_times(result.runs), *_series_plots(result.runs)],
+        plots=[
+            _class_plot(result),
+            *user_times(result),
+            *waiting_times(result.runs),
+            *_series_plots(result.runs),
+        ],
         scenario=scenario,
         link_classes=readable(link_classes) if link_classes.height else (),
         populations=readable(populations) if populations.height else (),
@@ -175,6 +187,37 @@ def to_json(result: Result) -> str:
         **({"populations": rows(populations)} if populations.height else {}),
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+QUANTITIES = {
+    "page_s": ("page-times", "Page times", "page time, ms", "fraction of pages"),
+    "response_s": ("response-times", "Response times", "response time, ms", "fraction of responses"),
+}
+"""What users wait for, and the words of its plot."""
+
+
+def user_times(result: Result) -> Iterator[tuple[Plot, Sequence[Row]]]:
+    """How long transfers, pages and responses take: a distribution for each, by class."""
+    names = [group.name for group in result.runs[0].groups]
+    flows = result.population_flows.filter(pl.col("started_s") >= result.runs[0].raw["warmup_s"])
+    kinds = [
+        (("completion-times", "Flow completion times", "completion time, ms", "fraction of flows"), flows)
+    ]
+    samples = result.application_samples.rename({"value": "completion_s"})
+    kinds += [(words, samples.filter(pl.col("quantity") == name)) for name, words in QUANTITIES.items()]
+    for (place, title, x_label, y_label), frame in kinds:
+        by_class = {
+            str(name): [
+                of_class.filter(pl.col("seed") == run.seed)["completion_s"].drop_nulls().to_numpy() * 1e3
+                for run in result.runs
+            ]
+            for (name,), of_class in frame.group_by(["class"], maintain_order=True)
+        }
+        drawn = cdf_by_group(
+            by_class, id=place, title=title, x_label=x_label, y_label=y_label, names=names, logarithmic=True
+        )
+        if drawn:
+            yield drawn
 
 
 def _class_plot(result: Result) -> tuple[Plot, list[Row]]:

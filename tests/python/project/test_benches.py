@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import engine, growth, measuring
+from benches import engine, flows, growth, measuring
 from benches.measuring import Spread, marginal
 from benches.peers import compare, ns2, ns3, perhop_runner
 from benches.peers.program import Packets, Program
@@ -174,3 +174,17 @@ def test_tables_are_for_terminals_or_for_markdown() -> None:
         "| --- | ---: |",
         "| one | 1.0 |",
     ]
+
+
+def test_transfers_are_the_same_as_flows_and_as_a_population() -> None:
+    read = taken(flows.population(20))
+    listed = read["flows"][0]["arrivals"]["list"]
+    transfers = flows.setting(20).transfers(1)
+    # Each has 960 bytes of payload for each packet.
+    scale = {"kB": 1000, "B": 1}
+    sizes = [
+        next(float(size.removesuffix(u)) * n for u, n in scale.items() if size.endswith(u))
+        for _, size in listed
+    ]
+    assert sizes == [pytest.approx(volume * 960) for _, volume in transfers]
+    assert taken(flows.million())["flows"][0]["arrivals"] == {"rate": "11000/s"}

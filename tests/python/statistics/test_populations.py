@@ -12,11 +12,13 @@ import pytest
 import perhop
 from perhop import catalog, finite_flows
 from perhop.finite_flows import FiniteFlows
+from perhop.output import writer
 from perhop.output.summary import summarize, to_json
 from perhop.sweep import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 # Flows of 960 bytes of payload a packet, which with 40 bytes of headers take 1 ms, over 10 ms.
 SCENARIO = """
@@ -139,3 +141,16 @@ def test_little_s_law() -> None:
         rate = everything["flows_begun"] / 199.5
         assert everything["open_flows"] == pytest.approx(rate * everything["completion_mean_s"], rel=0.01)
         assert everything["unfinished"] <= 3
+
+
+def test_a_page_says_and_draws_how_long_flows_take(tmp_path: Path) -> None:
+    result = perhop.run(SCENARIO, runs=2)
+    shown = summarize(result)
+    writer.write_run(tmp_path, result, shown, "a test")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "half of the flows complete within 12.0" in page
+    assert (tmp_path / "plots" / "run-completion-times.svg").exists()
+    [(plot, rows)] = [one for one in shown.plots if one[0].id == "completion-times"]
+    assert plot.kind == "cdf"
+    # Of the four flows that completed after the warm-up, one each takes 11, 12, 110 and 210 ms.
+    assert {row.mean for row in rows} == {0.25, 0.5, 0.75, 1.0}
