@@ -6,4 +6,6 @@ mod inputs;
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| _ = inputs::capture(bytes));
+fuzz_target!(|bytes: &[u8]| {
+    let _ = inputs::capture(bytes);
+});
