@@ -141,7 +141,7 @@ WORKLOADS_SHORT = Study(
                 *(
                     compared(
                         "slowdown_ratio",
-                        {RULE_NAMES[rule]: (at(rule, size=size), at(rule)) for rule in READ_COLORS},
+                        {RULE_NAMES[rule]: (at(rule, size=size), at(rule)) for rule in COLORED},
                         second_metric="greedy_ratio",
                         more_in_first=False,
                     )
@@ -150,7 +150,7 @@ WORKLOADS_SHORT = Study(
             ),
             "short-follow-less-than-medium": compared(
                 "slowdown_ratio",
-                {RULE_NAMES[rule]: (at(rule, size=SHORT), at(rule, size=MEDIUM)) for rule in READ_COLORS},
+                {RULE_NAMES[rule]: (at(rule, size=SHORT), at(rule, size=MEDIUM)) for rule in COLORED},
                 more_in_first=False,
             ),
             "gold-is-served-better": bounded("slowdown_ratio", places(COLORED, size=SHORT), above, 1.05),
