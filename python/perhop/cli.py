@@ -100,14 +100,15 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="STUDY",
-            help="Studies by id (see `perhop list studies`), all of a paper, such as kim, or today: the "
-            "papers' mechanisms beside those of today; unless given, the printed items of all papers.",
+            help="Studies by id (see `perhop list studies`), all of a paper, such as kim, or of a group: today "
+            "(the papers' mechanisms beside those of today), workloads (with users of web, video and calls); "
+            "unless given, the printed items of all papers.",
         ),
     ] = None,
     *,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Run sensitivity studies, variants, sweeps and today's mechanisms, too."),
+        typer.Option("--all", help="Run sensitivity studies, variants, sweeps and the groups, too."),
     ] = False,
     runs: Annotated[int | None, terminal.runs("Simulated runs of each cell of a study")] = None,
     seed: terminal.Seed = 1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop import catalog
@@ -14,6 +15,7 @@ from perhop.studies.today.common import failing, numbers, shown
 from perhop.study import Axis, Sample
 
 if TYPE_CHECKING:
+    from perhop.emodel import CodecName
     from perhop.judging import Check, Judgement
     from perhop.runs import Run
     from perhop.statistics import Estimate
@@ -157,6 +159,8 @@ def of_users(run: Run, group: str) -> Mapping[str, float]:
     }
 
 
+CODEC: CodecName = "g711-plc"
+"""What the calls of the application `call` send, with concealment of what is lost."""
 PAGES = (("page_p50", "page_p50_s"), ("page_mean", "page_mean_s"), ("page_p95", "page_p95_s"))
 
 
@@ -182,7 +186,8 @@ def video_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
 
 def call_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
     """Means over the calls towards the users: R, MOS, delay from mouth to ear, packets lost or late."""
-    (calls,) = (members.calls() for one, members in catalog.members(run.raw) if one["name"] == group)
+    (flows,) = (members for one, members in catalog.members(run.raw) if one["name"] == group)
+    calls = replace(flows, codec=CODEC).calls()
     for metric, unit, factor, values in (
         ("r", "", 1.0, [call.r for call in calls]),
         ("mos", "", 1.0, [call.mos for call in calls]),
