@@ -39,15 +39,21 @@ reproduce: $(ENGINE) ## Rerun the papers' tables and figures (ARGS='STUDY… --r
 	@$(BIN)/perhop reproduce $(ARGS)
 
 .PHONY: papers
-papers: $(ENGINE) ## Rerun everything and write docs/papers and docs/today.md (many minutes)
+papers: $(ENGINE) ## Rerun everything and write docs/papers, docs/today.md and docs/workloads.md (many minutes)
 	@$(BIN)/perhop reproduce --all
 	@$(BIN)/python tools/paper_pages.py results
-	@$(BIN)/python tools/today_page.py results
+	@$(BIN)/python tools/questions_page.py today results
+	@$(BIN)/python tools/questions_page.py workloads results
 
 .PHONY: today
 today: $(ENGINE) ## Hold the papers' mechanisms against today's and write docs/today.md (some minutes)
 	@$(BIN)/perhop reproduce today --out results/today
-	@$(BIN)/python tools/today_page.py results/today
+	@$(BIN)/python tools/questions_page.py today results/today
+
+.PHONY: workloads
+workloads: $(ENGINE) ## Run the papers' mechanisms under users and write docs/workloads.md (some minutes)
+	@$(BIN)/perhop reproduce workloads --out results/workloads
+	@$(BIN)/python tools/questions_page.py workloads results/workloads
 
 .PHONY: validity
 validity: $(ENGINE) $(DEV) ## Measure perhop beside theory, ns-2, ns-3 and the kernel, and write docs/validity.md (20 minutes)

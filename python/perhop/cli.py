@@ -100,14 +100,15 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="STUDY",
-            help="Studies by id (see `perhop list studies`), all of a paper, such as kim, or today: the "
-            "papers' mechanisms beside those of today; unless given, the printed items of all papers.",
+            help="Studies by id (see `perhop list studies`), all of a paper, such as kim, or of a group: today "
+            "(the papers' mechanisms beside those of today), workloads (with users of web, video and calls); "
+            "unless given, the printed items of all papers.",
         ),
     ] = None,
     *,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Run sensitivity studies, variants, sweeps and today's mechanisms, too."),
+        typer.Option("--all", help="Run sensitivity studies, variants, sweeps and the groups, too."),
     ] = False,
     runs: Annotated[int | None, terminal.runs("Simulated runs of each cell of a study")] = None,
     seed: terminal.Seed = 1,
@@ -454,9 +455,10 @@ def _cell(cell: Factors) -> str:
 
 
 def _studies(name: str) -> Sequence[Study]:
-    """The study of this name, the printed items of a paper of this name, or all of today's mechanisms."""
-    if name == studies.TODAY.id:
-        return studies.TODAY.studies
+    """The study of this name, the printed items of a paper of this name, or all of a group of questions."""
+    for group in studies.QUESTIONS:
+        if group.id == name:
+            return group.studies
     for paper in studies.PAPERS:
         if paper.id == name:
             return [study for study in paper.studies if not study.extra]
@@ -476,9 +478,9 @@ def _hint(name: str) -> str:
     for paper in studies.PAPERS:
         if paper.id == name.lower():
             return f"`{paper.id}` is a paper; its studies are {', '.join(one.id for one in paper.studies)}"
-    if name.lower() == studies.TODAY.id:
-        listed = ", ".join(one.id for one in studies.TODAY.studies)
-        return f"`{studies.TODAY.id}` is a group; its studies are {listed}"
+    for group in studies.QUESTIONS:
+        if group.id == name.lower():
+            return f"`{group.id}` is a group; its studies are {', '.join(one.id for one in group.studies)}"
     papers = {paper.id: paper for paper in studies.PAPERS}
     near = difflib.get_close_matches(name.lower(), [*studies.STUDIES, *papers], n=1, cutoff=0.6)
     if near and near[0] in papers:

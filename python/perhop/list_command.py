@@ -31,9 +31,9 @@ MOST_INDENT = 30
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@app.command("studies", short_help="Papers' tables and figures, and today's mechanisms.")
+@app.command("studies", short_help="Papers' tables and figures, and questions of our own.")
 def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
-    """List what `perhop reproduce` reruns: the papers' tables and figures, then today's mechanisms."""
+    """List what `perhop reproduce` reruns: the papers' tables and figures, then questions of our own."""
     if as_json:
         entries = [
             {
@@ -62,14 +62,16 @@ def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> Non
         parts = [counted(len(study.cells), "cell"), runs, f"{what}: {claims}"]
         if claims < len(study.claims):
             parts.append(f"findings of ours: {len(study.claims) - claims}")
-        named = "today, --all or by name" if study in studies.TODAY.studies else "--all or by name"
+        group = studies.of_questions(study.id)
+        named = f"{group.id}, --all or by name" if group else "--all or by name"
         extra = f"; only with {named}" if study.extra else ""
         terminal.say(table.prose(", ".join(parts) + extra, width, "    ") + "\n")
+    groups = ", ".join(
+        f"perhop reproduce {group.id} what is about {group.about}" for group in studies.QUESTIONS
+    )
     terminal.say(
         table.prose(
-            "perhop reproduce reruns the papers' printed items, perhop reproduce today what is about today's "
-            "mechanisms, with --all every study.",
-            width,
+            f"perhop reproduce reruns the papers' printed items, {groups}, with --all every study.", width
         )
     )
 

@@ -14,7 +14,7 @@ from perhop import _engine, memory
 from perhop.parallel import parallel_map
 from perhop.runs import Run
 from perhop.store import run_key
-from perhop.studies import PAPERS, TODAY, of_paper
+from perhop.studies import PAPERS, QUESTIONS, of_paper, of_questions
 from perhop.study import Evidence, Row, Sample, Verdict, rounded
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class PaperOutcome:
         """The paper's authors, or what else the studies are about."""
         if self.paper:
             return self.paper.about.authors
-        ours = {study.id for study in TODAY.studies}
-        return TODAY.title if all(one.study.id in ours for one in self.outcomes) else "Other studies"
+        group = of_questions(self.outcomes[0].study.id)
+        return "Other studies" if group is None else group.title
 
     @property
     def not_run(self) -> int:
@@ -108,13 +108,21 @@ class PaperOutcome:
 
 
 def by_paper(outcomes: Sequence[StudyOutcome]) -> list[PaperOutcome]:
-    """The outcomes paper by paper, in the papers' order and each paper's order of studies."""
+    """The outcomes paper by paper, in the papers' order and each paper's order of studies; then the rest.
+
+    Groups of questions follow in their order, and last what belongs to no group.
+    """
     groups = []
-    for paper in (*PAPERS, None):
+    for paper in PAPERS:
         mine = [outcome for outcome in outcomes if of_paper(outcome.study.id) is paper]
         if mine:
-            order = [study.id for study in paper.studies] if paper else [one.study.id for one in mine]
+            order = [study.id for study in paper.studies]
             groups.append(PaperOutcome(paper, sorted(mine, key=lambda one: order.index(one.study.id))))
+    rest = [outcome for outcome in outcomes if of_paper(outcome.study.id) is None]
+    for questions in (*QUESTIONS, None):
+        mine = [outcome for outcome in rest if of_questions(outcome.study.id) is questions]
+        if mine:
+            groups.append(PaperOutcome(None, mine))
     return groups
 
 

@@ -1,11 +1,11 @@
-"""The papers' tables and figures, one package for each paper, and questions about today's mechanisms."""
+"""The papers' tables and figures, one package for each paper, and questions of our own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perhop.studies import bouras, hurley, kim, today, yeom
+from perhop.studies import bouras, hurley, kim, today, workloads, yeom
 from perhop.studies.paper import Paper
 
 if TYPE_CHECKING:
@@ -36,21 +36,35 @@ class Questions:
     """Studies that belong to no paper; their claims are predictions.
 
     Attributes:
-        id: What names all of them on the command line.
+        id: What names all of them on the command line, their package and their page in docs.
+        title: What reports call them.
+        about: What they are about, as the end of a sentence.
     """
 
     id: str
     title: str
+    about: str
     studies: Sequence[Study]
 
 
-TODAY = Questions("today", "Today's mechanisms", today.STUDIES)
+TODAY = Questions("today", "Today's mechanisms", "today's mechanisms", today.STUDIES)
 """What the papers' mechanisms are worth beside those of today."""
+WORKLOADS = Questions(
+    "workloads", "Users and short transfers", "users of web, video and calls", workloads.STUDIES
+)
+"""What the papers' mechanisms give users, in place of greedy flows."""
+QUESTIONS = (TODAY, WORKLOADS)
+"""What belongs to no paper, in the order in which reports show it."""
 
 
 def of_paper(study_id: str) -> PaperStudies | None:
     """The paper that a study belongs to, or None for one that belongs to none."""
     return next((paper for paper in PAPERS if any(study.id == study_id for study in paper.studies)), None)
+
+
+def of_questions(study_id: str) -> Questions | None:
+    """The group of questions that a study belongs to, or None for one of a paper."""
+    return next((one for one in QUESTIONS if any(study.id == study_id for study in one.studies)), None)
 
 
 def in_order(studies: Iterable[Study]) -> list[Study]:
@@ -59,9 +73,18 @@ def in_order(studies: Iterable[Study]) -> list[Study]:
     return sorted(studies, key=lambda study: (study.extra, study.id not in headlines))
 
 
-STUDIES = {
-    study.id: study for studies in (*(paper.studies for paper in PAPERS), TODAY.studies) for study in studies
-}
-"""Every study by its id, paper by paper, then those of today's mechanisms."""
+STUDIES = {study.id: study for group in (*PAPERS, *QUESTIONS) for study in group.studies}
+"""Every study by its id, paper by paper, then those that belong to no paper."""
 
-__all__ = ["PAPERS", "STUDIES", "TODAY", "PaperStudies", "Questions", "in_order", "of_paper"]
+__all__ = [
+    "PAPERS",
+    "QUESTIONS",
+    "STUDIES",
+    "TODAY",
+    "WORKLOADS",
+    "PaperStudies",
+    "Questions",
+    "in_order",
+    "of_paper",
+    "of_questions",
+]

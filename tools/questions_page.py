@@ -1,6 +1,7 @@
-"""Write docs/today.md from a full run: `python tools/today_page.py RESULTS`.
+"""Write the page of a group of questions from a full run: `python tools/questions_page.py GROUP RESULTS`.
 
-RESULTS is the folder of `perhop reproduce today`, whose finished runs are used; missing ones are simulated.
+GROUP is `today` or `workloads`, and its page docs/GROUP.md. RESULTS is the folder of `perhop reproduce GROUP`,
+whose finished runs are used; missing ones are simulated.
 """
 
 from __future__ import annotations
@@ -8,37 +9,39 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perhop.output.today_page import today_page
+from perhop.output.questions_page import questions_page
 from perhop.parallel import available_cores
 from perhop.reproduction import Counts, execute, plan
 from perhop.store import DirectoryStore
-from perhop.studies import TODAY
+from perhop.studies import QUESTIONS
 
 PLACE = Path(__file__).parent.parent / "docs"
-COMMAND = "perhop reproduce today --out results/today"
+GROUPS = {group.id: group for group in QUESTIONS}
 
 
 def main() -> None:
     """Write the page and its pictures, and remove the pictures of an earlier run."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("group", choices=GROUPS)
     parser.add_argument("results", type=Path)
-    results = parser.parse_args().results
+    given = parser.parse_args()
+    group, results = GROUPS[given.group], given.results
     counts = Counts()
     outcomes = execute(
-        plan(TODAY.studies, runs=None, seed=1),
+        plan(group.studies, runs=None, seed=1),
         jobs=available_cores(),
         store=DirectoryStore(results / "runs", print),
         counts=counts,
     )
-    pages = today_page(outcomes, COMMAND)
+    pages = questions_page(group, outcomes, f"perhop reproduce {group.id} --out results/{group.id}")
     (PLACE / "images").mkdir(exist_ok=True)
-    for old in PLACE.glob("images/today-*.png"):
+    for old in PLACE.glob(f"images/{group.id}-*.png"):
         old.unlink()
     for name, text in pages.texts.items():
         (PLACE / name).write_text(text, encoding="utf-8")
     for name, content in pages.pictures.items():
         (PLACE / name).write_bytes(content)
-    print(f"{PLACE / 'today.md'}; {counts.simulated} runs simulated, {counts.found} found")
+    print(f"{PLACE / group.id}.md; {counts.simulated} runs simulated, {counts.found} found")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page about today's mechanisms in Markdown: what was found, plots, and every prediction in one line."""
+"""The page of a group of questions in Markdown: what was found, plots, and every prediction in one line."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perhop.reproduction import StudyOutcome
+    from perhop.studies import Questions
     from perhop.study import Verdict
 
 
@@ -53,9 +54,26 @@ class Part:
         return self.found.why.get(verdict.claim.id, "")
 
 
-def findings() -> tuple[Sequence[str], Mapping[str, Found]]:
-    """What we say of all studies together, and of each by its id, written after the runs."""
-    text = files("perhop.studies.today").joinpath("found.toml").read_text(encoding="utf-8")
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What we say of a group after the runs, and what its page asks.
+
+    Attributes:
+        title: The page's.
+        question: The page's first sentence.
+        found: What was found in all studies together.
+        studies: What was found in each, by its id.
+    """
+
+    title: str
+    question: str
+    found: Sequence[str]
+    studies: Mapping[str, Found]
+
+
+def findings(group: Questions) -> Findings:
+    """What `found.toml` beside a group's studies says, written after the runs."""
+    text = files(f"perhop.studies.{group.id}").joinpath("found.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     studies = {
         name: Found(
@@ -64,17 +82,19 @@ def findings() -> tuple[Sequence[str], Mapping[str, Found]]:
         )
         for name, entry in data["studies"].items()
     }
-    return [one_line(line) for line in data["found"]], studies
+    # The question keeps its lines, as it is a paragraph of its own.
+    return Findings(data["title"], data["question"], [one_line(line) for line in data["found"]], studies)
 
 
-def today_page(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
-    """The page (`today.md`) and its pictures.
+def questions_page(group: Questions, outcomes: Sequence[StudyOutcome], command: str) -> Pages:
+    """The page (such as `today.md`) and its pictures.
 
     Args:
+        group: Which questions.
         outcomes: All studies of the group, of a full run.
         command: What to type to get the same numbers again.
     """
-    found, studies = findings()
+    said = findings(group)
     parts, drawn = [], {}
     for outcome in outcomes:
         figures = []
@@ -83,6 +103,6 @@ def today_page(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
             file = f"images/{picture.name}.png"
             drawn[file] = picture.png
             figures.append(Figure(file, picture.alt, caption(plot, outcome.rows)))
-        parts.append(Part(outcome, studies[outcome.study.id], figures))
-    text = render("today.md.j2", found=found, parts=parts, command=command)
-    return Pages({"today.md": text}, drawn)
+        parts.append(Part(outcome, said.studies[outcome.study.id], figures))
+    text = render("questions.md.j2", group=group, said=said, parts=parts, command=command)
+    return Pages({f"{group.id}.md": text}, drawn)

@@ -1,0 +1,250 @@
+"""What the studies of users share: customers with profiles, queues, measures of users, judges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perhop import catalog
+from perhop.judging import above, all_of, below, judge
+from perhop.statistics import estimate, paired_difference
+from perhop.studies.paper import Paper
+from perhop.studies.today.common import failing, numbers, shown
+from perhop.study import Axis, Sample
+
+if TYPE_CHECKING:
+    from perhop.emodel import CodecName
+    from perhop.judging import Check, Judgement
+    from perhop.runs import Run
+    from perhop.statistics import Estimate
+    from perhop.studies.today.common import Judge
+    from perhop.study import Evidence, Factors
+
+stated = Paper(__package__, "claims.toml").item
+"""The claims of one study, its method and its assumptions."""
+SOURCE = "The papers' mechanisms under web, video, calls and short transfers"
+RUNS = 8
+MBPS = "Mbit/s"
+PACKET = 1500
+TCP = {"tcp": "linux", "packet": f"{PACKET}B", "window": "1000p"}
+"""All senders: Linux's defaults (CUBIC, SACK, RACK-TLP, delayed ACKs, a first window of 10 packets)."""
+ACCESS = {"rate": "1Gbps", "delay": "1ms"}
+LINK = "bottleneck"
+DELAY = "18ms"
+"""Of the bottleneck, each way: 40 ms with two access links on each way."""
+
+DROP_TAIL, RED, RIO, RI_PLUS_O = "drop-tail", "red", "rio", "rio-plus-out"
+THREE_DROP, INVERSE, NO_OUT = "three-drop", "inverse-rate", "no-out"
+FQ_CODEL, WFQ = "fq-codel", "wfq"
+RULE_NAMES = {
+    DROP_TAIL: "drop-tail",
+    RED: "RED",
+    RIO: "RIO",
+    RI_PLUS_O: "RI+O",
+    THREE_DROP: "three-drop",
+    INVERSE: "inverse-rate",
+    NO_OUT: "No-OUT",
+    FQ_CODEL: "FQ-CoDel",
+    WFQ: "WFQ by customer",
+}
+READ_COLORS = (RIO, RI_PLUS_O, THREE_DROP, INVERSE, NO_OUT)
+READ_NOTHING = (DROP_TAIL, RED, FQ_CODEL)
+
+GOLD, BASIC = "gold", "basic"
+CUSTOMERS = Axis("customer", "Customer", {GOLD: "gold", BASIC: "basic"})
+CODEPOINTS = {GOLD: "AF11", BASIC: "AF21"}
+
+
+def queue(rule: str, profiles_mbps: Mapping[str, float], scale: float, connections: int) -> dict[str, Any]:
+    """The bottleneck's queue.
+
+    Args:
+        rule: Which one.
+        profiles_mbps: The rate of each customer's profile.
+        scale: Of thresholds and limits; 1 at 100 Mbit/s.
+        connections: Of a customer; what inverse-rate drop takes for a connection's share of a profile.
+    """
+    if rule == FQ_CODEL:
+        return {"scheduler": FQ_CODEL}
+    limit = f"{500 * scale:g}p"
+    if rule == WFQ:
+        return queue_per_customer(profiles_mbps, limit)
+    if rule == DROP_TAIL:
+        return {"aqm": DROP_TAIL, "limit": limit}
+
+    def thresholds(low: float, high: float, most: float) -> str:
+        return f"{low * scale:g}/{high * scale:g}/{most:g}"
+
+    inside, total = thresholds(200, 400, 0.02), thresholds(50, 200, 0.1)
+    own: dict[str, Any] = {
+        RED: {"aqm": RED, "thresholds": total},
+        RI_PLUS_O: {"aqm": RI_PLUS_O, "in": inside, "total": total, "out": thresholds(25, 100, 0.1)},
+        THREE_DROP: {
+            "aqm": "rio-three",
+            "in": inside,
+            "out-in": thresholds(100, 300, 0.1),
+            "out-out": total,
+        },
+        INVERSE: {
+            "aqm": INVERSE,
+            "in": inside,
+            "total": total,
+            "r-min": f"{int(1e6 * min(profiles_mbps.values()) / connections)}bps",
+        },
+    }.get(rule, {"aqm": RIO, "in": inside, "total": total})
+    return {**own, "limit": limit, "mean-packet": f"{PACKET}B"}
+
+
+def queue_per_customer(profiles_mbps: Mapping[str, float], limit: str) -> dict[str, Any]:
+    """WFQ: a queue under CoDel for each customer, by codepoint, with its rate; one more for the rest."""
+    rule = {"aqm": "codel", "limit": limit}
+    queues = [
+        {"name": name, "match": {"dscp": CODEPOINTS[name]}, "rate": f"{rate:g}Mbps", "rule": rule}
+        for name, rate in profiles_mbps.items()
+    ]
+    return {"scheduler": WFQ, "queues": [*queues, {"name": "rest", "rule": rule}]}
+
+
+def profile(rule: str, rate_mbps: float) -> dict[str, Any]:
+    """A customer's profile, shared by all its flows: one meter at the first router."""
+    marker = "three-precedence" if rule == THREE_DROP else "tsw"
+    return {"marker": marker, "rate": f"{rate_mbps:g}Mbps"}
+
+
+def of_customer(rule: str, customer: str) -> dict[str, Any]:
+    """The keys of a customer's flows: its profile, or its codepoint where it has a queue of its own."""
+    keys: dict[str, Any] = {"from": "isp", "to": "homes", "access": ACCESS}
+    if rule == WFQ:
+        return {**keys, "dscp": CODEPOINTS[customer]}
+    return {**keys, "profile": customer, **({"out-feedback": "0s"} if rule == NO_OUT else {})}
+
+
+def network(
+    title: str,
+    rate_mbps: float,
+    discipline: Mapping[str, Any],
+    flows: list[dict[str, Any]],
+    **more: Any,  # noqa: ANN401 - further tables of the scenario
+) -> dict[str, Any]:
+    """One bottleneck towards homes, in one direction; 120 s, of which 30 are not counted."""
+    link = {
+        "from": "isp",
+        "to": "homes",
+        "rate": f"{rate_mbps:g}Mbps",
+        "delay": DELAY,
+        "queue": dict(discipline),
+    }
+    return {
+        "title": title,
+        "duration": "120s",
+        "warmup": "30s",
+        "links": {LINK: link},
+        "flows": flows,
+        **more,
+    }
+
+
+# ---------------------------------------------------------------- measures
+
+
+def of_users(run: Run, group: str) -> Mapping[str, float]:
+    """The measures of a group of users, without those that have no value."""
+    (users,) = (one for one in run.raw["applications"] if one["name"] == group)
+    return {
+        name: float(value)
+        for name, value in users["measures"].items()
+        if value is not None and math.isfinite(float(value))
+    }
+
+
+CODEC: CodecName = "g711-plc"
+"""What the calls of the application `call` send, with concealment of what is lost."""
+PAGES = (("page_p50", "page_p50_s"), ("page_mean", "page_mean_s"), ("page_p95", "page_p95_s"))
+
+
+def page_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
+    """Times of pages, ms, and how many were unfinished, of those that were asked for."""
+    found = of_users(run, group)
+    for metric, name in PAGES:
+        if name in found:
+            yield Sample(factors, metric, "ms", 1e3 * found[name])
+    begun = found["pages"] + found["unfinished_pages"]
+    if begun:
+        yield Sample(factors, "unfinished", "%", 100 * found["unfinished_pages"] / begun)
+
+
+def video_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
+    """Quality, Mbit/s, and seconds of stalls in an hour of video."""
+    found = of_users(run, group)
+    if "quality_bps" in found:
+        yield Sample(factors, "quality", MBPS, found["quality_bps"] / 1e6)
+    if "stall_seconds_per_hour" in found:
+        yield Sample(factors, "stalled", "s/h", found["stall_seconds_per_hour"])
+
+
+def call_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
+    """Means over the calls towards the users: R, MOS, delay from mouth to ear, packets lost or late."""
+    (flows,) = (members for one, members in catalog.members(run.raw) if one["name"] == group)
+    calls = replace(flows, codec=CODEC).calls()
+    for metric, unit, factor, values in (
+        ("r", "", 1.0, [call.r for call in calls]),
+        ("mos", "", 1.0, [call.mos for call in calls]),
+        ("mouth_to_ear", "ms", 1e3, [call.mouth_to_ear_s for call in calls]),
+        ("lost_or_late", "%", 100.0, [call.lost_or_late for call in calls]),
+    ):
+        known = [value for value in values if value is not None]
+        if known:
+            yield Sample(factors, metric, unit, factor * math.fsum(known) / len(known))
+
+
+def rate_mbps(run: Run, *groups: str) -> float:
+    """What the flows of these groups get together."""
+    return sum(float(run.of_group(group, "throughput_bps").sum()) for group in groups) / 1e6
+
+
+# ---------------------------------------------------------------- judges
+
+Places = Mapping[str, "Factors"]
+"""The factors of numbers by how they read."""
+
+
+def bounded(metric: str, places: Places, check: Callable[[Estimate, float], Check], bound: float) -> Judge:
+    """A claim that a number is on one side of a bound in each of these places."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {name: evidence.estimate(metric, factors) for name, factors in places.items()}
+        checks = {name: check(one, bound) for name, one in found.items()}
+        return judge(all_of(*checks.values()), f"{numbers(found)}; bound {bound:g}; {failing(checks)}.")
+
+    return judged
+
+
+def compared(
+    metric: str,
+    pairs: Mapping[str, tuple[Factors, Factors]],
+    *,
+    more_in_first: bool,
+    factor: float = 1.0,
+    second_metric: str | None = None,
+) -> Judge:
+    """A claim that a number of each pair's first place is above (below) `factor` times the second's.
+
+    The difference is taken run by run, on the same seeds.
+    """
+
+    def judged(evidence: Evidence) -> Judgement:
+        checks: dict[str, Check] = {}
+        texts: list[str] = []
+        for name, (first, second) in pairs.items():
+            a = evidence.by_seed(metric, first)
+            b = evidence.by_seed(second_metric or metric, second)
+            found = paired_difference(a, {seed: factor * value for seed, value in b.items()})
+            checks[name] = above(found) if more_in_first else below(found)
+            one, other = (shown(estimate(list(values.values()))) for values in (a, b))
+            texts.append(f"{name}: {one} against {other}")
+        times = "" if factor == 1 else f"; compared with {factor:g} times the second"
+        return judge(all_of(*checks.values()), f"{', '.join(texts)}{times}; {failing(checks)}.")
+
+    return judged

@@ -1,0 +1,247 @@
+"""Short transfers beside greedy flows: does what holds for the rate of greedy flows hold for them?"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perhop.finite_flows import SIZES, FiniteFlows
+from perhop.judging import above, at_most
+from perhop.studies.paper import claims
+from perhop.studies.today.common import link_samples, together
+from perhop.studies.workloads.common import (
+    BASIC,
+    CUSTOMERS,
+    DROP_TAIL,
+    FQ_CODEL,
+    GOLD,
+    LINK,
+    MBPS,
+    NO_OUT,
+    READ_COLORS,
+    READ_NOTHING,
+    RED,
+    RI_PLUS_O,
+    RIO,
+    RULE_NAMES,
+    RUNS,
+    SOURCE,
+    TCP,
+    WFQ,
+    bounded,
+    compared,
+    network,
+    of_customer,
+    profile,
+    queue,
+    rate_mbps,
+    stated,
+)
+from perhop.study import Axis, Plot, Sample, Study, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perhop.runs import Run
+    from perhop.study import Factors
+
+SHORT_RULES = {rule: name for rule, name in RULE_NAMES.items() if rule != NO_OUT}
+COLORED = tuple(rule for rule in READ_COLORS if rule != NO_OUT)
+RULES = Axis("rule", "Rule", SHORT_RULES)
+SHORT, MEDIUM = "short", "medium"
+SIZE_AXIS = Axis("size", "Transfers", {SHORT: "up to 100 kB", MEDIUM: "100 kB to 10 MB"})
+CAPACITY_MBPS = 20.0
+PROFILES_MBPS = {GOLD: 12.0, BASIC: 4.0}
+GREEDY_FLOWS = 4
+LOAD = 0.2
+"""Of the link, by the transfers of each customer."""
+INVERSE_FLOWS = 8
+"""Open flows of a customer that inverse-rate drop reckons with: the greedy ones and as many transfers."""
+
+
+def build(factors: Factors) -> Mapping[str, Any]:
+    """Two customers, each with greedy flows and transfers that come and go."""
+    rule = str(factors["rule"])
+    flows: list[dict[str, Any]] = []
+    for name in PROFILES_MBPS:
+        keys = {"transport": TCP, **of_customer(rule, name)}
+        flows.append({"name": f"{name} greedy", "count": GREEDY_FLOWS, **keys})
+        sizes = {"cdf": "web-search", "scale": 0.1}
+        flows.append({"name": f"{name} transfers", "arrivals": {"load": LOAD}, "sizes": sizes, **keys})
+    shared = {name: profile(rule, rate) for name, rate in PROFILES_MBPS.items()}
+    return network(
+        "Short transfers beside greedy flows",
+        CAPACITY_MBPS,
+        queue(rule, PROFILES_MBPS, 0.4, INVERSE_FLOWS),
+        flows,
+        **({} if rule == WFQ else {"profiles": shared}),
+    )
+
+
+def samples(factors: Factors, run: Run) -> Iterator[Sample]:
+    """Of each customer: the rate of its greedy flows, slowdowns of its transfers; how both compare."""
+    greedy = {}
+    names = [group.name for group in run.groups]
+    populations = [one for one in run.raw["populations"] if len(one["started_s"])]
+    begun = dict(zip((n for n in names if n.endswith("transfers")), populations, strict=True))
+    means: dict[tuple[str, str], float] = {}
+    for name in PROFILES_MBPS:
+        key = {**factors, "customer": name}
+        greedy[name] = rate_mbps(run, f"{name} greedy")
+        yield Sample(key, "greedy_rate", MBPS, greedy[name])
+        flows = FiniteFlows.of(begun[f"{name} transfers"], 30.0)
+        for size in SIZE_AXIS.names:
+            chosen = flows.sized(*SIZES[size])
+            if not len(chosen.slowdowns):
+                continue
+            sized = {**key, "size": size}
+            means[name, size] = math.fsum(chosen.slowdowns) / len(chosen.slowdowns)
+            yield Sample(sized, "slowdown", "", means[name, size])
+            yield Sample(sized, "slowdown_p50", "", float(np.median(chosen.slowdowns)))
+            yield Sample(sized, "slowdown_p95", "", float(np.quantile(chosen.slowdowns, 0.95)))
+        unfinished = float(np.isnan(flows.completion_s).mean())
+        yield Sample(key, "unfinished", "%", 100 * unfinished)
+    yield Sample(factors, "greedy_ratio", "gold/basic", greedy[GOLD] / greedy[BASIC])
+    for size in SIZE_AXIS.names:
+        if {(GOLD, size), (BASIC, size)} <= means.keys():
+            ratio = means[BASIC, size] / means[GOLD, size]
+            yield Sample({**factors, "size": size}, "slowdown_ratio", "basic/gold", ratio)
+    yield from link_samples(factors, run, LINK)
+    yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
+
+
+def at(rule: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - factors
+    """The factors of a number."""
+    return {"rule": rule, **more}
+
+
+def places(rules: tuple[str, ...], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - factors
+    """The factors of a number under each of these rules."""
+    return {RULE_NAMES[rule]: at(rule, **more) for rule in rules}
+
+
+STATEMENT = stated("short")
+
+WORKLOADS_SHORT = Study(
+    id="workloads-short",
+    title="Short transfers beside greedy flows",
+    source=f"{SOURCE}: transfers that come and go",
+    summary="two customers (12 and 4 Mbit/s) with greedy flows and short transfers on 20 Mbit/s, eight rules",
+    cells=[at(rule) for rule in SHORT_RULES],
+    scenario=build,
+    samples=samples,
+    published=(),
+    claims=claims(
+        STATEMENT.claims,
+        {
+            "greedy-follow-profiles": bounded("greedy_ratio", places(COLORED), above, 1.5),
+            "short-follow-less": together(
+                *(
+                    compared(
+                        "slowdown_ratio",
+                        {RULE_NAMES[rule]: (at(rule, size=size), at(rule)) for rule in COLORED},
+                        second_metric="greedy_ratio",
+                        more_in_first=False,
+                    )
+                    for size in SIZE_AXIS.names
+                )
+            ),
+            "short-follow-less-than-medium": compared(
+                "slowdown_ratio",
+                {RULE_NAMES[rule]: (at(rule, size=SHORT), at(rule, size=MEDIUM)) for rule in COLORED},
+                more_in_first=False,
+            ),
+            "gold-is-served-better": bounded("slowdown_ratio", places(COLORED, size=SHORT), above, 1.05),
+            "colorless-treat-both-alike": together(
+                bounded("slowdown_ratio", places(READ_NOTHING, size=SHORT), at_most, 1.15),
+                bounded("greedy_ratio", places(READ_NOTHING), at_most, 1.15),
+            ),
+            "fq-codel-serves-short-best": compared(
+                "slowdown",
+                {
+                    f"{customer} under FQ-CoDel beside gold under {RULE_NAMES[rule]}": (
+                        at(FQ_CODEL, customer=customer, size=SHORT),
+                        at(rule, customer=GOLD, size=SHORT),
+                    )
+                    for customer in PROFILES_MBPS
+                    for rule in (*COLORED, DROP_TAIL, RED)
+                },
+                more_in_first=False,
+            ),
+            "ri-plus-o-shortens-transfers": compared(
+                "slowdown",
+                {
+                    f"{customer}: RI+O beside RIO": (
+                        at(RI_PLUS_O, customer=customer, size=SHORT),
+                        at(RIO, customer=customer, size=SHORT),
+                    )
+                    for customer in PROFILES_MBPS
+                },
+                more_in_first=False,
+            ),
+            "basic-short-beat-drop-tail": compared(
+                "slowdown",
+                {
+                    f"basic under {RULE_NAMES[rule]} beside drop-tail": (
+                        at(rule, customer=BASIC, size=SHORT),
+                        at(DROP_TAIL, customer=BASIC, size=SHORT),
+                    )
+                    for rule in COLORED
+                },
+                more_in_first=False,
+            ),
+        },
+    ),
+    tables=(
+        Table("Rate of four greedy flows, Mbit/s", {"greedy_rate": ""}, RULES, (CUSTOMERS,), digits=2),
+        Table("Rate of gold's greedy flows over that of basic's", {"greedy_ratio": ""}, RULES, digits=2),
+        Table(
+            "Mean slowdown of basic's transfers over that of gold's",
+            {"slowdown_ratio": ""},
+            RULES,
+            (SIZE_AXIS,),
+            digits=2,
+        ),
+        *(
+            Table(f"{title} of transfers {name}", {metric: ""}, RULES, (CUSTOMERS,), {"size": size}, 2)
+            for metric, title in (
+                ("slowdown", "Mean slowdown"),
+                ("slowdown_p50", "Median slowdown"),
+                ("slowdown_p95", "95th percentile of the slowdown"),
+            )
+            for size, name in SIZE_AXIS.names.items()
+        ),
+        Table("Transfers unfinished at the end, %", {"unfinished": ""}, RULES, (CUSTOMERS,), digits=2),
+        Table("Median of the wait, ms", {"wait_p50": ""}, RULES, digits=1),
+        Table("99th percentile of the wait, ms", {"wait_p99": ""}, RULES, digits=1),
+        Table("Packets dropped, %", {"loss": ""}, RULES, digits=2),
+        Table("Use of the link", {"utilization": ""}, RULES, digits=3),
+    ),
+    plots=(
+        Plot(
+            id="slowdowns",
+            title="Mean slowdown of transfers",
+            kind="dots",
+            metric="slowdown",
+            x=RULES,
+            series=CUSTOMERS,
+            y_label="slowdown",
+            facet=SIZE_AXIS,
+        ),
+        Plot(
+            id="rates",
+            title="Rate of four greedy flows",
+            kind="dots",
+            metric="greedy_rate",
+            x=RULES,
+            series=CUSTOMERS,
+            y_label=MBPS,
+        ),
+    ),
+    method=STATEMENT.method,
+    assumptions=STATEMENT.assumptions,
+    extra=True,
+    default_runs=RUNS,
+)
