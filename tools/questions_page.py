@@ -1,7 +1,7 @@
 """Write the page of a group of questions from a full run: `python tools/questions_page.py GROUP RESULTS`.
 
-GROUP is `today` or `workloads`, and its page docs/GROUP.md. RESULTS is the folder of `perhop reproduce GROUP`,
-whose finished runs are used; missing ones are simulated.
+GROUP is `today` or `workloads`, and its page docs/GROUP.md. RESULTS is the folder of
+`perhop reproduce GROUP`, whose finished runs are used; missing ones are simulated.
 """
 
 from __future__ import annotations

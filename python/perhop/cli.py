@@ -100,8 +100,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="STUDY",
-            help="Studies by id (see `perhop list studies`), all of a paper, such as kim, or of a group: today "
-            "(the papers' mechanisms beside those of today), workloads (with users of web, video and calls); "
+            help="Studies by id (see `perhop list studies`), all of a paper, such as kim, or of a group: "
+            "today (the papers' mechanisms beside those of today), workloads (with users of web, video and calls); "
             "unless given, the printed items of all papers.",
         ),
     ] = None,
