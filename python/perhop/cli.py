@@ -101,7 +101,8 @@ def reproduce(
         typer.Argument(
             metavar="STUDY",
             help="Studies by id (see `perhop list studies`), all of a paper, such as kim, or of a group: "
-            "today (the papers' mechanisms beside those of today), workloads (with users of web, video and calls); "
+            "today (the papers' mechanisms beside those of today), workloads (with users of web, video and "
+            "calls); "
             "unless given, the printed items of all papers.",
         ),
     ] = None,

@@ -73,7 +73,9 @@ def in_order(studies: Iterable[Study]) -> list[Study]:
     return sorted(studies, key=lambda study: (study.extra, study.id not in headlines))
 
 
-STUDIES = {study.id: study for group in (*PAPERS, *QUESTIONS) for study in group.studies}
+STUDIES = {study.id: study for paper in PAPERS for study in paper.studies} | {
+    study.id: study for group in QUESTIONS for study in group.studies
+}
 """Every study by its id, paper by paper, then those that belong to no paper."""
 
 __all__ = [

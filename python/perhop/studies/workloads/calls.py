@@ -82,7 +82,8 @@ def build(factors: Factors) -> Mapping[str, Any]:
     """Ten calls, and users of web and video or greedy flows."""
     rule = str(factors["rule"])
     common = {"from": "isp", "to": "homes", "access": ACCESS}
-    mark: dict[str, Any] = {ABE: {"service": "green"}, PRIORITY: {"dscp": 46}}.get(rule, {})
+    marks: Mapping[str, Mapping[str, Any]] = {ABE: {"service": "green"}, PRIORITY: {"dscp": 46}}
+    mark = marks.get(rule, {})
     flows: list[dict[str, Any]] = [
         {"name": "calls", "count": CALLS, "application": {"model": "call"}, **common, **mark}
     ]
