@@ -203,7 +203,7 @@ def user_times(result: Result) -> Iterator[tuple[Plot, Sequence[Row]]]:
     kinds = [
         (("completion-times", "Flow completion times", "completion time, ms", "fraction of flows"), flows)
     ]
-    samples = result.application_samples.rename({"value": "completion_s"})
+    samples = result.application_samples.with_columns(completion_s=pl.col("value"))
     kinds += [(words, samples.filter(pl.col("quantity") == name)) for name, words in QUANTITIES.items()]
     for (place, title, x_label, y_label), frame in kinds:
         by_class = {

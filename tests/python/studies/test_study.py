@@ -11,7 +11,7 @@ from perhop import _engine
 from perhop.judging import Judgement
 from perhop.output.table import as_text, pivot, records
 from perhop.reproduction import Cell, judge, sample_frame, to_json
-from perhop.studies import PAPERS, STUDIES, TODAY
+from perhop.studies import PAPERS, QUESTIONS, STUDIES
 from perhop.study import (
     Axis,
     Claim,
@@ -225,7 +225,7 @@ def test_statement_refuses_a_row_that_does_not_fit_its_head() -> None:
 
 
 def test_study_ids_and_claims_are_unique_and_named_like_the_paper() -> None:
-    groups = {**{paper.id: paper.studies for paper in PAPERS}, TODAY.id: TODAY.studies}
+    groups = {group.id: group.studies for group in PAPERS} | {group.id: group.studies for group in QUESTIONS}
     for group, studies in groups.items():
         for study in studies:
             assert study.id.startswith(f"{group}-")
