@@ -64,6 +64,11 @@ pub trait Block: Sized {
         false
     }
 
+    /// For an AQM: whether it decides on arrival alone with these parameters; see [`PRECOMPUTABLE`](Self::PRECOMPUTABLE).
+    fn precomputable(_params: &Self::Params) -> bool {
+        Self::PRECOMPUTABLE
+    }
+
     /// Parameters that have no effect where packets have sizes in this range: each with its key and the reason.
     fn idle_keys(_params: &Self::Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         Vec::new()
@@ -96,6 +101,15 @@ pub struct Onset {
 pub trait FromParams: Block {
     /// The block at the start of a run. `params` have passed [`check`](Block::check).
     fn new(params: Self::Params, environment: Environment) -> Self;
+
+    /// Continues the work of `before`, which a driver replaces by this block because its parameters change during a run: takes over
+    /// what that has measured and counted. Only this block's parameters act on later packets.
+    ///
+    /// # Errors
+    /// The key whose change would leave that state without a meaning, or that the block cannot change during a run at all.
+    fn take_over(&mut self, _before: &Self) -> Result<(), UnitError> {
+        Err(UnitError::new(format!("the parameters of `{}` cannot change during a run", Self::NAME)))
+    }
 }
 
 /// The role of a block in the packet's path.
@@ -110,6 +124,8 @@ pub enum Role {
     Scheduler,
     /// Has data to send over transports, and waits for answers.
     Application,
+    /// Decides how the window of TCP grows and shrinks.
+    CongestionControl,
 }
 
 /// A registered block, as tables, documentation and the scenario format see it.
@@ -258,6 +274,27 @@ macro_rules! register {
             /// The block at the start of a run.
             pub fn build(self, environment: $crate::Environment) -> $any {
                 match self { $(Self::$variant(params) => $any::$variant(<$block as $crate::FromParams>::new(params, environment)),)+ }
+            }
+        }
+
+        impl $any {
+            /// Gives the block other parameters during a run: see [`FromParams::take_over`](crate::FromParams::take_over).
+            ///
+            /// # Errors
+            /// The parameters are of another block, or the key that cannot change; the block then keeps its own.
+            pub fn retune(&mut self, params: $params, environment: $crate::Environment) -> Result<(), $crate::units::UnitError> {
+                let name = params.name();
+                match (&mut *self, params.build(environment)) {
+                    $((Self::$variant(before), Self::$variant(mut after)) => {
+                        $crate::FromParams::take_over(&mut after, before)?;
+                        *before = after;
+                        Ok(())
+                    })+
+                    _ => Err($crate::units::UnitError::new($crate::table::at_key(
+                        $tag,
+                        format!("`{name}` cannot replace another block during a run; start a run with it"),
+                    ))),
+                }
             }
         }
     };

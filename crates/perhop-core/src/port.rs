@@ -1,20 +1,47 @@
 //! A port: a queueing discipline, the link that it serves, and what is measured of both. Every driver that handles departures as
 //! events runs its links by this type: both engines of the simulator, the data plane.
 
+use std::slice;
+
+use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::measure::{PortStatistics, PortView, TransitCounts};
-use crate::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
+use crate::prefetch::{prefetch, prefetch_start};
+use crate::scheduler::{AnyScheduler, Dequeued, Discipline, DisciplineVisitor, Part, SchedulerParams};
+use crate::units::UnitError;
 use crate::{Bitrate, ClassCounters, Environment, Header, Instant, Packet, Reason, Serializer, Streams};
 
 /// A queueing discipline and the link that it serves.
 #[derive(Clone, Debug)]
 pub struct Port<P> {
     queue: AnyScheduler<P>,
+    line: Line,
+}
+
+/// The link of a port, and what is measured of the port.
+#[derive(Clone, Debug)]
+struct Line {
     statistics: PortStatistics,
     link: Serializer,
     idle: bool,
     /// When the discipline last asked to be served, having packets that may not go before.
     waits_until: Instant,
+}
+
+/// A port with the type of its scheduler, for work on many packets: see [`Port::accept`].
+#[derive(Debug)]
+pub struct TypedPort<'a, D> {
+    queue: &'a mut D,
+    line: &'a mut Line,
+}
+
+/// Work on many packets at one port. It is compiled for each scheduler, so that dispatch happens once a batch and not once a packet.
+pub trait PortVisitor<P: Packet> {
+    /// The result of the work.
+    type Output;
+
+    /// Does the work at this port.
+    fn visit<D: Discipline<P>>(self, port: TypedPort<'_, D>) -> Self::Output;
 }
 
 /// What became of a packet that arrived at a port. In any case, [`Port::shed`] comes next.
@@ -50,98 +77,83 @@ impl<P: Packet> Port<P> {
         window: (Instant, Instant),
     ) -> Self {
         let queue: AnyScheduler<P> = queue.build(Environment { rate }, streams);
-        Self {
+        let line = Line {
             statistics: PortStatistics::new(window, queue.classes()),
-            queue,
             link: Serializer::new(rate),
             idle: true,
             waits_until: Instant::ZERO,
-        }
+        };
+        Self { queue, line }
+    }
+
+    fn typed(&mut self) -> TypedPort<'_, AnyScheduler<P>> {
+        let Self { queue, line } = self;
+        TypedPort { queue, line }
+    }
+
+    /// Does the work of a visitor, for which the port has the type of its scheduler.
+    pub fn accept<V: PortVisitor<P>>(&mut self, visitor: V) -> V::Output {
+        let Self { queue, line } = self;
+        queue.accept(OfPort { visitor, line })
     }
 
     /// A packet arrives.
     #[inline]
     pub fn offer(&mut self, packet: P, now: Instant) -> Offered<P> {
-        match self.queue.enqueue(packet, now) {
-            Err((packet, reason)) => Offered::Dropped(packet, reason),
-            Ok(()) if self.idle => Offered::Idle,
-            Ok(()) => Offered::Queued,
-        }
+        self.typed().offer(packet, now)
     }
 
     /// A packet that waited and that the last one offered pushes out; ask until there is none, before the port is served.
     #[inline]
     pub fn shed(&mut self, now: Instant) -> Option<(P, Reason)> {
-        let shed = self.queue.shed(now);
-        if let Some((packet, _)) = &shed {
-            self.statistics.wait(packet.header().arrived, now);
-        }
-        shed
+        self.typed().shed(now)
     }
 
     /// The link is free, or a time named by an earlier call has come.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
     pub fn serve(&mut self, now: Instant) -> Served<P> {
-        if now < self.link.busy_until() {
-            return Served::Nothing; // It waited for a time, but a packet that came meanwhile could go.
-        }
-        self.serve_with(now, |link, size| link.transmit(size, now))
+        self.typed().serve(now)
     }
 
     /// The same on a link that somebody else keeps and that is free now: `transmit` takes the size of the packet that it is to send,
     /// and returns when it is free again.
     pub fn serve_on(&mut self, now: Instant, transmit: impl FnOnce(u16) -> Instant) -> Served<P> {
-        self.serve_with(now, |_, size| transmit(size))
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
-    fn serve_with(
-        &mut self,
-        now: Instant,
-        transmit: impl FnOnce(&mut Serializer, u16) -> Instant,
-    ) -> Served<P> {
-        match self.queue.dequeue(now) {
-            Dequeued::Sent(packet, class) => {
-                self.idle = false;
-                let Header { arrived, size, color, .. } = *packet.header();
-                self.statistics.serve(class, arrived, now, size, color);
-                Served::Sent(packet, transmit(&mut self.link, size))
-            }
-            Dequeued::Dropped(packet, reason) => {
-                self.statistics.wait(packet.header().arrived, now);
-                Served::Dropped(packet, reason)
-            }
-            Dequeued::Wait(until) => {
-                self.idle = true;
-                match until.filter(|&until| until != self.waits_until) {
-                    None => Served::Nothing,
-                    Some(until) => {
-                        self.waits_until = until;
-                        Served::Later(until)
-                    }
-                }
-            }
-        }
+        self.typed().serve_with(now, |_, size| transmit(size))
     }
 
     /// When everything is sent that was served so far.
     #[inline]
     pub fn busy_until(&self) -> Instant {
-        self.link.busy_until()
+        self.line.link.busy_until()
     }
 
     /// Whether nothing waits and the link is free.
     pub fn is_done(&self, now: Instant) -> bool {
-        self.link.busy_until() <= now && self.queue.occupancy().is_empty()
+        self.line.link.busy_until() <= now && self.queue.occupancy().is_empty()
     }
 
     /// The link has this rate from its next packet on.
     pub fn set_rate(&mut self, rate: Bitrate) {
-        let busy_until = self.link.busy_until();
-        self.link = Serializer::new(rate);
-        self.link.transmit(0, busy_until);
+        let busy_until = self.line.link.busy_until();
+        self.line.link = Serializer::new(rate);
+        self.line.link.transmit(0, busy_until);
+    }
+
+    /// The AQMs have these parameters from now on, in the order of [`SchedulerParams::aqms`], and keep what they have measured. Other
+    /// parameters of the scheduler stay as they are.
+    ///
+    /// # Errors
+    /// The parameters are of another AQM, or the key that cannot change; nothing has changed then.
+    pub fn retune(&mut self, params: &SchedulerParams) -> Result<(), UnitError>
+    where
+        P: Clone,
+    {
+        let aqms: Vec<&AqmParams> = params.aqms(None).into_iter().map(|(_, aqm)| aqm).collect();
+        let mut queue = self.queue.clone();
+        queue.retune(&aqms)?;
+        self.queue = queue;
+        Ok(())
     }
 
     /// A control message for the AQM at which the packets of this path arrive.
@@ -149,10 +161,24 @@ impl<P: Packet> Port<P> {
         self.queue.on_message(label, message);
     }
 
+    /// Packets come soon: asks the processor for what is counted of the link, and for the start of the discipline.
+    pub fn prefetch(&self) {
+        prefetch(slice::from_ref(&self.line));
+        prefetch_start(&self.queue);
+    }
+
+    /// The same for a part of the discipline, some time later.
+    pub fn prefetch_part(&self, part: Part) {
+        if part == Part::Queues {
+            prefetch(&self.line.statistics.delays);
+        }
+        self.queue.prefetch(part);
+    }
+
     /// Ends the measured time: what still waits has waited until now.
     pub fn finish(&mut self, now: Instant) {
-        let Self { queue, statistics, .. } = self;
-        queue.inspect(&mut |held| statistics.wait(held.header().arrived, now));
+        let Self { queue, line } = self;
+        queue.inspect(&mut |held| line.statistics.wait(held.header().arrived, now));
     }
 
     /// The counters of each class.
@@ -166,9 +192,101 @@ impl<P: Packet> Port<P> {
         PortView {
             classes: (0..self.queue.classes()).map(named).collect(),
             meters: Vec::new(),
-            statistics: &self.statistics,
+            statistics: &self.line.statistics,
             gauges: self.queue.gauges(),
             transit: TransitCounts::default(),
+        }
+    }
+}
+
+/// A visitor of the discipline of a port that visits the port.
+struct OfPort<'a, V> {
+    visitor: V,
+    line: &'a mut Line,
+}
+
+impl<P: Packet, V: PortVisitor<P>> DisciplineVisitor<P> for OfPort<'_, V> {
+    type Output = V::Output;
+
+    fn visit<D: Discipline<P>>(self, queue: &mut D) -> V::Output {
+        self.visitor.visit(TypedPort { queue, line: self.line })
+    }
+}
+
+impl<D> TypedPort<'_, D> {
+    /// See [`Port::offer`].
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
+    pub fn offer<P: Packet>(&mut self, packet: P, now: Instant) -> Offered<P>
+    where
+        D: Discipline<P>,
+    {
+        match self.queue.enqueue(packet, now) {
+            Err((packet, reason)) => Offered::Dropped(packet, reason),
+            Ok(()) if self.line.idle => Offered::Idle,
+            Ok(()) => Offered::Queued,
+        }
+    }
+
+    /// See [`Port::shed`].
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
+    pub fn shed<P: Packet>(&mut self, now: Instant) -> Option<(P, Reason)>
+    where
+        D: Discipline<P>,
+    {
+        let shed = self.queue.shed(now);
+        if let Some((packet, _)) = &shed {
+            self.line.statistics.wait(packet.header().arrived, now);
+        }
+        shed
+    }
+
+    /// See [`Port::serve`].
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
+    pub fn serve<P: Packet>(&mut self, now: Instant) -> Served<P>
+    where
+        D: Discipline<P>,
+    {
+        if now < self.line.link.busy_until() {
+            return Served::Nothing; // It waited for a time, but a packet that came meanwhile could go.
+        }
+        self.serve_with(now, |link, size| link.transmit(size, now))
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
+    fn serve_with<P: Packet>(
+        &mut self,
+        now: Instant,
+        transmit: impl FnOnce(&mut Serializer, u16) -> Instant,
+    ) -> Served<P>
+    where
+        D: Discipline<P>,
+    {
+        let Line { statistics, link, idle, waits_until } = &mut *self.line;
+        match self.queue.dequeue(now) {
+            Dequeued::Sent(packet, class) => {
+                *idle = false;
+                let Header { arrived, size, color, .. } = *packet.header();
+                statistics.serve(class, arrived, now, size, color);
+                Served::Sent(packet, transmit(link, size))
+            }
+            Dequeued::Dropped(packet, reason) => {
+                statistics.wait(packet.header().arrived, now);
+                Served::Dropped(packet, reason)
+            }
+            Dequeued::Wait(until) => {
+                *idle = true;
+                match until.filter(|&until| until != *waits_until) {
+                    None => Served::Nothing,
+                    Some(until) => {
+                        *waits_until = until;
+                        Served::Later(until)
+                    }
+                }
+            }
         }
     }
 }
@@ -193,7 +311,7 @@ mod tests {
             while port.shed(at(millis)).is_some() {}
         }
         port.finish(at(1000));
-        port.statistics.mean_packets()
+        port.line.statistics.mean_packets()
     }
 
     #[test]
@@ -230,6 +348,6 @@ mod tests {
             }
         }
         assert!(dropped > 0);
-        assert_eq!(port.statistics.mean_packets(), waited as f64 / 3e9);
+        assert_eq!(port.line.statistics.mean_packets(), waited as f64 / 3e9);
     }
 }

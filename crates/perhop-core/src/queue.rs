@@ -4,24 +4,35 @@
 //! or which class within a queue, sends next.
 
 use std::collections::VecDeque;
+use std::slice;
 
 use crate::aqm::{AnyAqm, Aqm, AqmParams};
 use crate::control::Message;
-use crate::scheduler::Dequeued;
-use crate::{ClassCounters, Context, Environment, Instant, Occupancy, Packet, Reason, Rng};
+use crate::scheduler::{Dequeued, Part};
+use crate::units::UnitError;
+use crate::{
+    ClassCounters, Context, Environment, Instant, Occupancy, Packet, Reason, Rng, prefetch, prefetch_start,
+};
 
 /// Packets under one AQM, in order of arrival within each class. Most queues have one class; where a scheduler serves several
 /// classes under a common AQM, the AQM sees them as one queue.
+///
+/// The fields are in this order so that what most packets need is at the [start](Part::Queues).
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct ManagedQueue<P> {
     classes: Vec<Class<P>>,
+    needs_head: bool,
+    /// The AQM also decides at departure.
+    judges_departures: bool,
+    /// The AQM knows that the queue is idle.
+    idle: bool,
+    rng: Rng,
     /// What waits in all classes: what the AQM sees.
     occupancy: Occupancy,
     aqm: AnyAqm,
-    needs_head: bool,
-    rng: Rng,
-    /// The AQM knows that the queue is idle.
-    idle: bool,
+    /// Its place, for an AQM whose parameters change.
+    environment: Environment,
 }
 
 #[derive(Clone, Debug)]
@@ -58,9 +69,11 @@ impl<P: Packet> ManagedQueue<P> {
             classes: std::iter::repeat_with(class).take(classes).collect(),
             occupancy: Occupancy::EMPTY,
             needs_head: aqm.needs_head(),
+            judges_departures: !aqm.precomputable(),
             aqm: aqm.build(environment),
             rng,
             idle: true,
+            environment,
         }
     }
 
@@ -75,12 +88,18 @@ impl<P: Packet> ManagedQueue<P> {
         mut packet: P,
         now: Instant,
     ) -> Result<Option<Reason>, (P, Reason)> {
-        let Self { classes, occupancy, aqm, needs_head, rng, idle } = self;
+        let Self { classes, occupancy, aqm, needs_head, rng, idle, .. } = self;
         let Class { packets, counters } = &mut classes[class];
         let header = packet.header_mut();
+        #[cfg(feature = "trace")]
+        crate::trace::begin();
         let judged = counters.through.arrival(header, now, |header| {
             aqm.on_arrival(header, occupancy, &mut Context { now, rng }).apply(header)
         });
+        #[cfg(feature = "trace")]
+        if crate::trace::is_recording() && judged != Ok(None) {
+            crate::trace::end(aqm.gauges(), occupancy.packets(), occupancy.bytes());
+        }
         let notified = match judged {
             Ok(notified) => notified,
             Err(reason) => return Err((packet, reason)),
@@ -95,6 +114,13 @@ impl<P: Packet> ManagedQueue<P> {
         Ok(notified)
     }
 
+    /// Counts a packet that comes to a class and that something before the AQM, which does not see it, drops. Returns the packet.
+    pub fn refuse(&mut self, class: usize, mut packet: P, now: Instant, reason: Reason) -> P {
+        let counters = &mut self.classes[class].counters;
+        let _ = counters.through.arrival(packet.header_mut(), now, |_| Err(reason));
+        packet
+    }
+
     /// Tells the AQM, for the next [`offer`](Self::offer), how many of the packets that wait the new one overtakes.
     #[inline]
     pub fn set_overtaken(&mut self, packets: u32) {
@@ -104,7 +130,7 @@ impl<P: Packet> ManagedQueue<P> {
     /// Takes the head of a class, if it has one, after the AQM's verdict on its departure.
     #[inline]
     pub fn take(&mut self, class: usize, now: Instant) -> Option<Taken<P>> {
-        let Self { classes, occupancy, aqm, needs_head, rng, .. } = self;
+        let Self { classes, occupancy, aqm, needs_head, judges_departures, rng, .. } = self;
         let mut packet = classes[class].packets.pop_front()?;
         if *needs_head {
             occupancy.set_head(oldest(classes));
@@ -113,7 +139,17 @@ impl<P: Packet> ManagedQueue<P> {
         let header = packet.header_mut();
         occupancy.remove(header.color, header.size);
         counters.occupancy.remove(header.color, header.size);
-        let judged = aqm.on_departure(header, occupancy, &mut Context { now, rng }).apply(header);
+        #[cfg(feature = "trace")]
+        crate::trace::begin();
+        let judged = if *judges_departures {
+            aqm.on_departure(header, occupancy, &mut Context { now, rng }).apply(header)
+        } else {
+            Ok(None)
+        };
+        #[cfg(feature = "trace")]
+        if crate::trace::is_recording() && judged != Ok(None) {
+            crate::trace::end(aqm.gauges(), occupancy.packets(), occupancy.bytes());
+        }
         match judged {
             Ok(notified) => {
                 if let Some(reason) = notified {
@@ -176,9 +212,35 @@ impl<P: Packet> ManagedQueue<P> {
         self.aqm.gauges()
     }
 
+    /// The AQM has these parameters from now on, and keeps what it has measured.
+    ///
+    /// # Errors
+    /// The parameters are of another AQM, or the key that cannot change; nothing has changed then.
+    pub fn retune(&mut self, aqm: AqmParams) -> Result<(), UnitError> {
+        self.aqm.retune(aqm, self.environment)
+    }
+
     /// A control message for the AQM.
     pub fn on_message(&mut self, message: &Message) {
         self.aqm.on_message(message);
+    }
+
+    /// Packets come soon: asks the processor for this part of the queue.
+    #[inline]
+    pub fn prefetch(&self, part: Part) {
+        if part == Part::Queues {
+            return prefetch_start(self); // Not yet for what it says where its classes are.
+        }
+        for Class { packets, counters } in &self.classes {
+            if part == Part::Counters {
+                prefetch(slice::from_ref(packets));
+                prefetch(slice::from_ref(&counters.occupancy));
+                prefetch(&counters.through.arrived);
+                prefetch(&counters.through.sent);
+            } else if let Some(head) = packets.front() {
+                prefetch(slice::from_ref(head));
+            }
+        }
     }
 
     /// Shows every packet that waits.

@@ -60,7 +60,20 @@ impl Rng {
     /// True with probability `p`; certain outcomes draw nothing.
     #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
-        p > 0.0 && (p >= 1.0 || self.uniform() < p)
+        p > 0.0 && (p >= 1.0 || self.falls_below(p))
+    }
+
+    #[cfg(not(feature = "trace"))]
+    #[inline]
+    fn falls_below(&mut self, p: f64) -> bool {
+        self.uniform() < p
+    }
+
+    #[cfg(feature = "trace")]
+    fn falls_below(&mut self, p: f64) -> bool {
+        let number = self.uniform();
+        crate::trace::draw(p, number);
+        number < p
     }
 
     /// Uniform on the whole numbers 0..=`most`.

@@ -9,7 +9,8 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
 
-use crate::BlockInfo;
+use crate::units::UnitError;
+use crate::{Block, BlockInfo, aqm};
 
 /// The keys that name an AQM and a scheduler.
 const RULE_TAG: &str = "aqm";
@@ -26,6 +27,14 @@ pub fn at_key(key: &str, problem: impl fmt::Display) -> String {
 /// The inner path that a message carries (empty if it carries none), and the message itself.
 pub fn split_key(message: &str) -> (&str, &str) {
     message.strip_prefix(SEPARATOR).and_then(|rest| rest.split_once(SEPARATOR)).unwrap_or(("", message))
+}
+
+/// The same error, with this path in front of its own.
+pub fn at_inner_key(key: &str, problem: &UnitError) -> UnitError {
+    let text = problem.to_string();
+    let (inner, problem) = split_key(&text);
+    let path = if inner.is_empty() { key.into() } else { format!("{key}.{inner}") };
+    UnitError::new(at_key(&path, problem))
 }
 
 /// The reason why a name is not valid in tables of results; `None` if it is.
@@ -92,6 +101,23 @@ pub fn read_block<'de, D: Deserializer<'de>, T>(
     })
 }
 
+/// A block that is implemented outside may be named by its class, `module:Class`, in place of the key `class`.
+fn name_class(schema: &mut Map<String, Value>, tag: &str) {
+    let class = serde_json::json!({
+        "anyOf": [{ "const": aqm::Foreign::NAME }, { "type": "string", "pattern": "^[\\w.]+:\\w+$" }],
+        "description": "The class as `module:Class`; or `python`, and the class in the key `class`.",
+    });
+    let named = serde_json::json!({ "properties": { tag: { "const": aqm::Foreign::NAME } } });
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.insert(tag.into(), class);
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|key| key != "class");
+    }
+    schema.insert("if".into(), named);
+    schema.insert("then".into(), serde_json::json!({ "required": ["class"] }));
+}
+
 /// The schema of a table that names a block under `tag`: one alternative for each block, by age.
 pub fn alternatives(generator: &mut SchemaGenerator, tag: &str, mut blocks: Vec<BlockInfo>) -> Schema {
     blocks.sort_by_key(|block| block.origin.era);
@@ -108,9 +134,13 @@ pub fn alternatives(generator: &mut SchemaGenerator, tag: &str, mut blocks: Vec<
             if let Some(properties) = properties.as_object_mut() {
                 properties.insert(tag.into(), named);
             }
+            let is_outside = block.name == aqm::Foreign::NAME;
             let required = object.entry("required").or_insert_with(|| Value::Array(Vec::new()));
             if let Some(required) = required.as_array_mut() {
                 required.push(tag.into());
+            }
+            if is_outside {
+                name_class(object, tag);
             }
             schema
         })

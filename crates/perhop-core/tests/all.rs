@@ -12,7 +12,9 @@ mod ordinary;
 mod parameters;
 
 mod conformance;
+mod hierarchy;
 mod ns3_cases;
 mod probes;
 mod reading;
+mod retuning;
 mod shares;

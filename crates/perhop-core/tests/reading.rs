@@ -52,7 +52,7 @@ fn refused(role: Role, name: &str, table: &str) -> String {
         Role::Aqm => AqmParams::deserialize_named(name, &mut read).map(Result::err),
         Role::Meter => MeterParams::deserialize_named(name, &mut read).map(Result::err),
         Role::Scheduler => SchedulerParams::deserialize_named(name, &mut read).map(Result::err),
-        Role::Application => unreachable!("the core has none"),
+        Role::Application | Role::CongestionControl => unreachable!("the core has none"),
     };
     let problem = problem.expect("registered").unwrap_or_else(|| panic!("{name} {table} is accepted"));
     problem.to_string()
@@ -261,6 +261,13 @@ fn a_scheduler_tells_its_rules_and_its_paths() {
             "shaper" if queues.is_empty() => vec![("queue.rule".into(), table["rule"]["aqm"].to_string())],
             "fifo" => vec![(String::new(), table["rule"]["aqm"].to_string())],
             "edf" | "dsd" => vec![("rule".into(), table["rule"]["aqm"].to_string())],
+            "htb" | "llq" => {
+                let mut found = Vec::new();
+                walk(&table, "", &mut |key, table| {
+                    found.extend(table.get("aqm").map(|aqm| (key.to_owned(), aqm.to_string())));
+                });
+                found
+            }
             _ => (0..)
                 .zip(&queues)
                 .map(|(n, q): (usize, _)| (format!("{inside}queues[{n}].rule"), q["rule"]["aqm"].to_string()))
@@ -272,8 +279,30 @@ fn a_scheduler_tells_its_rules_and_its_paths() {
             let path = queue["match"]["path"].as_str()?;
             Some((format!("{inside}queues[{n}].match.path"), path.to_owned()))
         };
-        let paths: Vec<_> = (0..).zip(&queues).filter_map(named).collect();
+        let mut paths: Vec<_> = (0..).zip(&queues).filter_map(named).collect();
+        if ["htb", "llq"].contains(name) {
+            walk(&table, "", &mut |key, table| {
+                let path = table.get("path").and_then(serde_json::Value::as_str);
+                paths.extend(path.map(|path| (format!("{key}.path"), path.to_owned())));
+            });
+        }
         let found = params.paths().into_iter().map(|(key, path)| (key, path.name().to_owned()));
         assert_eq!(found.collect::<Vec<_>>(), paths, "{name}");
+    }
+}
+
+/// Calls a function with each table within a value, and its key.
+fn walk(value: &serde_json::Value, key: &str, show: &mut dyn FnMut(&str, &serde_json::Value)) {
+    match value {
+        serde_json::Value::Object(table) => {
+            show(key, value);
+            for (name, inner) in table {
+                walk(inner, &if key.is_empty() { name.clone() } else { format!("{key}.{name}") }, show);
+            }
+        }
+        serde_json::Value::Array(all) => {
+            all.iter().enumerate().for_each(|(n, inner)| walk(inner, &format!("{key}[{n}]"), show));
+        }
+        _ => {}
     }
 }

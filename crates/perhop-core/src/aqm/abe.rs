@@ -26,7 +26,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
 use crate::abe::Service;
@@ -219,7 +219,7 @@ impl Block for Abe {
     }
 
     fn idle_keys(params: &AbeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        out_of_reach(params.limit, &params.sets(), sizes)
+        params.without_effect(&params.sets(), sizes)
     }
 }
 
@@ -238,6 +238,15 @@ impl FromParams for Abe {
             tests: [test.clone(), test],
             control: Control::new(&params),
         }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        keep_unit("thresholds", before.thresholds.unit(), self.thresholds.unit())?;
+        self.average = before.average;
+        self.idle.take_over(&before.idle);
+        self.tests.iter_mut().zip(&before.tests).for_each(|(test, before)| test.take_over(before));
+        self.control.take_over(&before.control);
+        Ok(())
     }
 }
 
@@ -322,6 +331,13 @@ struct Control {
 }
 
 impl Control {
+    /// Goes on with the factor of a running control, and with what it has counted in this interval.
+    fn take_over(&mut self, before: &Self) {
+        let Self { ends, alpha, arrived, lost, ratios, .. } = before;
+        (self.ends, self.alpha) = (*ends, *alpha);
+        (self.arrived, self.lost, self.ratios) = (*arrived, *lost, *ratios);
+    }
+
     fn new(params: &AbeParams) -> Self {
         Self {
             law: params.law,

@@ -153,6 +153,12 @@ impl FromParams for Blue {
     fn new(params: BlueParams, _: Environment) -> Self {
         Self { params, probability: Stepped::ZERO, idle_since: None }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.probability = before.probability;
+        self.idle_since = before.idle_since;
+        Ok(())
+    }
 }
 
 impl Blue {

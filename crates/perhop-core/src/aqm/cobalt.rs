@@ -129,6 +129,12 @@ impl FromParams for Cobalt {
             blue: Stepped::ZERO,
         }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        (self.dropping, self.next, self.count) = (before.dropping, before.next, before.count);
+        self.blue = before.blue;
+        Ok(())
+    }
 }
 
 impl Cobalt {

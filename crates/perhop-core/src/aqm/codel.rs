@@ -208,6 +208,17 @@ impl FromParams for Codel {
     fn new(params: CodelParams, _: Environment) -> Self {
         Self::at_start(params)
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        if self.params.law != before.params.law {
+            return Err(UnitError::new(at_key("law", "it cannot change during a run; start a run with it")));
+        }
+        self.clock = before.clock.clone();
+        (self.above_until, self.dropping, self.next) = (before.above_until, before.dropping, before.next);
+        (self.count, self.last_count) = (before.count, before.last_count);
+        self.behind = before.behind;
+        Ok(())
+    }
 }
 
 impl Codel {

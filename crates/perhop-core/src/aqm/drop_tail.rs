@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, Verdict};
+use crate::units::UnitError;
 use crate::{Block, Context, Depth, Environment, FromParams, Header, Occupancy, Origin};
 
 /// Parameters of [`DropTail`].
@@ -32,6 +33,10 @@ impl Block for DropTail {
 impl FromParams for DropTail {
     fn new(params: DropTailParams, _: Environment) -> Self {
         Self { params }
+    }
+
+    fn take_over(&mut self, _: &Self) -> Result<(), UnitError> {
+        Ok(())
     }
 }
 

@@ -11,9 +11,10 @@
 
 use std::ops::RangeInclusive;
 
+use super::EcnMode;
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Bytes, Depth, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
+use crate::{Bitrate, Bytes, Depth, DropCurve, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
 
 /// An exponentially weighted moving average of a queue's length.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,6 +75,11 @@ impl IdleClock {
         self.since.get_or_insert(since);
     }
 
+    /// Goes on with the idle period of another clock.
+    pub(super) fn take_over(&mut self, before: &Self) {
+        self.since = before.since;
+    }
+
     /// How many packets could have been sent since the server fell idle; 0 if it is busy.
     #[inline]
     pub fn missed(&self, now: Instant) -> u64 {
@@ -102,11 +108,17 @@ impl IdleClock {
     }
 }
 
+/// Refuses a mean packet of no size.
+pub(super) fn check_mean_packet(mean_packet: Bytes) -> Result<(), UnitError> {
+    if mean_packet.get() > 0 {
+        return Ok(());
+    }
+    Err(UnitError::new(at_key("mean-packet", "a packet must be above 0B, such as 1000B")))
+}
+
 /// Refuses threshold sets that measure the queue in different units, and a mean packet of no size.
 pub(super) fn check_red(mean_packet: Bytes, sets: &[(&str, Thresholds)]) -> Result<(), UnitError> {
-    if mean_packet.get() == 0 {
-        return Err(UnitError::new(at_key("mean-packet", "a packet must be above 0B, such as 1000B")));
-    }
+    check_mean_packet(mean_packet)?;
     let Some(((first, set), others)) = sets.split_first() else { return Ok(()) };
     match others.iter().find(|(_, other)| other.unit() != set.unit()) {
         None => Ok(()),
@@ -118,42 +130,79 @@ pub(super) fn check_red(mean_packet: Bytes, sets: &[(&str, Thresholds)]) -> Resu
     }
 }
 
-/// The sets, each with its key, that have a threshold which no average of this queue can reach, and why.
+/// Refuses thresholds in another unit than that in which a running queue has kept its average.
 ///
-/// An average of queue lengths is not above the longest of them: `limit`, which in the other unit is so many times the size of a
-/// packet.
+/// # Errors
+/// `key`, and what would be right.
+pub(super) fn keep_unit(key: &str, before: Unit, after: Unit) -> Result<(), UnitError> {
+    let name = |unit| if unit == Unit::Packets { "packets" } else { "bytes" };
+    if before == after {
+        return Ok(());
+    }
+    let text = format!("the average is in {0} since the run began; write thresholds in {0}", name(before));
+    Err(UnitError::new(at_key(key, text)))
+}
+
+/// The sets, each with its key, that have a threshold which no average of this queue can reach, and why.
 pub(super) fn out_of_reach(
     limit: Depth,
     sets: &[(&'static str, Thresholds)],
     sizes: &RangeInclusive<u64>,
 ) -> Vec<(&'static str, String)> {
-    let notice = |&(key, set): &(&'static str, Thresholds)| {
-        let (most, holds) = match (limit, set.unit()) {
-            (Depth::Packets(packets), Unit::Packets) => (packets, limit.to_string()),
-            (Depth::Bytes(bytes), Unit::Bytes) => (bytes, limit.to_string()),
-            (Depth::Packets(packets), Unit::Bytes) => {
-                let (largest, most) = (sizes.end(), packets.saturating_mul(*sizes.end()));
-                (most, format!("{} ({packets} packets of {largest}B)", Bytes::new(most)))
-            }
-            (Depth::Bytes(bytes), Unit::Packets) => {
-                let (smallest, most) = (sizes.start(), bytes / sizes.start().max(&1));
-                (most, format!("{most}p ({limit} in packets of {smallest}B)"))
-            }
-        };
-        let (name, means) = if set.min() >= most as f64 {
-            ("min", "these thresholds drop nothing")
-        } else if set.max() > most as f64 {
-            ("max", "the drop probability never rises to that at max")
-        } else {
-            return None;
-        };
-        let remedy = "lower the thresholds, or raise `limit`";
-        let text = format!(
-            "`{set}`: the queue holds at most {holds}, so its average never reaches {name}, and {means}; {remedy}"
-        );
-        Some((key, text))
+    sets.iter().filter_map(|&(key, set)| beyond(limit, key, &set.into(), sizes)).collect()
+}
+
+/// A curve with a part that no average of this queue can reach, with its key, and why.
+///
+/// An average of queue lengths is not above the longest of them: `limit`, which in the other unit is so many times the size of a
+/// packet.
+pub(super) fn beyond(
+    limit: Depth,
+    key: &'static str,
+    curve: &DropCurve,
+    sizes: &RangeInclusive<u64>,
+) -> Option<(&'static str, String)> {
+    let (most, holds) = longest(limit, curve.unit(), sizes);
+    let most = most as f64;
+    let ramp = matches!(curve, DropCurve::Ramp(_));
+    let (name, means) = if curve.start()? >= most {
+        (if ramp { "min" } else { "its first point" }, "these thresholds drop nothing")
+    } else if curve.end() > most && ramp {
+        ("max", "the drop probability never rises to that at max")
+    } else if curve.end() > most {
+        ("its last point", "the curve ends before that")
+    } else {
+        return None;
     };
-    sets.iter().filter_map(notice).collect()
+    let remedy = "lower the thresholds, or raise `limit`";
+    let text = format!(
+        "`{curve}`: the queue holds at most {holds}, so its average never reaches {name}, and {means}; {remedy}"
+    );
+    Some((key, text))
+}
+
+/// The key without effect where averages are in this unit, and why.
+pub(super) fn without_effect(knobs: &RedKnobs, unit: Unit) -> Option<(&'static str, String)> {
+    (!knobs.scale_by_size && unit == Unit::Packets).then(|| {
+        let text = "thresholds in packets are the same for packets of all sizes; leave this key out";
+        ("scale-by-size", text.into())
+    })
+}
+
+/// The longest queue that `limit` allows, in `unit`, and how it is written.
+pub(super) fn longest(limit: Depth, unit: Unit, sizes: &RangeInclusive<u64>) -> (u64, String) {
+    match (limit, unit) {
+        (Depth::Packets(packets), Unit::Packets) => (packets, limit.to_string()),
+        (Depth::Bytes(bytes), Unit::Bytes) => (bytes, limit.to_string()),
+        (Depth::Packets(packets), Unit::Bytes) => {
+            let (largest, most) = (sizes.end(), packets.saturating_mul(*sizes.end()));
+            (most, format!("{} ({packets} packets of {largest}B)", Bytes::new(most)))
+        }
+        (Depth::Bytes(bytes), Unit::Packets) => {
+            let (smallest, most) = (sizes.start(), bytes / sizes.start().max(&1));
+            (most, format!("{most}p ({limit} in packets of {smallest}B)"))
+        }
+    }
 }
 
 /// What a RED test does to a packet that does not pass, and how it came to that.
@@ -165,6 +214,19 @@ pub enum Severity {
     Notify,
     /// Drops it, at or above max.
     Forced,
+    /// Notifies its ends of congestion, at or above max.
+    NotifyForced,
+}
+
+/// Where an average lies on a drop curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Region {
+    /// Below min.
+    Below,
+    /// Between min and max, with this initial probability (`p_b`).
+    Between(f64),
+    /// At or above max.
+    Above,
 }
 
 /// What all tests of one queue share.
@@ -178,10 +240,12 @@ pub struct RedKnobs {
     pub wait: bool,
     /// Between max and twice max, go on from max_p to 1 instead of dropping all.
     pub gentle: bool,
-    /// Notify where the test would drop by chance.
-    pub ecn: bool,
+    /// Which packets are marked in place of being dropped.
+    pub ecn: EcnMode,
     /// The packet size to which byte-mode probabilities and idle times are scaled.
     pub mean_packet: Bytes,
+    /// In byte mode, drop a packet with a probability in proportion to its size.
+    pub scale_by_size: bool,
 }
 
 /// One threshold set with its own count of packets since the last drop.
@@ -190,7 +254,8 @@ pub struct EarlyTest {
     min: f64,
     max: f64,
     max_p: f64,
-    unit: Unit,
+    /// A packet's size scales its probability.
+    scales: bool,
     knobs: RedKnobs,
     /// Packets since the last drop, or -1 below min.
     count: i64,
@@ -199,7 +264,19 @@ pub struct EarlyTest {
 impl EarlyTest {
     /// The test before its first packet.
     pub fn new(set: Thresholds, knobs: RedKnobs) -> Self {
-        Self { min: set.min(), max: set.max(), max_p: set.max_p(), unit: set.unit(), knobs, count: -1 }
+        let ramp = Self::bare(set.unit(), knobs);
+        Self { min: set.min(), max: set.max(), max_p: set.max_p(), ..ramp }
+    }
+
+    /// A test of averages in `unit` that knows no thresholds, for [`judge_in`](Self::judge_in).
+    pub(super) fn bare(unit: Unit, knobs: RedKnobs) -> Self {
+        let scales = unit == Unit::Bytes && knobs.scale_by_size;
+        Self { min: f64::INFINITY, max: f64::INFINITY, max_p: 0.0, scales, knobs, count: -1 }
+    }
+
+    /// Goes on with the count of another test.
+    pub(super) fn take_over(&mut self, before: &Self) {
+        self.count = before.count;
     }
 
     /// The set's own max_p.
@@ -263,25 +340,56 @@ impl EarlyTest {
         } else if self.knobs.gentle && average < 2.0 * max {
             max_p + (1.0 - max_p) * (average - max) / max
         } else {
-            self.count = 0;
-            return Some(Severity::Forced);
+            return self.force(packet);
         };
+        self.decide(p_b, times, most, packet, rng)
+    }
+
+    /// As [`judge`](Self::judge), of an average that lies there on a curve.
+    pub(super) fn judge_in(&mut self, region: Region, packet: &Header, rng: &mut Rng) -> Option<Severity> {
+        match region {
+            Region::Below => {
+                self.rest();
+                None
+            }
+            Region::Between(p_b) => self.decide(p_b, 1.0, 1.0, packet, rng),
+            Region::Above => self.force(packet),
+        }
+    }
+
+    /// Drops or marks a packet by chance, with the initial probability `p_b`.
+    #[inline(always)]
+    fn decide(
+        &mut self,
+        p_b: f64,
+        times: f64,
+        most: f64,
+        packet: &Header,
+        rng: &mut Rng,
+    ) -> Option<Severity> {
         self.count += 1;
         let mut p_a = if self.knobs.spread { spread(p_b, self.count as f64, self.knobs.wait) } else { p_b };
-        if self.unit == Unit::Bytes && p_a < 1.0 {
+        if self.scales && p_a < 1.0 {
             p_a = (p_a * f64::from(packet.size) / self.knobs.mean_packet.get() as f64).min(1.0);
         }
         if rng.chance((times * p_a).min(most)) {
             self.count = 0;
-            return Some(self.by_chance());
+            return self.by_chance(packet);
         }
         None
     }
 
-    /// What chance does to a packet that does not pass.
+    /// What becomes of a packet that chance has chosen.
     #[inline]
-    pub fn by_chance(&self) -> Severity {
-        if self.knobs.ecn { Severity::Notify } else { Severity::Early }
+    pub fn by_chance(&self, packet: &Header) -> Option<Severity> {
+        self.knobs.ecn.by_chance(packet)
+    }
+
+    /// What becomes of a packet at or above max.
+    #[inline]
+    pub fn force(&mut self, packet: &Header) -> Option<Severity> {
+        self.count = 0;
+        self.knobs.ecn.forced(packet)
     }
 
     /// A packet passes untested, as below min: the spacing starts anew with the next test.
@@ -325,7 +433,8 @@ mod tests {
     use crate::FlowId;
 
     fn knobs(wait: bool, gentle: bool) -> RedKnobs {
-        RedKnobs { spread: true, wait, gentle, ecn: false, mean_packet: Bytes::new(1000) }
+        let (ecn, mean_packet) = (EcnMode::Off, Bytes::new(1000));
+        RedKnobs { spread: true, wait, gentle, ecn, mean_packet, scale_by_size: true }
     }
 
     fn gaps(wait: bool, size: u16, set: &str) -> Vec<u32> {

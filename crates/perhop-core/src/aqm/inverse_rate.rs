@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red, out_of_reach};
+use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
@@ -116,7 +116,7 @@ impl Block for InverseRate {
     }
 
     fn idle_keys(params: &InverseRateParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        out_of_reach(params.limit, &params.sets(), sizes)
+        params.without_effect(&params.sets(), sizes)
     }
 }
 
@@ -134,6 +134,13 @@ impl FromParams for InverseRate {
             max: params.total.max(),
         }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.averages.take_over(&before.averages)?;
+        self.in_test.take_over(&before.in_test);
+        self.out_test.take_over(&before.out_test);
+        Ok(())
+    }
 }
 
 impl InverseRate {
@@ -147,8 +154,9 @@ impl InverseRate {
                 let max_p = self.out_test.max_p() * p * self.law.m;
                 self.out_test.judge_with(max_p, 1.0, average, packet, cx.rng)
             }
-            Reading::Flat if average >= self.max => Some(Severity::Forced),
-            Reading::Flat => (average >= self.min && cx.rng.chance(p)).then(|| self.out_test.by_chance()),
+            Reading::Flat if average >= self.max => self.out_test.force(packet),
+            Reading::Flat if average >= self.min && cx.rng.chance(p) => self.out_test.by_chance(packet),
+            Reading::Flat => None,
         }
     }
 }

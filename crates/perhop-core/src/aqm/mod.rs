@@ -4,9 +4,14 @@ mod abe;
 mod blue;
 mod cobalt;
 mod codel;
+mod curve;
 mod drop_tail;
+mod dwred;
 mod early;
+mod ecn_mode;
+mod foreign;
 mod inverse_rate;
+mod one_average;
 mod pi;
 mod pi2;
 mod pie;
@@ -20,8 +25,12 @@ pub use abe::{Abe, AbeParams, Law, Losses, Root};
 pub use blue::{Blue, BlueParams};
 pub use cobalt::{Cobalt, CobaltParams};
 pub use codel::{Codel, CodelLaw, CodelParams};
+pub use curve::CurveTest;
 pub use drop_tail::{DropTail, DropTailParams};
-pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Severity};
+pub use dwred::{Dwred, DwredParams, GreenRule};
+pub use early::{EarlyTest, Ewma, IdleClock, RedKnobs, Region, Severity};
+pub use ecn_mode::EcnMode;
+pub use foreign::{Foreign, ForeignAqm, ForeignParams, Implementation};
 pub use inverse_rate::{InverseRate, InverseRateParams, Reading};
 pub use pi::{PiController, PiLaw};
 pub(crate) use pi::{check_gains, check_target};
@@ -31,7 +40,7 @@ pub use red::{Red, RedParams};
 pub use rio::{Averages, Coupling, Rio, RioParams};
 pub use rio_plus_out::{RioPlusOut, RioPlusOutParams};
 pub use rio_three::{RioThree, RioThreeParams};
-pub use wred::{Dwred, DwredParams, GreenRule, Wred, WredParams};
+pub use wred::{DropAt, DropProfile, Wred, WredParams};
 
 use ambassador::delegatable_trait;
 
@@ -59,6 +68,7 @@ impl Verdict {
             Some(Severity::Early) => Self::Drop(Reason::Early),
             Some(Severity::Notify) => Self::Notify(Reason::Early),
             Some(Severity::Forced) => Self::Drop(Reason::Forced),
+            Some(Severity::NotifyForced) => Self::Notify(Reason::Forced),
         }
     }
 
@@ -145,9 +155,9 @@ macro_rules! register_aqms {
         }
 
         impl AqmParams {
-            /// Whether the AQM decides on arrival alone: [`Block::PRECOMPUTABLE`](crate::Block::PRECOMPUTABLE).
+            /// Whether the AQM decides on arrival alone: [`Block::precomputable`](crate::Block::precomputable).
             pub fn precomputable(&self) -> bool {
-                match self { $(Self::$variant(_) => <$block as crate::Block>::PRECOMPUTABLE,)+ }
+                match self { $(Self::$variant(params) => <$block as crate::Block>::precomputable(params),)+ }
             }
 
             /// Whether it asks for the age of the packet at the head: [`Block::NEEDS_HEAD`](crate::Block::NEEDS_HEAD).
@@ -178,6 +188,7 @@ register_aqms! {
     Blue(Blue),
     Cobalt(Cobalt),
     Pi2(Pi2),
+    Foreign(Foreign),
 }
 
 #[cfg(test)]

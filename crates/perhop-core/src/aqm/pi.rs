@@ -121,6 +121,20 @@ impl PiController {
         Self { law, target, interval, next: Instant::ZERO + interval, previous: Duration::ZERO }
     }
 
+    /// Goes on with the probability and the clock of a controller of the same arithmetic.
+    pub(crate) fn take_over(&mut self, before: &Self) {
+        match (&mut self.law, before.law) {
+            (PiLaw::Exact { p, most, .. }, PiLaw::Exact { p: reached, .. }) => {
+                *p = reached.min(*most);
+            }
+            (PiLaw::Quantized { p, most, .. }, PiLaw::Quantized { p: reached, .. }) => {
+                *p = reached.min(*most);
+            }
+            _ => {}
+        }
+        (self.next, self.previous) = (before.next, before.previous);
+    }
+
     /// The arithmetic with its state.
     #[inline]
     pub fn law(&self) -> &PiLaw {

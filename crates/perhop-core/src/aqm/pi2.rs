@@ -153,6 +153,12 @@ impl FromParams for Pi2 {
         let controller = PiController::new(PiLaw::exact(alpha, beta, 1.0), params.target, update);
         Self { params, controller, count: 0.0 }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.controller.take_over(&before.controller);
+        self.count = before.count;
+        Ok(())
+    }
 }
 
 impl Pi2 {

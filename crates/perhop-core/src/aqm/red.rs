@@ -17,7 +17,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::{Aqm, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
@@ -46,16 +46,35 @@ macro_rules! red_params {
             #[serde(default)]
             pub gentle: bool,
             /// Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section 5). Above max, and where
-            /// there is no room, it drops them all the same (section 7). TCP flows are capable with the key `ecn`, on real packets
-            /// also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
+            /// there is no room, it drops them all the same (section 7); with `"mark-above-max"` it marks them there, too, as Linux
+            /// does without `harddrop`. `"mark-only"` marks in both places and drops no other packet early (Linux `nodrop`);
+            /// `"mark-only-below-max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also with
+            /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
             #[serde(default)]
-            pub ecn: bool,
+            pub ecn: crate::aqm::EcnMode,
             /// The mean packet size, for idle time and byte-mode probabilities.
             #[serde(default = "crate::aqm::red::default_mean_packet")]
             pub mean_packet: Bytes,
+            /// With thresholds in bytes: drop a packet with a probability in proportion to its size (Floyd & Jacobson 1993, section
+            /// 7). With `false` the probability is the same for all packets, as on Linux and most routers.
+            #[serde(default = "crate::aqm::red::default_scale_by_size")]
+            pub scale_by_size: bool,
         }
 
         impl $name {
+            /// Keys without effect, where packets have sizes in this range.
+            #[allow(dead_code, reason = "WRED and dynamic WRED have no threshold sets to show")]
+            fn without_effect(
+                &self,
+                sets: &[(&'static str, crate::Thresholds)],
+                sizes: &std::ops::RangeInclusive<u64>,
+            ) -> Vec<(&'static str, String)> {
+                let mut idle = crate::aqm::early::out_of_reach(self.limit, sets, sizes);
+                let unit = sets.first().map(|(_, set)| set.unit());
+                idle.extend(unit.and_then(|unit| crate::aqm::early::without_effect(&self.knobs(), unit)));
+                idle
+            }
+
             pub(crate) fn knobs(&self) -> RedKnobs {
                 RedKnobs {
                     spread: true,
@@ -63,6 +82,7 @@ macro_rules! red_params {
                     gentle: self.gentle,
                     ecn: self.ecn,
                     mean_packet: self.mean_packet,
+                    scale_by_size: self.scale_by_size,
                 }
             }
         }
@@ -75,6 +95,10 @@ pub(crate) fn default_weight() -> Weight {
 }
 
 pub(crate) const fn default_wait() -> bool {
+    true
+}
+
+pub(crate) const fn default_scale_by_size() -> bool {
     true
 }
 
@@ -271,7 +295,7 @@ impl Block for Red {
     }
 
     fn idle_keys(params: &RedParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        let mut idle = out_of_reach(params.limit, &params.sets(), sizes);
+        let mut idle = params.without_effect(&params.sets(), sizes);
         idle.extend(params.without_adaptive());
         idle
     }
@@ -320,6 +344,27 @@ impl FromParams for Red {
             },
             params,
         }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        keep_unit("thresholds", before.unit, self.unit)?;
+        if self.params.adaptive && !before.params.adaptive {
+            return Err(UnitError::new(at_key(
+                "adaptive",
+                "it cannot begin during a run; start a run with it",
+            )));
+        }
+        self.average = before.average;
+        self.idle.take_over(&before.idle);
+        let set_max_p = self.test.max_p() != before.test.max_p();
+        self.test.take_over(&before.test);
+        if self.params.adaptive {
+            self.next_adaptation = before.next_adaptation;
+            if !set_max_p {
+                self.max_p = before.max_p;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -390,6 +435,7 @@ impl Aqm for Red {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aqm::EcnMode;
     use crate::{Bitrate, Color, Ecn, FlowId, Rng};
 
     fn red(thresholds: &str, weight: f64, wait: bool) -> Red {
@@ -407,8 +453,9 @@ mod tests {
             weight: Weight::new(weight).unwrap(),
             wait,
             gentle: false,
-            ecn: false,
+            ecn: EcnMode::Off,
             mean_packet: Bytes::new(1000),
+            scale_by_size: true,
         };
         Red::new(params, Environment { rate: Bitrate::from_bps(8_000_000).unwrap() })
     }
@@ -440,8 +487,10 @@ mod tests {
     fn capable_packets_are_told_below_max_and_dropped_above() {
         let verdicts = |waiting: u32, ecn: Ecn| {
             let mut red = red("1/3/1", 1.0, false);
-            red.test =
-                EarlyTest::new(red.params.thresholds.unwrap(), RedKnobs { ecn: true, ..red.params.knobs() });
+            red.test = EarlyTest::new(
+                red.params.thresholds.unwrap(),
+                RedKnobs { ecn: EcnMode::BelowMax, ..red.params.knobs() },
+            );
             let mut rng = Rng::stream(1, "red");
             let mut seen = [0; 3];
             for _ in 0..300 {

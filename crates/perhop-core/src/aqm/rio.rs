@@ -12,9 +12,10 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::red::red_params;
 use super::{Aqm, Reason, Verdict};
+use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
@@ -106,6 +107,21 @@ impl InOutAverages {
         }
     }
 
+    /// Goes on with the averages of a running queue.
+    ///
+    /// # Errors
+    /// They are in another unit, or of other packets.
+    pub(super) fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        keep_unit("in", before.unit, self.unit)?;
+        if self.coupling != before.coupling {
+            let text = "one of its averages would be of other packets than before; start a run with it";
+            return Err(UnitError::new(at_key("coupling", text)));
+        }
+        (self.r#in, self.other) = (before.r#in, before.other);
+        self.idle.take_over(&before.idle);
+        Ok(())
+    }
+
     /// With the average of the total beside that of IN packets.
     pub(super) fn coupled(rule: Averages, weight: Weight, unit: Unit, idle: IdleClock) -> Self {
         Self::new(rule, Coupling::Coupled, weight, unit, idle)
@@ -176,7 +192,7 @@ impl Block for Rio {
     }
 
     fn idle_keys(params: &RioParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        out_of_reach(params.limit, &params.sets(), sizes)
+        params.without_effect(&params.sets(), sizes)
     }
 }
 
@@ -195,6 +211,13 @@ impl FromParams for Rio {
             in_test: EarlyTest::new(params.r#in, params.knobs()),
             out_test: EarlyTest::new(params.total, params.knobs()),
         }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.averages.take_over(&before.averages)?;
+        self.in_test.take_over(&before.in_test);
+        self.out_test.take_over(&before.out_test);
+        Ok(())
     }
 }
 

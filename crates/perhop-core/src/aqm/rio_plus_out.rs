@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red, out_of_reach};
+use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
@@ -65,7 +65,7 @@ impl Block for RioPlusOut {
     }
 
     fn idle_keys(params: &RioPlusOutParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        out_of_reach(params.limit, &params.sets(), sizes)
+        params.without_effect(&params.sets(), sizes)
     }
 }
 
@@ -79,6 +79,14 @@ impl FromParams for RioPlusOut {
             total_test: EarlyTest::new(params.total, params.knobs()),
             out_test: EarlyTest::new(params.out, params.knobs()),
         }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.averages.take_over(&before.averages)?;
+        self.in_test.take_over(&before.in_test);
+        self.total_test.take_over(&before.total_test);
+        self.out_test.take_over(&before.out_test);
+        Ok(())
     }
 }
 
@@ -115,10 +123,13 @@ impl Aqm for RioPlusOut {
             } else {
                 let average = self.average_out();
                 match (self.out_test.judge(average, packet, cx.rng), first) {
-                    (None, _) | (Some(Severity::Notify), Verdict::Notify(_)) => first,
+                    (None, _) | (Some(Severity::Notify | Severity::NotifyForced), Verdict::Notify(_)) => {
+                        first
+                    }
                     (Some(Severity::Early), _) => Verdict::Drop(Reason::EarlyOut),
                     (Some(Severity::Notify), _) => Verdict::Notify(Reason::EarlyOut),
                     (Some(Severity::Forced), _) => Verdict::Drop(Reason::ForcedOut),
+                    (Some(Severity::NotifyForced), _) => Verdict::Notify(Reason::ForcedOut),
                 }
             }
         };

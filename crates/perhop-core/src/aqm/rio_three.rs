@@ -11,10 +11,11 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
+use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
+use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
@@ -103,7 +104,7 @@ impl Block for RioThree {
     }
 
     fn idle_keys(params: &RioThreeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        out_of_reach(params.limit, &params.sets(), sizes)
+        params.without_effect(&params.sets(), sizes)
     }
 }
 
@@ -121,6 +122,20 @@ impl FromParams for RioThree {
             tests: [params.r#in, params.out_in, params.out_out]
                 .map(|set| EarlyTest::new(set, params.knobs())),
         }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.averages.take_over(&before.averages)?;
+        match (&mut self.better, &before.better) {
+            (None, _) => {}
+            (Some(better), Some(before)) => better.average = before.average,
+            (Some(_), None) => {
+                let text = "there is no average of these packets so far; start a run with it";
+                return Err(UnitError::new(at_key("out-in-average", text)));
+            }
+        }
+        self.tests.iter_mut().zip(&before.tests).for_each(|(test, before)| test.take_over(before));
+        Ok(())
     }
 }
 

@@ -1,130 +1,362 @@
-//! WRED: one average over all packets, a threshold set for each color (Cisco IOS; Makkar et al. 2000).
+//! WRED: one average over all packets, a drop curve for each color or codepoint (Cisco IOS; Makkar et al. 2000).
 //!
-//! Dynamic WRED (Bouras & Sevasti, section 4) moves the set of out-of-profile packets with the sum of the windows of the
-//! path that the queue serves: `max_th` is the sum, `min_th` 0.15 of it.
-//! Where several paths share the queue, it is the sum of what each last said (`paths_in_one_queue_are_added`).
+//! Drop profiles choose a packet's curve, limit and ECN mode by codepoint, precedence or color, as Cisco's `random-detect dscp`,
+//! Linux's `gred` with equal priorities and Junos's drop profiles do. A table by codepoint and color finds a packet's profile, so
+//! their number costs no time.
 //!
 //! ## Deviations
-//! The paper gives one set and does not say for which color; with one for both, marking would mean nothing. Here it is that
-//! of yellow and red packets, and green ones are dropped on overflow only, by a set above it (`green = "above"`), or by the
-//! same thresholds with a lower `max_p` (`green = "same-thresholds"`). `in_profile_packets_are_spared` shows all three.
+//! Routers that drop at the head (Junos) do not document from which packet on their average counts; here it is what waits behind the
+//! packet at the head (`at_the_head_the_packets_behind_count`).
 
 use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, out_of_reach};
-use super::red::red_params;
-use super::{Aqm, Reason, Verdict};
-use crate::control::Message;
-use crate::table::at_key;
-use crate::units::{Positive, UnitError};
+use super::curve::CurveTest;
+use super::early::{RedKnobs, check_mean_packet, longest, without_effect};
+use super::one_average::OneAverage;
+use super::red::{default_weight, red_params};
+use super::{Aqm, EcnMode, Verdict};
+use crate::matching::{Match, Matcher};
+use crate::table::{at_inner_key, at_key};
+use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
-    Probability, Thresholds, Unit, Weight,
+    Block, Bytes, Color, Context, Depth, DropCurve, Dscp, Environment, FlowId, FromParams, Header, Instant,
+    Occupancy, Origin, Unit, Weight,
 };
 
 red_params! {
     /// Parameters of [`Wred`].
     WredParams {
-        /// `min/max/max_p` for green packets. Default: they are dropped on overflow only.
-        #[serde(default, skip_serializing_if = "Option::is_none")] green: Option<Thresholds>,
-        /// `min/max/max_p` for yellow packets. Default: they are dropped on overflow only.
-        #[serde(default, skip_serializing_if = "Option::is_none")] yellow: Option<Thresholds>,
-        /// `min/max/max_p` for red packets. Default: those of yellow packets.
-        #[serde(default, skip_serializing_if = "Option::is_none")] red: Option<Thresholds>,
+        /// The drop curve of green packets: `min/max/max_p`, or points such as `interpolate 30/0, 60/0.1, 90/0.5`. Default: they are
+        /// dropped on overflow only.
+        #[serde(default, skip_serializing_if = "Option::is_none")] green: Option<DropCurve>,
+        /// The drop curve of yellow packets. Default: they are dropped on overflow only.
+        #[serde(default, skip_serializing_if = "Option::is_none")] yellow: Option<DropCurve>,
+        /// The drop curve of red packets. Default: that of yellow packets.
+        #[serde(default, skip_serializing_if = "Option::is_none")] red: Option<DropCurve>,
+        /// Curves, limits and ECN modes by codepoint, precedence or color. The first profile that matches a packet acts; packets that
+        /// none matches have the curve of their color.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")] profiles: Vec<DropProfile>,
+        /// Which packet is judged: the one that arrives, or the one at the head of the queue, as it is taken for transmission
+        /// (Junos). A full queue drops the packet that arrives in both.
+        #[serde(default)] drop_at: DropAt,
     }
 }
 
-/// RED with one average and a threshold set for each color.
+/// Which packet a queue judges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DropAt {
+    /// The packet that arrives.
+    #[default]
+    Tail,
+    /// The packet at the head.
+    Head,
+}
+
+/// How the packets of a queue that match are dropped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DropProfile {
+    /// Which packets it is for, if no earlier profile is. Default: all others; only the last one may be for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#match: Option<Match>,
+    /// Their drop curve. Default: they are dropped on overflow only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<DropCurve>,
+    /// They are dropped when the whole queue holds this much, in packets or bytes. Default: the queue's limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Depth>,
+    /// Which of them are marked in place of being dropped. Default: as the queue's `ecn` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<EcnMode>,
+}
+
+/// RED with one average and a drop curve for each color or profile.
 #[derive(Clone, Debug)]
 pub struct Wred {
     queue: OneAverage,
     /// By color.
-    tests: [Option<EarlyTest>; 3],
+    tests: [Option<CurveTest>; 3],
+    profiles: Option<Box<Profiles>>,
+    drop_at: DropAt,
 }
 
-/// The average over all packets, kept in one unit.
+/// Labels and colors by which a packet's profile differs, each with 64 codepoints.
+const KINDS: usize = 2 * Color::ALL.len();
+
+/// No profile.
+const NONE: u8 = u8::MAX;
+
+/// The most profiles: one for each codepoint and color.
+const MOST_PROFILES: usize = 64 * Color::ALL.len();
+
 #[derive(Clone, Debug)]
-struct OneAverage {
-    limit: Depth,
-    weight: Weight,
-    unit: Unit,
-    average: Ewma,
-    idle: IdleClock,
+struct Profiles {
+    all: Vec<Profile>,
+    /// The profile of each codepoint, by label and color.
+    of: [[u8; 64]; KINDS],
 }
 
-impl OneAverage {
-    fn new(limit: Depth, weight: Weight, unit: Unit, idle: IdleClock) -> Self {
-        Self { limit, weight, unit, average: Ewma::default(), idle }
+#[derive(Clone, Debug)]
+struct Profile {
+    test: Option<CurveTest>,
+    limit: Option<Depth>,
+}
+
+impl Profiles {
+    fn new(params: &WredParams) -> Option<Box<Self>> {
+        let knobs = params.knobs();
+        let profile = |profile: &DropProfile| {
+            let knobs = RedKnobs { ecn: profile.ecn.unwrap_or(knobs.ecn), ..knobs };
+            let test = profile.curve.as_ref().map(|curve| CurveTest::new(curve, knobs));
+            Profile { test, limit: profile.limit }
+        };
+        let all: Vec<Profile> = params.profiles.iter().map(profile).collect();
+        let matchers: Vec<Matcher> =
+            params.profiles.iter().map(|profile| Matcher::new(profile.r#match.as_ref())).collect();
+        let mut of = [[NONE; 64]; KINDS];
+        for color in Color::ALL {
+            for label in [0, 1] {
+                for dscp in (0..64).filter_map(Dscp::new) {
+                    let packet = Header { label, dscp, color, ..Header::new(FlowId(0), 0) };
+                    let number = matchers.iter().position(|matcher| matcher.takes(&packet));
+                    of[kind(&packet)][usize::from(dscp.get())] =
+                        number.and_then(|number| u8::try_from(number).ok()).unwrap_or(NONE);
+                }
+            }
+        }
+        (!all.is_empty()).then(|| Box::new(Self { all, of }))
     }
 
-    /// Updates the average, and asks the packet's test if it has one.
     #[inline]
-    fn judge(
-        &mut self,
-        test: Option<&mut EarlyTest>,
-        packet: &Header,
-        queue: &Occupancy,
-        cx: &mut Context<'_>,
-    ) -> Verdict {
-        self.average.decay(self.weight, self.idle.missed(cx.now));
-        self.average.update(self.weight, queue.total(self.unit));
-        let full = queue.is_full_for(packet, self.limit);
-        let verdict = match test {
-            Some(test) if full => {
-                test.lost();
-                Verdict::Drop(Reason::Overflow)
-            }
-            None if full => Verdict::Drop(Reason::Overflow),
-            Some(test) => Verdict::of(test.judge(self.average.get(), packet, cx.rng)),
-            None => Verdict::Pass,
-        };
-        self.idle.settle(verdict.admits(packet), cx.now);
-        verdict
+    fn of(&mut self, packet: &Header) -> Option<&mut Profile> {
+        let number = self.of[kind(packet)][usize::from(packet.dscp.get() & 63)];
+        self.all.get_mut(usize::from(number))
     }
+}
+
+#[inline]
+const fn kind(packet: &Header) -> usize {
+    packet.color.index() + if packet.label == 0 { 0 } else { Color::ALL.len() }
 }
 
 impl WredParams {
-    /// The threshold sets that are given, each with its key.
-    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
-        let sets = [("green", self.green), ("yellow", self.yellow), ("red", self.red)];
-        sets.into_iter().filter_map(|(key, set)| Some((key, set?))).collect()
+    /// The curves that are given, each with its key, and how it is named in a notice.
+    fn curves(&self) -> Vec<(&'static str, String, &DropCurve)> {
+        let colors = [("green", &self.green), ("yellow", &self.yellow), ("red", &self.red)];
+        let colors =
+            colors.into_iter().filter_map(|(key, curve)| Some((key, key.to_owned(), curve.as_ref()?)));
+        let profiles = self.profiles.iter().enumerate();
+        let profiles = profiles.filter_map(|(n, profile)| {
+            Some(("profiles", format!("profiles[{n}].curve"), profile.curve.as_ref()?))
+        });
+        colors.chain(profiles).collect()
+    }
+
+    /// The unit of the average.
+    fn unit(&self) -> Unit {
+        let limit = match self.limit {
+            Depth::Packets(_) => Unit::Packets,
+            Depth::Bytes(_) => Unit::Bytes,
+        };
+        self.curves().first().map_or(limit, |(.., curve)| curve.unit())
+    }
+
+    fn check_profiles(&self) -> Result<(), UnitError> {
+        let refuse = |key: String, text: &str| Err(UnitError::new(at_key(&key, text)));
+        if self.profiles.len() > MOST_PROFILES {
+            let text = format!("there are {} profiles; write at most {MOST_PROFILES}", self.profiles.len());
+            return refuse("profiles".into(), &text);
+        }
+        for (n, profile) in self.profiles.iter().enumerate() {
+            let here = |key: &str| format!("profiles[{n}].{key}");
+            if profile.curve.is_none() && profile.ecn.is_some() {
+                return refuse(here("ecn"), "it acts where a curve drops; give the profile a `curve`");
+            }
+            match &profile.r#match {
+                None if n + 1 < self.profiles.len() => {
+                    return refuse(here("match"), "only the last profile may be for all other packets");
+                }
+                None if profile.curve.is_none() && profile.limit.is_none() => {
+                    return refuse(
+                        format!("profiles[{n}]"),
+                        "it says nothing; give it a `curve` or a `limit`",
+                    );
+                }
+                None => {}
+                Some(selector) if selector.is_empty() => {
+                    return refuse(
+                        here("match"),
+                        "it has no condition; leave it out, or write { dscp = 46 }",
+                    );
+                }
+                Some(selector) if selector.path.is_some() => {
+                    let text = "profiles do not know paths; give the path a queue of its own, or match a `traffic-class`";
+                    return refuse(here("match.path"), text);
+                }
+                Some(selector) => {
+                    selector.check().map_err(|problem| at_inner_key(&here("match"), &problem))?;
+                    let before = self.profiles[..n].iter();
+                    let mut covering =
+                        before.filter(|other| other.r#match.as_ref().is_some_and(|m| m.covers(selector)));
+                    if covering.next().is_some() {
+                        let text = "an earlier profile matches all these packets; put this one before it";
+                        return refuse(here("match"), text);
+                    }
+                }
+            }
+        }
+        let takes_all = self.profiles.last().is_some_and(|profile| profile.r#match.is_none());
+        match self.curves().first() {
+            Some((key, ..)) if takes_all && *key != "profiles" => {
+                refuse((*key).into(), "the last profile is for all packets; leave one of the two out")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether all curves count in one unit, and only ramps are gentle.
+    fn check_curves(&self) -> Result<(), UnitError> {
+        let curves = self.curves();
+        let Some((_, first, one)) = curves.first() else { return Ok(()) };
+        for (_, key, curve) in &curves {
+            if curve.unit() != one.unit() {
+                let text = format!(
+                    "not in the unit of `{first}`; write all threshold sets in packets, or all in bytes"
+                );
+                return Err(UnitError::new(at_key(key, text)));
+            }
+            if self.gentle && !matches!(curve, DropCurve::Ramp(_)) {
+                let text =
+                    "`gentle` is for min/max/max_p; write the points above max, too, and leave `gentle` out";
+                return Err(UnitError::new(at_key(key, text)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys that act on curves only, where there is none.
+    fn idle_without_curves(&self) -> Vec<(&'static str, String)> {
+        let keys = [
+            ("weight", self.weight != default_weight()),
+            ("gentle", self.gentle),
+            ("ecn", self.ecn != EcnMode::Off),
+            ("drop-at", self.drop_at != DropAt::Tail),
+        ];
+        let none = self.curves().is_empty();
+        let text = || "it acts on curves, and no packet has one; leave it out, or add a `curve`".to_owned();
+        keys.into_iter().filter(|(_, set)| none && *set).map(|(key, _)| (key, text())).collect()
+    }
+
+    /// Profiles of which a part has no effect.
+    fn idle_profiles(&self, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+        let unit = |limit| if matches!(limit, Depth::Packets(_)) { Unit::Packets } else { Unit::Bytes };
+        let notice = |(n, profile): (usize, &DropProfile)| {
+            let limit = profile.limit?;
+            let (most, holds) = longest(self.limit, unit(limit), sizes);
+            let (Depth::Packets(number) | Depth::Bytes(number)) = limit;
+            (number >= most).then(|| {
+                let text = format!(
+                    "profiles[{n}].limit `{limit}`: the queue holds at most {holds}, so it has no effect; lower it, or raise `limit`"
+                );
+                ("profiles", text)
+            })
+        };
+        self.profiles.iter().enumerate().filter_map(notice).collect()
     }
 }
 
 impl Block for Wred {
     type Params = WredParams;
     const NAME: &'static str = "wred";
-    const SUMMARY: &'static str = "RED with one average over all packets and a threshold set for each color";
+    const SUMMARY: &'static str =
+        "RED with one average over all packets and a drop curve for each color or codepoint";
     const ORIGIN: Origin =
         Origin::published(1998, "Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5");
     const BATCHED: bool = true;
 
+    fn precomputable(params: &WredParams) -> bool {
+        params.drop_at == DropAt::Tail
+    }
+
     fn check(params: &WredParams) -> Result<(), UnitError> {
-        if params.sets().is_empty() {
+        if params.curves().is_empty() && params.profiles.is_empty() {
             return Err(UnitError::new(
                 "no color has thresholds, so packets would be dropped on overflow only; give at least one color thresholds, such as \
                  yellow = \"40/160/0.1\", or write aqm = \"drop-tail\"",
             ));
         }
-        check_red(params.mean_packet, &params.sets())
+        check_mean_packet(params.mean_packet)?;
+        params.check_profiles()?;
+        params.check_curves()
     }
 
     fn idle_keys(params: &WredParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        out_of_reach(params.limit, &params.sets(), sizes)
+        let curves = params.curves();
+        let reach = |(key, name, curve): (&'static str, String, &DropCurve)| {
+            let (key, text) = super::early::beyond(params.limit, key, curve, sizes)?;
+            Some((key, if key == "profiles" { format!("{name} {text}") } else { text }))
+        };
+        let mut idle: Vec<_> = curves.into_iter().filter_map(reach).collect();
+        idle.extend(without_effect(&params.knobs(), params.unit()));
+        idle.extend(params.idle_profiles(sizes));
+        idle.extend(params.idle_without_curves());
+        idle
     }
 }
 
 impl FromParams for Wred {
     fn new(params: WredParams, environment: Environment) -> Self {
-        let sets = [params.green, params.yellow, params.red.or(params.yellow)];
-        let unit = sets.iter().flatten().next().map_or(Unit::Packets, Thresholds::unit);
-        let idle = IdleClock::new(params.mean_packet, environment.rate);
+        let profiles = Profiles::new(&params);
+        let (knobs, unit) = (params.knobs(), params.unit());
+        let red = params.red.or_else(|| params.yellow.clone());
+        let test = |curve: DropCurve| CurveTest::new(&curve, knobs);
         Self {
-            queue: OneAverage::new(params.limit, params.weight, unit, idle),
-            tests: sets.map(|set| set.map(|set| EarlyTest::new(set, params.knobs()))),
+            queue: OneAverage::new(params.limit, params.weight, unit, params.mean_packet, environment),
+            tests: [params.green, params.yellow, red].map(|curve| curve.map(test)),
+            profiles,
+            drop_at: params.drop_at,
+        }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        if self.drop_at != before.drop_at {
+            return Err(UnitError::new(at_key(
+                "drop-at",
+                "it cannot change during a run; start a run with it",
+            )));
+        }
+        let key = if self.tests.iter().any(Option::is_some) { "green" } else { "profiles" };
+        self.queue.take_over(key, &before.queue)?;
+        for (test, before) in self.tests.iter_mut().zip(&before.tests) {
+            if let (Some(test), Some(before)) = (test, before) {
+                test.take_over(before);
+            }
+        }
+        if let (Some(profiles), Some(before)) = (&mut self.profiles, &before.profiles)
+            && profiles.of == before.of
+        {
+            for (profile, before) in profiles.all.iter_mut().zip(&before.all) {
+                if let (Some(test), Some(before)) = (&mut profile.test, &before.test) {
+                    test.take_over(before);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Wred {
+    /// The average, and a packet's test and limit.
+    #[inline]
+    fn of(&mut self, packet: &Header) -> (&mut OneAverage, Option<&mut CurveTest>, Option<Depth>) {
+        let Self { queue, tests, profiles, .. } = self;
+        match profiles.as_mut().and_then(|profiles| profiles.of(packet)) {
+            None => (queue, tests[packet.color.index()].as_mut(), None),
+            Some(profile) => (queue, profile.test.as_mut(), profile.limit),
         }
     }
 }
@@ -132,167 +364,37 @@ impl FromParams for Wred {
 impl Aqm for Wred {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.queue.judge(self.tests[packet.color.index()].as_mut(), packet, queue, cx)
+        let at_head = self.drop_at == DropAt::Head;
+        let (average, test, limit) = self.of(packet);
+        if at_head {
+            return average.admit(limit, packet, queue, cx.now);
+        }
+        average.judge(test, limit, packet, queue, cx)
+    }
+
+    fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+        if self.drop_at == DropAt::Tail {
+            return Verdict::Pass;
+        }
+        let (average, test, _) = self.of(packet);
+        average.judge_head(test, packet, left, cx.rng)
     }
 
     fn on_idle(&mut self, since: Instant) {
-        self.queue.idle.begin(since);
+        self.queue.begin_idle(since);
     }
 
     fn gauges(&self) -> Vec<(&'static str, f64)> {
-        vec![("average total", self.queue.average.get())]
-    }
-}
-
-/// What happens to in-profile packets under dynamic WRED.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GreenRule {
-    /// They are dropped on overflow only.
-    #[default]
-    Overflow,
-    /// They have thresholds above those of the others: from `max_th` to twice `max_th`, with a `max_p` of 0.02.
-    Above,
-    /// They have the thresholds of the others, with a `max_p` of 0.02, as in the examples of ns-2's DiffServ module.
-    SameThresholds,
-}
-
-red_params! {
-    /// Parameters of [`Dwred`].
-    DwredParams {
-        /// `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. The queue must lie
-        /// on a path that has a `control` and TCP flows; otherwise it would get no message.
-        out: Thresholds,
-        /// `min_th` as a share of `max_th`, which is the sum of the windows.
-        #[serde(default = "share")] share: Probability,
-        /// `max_th` is at least this many packets, however small the windows.
-        #[serde(default = "least")] least: Positive,
-        /// What happens to green packets.
-        #[serde(default)] green: GreenRule,
-    }
-}
-
-fn share() -> Probability {
-    Probability::new(0.15).expect("a probability")
-}
-
-const fn least() -> Positive {
-    Positive::literal(1.0)
-}
-
-/// WRED whose thresholds follow the sum of the windows of the flows that it serves.
-#[derive(Clone, Debug)]
-pub struct Dwred {
-    queue: OneAverage,
-    out: EarlyTest,
-    green: Option<EarlyTest>,
-    rule: GreenRule,
-    share: f64,
-    least: f64,
-    /// `min_th` and `max_th`.
-    min: f64,
-    max: f64,
-    /// The newest message of each path, in the order in which they were first heard of.
-    heard: Vec<Heard>,
-}
-
-/// What a path last said of its windows.
-#[derive(Clone, Copy, Debug)]
-struct Heard {
-    path: u32,
-    number: u64,
-    packets: f64,
-}
-
-impl Block for Dwred {
-    type Params = DwredParams;
-    const NAME: &'static str = "dwred";
-    const SUMMARY: &'static str = "WRED whose thresholds follow the sum of the windows of its path's flows";
-    const ORIGIN: Origin = Origin::paper(2003, "Bouras & Sevasti, section 4");
-    const BATCHED: bool = true;
-    const FOLLOWS_PATHS: bool = true;
-
-    fn check(params: &DwredParams) -> Result<(), UnitError> {
-        if params.out.unit() == Unit::Bytes {
-            let text = "thresholds that follow windows must be in packets, such as 40/160/0.1";
-            return Err(UnitError::new(at_key("out", text)));
-        }
-        check_red(params.mean_packet, &[("out", params.out)])
-    }
-}
-
-impl FromParams for Dwred {
-    fn new(params: DwredParams, environment: Environment) -> Self {
-        let idle = IdleClock::new(params.mean_packet, environment.rate);
-        let seldom = Thresholds::new(0, 0, Unit::Packets, Probability::new(0.02).expect("a probability"));
-        let mut dwred = Self {
-            queue: OneAverage::new(params.limit, params.weight, Unit::Packets, idle),
-            out: EarlyTest::new(params.out, params.knobs()),
-            green: match params.green {
-                GreenRule::Overflow => None,
-                GreenRule::Above | GreenRule::SameThresholds => {
-                    Some(EarlyTest::new(seldom.expect("min is not above max"), params.knobs()))
-                }
-            },
-            rule: params.green,
-            share: params.share.get(),
-            least: params.least.get(),
-            min: params.out.min(),
-            max: params.out.max(),
-            heard: Vec::new(),
-        };
-        dwred.retune_green();
-        dwred
-    }
-}
-
-impl Dwred {
-    /// Green's set follows the other one.
-    fn retune_green(&mut self) {
-        let Some(green) = &mut self.green else { return };
-        match self.rule {
-            GreenRule::Overflow => {}
-            GreenRule::Above => green.retune(self.max, 2.0 * self.max),
-            GreenRule::SameThresholds => green.retune(self.min, self.max),
-        }
-    }
-}
-
-impl Aqm for Dwred {
-    #[inline]
-    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        let test = if packet.color == Color::Green { self.green.as_mut() } else { Some(&mut self.out) };
-        self.queue.judge(test, packet, queue, cx)
-    }
-
-    fn on_idle(&mut self, since: Instant) {
-        self.queue.idle.begin(since);
-    }
-
-    fn on_message(&mut self, message: &Message) {
-        let Message::Windows { path, number, packets } = *message else { return };
-        match self.heard.iter_mut().find(|heard| heard.path == path) {
-            Some(heard) if heard.number >= number => return,
-            Some(heard) => *heard = Heard { path, number, packets },
-            None => self.heard.push(Heard { path, number, packets }),
-        }
-        self.max = self.heard.iter().map(|heard| heard.packets).sum::<f64>().max(self.least);
-        self.min = self.share * self.max;
-        self.out.retune(self.min, self.max);
-        self.retune_green();
-    }
-
-    fn gauges(&self) -> Vec<(&'static str, f64)> {
-        vec![("average total", self.queue.average.get()), ("max_th", self.max)]
+        vec![("average total", self.queue.get())]
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::{Bitrate, FlowId, Rng};
+    use crate::{Bitrate, FlowId, Reason, Rng};
 
-    fn environment() -> Environment {
+    pub(in crate::aqm) fn environment() -> Environment {
         Environment { rate: Bitrate::from_bps(8_000_000).unwrap() }
     }
 
@@ -302,16 +404,8 @@ mod tests {
         Wred::new(params, environment())
     }
 
-    fn dwred(extra: &str) -> Dwred {
-        let table =
-            format!(r#"{{"out": "40/160/0.1", "limit": "400p", "weight": 1, "wait": false {extra}}}"#);
-        let params: DwredParams = serde_json::from_str(&table).unwrap();
-        Dwred::check(&params).unwrap();
-        Dwred::new(params, environment())
-    }
-
     /// The share of 20 000 packets of this color that is dropped at a queue of this length.
-    fn share(aqm: &mut impl Aqm, color: Color, waiting: u32) -> f64 {
+    pub(in crate::aqm) fn share(aqm: &mut impl Aqm, color: Color, waiting: u32) -> f64 {
         let mut queue = Occupancy::EMPTY;
         (0..waiting).for_each(|_| queue.add(Color::Yellow, 1000));
         let mut rng = Rng::stream(3, "wred");
@@ -325,7 +419,7 @@ mod tests {
     }
 
     /// Spread evenly without wait, the gaps between drops are uniform on 1..1/p: their mean is half of 1/p.
-    fn of(p: f64) -> f64 {
+    pub(in crate::aqm) fn of(p: f64) -> f64 {
         2.0 * p
     }
 
@@ -358,53 +452,164 @@ mod tests {
         }
     }
 
-    #[test]
-    fn thresholds_follow_the_windows() {
-        let mut aqm = dwred("");
-        assert!((share(&mut aqm, Color::Yellow, 100) - of(0.05)).abs() < 0.003, "before the first message");
-        // S = 200: from 30 to 200, p = 0.1 * 70 / 170 at 100.
-        aqm.on_message(&Message::Windows { path: 1, number: 5, packets: 200.0 });
-        assert!((share(&mut aqm, Color::Yellow, 100) - of(0.1 * 70.0 / 170.0)).abs() < 0.003);
-        assert_eq!(share(&mut aqm, Color::Yellow, 29), 0.0);
-        assert_eq!(share(&mut aqm, Color::Yellow, 200), 1.0);
-        // A message that is late, or that is not for the queue, changes nothing.
-        aqm.on_message(&Message::Windows { path: 1, number: 4, packets: 20.0 });
-        aqm.on_message(&Message::Share(0.5));
-        assert_eq!(aqm.max, 200.0);
-        aqm.on_message(&Message::Windows { path: 1, number: 6, packets: 0.0 });
-        assert_eq!(aqm.max, 1.0);
+    /// The share of packets like this one that is dropped or marked at a queue of this length.
+    fn share_of(aqm: &mut Wred, packet: &Header, waiting: u32) -> f64 {
+        let mut queue = Occupancy::EMPTY;
+        (0..waiting).for_each(|_| queue.add(Color::Yellow, 1000));
+        let mut rng = Rng::stream(3, "wred");
+        let hit = (0..20_000).filter(|_| {
+            let cx = &mut Context { now: Instant::from_nanos(1), rng: &mut rng };
+            aqm.on_arrival(packet, &queue, cx) != Verdict::Pass
+        });
+        hit.count() as f64 / 20_000.0
+    }
+
+    fn at(dscp: u8, color: Color) -> Header {
+        Header { dscp: Dscp::new(dscp).unwrap(), color, ..Header::new(FlowId(0), 1000) }
     }
 
     #[test]
-    fn paths_in_one_queue_are_added() {
-        let mut aqm = dwred("");
-        aqm.on_message(&Message::Windows { path: 1, number: 5, packets: 200.0 });
-        // Each path numbers its own messages: this one is no older than the first.
-        aqm.on_message(&Message::Windows { path: 2, number: 4, packets: 30.0 });
-        assert_eq!(aqm.max, 230.0);
-        aqm.on_message(&Message::Windows { path: 1, number: 6, packets: 100.0 });
-        assert_eq!(aqm.max, 130.0);
-        aqm.on_message(&Message::Windows { path: 2, number: 3, packets: 90.0 });
-        assert_eq!(aqm.max, 130.0, "what is late changes nothing");
+    fn eight_curves_by_precedence_and_what_no_profile_matches() {
+        let profile =
+            |p: u32| format!(r#"{{"match": {{"precedence": {p}}}, "curve": "{}/160/0.1"}}"#, 10 * p);
+        let listed: Vec<String> = (1..8).map(profile).collect();
+        let table = format!(
+            r#"{{"green": "120/160/0.1", "profiles": [{}], "limit": "400p", "weight": 1, "wait": false}}"#,
+            listed.join(",")
+        );
+        let mut aqm = wred(&table);
+        for p in 1..8_u8 {
+            // p_b = 0.1 (100 - 10 p) / (160 - 10 p), whatever the color.
+            let by_hand = 0.1 * f64::from(100 - 10 * u32::from(p)) / f64::from(160 - 10 * u32::from(p));
+            for (low_bits, color) in [(0, Color::Red), (7, Color::Green)] {
+                let found = share_of(&mut aqm, &at(8 * p + low_bits, color), 100);
+                assert!((found - of(by_hand)).abs() < 0.004, "{p}: {found}, by hand {}", of(by_hand));
+            }
+        }
+        assert!((share_of(&mut aqm, &at(0, Color::Green), 140) - of(0.05)).abs() < 0.003);
+        assert_eq!(share_of(&mut aqm, &at(0, Color::Yellow), 399), 0.0);
     }
 
     #[test]
-    fn in_profile_packets_are_spared() {
-        let windows = Message::Windows { path: 1, number: 1, packets: 100.0 };
-        let mut spared = dwred("");
-        spared.on_message(&windows);
-        assert_eq!(share(&mut spared, Color::Green, 399), 0.0);
-        let mut above = dwred(r#", "green": "above""#);
-        above.on_message(&windows);
-        assert_eq!(share(&mut above, Color::Green, 100), 0.0);
-        assert!((share(&mut above, Color::Green, 150) - of(0.01)).abs() < 0.002);
-        assert_eq!(share(&mut above, Color::Green, 200), 1.0);
-        // Before the first message from 40 to 160, then from 15 to 100: 0.02 * 35 / 85 at 50.
-        let mut same = dwred(r#", "green": "same-thresholds""#);
-        assert!((share(&mut same, Color::Green, 100) - of(0.01)).abs() < 0.002);
-        same.on_message(&windows);
-        assert_eq!(share(&mut same, Color::Green, 14), 0.0);
-        assert!((share(&mut same, Color::Green, 50) - of(0.02 * 35.0 / 85.0)).abs() < 0.002);
-        assert_eq!(share(&mut same, Color::Green, 100), 1.0);
+    fn profiles_have_limits_of_the_whole_queue() {
+        let table = r#"{"limit": "100p", "profiles": [
+            {"match": {"dscp": "AF13"}, "limit": "40p"}, {"match": {"dscp": "AF12"}, "limit": "60kB"},
+            {"match": {"color": "red", "not": {"dscp": "EF"}}, "limit": "20p"}]}"#;
+        let mut aqm = wred(table);
+        let mut longest = |dscp, color| {
+            (0..200).find(|&waiting| share_of(&mut aqm, &at(dscp, color), waiting) > 0.0).unwrap()
+        };
+        assert_eq!(longest(14, Color::Green), 40);
+        assert_eq!(longest(12, Color::Green), 60);
+        assert_eq!(longest(10, Color::Green), 100);
+        assert_eq!(longest(10, Color::Red), 20);
+        assert_eq!(longest(46, Color::Red), 100, "it is excepted");
+        assert_eq!(longest(14, Color::Red), 40, "the first profile acts");
+    }
+
+    #[test]
+    fn a_profile_has_an_ecn_mode_of_its_own() {
+        let table = r#"{"limit": "100p", "weight": 1, "ecn": true, "profiles": [
+            {"match": {"color": "green"}, "curve": "0/20/1", "ecn": "mark-only"}, {"curve": "0/20/1"}]}"#;
+        let verdict = |color, ecn| {
+            let mut queue = Occupancy::EMPTY;
+            (0..50).for_each(|_| queue.add(Color::Yellow, 1000));
+            let mut rng = Rng::stream(3, "wred");
+            let cx = &mut Context { now: Instant::from_nanos(1), rng: &mut rng };
+            wred(table).on_arrival(&Header { ecn, ..at(0, color) }, &queue, cx)
+        };
+        assert_eq!(verdict(Color::Green, crate::Ecn::Capable0), Verdict::Notify(Reason::Forced));
+        assert_eq!(verdict(Color::Green, crate::Ecn::NotCapable), Verdict::Pass);
+        assert_eq!(verdict(Color::Yellow, crate::Ecn::Capable0), Verdict::Drop(Reason::Forced));
+    }
+
+    #[test]
+    fn points_are_judged_as_thresholds_are() {
+        // Junos: steps of 10 and 40 % at 50 and 80; at 60 packets one in ten, spread: gaps from 1 to 9.
+        let mut aqm =
+            wred(r#"{"yellow": "segmented 50/0.1, 80/0.4", "limit": "100p", "weight": 1, "wait": false}"#);
+        assert_eq!(share(&mut aqm, Color::Yellow, 49), 0.0);
+        assert!((share(&mut aqm, Color::Yellow, 60) - of(0.1)).abs() < 0.005);
+        assert!((share(&mut aqm, Color::Red, 79) - of(0.1)).abs() < 0.005);
+        // After a drop 0.4 spreads to 0.4 / 0.6, then to 1: the mean gap is 2 / 3 + 2 / 3.
+        assert!((share(&mut aqm, Color::Yellow, 99) - 0.75).abs() < 0.01);
+        assert_eq!(share(&mut aqm, Color::Yellow, 100), 1.0);
+    }
+
+    #[test]
+    fn without_scaling_packets_of_all_sizes_are_dropped_alike() {
+        let share = |scaled: bool, size: u16| {
+            let table = format!(
+                r#"{{"yellow": "0B/100kB/0.5", "limit": "400kB", "weight": 1, "wait": false, "scale-by-size": {scaled}}}"#
+            );
+            let packet = Header { size, ..at(0, Color::Yellow) };
+            share_of(&mut wred(&table), &packet, 50)
+        };
+        // p_b = 0.25: gaps of 1 to 3 with equal chance. Of a tenth of the mean size: 1/30, then 1/20, then 1.
+        assert!((share(false, 100) - 0.5).abs() < 0.01 && (share(false, 1000) - 0.5).abs() < 0.01);
+        assert!((share(true, 1000) - 0.5).abs() < 0.01 && (share(true, 100) - 0.347).abs() < 0.01);
+    }
+
+    #[test]
+    fn at_the_head_the_packets_behind_count() {
+        let table =
+            r#"{"yellow": "10/20/1", "limit": "30p", "weight": 0.5, "wait": false, "drop-at": "head"}"#;
+        let mut aqm = wred(table);
+        let params: WredParams = serde_json::from_str(table).unwrap();
+        assert!(!Wred::precomputable(&params));
+        let mut rng = Rng::stream(3, "head");
+        let queue = |packets: u32| {
+            let mut queue = Occupancy::EMPTY;
+            (0..packets).for_each(|_| queue.add(Color::Yellow, 1000));
+            queue
+        };
+        let packet = at(0, Color::Yellow);
+        let cx = &mut Context { now: Instant::from_nanos(1), rng: &mut rng };
+        // On arrival only a full queue drops.
+        assert_eq!(aqm.on_arrival(&packet, &queue(29), cx), Verdict::Pass);
+        assert_eq!(aqm.on_arrival(&packet, &queue(30), cx), Verdict::Drop(Reason::Overflow));
+        assert_eq!(aqm.queue.get(), 0.0);
+        // At the head: 16, then 0.5 16 + 0.5 28 = 22, above max.
+        assert_eq!((aqm.on_departure(&packet, &queue(16), cx), aqm.queue.get()), (Verdict::Pass, 8.0));
+        assert_eq!(aqm.on_departure(&packet, &queue(36), cx), Verdict::Drop(Reason::Forced));
+        assert_eq!(aqm.queue.get(), 22.0);
+    }
+
+    #[test]
+    fn what_profiles_cannot_be() {
+        let why = |profiles: &str, more: &str| {
+            let table = format!(r#"{{"limit": "100p", "profiles": {profiles} {more}}}"#);
+            let params: WredParams = serde_json::from_str(&table).unwrap();
+            Wred::check(&params).unwrap_err().to_string()
+        };
+        let curve = r#""curve": "1/2/0.1""#;
+        assert!(why(&format!("[{{{curve}}}, {{{curve}}}]"), "").contains("only the last profile"));
+        assert!(why("[{}]", "").contains("it says nothing"));
+        assert!(why(&format!(r#"[{{"match": {{}}, {curve}}}]"#), "").contains("no condition"));
+        assert!(
+            why(&format!(r#"[{{"match": {{"path": "gold"}}, {curve}}}]"#), "").contains("do not know paths")
+        );
+        assert!(why(r#"[{"match": {"dscp": 1}, "ecn": true}]"#, "").contains("give the profile a `curve`"));
+        let twice =
+            format!(r#"[{{"match": {{"precedence": 1}}, {curve}}}, {{"match": {{"precedence": 1}}}}]"#);
+        assert!(why(&twice, "").contains("an earlier profile"));
+        assert!(
+            why(&format!("[{{{curve}}}]"), r#", "green": "1/2/0.1""#).contains("leave one of the two out")
+        );
+        let bytes = r#"[{"match": {"dscp": 1}, "curve": "1B/2B/0.1"}, {"curve": "1/2/0.1"}]"#;
+        assert!(why(bytes, "").contains("not in the unit of `profiles[0].curve`"));
+        assert!(why(r#"[{"curve": "segmented 1/0.1"}]"#, r#", "gentle": true"#).contains("`gentle` is for"));
+        let idle = |table: &str| {
+            let params: WredParams = serde_json::from_str(table).unwrap();
+            let found = Wred::idle_keys(&params, &(40..=1500));
+            found.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        let limits = r#"{"limit": "100p", "profiles": [{"limit": "100p"}], "ecn": true, "drop-at": "head"}"#;
+        assert_eq!(idle(limits), ["profiles", "ecn", "drop-at"]);
+        assert_eq!(
+            idle(r#"{"limit": "100p", "yellow": "interpolate 10/0, 200/1", "scale-by-size": false}"#),
+            ["yellow", "scale-by-size"]
+        );
+        assert!(idle(r#"{"limit": "100p", "profiles": [{"limit": "99p"}]}"#).is_empty());
     }
 }

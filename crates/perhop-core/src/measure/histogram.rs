@@ -1,4 +1,5 @@
-//! A histogram of delays with a bounded relative error and no allocation per sample.
+//! A histogram of delays with a bounded relative error. It grows with the largest delay, by octaves: a network has many, and most
+//! need few. Counts of a color stand together and are short, so that those of the usual delays are in few lines of the processor's cache.
 
 #![expect(clippy::inline_always, reason = "each packet that leaves a queue comes through here")]
 
@@ -12,17 +13,23 @@ const OCTAVES: usize = 27;
 const BINS: usize = BINS_PER_OCTAVE as usize * OCTAVES;
 
 /// Counts of delays by color, in bins that are at most 3.1 % (or 1.024 µs) wide. The largest is kept exactly.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DelayHistogram {
-    counts: Box<[[u64; 3]; BINS]>,
-    largest: [Duration; 3],
+    colors: [OfColor; 3],
 }
 
-impl Default for DelayHistogram {
-    fn default() -> Self {
-        let counts = vec![[0; 3]; BINS].into_boxed_slice();
-        Self { counts: counts.try_into().expect("as many bins"), largest: [Duration::ZERO; 3] }
-    }
+/// The delays of one color.
+#[derive(Clone, Debug, Default)]
+struct OfColor {
+    /// Up to the end of the octave of the largest delay; without [`carries`](Self::carries).
+    counts: Vec<u32>,
+    largest: Duration,
+    /// A bin for each time that its count began anew, after 2³² delays; `None` until one has.
+    #[expect(
+        clippy::box_collection,
+        reason = "it is nearly always absent, and a pointer takes a third of the cache"
+    )]
+    carries: Option<Box<Vec<usize>>>,
 }
 
 impl DelayHistogram {
@@ -30,12 +37,7 @@ impl DelayHistogram {
     pub fn sum<'a>(several: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();
         for one in several {
-            for (ours, theirs) in all.counts.iter_mut().zip(one.counts.iter()) {
-                ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
-            }
-            for (ours, theirs) in all.largest.iter_mut().zip(one.largest) {
-                *ours = theirs.max(*ours);
-            }
+            all.colors.iter_mut().zip(&one.colors).for_each(|(ours, theirs)| ours.add(theirs));
         }
         all
     }
@@ -43,22 +45,81 @@ impl DelayHistogram {
     /// Counts one delay.
     #[inline(always)]
     pub fn record(&mut self, color: Color, delay: Duration) {
-        self.counts[bin(delay)][color.index()] += 1;
-        if delay > self.largest[color.index()] {
-            self.largest[color.index()] = delay;
-        }
+        self.colors[color.index()].record(delay);
     }
 
     /// The largest delay of each color.
     pub fn largest(&self) -> [Duration; 3] {
-        self.largest
+        self.colors.each_ref().map(|of_color| of_color.largest)
     }
 
     /// The bins that were hit and those between them: their edges in seconds (one more than bins) and counts by color.
     pub fn bins(&self) -> (Vec<f64>, Vec<[u64; 3]>) {
-        let end = self.counts.iter().rposition(|counts| *counts != [0; 3]).map_or(0, |last| last + 1);
+        let of_colors = self.colors.each_ref().map(OfColor::counts);
+        let end = of_colors.iter().map(Vec::len).max().unwrap_or(0);
         let edges = (0..=end).map(|bin| lower_edge(bin).as_secs_f64()).collect();
-        (edges, self.counts[..end].to_vec())
+        let count = |bin: usize| of_colors.each_ref().map(|counts| counts.get(bin).copied().unwrap_or(0));
+        (edges, (0..end).map(count).collect())
+    }
+}
+
+impl OfColor {
+    #[inline(always)]
+    fn record(&mut self, delay: Duration) {
+        let bin = bin(delay);
+        if bin >= self.counts.len() {
+            self.grow(bin);
+        }
+        let (count, is_anew) = self.counts[bin].overflowing_add(1);
+        self.counts[bin] = count;
+        if is_anew {
+            self.carry(bin);
+        }
+        self.largest = delay.max(self.largest);
+    }
+
+    /// Makes room up to the end of the octave of a bin.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, bin: usize) {
+        let octave = BINS_PER_OCTAVE as usize;
+        let bins = (bin / octave + 1) * octave;
+        self.counts.reserve_exact(bins - self.counts.len());
+        self.counts.resize(bins, 0);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn carry(&mut self, bin: usize) {
+        self.carries.get_or_insert_default().push(bin);
+    }
+
+    fn carries(&self) -> impl Iterator<Item = usize> {
+        self.carries.iter().flat_map(|carries| carries.iter().copied())
+    }
+
+    fn add(&mut self, other: &Self) {
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (bin, &theirs) in other.counts.iter().enumerate() {
+            let (count, is_anew) = self.counts[bin].overflowing_add(theirs);
+            self.counts[bin] = count;
+            if is_anew {
+                self.carry(bin);
+            }
+        }
+        other.carries().for_each(|bin| self.carry(bin));
+        self.largest = self.largest.max(other.largest);
+    }
+
+    /// The counts up to the last bin that was hit.
+    fn counts(&self) -> Vec<u64> {
+        let mut counts: Vec<u64> = self.counts.iter().copied().map(u64::from).collect();
+        self.carries().for_each(|bin| counts[bin] += 1 << 32);
+        let end = counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
+        counts.truncate(end);
+        counts
     }
 }
 
@@ -146,6 +207,24 @@ mod tests {
         assert_eq!(delays.quantile(0.99), Some(units(100)));
         assert_eq!(delays.quantile(1.0), Some(units(100)));
         assert_eq!(delays.quantile(0.0), Some(units(1)));
+    }
+
+    #[test]
+    fn counts_beyond_32_bits_are_kept() {
+        let one = |count: u32| {
+            let mut histogram = DelayHistogram::default();
+            histogram.record(Color::Yellow, Duration::from_nanos(5 << UNIT_SHIFT));
+            histogram.colors[Color::Yellow.index()].counts[5] = count;
+            histogram
+        };
+        let mut histogram = one(u32::MAX);
+        histogram.record(Color::Yellow, Duration::from_nanos(5 << UNIT_SHIFT));
+        histogram.record(Color::Green, Duration::from_nanos(2 << UNIT_SHIFT));
+        let (edges, counts) = histogram.bins();
+        assert_eq!((edges.len(), counts.len(), counts[2], counts[5]), (7, 6, [1, 0, 0], [0, 1 << 32, 0]));
+        let sum = DelayHistogram::sum([&histogram, &one(3), &one(u32::MAX), &one(u32::MAX - 1)]);
+        assert_eq!(sum.bins().1[5], [0, 3 << 32, 0]);
+        assert_eq!(sum.largest(), [2_u64, 5, 0].map(|units| Duration::from_nanos(units << UNIT_SHIFT)));
     }
 
     proptest! {

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Conditioner, MeterParams, Verdict, is_default};
 use crate::marker::Remarker;
+use crate::matching::Matcher;
 use crate::scheduler::{Match, PathName};
-use crate::table::{at_key, bad_name};
+use crate::table::{at_inner_key, at_key, bad_name};
 use crate::units::UnitError;
 use crate::{Bitrate, Color, Header, Instant, Reason, Streams};
 
@@ -55,6 +56,8 @@ impl AggregateMeter {
                 );
                 return refuse("match", text);
             }
+            let problem = meter.r#match.check();
+            problem.map_err(|problem| at_inner_key(&format!("[{number}].match"), &problem))?;
             if let MeterParams::Twam(_) = meter.profile {
                 let text = "a window-aware marker measures one flow; write it as the `profile` of the flows";
                 return refuse(&format!("profile.{}", MeterParams::TAG), text.into());
@@ -147,7 +150,7 @@ pub struct AggregateMeters(Vec<Aggregate>);
 #[derive(Clone, Debug)]
 struct Aggregate {
     name: String,
-    selector: Match,
+    selector: Matcher,
     conditioner: Conditioner,
     remarker: Remarker,
     counts: MeterCounts,
@@ -160,7 +163,7 @@ impl AggregateMeters {
             let rng = streams.of(&format!("meters/{}", meter.name));
             Aggregate {
                 name: meter.name.clone(),
-                selector: meter.r#match.clone(),
+                selector: Matcher::new(Some(&meter.r#match)),
                 conditioner: Conditioner::new(&meter.profile, Bitrate::MAX, rng),
                 remarker: meter.remarker(),
                 counts: MeterCounts::default(),

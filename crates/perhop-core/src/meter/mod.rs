@@ -3,6 +3,7 @@
 mod aggregate;
 pub(crate) mod bucket;
 mod conditioner;
+mod foreign;
 #[cfg(test)]
 mod golden;
 mod rfc4115;
@@ -15,6 +16,7 @@ pub mod twam;
 
 pub use aggregate::{AggregateMeter, AggregateMeters, MeterCounts};
 pub use conditioner::{Action, Actions, Conditioner, Out, OutOfThree, Verdict};
+pub use foreign::{Foreign, ForeignMeter, ForeignMeterParams, MeterImplementation};
 pub use rfc4115::{Rfc4115, Rfc4115Params};
 pub use srtcm::{SrTcm, SrTcmParams};
 pub use token_bucket::{TokenBucket, TokenBucketParams};
@@ -158,6 +160,11 @@ macro_rules! register_meters {
                 match self { $(Self::$variant(params) => params.out.into(),)+ }
             }
 
+            /// The parameters of a meter that is implemented outside; `None` for any other.
+            pub fn foreign(&self) -> Option<&ForeignMeterParams> {
+                if let Self::Foreign(params) = self { Some(params) } else { None }
+            }
+
             /// The colors of the packets that are marked, not dropped.
             pub fn colors_marked(&self) -> impl Iterator<Item = Color> {
                 let actions = self.actions();
@@ -176,4 +183,5 @@ register_meters! {
     TrTcm(TrTcm),
     Rfc4115(Rfc4115),
     TswTcm(TswTcm),
+    Foreign(Foreign),
 }

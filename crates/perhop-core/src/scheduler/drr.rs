@@ -7,6 +7,8 @@
 //! The paper asks for a quantum of at least the largest packet, so that each turn sends something. Smaller ones are allowed:
 //! rounds in which nobody could send are skipped at once (`rounds_without_a_packet_are_skipped`).
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 use std::collections::VecDeque;
 
 use schemars::JsonSchema;
@@ -14,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::queues::{
     Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_protection, check_queues,
-    classes_are_queues, paths_of, shares,
+    classes_are_queues, classes_of, paths_of, shares,
 };
-use super::{Dequeued, Discipline, PathName, Scheduler};
+use super::{ClassKey, Dequeued, Discipline, Part, PathName, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::table::at_key;
@@ -91,6 +93,14 @@ impl<P: Packet> Scheduler for Drr<P> {
         aqms_of(&params.queues, path)
     }
 
+    fn class_keys(params: &DrrParams) -> Vec<ClassKey> {
+        classes_of(&params.queues)
+    }
+
+    fn aqms_mut(params: &mut DrrParams) -> Vec<&mut AqmParams> {
+        params.queues.iter_mut().map(|queue| &mut queue.rule).collect()
+    }
+
     fn new(params: DrrParams, environment: Environment, streams: Streams<'_>) -> Self {
         let shares = shares(&params.queues, environment.rate);
         let smallest = shares.iter().min().map_or(1, |share| share.as_bps());
@@ -129,7 +139,7 @@ impl<P: Packet> Drr<P> {
 }
 
 impl<P: Packet> Discipline<P> for Drr<P> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
         let queue = self.queues.enqueue(packet, now)?;
         if self.queues.len(queue) == 1 {
@@ -138,7 +148,7 @@ impl<P: Packet> Discipline<P> for Drr<P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
         self.queues.settle_idle(now);
         let mut passed = 0;
@@ -169,6 +179,10 @@ impl<P: Packet> Discipline<P> for Drr<P> {
             }
         }
         Dequeued::Wait(None)
+    }
+
+    fn prefetch(&self, part: Part) {
+        self.queues.prefetch(part);
     }
 
     classes_are_queues!();

@@ -8,8 +8,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::services::classes_are_services;
-use super::{Dequeued, Discipline, Scheduler};
+use super::services::{classes_are_services, services};
+use super::{ClassKey, Dequeued, Discipline, Scheduler};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -103,6 +103,14 @@ impl<P: Packet> Scheduler for Edf<P> {
     fn aqms<'a>(params: &'a EdfParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         vec![("rule".into(), &params.rule)]
     }
+
+    fn class_keys(_params: &EdfParams) -> Vec<ClassKey> {
+        services()
+    }
+
+    fn aqms_mut(params: &mut EdfParams) -> Vec<&mut AqmParams> {
+        vec![&mut params.rule]
+    }
 }
 
 impl<P: Packet> Edf<P> {
@@ -170,6 +178,14 @@ impl<P: Packet> Discipline<P> for Edf<P> {
 
     fn on_message(&mut self, _label: u32, message: &Message) {
         self.queue.on_message(message);
+    }
+
+    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
+        aqms.first().map_or(Ok(()), |&aqm| self.queue.retune(aqm.clone()))
+    }
+
+    fn settle(&mut self, now: Instant) {
+        self.queue.settle_idle(now);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

@@ -1,12 +1,15 @@
 //! First in, first out, under an AQM (RFC 7567, section 2).
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Dequeued, Discipline, Scheduler};
+use super::{Dequeued, Discipline, Part, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::queue::owned;
+use crate::units::UnitError;
 use crate::{
     Block, ClassCounters, Environment, Instant, ManagedQueue, Occupancy, Origin, Packet, Reason, Streams,
 };
@@ -41,15 +44,19 @@ impl<P: Packet> Scheduler for Fifo<P> {
     fn aqms<'a>(params: &'a FifoParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         vec![(String::new(), &params.rule)]
     }
+
+    fn aqms_mut(params: &mut FifoParams) -> Vec<&mut AqmParams> {
+        vec![&mut params.rule]
+    }
 }
 
 impl<P: Packet> Discipline<P> for Fifo<P> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
         self.queue.offer(0, packet, now).map(drop)
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
         let Some(taken) = self.queue.take(0, now) else {
             self.queue.settle_idle(now);
@@ -74,7 +81,19 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
         self.queue.on_message(message);
     }
 
+    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
+        aqms.first().map_or(Ok(()), |&aqm| self.queue.retune(aqm.clone()))
+    }
+
+    fn settle(&mut self, now: Instant) {
+        self.queue.settle_idle(now);
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.queue.inspect(show);
+    }
+
+    fn prefetch(&self, part: Part) {
+        self.queue.prefetch(part);
     }
 }

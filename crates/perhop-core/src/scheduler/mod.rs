@@ -1,11 +1,15 @@
 //! Schedulers decide which packet is sent next. A discipline owns its packets; a [`Port`](crate::Port) drives it in every driver.
 
+mod branches;
+mod bucket;
 mod drr;
 mod dsd;
 mod dualpi2;
 mod edf;
 mod fifo;
 mod fq_codel;
+mod htb;
+mod llq;
 mod precomputed;
 mod priority;
 mod protection;
@@ -20,6 +24,8 @@ pub use dualpi2::{DualPi2, DualPi2Law, DualPi2Order, DualPi2Params, Overload};
 pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
 pub use fq_codel::{Backlog, FlowHash, FqCodel, FqCodelParams, FqLaw};
+pub use htb::{Htb, HtbClass, HtbParams};
+pub use llq::{Llq, LlqParams, LlqQueue, Policing};
 pub use precomputed::{Admitted, Departures, PrecomputedFifo};
 pub use priority::{CapMeter, Excess, Priority, PriorityParams, PriorityQueue};
 pub use protection::QueueProtectionParams;
@@ -29,7 +35,7 @@ pub use wfq::{Wfq, WfqParams};
 
 use ambassador::delegatable_trait;
 
-use crate::aqm::AqmParams;
+use crate::aqm::{AqmParams, ForeignParams};
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
@@ -46,6 +52,18 @@ pub enum Dequeued<P> {
     Dropped(P, Reason),
     /// Nothing to send before the given time, or, if none, before the next arrival.
     Wait(Option<Instant>),
+}
+
+/// A part of a discipline's state: each says where the next is, so one is [prefetched](Discipline::prefetch) after the other, with some
+/// time between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Its queues.
+    Queues,
+    /// The counters of the queues, and where their packets are.
+    Counters,
+    /// The first packets of the queues.
+    Packets,
 }
 
 /// A queueing discipline: owns packets between `enqueue` and `dequeue`. A [`Port`](crate::Port) drives it.
@@ -65,6 +83,10 @@ pub trait Discipline<P> {
 
     /// The next packet to send; called when the link is idle.
     fn dequeue(&mut self, now: Instant) -> Dequeued<P>;
+
+    /// The packet sent last has been transmitted: an AQM whose queue is empty learns that it is idle. [`dequeue`](Self::dequeue) does
+    /// so, too; for a discipline within another one, which may ask another one of its own next.
+    fn settle(&mut self, _now: Instant) {}
 
     /// The packets and bytes that wait, over all classes.
     fn occupancy(&self) -> &Occupancy;
@@ -99,8 +121,18 @@ pub trait Discipline<P> {
     /// A control message for the AQM at which the packets of this label-switched path arrive.
     fn on_message(&mut self, label: u32, message: &Message);
 
+    /// Its AQMs have these parameters from now on, in the order of [`Scheduler::aqms`], and keep what they have measured.
+    ///
+    /// # Errors
+    /// The parameters are of another AQM, or the key that cannot change; AQMs before that one have changed.
+    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError>;
+
     /// Calls a function with each packet that waits.
     fn inspect(&self, show: &mut dyn FnMut(&P));
+
+    /// Packets come soon: asks the processor for this part of its state. Changes nothing; a discipline whose state is in one place need
+    /// not know of it.
+    fn prefetch(&self, _part: Part) {}
 
     /// The packet counters, over all classes.
     fn counters(&self) -> Counters {
@@ -108,6 +140,16 @@ pub trait Discipline<P> {
         (0..self.classes()).for_each(|class| all.add(&self.class(class).through));
         all
     }
+}
+
+/// Work on many packets under one discipline. It is compiled for each scheduler, so that dispatch happens once a batch and not once a
+/// packet.
+pub trait DisciplineVisitor<P> {
+    /// The result of the work.
+    type Output;
+
+    /// Does the work under this discipline.
+    fn visit<D: Discipline<P>>(self, discipline: &mut D) -> Self::Output;
 }
 
 /// The declarations of a scheduler besides those of [`Block`]: its constructor, and the paths and AQMs in its parameters.
@@ -132,6 +174,28 @@ pub trait Scheduler: Block {
     /// The AQMs among the parameters, each with its key (empty for that of a FIFO): those that receive the control messages of
     /// this path, or all.
     fn aqms<'a>(params: &'a Self::Params, path: Option<&str>) -> Vec<(String, &'a AqmParams)>;
+
+    /// All of them, to be changed.
+    fn aqms_mut(params: &mut Self::Params) -> Vec<&mut AqmParams>;
+
+    /// Its classes of packets, in order.
+    fn class_keys(_params: &Self::Params) -> Vec<ClassKey> {
+        vec![ClassKey { name: "all".into(), key: None }]
+    }
+
+    /// The schedulers directly within the parameters, each with its key.
+    fn within(_params: &Self::Params) -> Vec<(String, &SchedulerParams)> {
+        Vec::new()
+    }
+}
+
+/// A class of packets that a scheduler distinguishes, as its parameters have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassKey {
+    /// Its name, as [`Discipline::class_name`].
+    pub name: String,
+    /// The key of the `match` that leads packets to it, if it has one.
+    pub key: Option<String>,
 }
 
 macro_rules! register_schedulers {
@@ -146,6 +210,13 @@ macro_rules! register_schedulers {
         #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler<P> {
             $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant($block<P>),)+
+        }
+
+        impl<P: Packet> AnyScheduler<P> {
+            /// Does the work under the scheduler of this variant.
+            pub fn accept<V: DisciplineVisitor<P>>(&mut self, visitor: V) -> V::Output {
+                match self { $(Self::$variant(scheduler) => visitor.visit(scheduler),)+ }
+            }
         }
 
         impl SchedulerParams {
@@ -173,6 +244,21 @@ macro_rules! register_schedulers {
             pub fn aqms(&self, path: Option<&str>) -> Vec<(String, &AqmParams)> {
                 match self { $(Self::$variant(params) => $block::<Header>::aqms(params, path),)+ }
             }
+
+            /// See [`Scheduler::class_keys`].
+            pub fn class_keys(&self) -> Vec<ClassKey> {
+                match self { $(Self::$variant(params) => $block::<Header>::class_keys(params),)+ }
+            }
+
+            /// See [`Scheduler::within`].
+            pub fn within(&self) -> Vec<(String, &SchedulerParams)> {
+                match self { $(Self::$variant(params) => $block::<Header>::within(params),)+ }
+            }
+
+            /// See [`Scheduler::aqms_mut`].
+            pub fn aqms_mut(&mut self) -> Vec<&mut AqmParams> {
+                match self { $(Self::$variant(params) => $block::<Header>::aqms_mut(params),)+ }
+            }
         }
     };
 }
@@ -187,6 +273,8 @@ register_schedulers! {
     FqCodel(FqCodel),
     Shaper(Shaper),
     DualPi2(DualPi2),
+    Htb(Htb),
+    Llq(Llq),
 }
 
 impl SchedulerParams {
@@ -199,15 +287,39 @@ impl SchedulerParams {
         )
     }
 
-    /// The path of the key `queues` of the scheduler that has several.
-    pub fn queues_key(&self) -> &'static str {
-        if let Self::Shaper(_) = self { "queue.queues" } else { "queues" }
+    /// Whether these parameters differ from others in nothing but the parameters of AQMs.
+    pub fn differs_only_in_aqms(&self, other: &Self) -> bool {
+        let mut with_others = self.clone();
+        let theirs = other.aqms(None);
+        let ours = with_others.aqms_mut();
+        ours.len() == theirs.len() && {
+            ours.into_iter().zip(theirs).for_each(|(ours, (_, theirs))| ours.clone_from(theirs));
+            with_others == *other
+        }
     }
 
-    /// The scheduler within a shaper.
-    pub fn shaped(&self) -> Option<&Self> {
-        if let Self::Shaper(params) = self { Some(&params.queue.0) } else { None }
+    /// The AQMs that are implemented outside, each with its key.
+    pub fn foreign(&self) -> Vec<(String, &ForeignParams)> {
+        let aqms = self.aqms(None).into_iter();
+        aqms.filter_map(
+            |(key, aqm)| if let AqmParams::Foreign(params) = aqm { Some((key, params)) } else { None },
+        )
+        .collect()
     }
+
+    /// It and all schedulers within it, each with its key (empty for itself).
+    pub fn all_within(&self) -> Vec<(String, &Self)> {
+        let mut found = vec![(String::new(), self)];
+        for (key, inner) in self.within() {
+            found.extend(inner.all_within().into_iter().map(|(place, params)| (below(&key, &place), params)));
+        }
+        found
+    }
+}
+
+/// The key that a table within that of `key` calls `inner`, which may be empty.
+fn below(key: &str, inner: &str) -> String {
+    if inner.is_empty() { key.into() } else { format!("{key}.{inner}") }
 }
 
 impl From<AqmParams> for SchedulerParams {

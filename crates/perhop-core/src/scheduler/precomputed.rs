@@ -8,6 +8,7 @@
 use crate::aqm::{AnyAqm, Aqm, AqmParams};
 use crate::control::Message;
 use crate::queue::owned;
+use crate::units::UnitError;
 use crate::{ClassCounters, Color, Context, Environment, Header, Instant, Reason, Rng};
 
 /// A FIFO whose departures follow from its arrivals: its AQM with its random stream, and the departures.
@@ -147,6 +148,14 @@ impl PrecomputedFifo {
     /// What waits and what went through.
     pub fn counters(&self) -> &ClassCounters {
         &self.departures.counters
+    }
+
+    /// The AQM has these parameters from now on: see [`ManagedQueue::retune`](crate::ManagedQueue::retune).
+    ///
+    /// # Errors
+    /// The parameters are of another AQM, or the key that cannot change; nothing has changed then.
+    pub fn retune(&mut self, aqm: AqmParams, environment: Environment) -> Result<(), UnitError> {
+        self.aqm.retune(aqm, environment)
     }
 
     /// A control message for the AQM.

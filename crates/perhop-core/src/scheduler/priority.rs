@@ -15,8 +15,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::queues::{Queues, aqms_of, check_queues, classes_are_queues, paths_of, queue_params};
-use super::{Dequeued, Discipline, Match, PathName, Scheduler};
+use super::bucket::Bucket;
+use super::queues::{Queues, aqms_of, check_queues, classes_are_queues, classes_of, paths_of, queue_params};
+use super::{ClassKey, Dequeued, Discipline, Match, Part, PathName, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::meter::RateEstimator;
@@ -99,15 +100,6 @@ enum Cap {
     Tsw(Window),
 }
 
-/// Tokens in bits × 10⁹, so that no rounding accumulates; below zero after a packet larger than the bucket.
-#[derive(Clone, Debug)]
-pub(super) struct Bucket {
-    rate: i128,
-    depth: i128,
-    tokens: i128,
-    filled: Instant,
-}
-
 #[derive(Clone, Debug)]
 struct Window {
     cap: f64,
@@ -147,6 +139,14 @@ impl<P: Packet> Scheduler for Priority<P> {
 
     fn aqms<'a>(params: &'a PriorityParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         aqms_of(&params.queues, path)
+    }
+
+    fn class_keys(params: &PriorityParams) -> Vec<ClassKey> {
+        classes_of(&params.queues)
+    }
+
+    fn aqms_mut(params: &mut PriorityParams) -> Vec<&mut AqmParams> {
+        params.queues.iter_mut().map(|queue| &mut queue.rule).collect()
     }
 
     fn new(params: PriorityParams, environment: Environment, streams: Streams<'_>) -> Self {
@@ -217,6 +217,10 @@ impl<P: Packet> Discipline<P> for Priority<P> {
         }
     }
 
+    fn prefetch(&self, part: Part) {
+        self.queues.prefetch(part);
+    }
+
     classes_are_queues!();
 }
 
@@ -260,41 +264,6 @@ impl Cap {
         if let Self::Tsw(window) = self {
             window.sent.update(packet, now);
         }
-    }
-}
-
-const SCALE: i128 = 1_000_000_000;
-
-/// What a packet takes of a bucket.
-fn price(packet: &Header) -> i128 {
-    i128::from(packet.size) * 8 * SCALE
-}
-
-impl Bucket {
-    /// A full bucket of this depth.
-    pub(super) fn new(rate: Bitrate, burst: Bytes) -> Self {
-        let depth = i128::from(burst.get()) * 8 * SCALE;
-        Self { rate: i128::from(rate.as_bps()), depth, tokens: depth, filled: Instant::ZERO }
-    }
-
-    /// Takes the tokens of a packet.
-    #[inline]
-    pub(super) fn charge(&mut self, packet: &Header) {
-        self.tokens -= price(packet);
-    }
-
-    /// Whether a packet's tokens are there, or, for a packet larger than the bucket, whether it is full.
-    #[inline]
-    pub(super) fn check(&mut self, packet: &Header, now: Instant) -> Result<(), Instant> {
-        let elapsed = i128::from(now.since(self.filled).as_nanos());
-        self.filled = now;
-        self.tokens = (self.tokens + elapsed * self.rate).min(self.depth);
-        let missing = price(packet).min(self.depth) - self.tokens;
-        if missing <= 0 {
-            return Ok(());
-        }
-        let wait = (missing + self.rate - 1) / self.rate;
-        Err(now + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX)))
     }
 }
 

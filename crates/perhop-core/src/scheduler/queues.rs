@@ -1,111 +1,26 @@
 //! Common parts of schedulers over several queues: classification, guaranteed rates, and the queues themselves.
 
 use std::num::NonZeroU32;
+use std::slice;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::QueueProtectionParams;
 use super::protection::QueueProtection;
-use crate::abe::Service;
+use super::{ClassKey, Part, QueueProtectionParams};
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::table::{at_key, bad_name, split_key};
+use crate::matching::Matcher;
+pub use crate::matching::{Match, PathName};
+use crate::table::{at_inner_key, at_key, bad_name};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, ClassCounters, Codepoints, Color, Environment, Header, Instant, ManagedQueue, Occupancy, Packet,
-    Reason, Streams, Taken,
+    Bitrate, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Packet, Reason, Streams,
+    Taken, prefetch,
 };
 
-/// Which packets a queue takes: those that match every given key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Match {
-    /// Their label-switched path, by name. Acknowledgements on the path match, too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub path: Option<PathName>,
-    /// Their codepoint, or a list of codepoints of which they carry one. A marker writes a different codepoint for each
-    /// color, so a queue for marked flows lists all of them: `["AF11", "AF12", "AF13"]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dscp: Option<Codepoints>,
-    /// Their Asymmetric Best-Effort service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service: Option<Service>,
-    /// Their color.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub color: Option<Color>,
-}
-
-/// A label-switched path as a user names it. Packets carry its label, which the driver fills in; until then no packet
-/// follows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-pub struct PathName {
-    name: String,
-    label: Option<u32>,
-}
-
-impl PathName {
-    /// The name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The packets of the path carry this label.
-    pub fn set_label(&mut self, label: u32) {
-        self.label = Some(label);
-    }
-}
-
-impl From<String> for PathName {
-    fn from(name: String) -> Self {
-        Self { name, label: None }
-    }
-}
-
-impl From<PathName> for String {
-    fn from(path: PathName) -> Self {
-        path.name
-    }
-}
-
-impl Match {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether it takes everything that the other one takes.
-    pub(crate) fn covers(&self, other: &Self) -> bool {
-        self.path.as_ref().is_none_or(|path| other.path.as_ref().is_some_and(|named| named.name == path.name))
-            && self.dscp.is_none_or(|dscps| other.dscp.is_some_and(|others| dscps.contain_all(others)))
-            && (self.service.is_none() || self.service == other.service)
-            && (self.color.is_none() || self.color == other.color)
-    }
-
-    /// Whether packets of the path with this label may be among them.
-    fn may_follow(&self, label: u32) -> bool {
-        self.path.as_ref().is_none_or(|path| path.label == Some(label))
-    }
-
-    /// The same by the path's name.
-    fn may_be_on(&self, path: &str) -> bool {
-        self.path.as_ref().is_none_or(|named| named.name == path)
-    }
-
-    /// Whether it takes all packets of its path, or of every path.
-    fn by_path_alone(&self) -> bool {
-        *self == Self { path: self.path.clone(), ..Self::default() }
-    }
-
-    #[inline]
-    pub(crate) fn takes(&self, packet: &Header) -> bool {
-        self.may_follow(packet.label)
-            && self.dscp.is_none_or(|dscps| dscps.contains(packet.dscp))
-            && self.service.is_none_or(|service| service == Service::of(packet.dscp))
-            && self.color.is_none_or(|color| color == packet.color)
-    }
-}
+/// Of more queues, only so many are prefetched: the processor has only so many requests at a time.
+pub(super) const FEW: usize = 4;
 
 /// The parameters that the queues of all schedulers have.
 pub(super) trait QueueParams {
@@ -168,40 +83,61 @@ queue_params! {
 
 /// Checks names, and that every packet has a queue: the last takes what no other does.
 pub(super) fn check_queues(queues: &[impl QueueParams]) -> Result<(), UnitError> {
-    let refuse =
-        |n: usize, key: &str, text: &str| Err(UnitError::new(at_key(&format!("queues[{n}].{key}"), text)));
-    let Some(last) = queues.len().checked_sub(1) else {
+    if queues.is_empty() {
         return Err(UnitError::new(at_key("queues", "the scheduler has no queues; add one for all packets")));
-    };
-    for (n, queue) in queues.iter().enumerate() {
-        if let Some(problem) = bad_name(queue.name()) {
-            return refuse(n, "name", &problem);
+    }
+    let places: Vec<Place<'_>> = queues
+        .iter()
+        .enumerate()
+        .map(|(n, queue)| Place {
+            key: format!("queues[{n}]"),
+            name: queue.name(),
+            selector: queue.selector(),
+        })
+        .collect();
+    check_places(&places)
+}
+
+/// A queue that takes packets: its key, its name, and which it takes.
+pub(super) struct Place<'a> {
+    pub(super) key: String,
+    pub(super) name: &'a str,
+    pub(super) selector: Option<&'a Match>,
+}
+
+/// The same for queues at any keys.
+pub(super) fn check_places(places: &[Place<'_>]) -> Result<(), UnitError> {
+    let last = places.len().saturating_sub(1);
+    for (n, Place { key, name, selector }) in places.iter().enumerate() {
+        let refuse = |part: &str, text: &str| Err(UnitError::new(at_key(&format!("{key}.{part}"), text)));
+        if let Some(problem) = bad_name(name) {
+            return refuse("name", &problem);
         }
-        if queues[..n].iter().any(|other| other.name() == queue.name()) {
-            let text = format!("an earlier queue has the name `{}`; give each its own", queue.name());
-            return refuse(n, "name", &text);
+        if places[..n].iter().any(|other| other.name == *name) {
+            return refuse("name", &format!("an earlier queue has the name `{name}`; give each its own"));
         }
-        match queue.selector() {
+        match selector {
             Some(_) if n == last => {
                 let text = "the last queue must accept every packet that no other matches; leave `match` out, or add such a queue";
-                return refuse(n, "match", text);
+                return refuse("match", text);
             }
             None if n != last => {
                 let text =
                     "only the last queue may accept every packet; write a condition, such as { dscp = 46 }";
-                return refuse(n, "match", text);
+                return refuse("match", text);
             }
             Some(selector) if selector.is_empty() => {
-                return refuse(n, "match", "it has no condition; write { dscp = 46 }, or a path");
+                return refuse("match", "it has no condition; write { dscp = 46 }, or a path");
             }
             Some(selector) => {
-                let mut before = queues[..n].iter();
-                if let Some(first) = before.find(|q| q.selector().is_some_and(|m| m.covers(selector))) {
+                selector.check().map_err(|problem| at_inner_key(&format!("{key}.match"), &problem))?;
+                let mut before = places[..n].iter();
+                if let Some(first) = before.find(|place| place.selector.is_some_and(|m| m.covers(selector))) {
                     let text = format!(
                         "the earlier queue `{}` matches all these packets; put this one before it",
-                        first.name()
+                        first.name
                     );
-                    return refuse(n, "match", &text);
+                    return refuse("match", &text);
                 }
             }
             None => {}
@@ -210,11 +146,26 @@ pub(super) fn check_queues(queues: &[impl QueueParams]) -> Result<(), UnitError>
     Ok(())
 }
 
+/// The classes of a scheduler over these queues.
+pub(super) fn classes_of(queues: &[impl QueueParams]) -> Vec<ClassKey> {
+    let class = |(n, queue): (usize, &_)| class_of(queue, &format!("queues[{n}]"));
+    queues.iter().enumerate().map(class).collect()
+}
+
+fn class_of(queue: &impl QueueParams, key: &str) -> ClassKey {
+    ClassKey { name: queue.name().into(), key: queue.selector().map(|_| format!("{key}.match")) }
+}
+
 /// The paths that the queues name, each with the key at which it stands.
 pub(super) fn paths_of(queues: &mut [impl QueueParams]) -> Vec<(String, &mut PathName)> {
+    paths_at("queues", queues)
+}
+
+/// The same of queues at this key.
+pub(super) fn paths_at<'a>(key: &str, queues: &'a mut [impl QueueParams]) -> Vec<(String, &'a mut PathName)> {
     let named = queues.iter_mut().enumerate().filter_map(|(n, queue)| {
         let path = queue.selector_mut()?.path.as_mut()?;
-        Some((format!("queues[{n}].match.path"), path))
+        Some((format!("{key}[{n}].match.path"), path))
     });
     named.collect()
 }
@@ -224,18 +175,27 @@ pub(super) fn aqms_of<'a>(
     queues: &'a [impl QueueParams],
     path: Option<&str>,
 ) -> Vec<(String, &'a AqmParams)> {
+    aqms_at("queues", queues, path).0
+}
+
+/// The same of queues at this key, and whether they take all packets of the path.
+pub(super) fn aqms_at<'a>(
+    key: &str,
+    queues: &'a [impl QueueParams],
+    path: Option<&str>,
+) -> (Vec<(String, &'a AqmParams)>, bool) {
     let everything = Match::default();
     let mut found = Vec::new();
     for (n, queue) in queues.iter().enumerate() {
         let takes = queue.selector().unwrap_or(&everything);
         if path.is_none_or(|path| takes.may_be_on(path)) {
-            found.push((format!("queues[{n}].rule"), queue.rule()));
+            found.push((format!("{key}[{n}].rule"), queue.rule()));
             if path.is_some() && takes.by_path_alone() {
-                break;
+                return (found, true);
             }
         }
     }
-    found
+    (found, false)
 }
 
 /// A queue has a rate or a weight.
@@ -257,11 +217,7 @@ pub(super) fn check_protection(queues: &[SharingQueue]) -> Result<(), UnitError>
                 "the last queue has no other one for packets that are redirected; protect an earlier queue";
             return Err(UnitError::new(at_key(&format!("queues[{n}].queue-protection"), text)));
         }
-        params.check().map_err(|problem| {
-            let text = problem.to_string();
-            let (key, problem) = split_key(&text);
-            UnitError::new(at_key(&format!("queues[{n}].{key}"), problem))
-        })?;
+        params.check().map_err(|problem| at_inner_key(&format!("queues[{n}]"), &problem))?;
     }
     Ok(())
 }
@@ -313,8 +269,8 @@ pub(super) struct Queues<P> {
 #[derive(Clone, Debug)]
 struct Queue<P> {
     name: String,
-    takes: Match,
-    protection: Option<QueueProtection>,
+    takes: Matcher,
+    protection: Option<Box<QueueProtection>>,
     packets: ManagedQueue<P>,
 }
 
@@ -331,7 +287,7 @@ impl<P: Packet> Queues<P> {
             let rng = streams.of(if alone { "aqm" } else { &several });
             Queue {
                 name: params.name().into(),
-                takes: params.selector().cloned().unwrap_or_default(),
+                takes: Matcher::new(params.selector()),
                 protection: None,
                 packets: ManagedQueue::new(1, params.rule().clone(), Environment { rate }, rng),
             }
@@ -345,10 +301,16 @@ impl<P: Packet> Queues<P> {
         for ((queue, params), &share) in queues.all.iter_mut().zip(params).zip(shares) {
             queue.protection = params.queue_protection.as_ref().map(|protection| {
                 let mut rng = streams.of(&format!("queues/{}/queue-protection", params.name));
-                QueueProtection::new(protection, share, &mut rng)
+                Box::new(QueueProtection::new(protection, share, &mut rng))
             });
         }
         queues
+    }
+
+    /// The first queue that matches a packet, if one does.
+    #[inline]
+    pub(super) fn matching(&self, packet: &Header) -> Option<usize> {
+        self.all.iter().position(|queue| queue.takes.takes(packet))
     }
 
     /// The queue that takes a packet, unless it is redirected.
@@ -362,10 +324,22 @@ impl<P: Packet> Queues<P> {
     #[inline]
     pub(super) fn enqueue(&mut self, packet: P, now: Instant) -> Result<usize, (P, Reason)> {
         let number = self.admitted_to(packet.header(), now);
+        self.enqueue_to(number, packet, now)?;
+        Ok(number)
+    }
+
+    /// Puts a packet into this queue.
+    #[inline]
+    pub(super) fn enqueue_to(&mut self, number: usize, packet: P, now: Instant) -> Result<(), (P, Reason)> {
         let Header { color, size, .. } = *packet.header();
         self.all[number].packets.offer(0, packet, now)?;
         self.total.add(color, size);
-        Ok(number)
+        Ok(())
+    }
+
+    /// Counts a packet that comes to this queue and that something before its AQM drops.
+    pub(super) fn refuse(&mut self, number: usize, packet: P, now: Instant, reason: Reason) -> P {
+        self.all[number].packets.refuse(0, packet, now, reason)
     }
 
     /// The queue that a packet joins.
@@ -402,10 +376,21 @@ impl<P: Packet> Queues<P> {
         self.all[number].packets.head(0).map(P::header)
     }
 
+    /// Whether packets wait in a queue.
+    #[inline]
+    pub(super) fn waits(&self, number: usize) -> bool {
+        !self.all[number].packets.is_empty()
+    }
+
     /// Packets waiting in a queue.
     #[inline]
     pub(super) fn len(&self, number: usize) -> usize {
         self.all[number].packets.len(0)
+    }
+
+    /// See [`Discipline::retune`](super::Discipline::retune).
+    pub(super) fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
+        self.all.iter_mut().zip(aqms).try_for_each(|(queue, &aqm)| queue.packets.retune(aqm.clone()))
     }
 
     pub(super) fn occupancy(&self) -> &Occupancy {
@@ -435,20 +420,34 @@ impl<P: Packet> Queues<P> {
         self.all.iter().flat_map(of).collect()
     }
 
-    /// A control message for the AQMs of all queues that may take packets of this path, whatever their codepoint and color.
-    pub(super) fn on_message(&mut self, label: u32, message: &Message) {
+    /// A control message for the AQMs of all queues that may take packets of this path, whatever their codepoint and color. Returns
+    /// whether these queues take all packets of the path.
+    pub(super) fn on_message(&mut self, label: u32, message: &Message) -> bool {
         for queue in &mut self.all {
             if queue.takes.may_follow(label) {
                 queue.packets.on_message(message);
                 if queue.takes.by_path_alone() {
-                    return;
+                    return true;
                 }
             }
         }
+        false
     }
 
     pub(super) fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.all.iter().for_each(|queue| queue.packets.inspect(show));
+    }
+
+    /// See [`Discipline::prefetch`](super::Discipline::prefetch).
+    #[inline]
+    pub(super) fn prefetch(&self, part: Part) {
+        let few = &self.all[..self.all.len().min(FEW)];
+        for queue in few {
+            if part == Part::Queues {
+                prefetch(slice::from_ref(&queue.takes));
+            }
+            queue.packets.prefetch(part);
+        }
     }
 }
 
@@ -471,12 +470,19 @@ macro_rules! classes_are_queues {
         fn class_of(&self, packet: &Header) -> usize {
             self.queues.of(packet)
         }
+        fn settle(&mut self, now: Instant) {
+            self.queues.settle_idle(now);
+        }
         fn gauges(&self) -> Vec<(String, f64)> {
             self.queues.gauges()
         }
         fn on_message(&mut self, label: u32, message: &Message) {
             self.queues.on_message(label, message);
         }
+        fn retune(&mut self, aqms: &[&$crate::aqm::AqmParams]) -> Result<(), $crate::units::UnitError> {
+            self.queues.retune(aqms)
+        }
+
         fn inspect(&self, show: &mut dyn FnMut(&P)) {
             self.queues.inspect(show);
         }
@@ -488,6 +494,7 @@ pub(super) use classes_are_queues;
 pub(super) mod tests {
     use super::*;
     use crate::scheduler::{Dequeued, Discipline};
+    use crate::table::split_key;
     use crate::{Dscp, FlowId};
 
     /// A packet of the queue that takes this codepoint; its flow identifies it.

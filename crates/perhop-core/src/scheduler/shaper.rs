@@ -13,8 +13,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
-use super::priority::Bucket;
-use super::{AnyScheduler, Dequeued, Discipline, PathName, Scheduler, SchedulerParams};
+use super::bucket::Bucket;
+use super::{AnyScheduler, ClassKey, Dequeued, Discipline, PathName, Scheduler, SchedulerParams, below};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::table::{at_key, nested, split_key};
@@ -151,7 +151,7 @@ impl ShaperParams {
 
 /// The key of what the inner queue calls `key`.
 fn inner(key: &str) -> String {
-    if key.is_empty() { "queue".into() } else { format!("queue.{key}") }
+    below("queue", key)
 }
 
 impl<P: Packet> Scheduler for Shaper<P> {
@@ -185,6 +185,19 @@ impl<P: Packet> Scheduler for Shaper<P> {
 
     fn aqms<'a>(params: &'a ShaperParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         params.queue.0.aqms(path).into_iter().map(|(key, aqm)| (inner(&key), aqm)).collect()
+    }
+
+    fn class_keys(params: &ShaperParams) -> Vec<ClassKey> {
+        let classes = params.queue.0.class_keys().into_iter();
+        classes.map(|class| ClassKey { key: class.key.map(|key| inner(&key)), ..class }).collect()
+    }
+
+    fn within(params: &ShaperParams) -> Vec<(String, &SchedulerParams)> {
+        vec![("queue".into(), &params.queue.0)]
+    }
+
+    fn aqms_mut(params: &mut ShaperParams) -> Vec<&mut AqmParams> {
+        params.queue.0.aqms_mut()
     }
 }
 
@@ -236,6 +249,12 @@ impl<P: Packet> Discipline<P> for Shaper<P> {
         }
     }
 
+    fn settle(&mut self, now: Instant) {
+        if self.held.is_none() {
+            self.inner.settle(now);
+        }
+    }
+
     fn occupancy(&self) -> &Occupancy {
         if self.held.is_some() { &self.books.occupancy } else { self.inner.occupancy() }
     }
@@ -269,6 +288,10 @@ impl<P: Packet> Discipline<P> for Shaper<P> {
 
     fn on_message(&mut self, label: u32, message: &Message) {
         self.inner.on_message(label, message);
+    }
+
+    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
+        self.inner.retune(aqms)
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

@@ -10,19 +10,22 @@
 //! Tags are whole nanoseconds of virtual time; each queue carries the remainder of its divisions, so that no rounding
 //! accumulates, and virtual time begins anew whenever nothing waits.
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::queues::{
     Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_protection, check_queues,
-    classes_are_queues, paths_of, shares,
+    classes_are_queues, classes_of, paths_of, shares,
 };
-use super::{Dequeued, Discipline, PathName, Scheduler};
+use super::{ClassKey, Dequeued, Discipline, Part, PathName, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason, Streams,
+    prefetch,
 };
 
 /// Parameters of [`Wfq`].
@@ -80,6 +83,14 @@ impl<P: Packet> Scheduler for Wfq<P> {
         aqms_of(&params.queues, path)
     }
 
+    fn class_keys(params: &WfqParams) -> Vec<ClassKey> {
+        classes_of(&params.queues)
+    }
+
+    fn aqms_mut(params: &mut WfqParams) -> Vec<&mut AqmParams> {
+        params.queues.iter_mut().map(|queue| &mut queue.rule).collect()
+    }
+
     fn new(params: WfqParams, environment: Environment, streams: Streams<'_>) -> Self {
         let shares = shares(&params.queues, environment.rate);
         Self {
@@ -112,7 +123,7 @@ impl Clock {
 }
 
 impl<P: Packet> Discipline<P> for Wfq<P> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
         let queue = self.queues.enqueue(packet, now)?;
         if self.queues.len(queue) == 1 {
@@ -121,11 +132,16 @@ impl<P: Packet> Discipline<P> for Wfq<P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
         self.queues.settle_idle(now);
-        let waiting = (0..self.clocks.len()).filter(|&queue| self.queues.len(queue) > 0);
-        let Some(queue) = waiting.min_by_key(|&queue| self.clocks[queue].tag) else {
+        let mut first: Option<(u128, usize)> = None;
+        for (queue, clock) in self.clocks.iter().enumerate() {
+            if self.queues.waits(queue) && first.is_none_or(|(tag, _)| clock.tag < tag) {
+                first = Some((clock.tag, queue));
+            }
+        }
+        let Some((_, queue)) = first else {
             self.virtual_time = 0;
             self.clocks.iter_mut().for_each(|clock| (clock.tag, clock.remainder) = (0, 0));
             return Dequeued::Wait(None);
@@ -137,6 +153,13 @@ impl<P: Packet> Discipline<P> for Wfq<P> {
             self.clocks[queue].advance(taken.packet.header().size);
         }
         taken.dequeued(queue)
+    }
+
+    fn prefetch(&self, part: Part) {
+        if part == Part::Queues {
+            prefetch(&self.clocks);
+        }
+        self.queues.prefetch(part);
     }
 
     classes_are_queues!();

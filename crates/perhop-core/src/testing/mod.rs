@@ -63,7 +63,7 @@ pub fn streams(seed: u64) -> Streams<'static> {
 }
 
 /// A driver of one discipline, on a virtual clock.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Bench<D> {
     discipline: D,
     now: Instant,

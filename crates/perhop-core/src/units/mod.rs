@@ -4,6 +4,7 @@
 //! `868p`, `40kB` (k, M and G are powers of 1000), or `20 Mbps` with one space. Text that could mean two things (`20mbps`,
 //! `40KB`) is refused. The patterns of the JSON Schema stand beside the parsers and accept the same forms.
 
+mod curve;
 mod number;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use std::str::FromStr;
 
 use crate::Duration;
 
+pub use self::curve::{DropCurve, Points};
 pub use self::number::{AboveZero, Positive, Probability, Weight};
 use self::text::{COUNT, SIZE};
 pub use self::text::{TIME, UnitError, parts};
@@ -75,7 +77,11 @@ impl Bitrate {
     /// How long `size` takes at this rate, rounded down to the nanosecond.
     #[inline]
     pub fn time_of(self, size: Bytes) -> Duration {
-        let nanos = u128::from(size.bits()) * 1_000_000_000 / u128::from(self.0);
+        const NANOS: u64 = 1_000_000_000;
+        if let Some(nanos) = size.bits().checked_mul(NANOS) {
+            return Duration::from_nanos(nanos / self.0);
+        }
+        let nanos = u128::from(size.bits()) * u128::from(NANOS) / u128::from(self.0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use super::text::{COUNT, SIZE, parts, text_serde};
 use super::{Bytes, Depth, Probability, Unit, UnitError};
@@ -62,30 +63,70 @@ impl FromStr for Thresholds {
         else {
             return Err(shape());
         };
-        let level = |part: &str| {
-            if part.bytes().all(|byte| byte.is_ascii_digit()) {
-                return part.parse().map(Depth::Packets).map_err(|_| shape());
-            }
-            part.parse::<Depth>().map_err(|problem| {
-                if part.ends_with('B') { UnitError::new(format!("`{text}`: {problem}")) } else { shape() }
-            })
+        let (min, max) = (level(text, min, &shape)?, level(text, max, &shape)?);
+        let Some(unit) = unit_of([min, max]) else {
+            return Err(UnitError::new(format!(
+                "`{text}`: min and max must both be packets or both be bytes"
+            )));
         };
-        let (min, max, unit) = match (level(min)?, level(max)?) {
-            (Depth::Packets(min), Depth::Packets(max)) => (min, max, Unit::Packets),
-            (Depth::Bytes(min), Depth::Bytes(max)) => (min, max, Unit::Bytes),
-            _ => {
-                return Err(UnitError::new(format!(
-                    "`{text}`: min and max must both be packets or both be bytes"
-                )));
-            }
-        };
-        let within = |problem: UnitError| UnitError::new(format!("`{text}`: {problem}"));
-        let probability = Probability::new(max_p.parse().map_err(|_| shape())?).map_err(within)?;
-        // Rust also reads `+0.1`.
-        if max_p.starts_with(['+', '-']) {
+        let max_p = probability(text, max_p, &shape)?;
+        let set = Self::new(count(min), count(max), unit, max_p);
+        set.map_err(|problem| UnitError::new(format!("`{text}`: {problem}")))
+    }
+}
+
+/// A point of a drop curve, `fill/probability`.
+pub(super) struct Point {
+    pub(super) fill: Depth,
+    pub(super) p: Probability,
+}
+
+impl Point {
+    /// Reads a point, which is a part of `text`; `shape` says what would be right.
+    pub(super) fn read(text: &str, point: &str, shape: &impl Fn() -> UnitError) -> Result<Self, UnitError> {
+        let mut parts = parts(point, "/");
+        let (Some(fill), Some(p), None) = (parts.next(), parts.next(), parts.next()) else {
             return Err(shape());
-        }
-        Self::new(min, max, unit, probability).map_err(within)
+        };
+        Ok(Self { fill: level(text, fill, shape)?, p: probability(text, p, shape)? })
+    }
+
+    /// Its fill as a number.
+    pub(super) fn number(&self) -> u64 {
+        count(self.fill)
+    }
+}
+
+/// A queue length: packets, with or without their `p`, or bytes.
+fn level(text: &str, part: &str, shape: &impl Fn() -> UnitError) -> Result<Depth, UnitError> {
+    if part.bytes().all(|byte| byte.is_ascii_digit()) {
+        return part.parse().map(Depth::Packets).map_err(|_| shape());
+    }
+    part.parse::<Depth>().map_err(|problem| {
+        if part.ends_with('B') { UnitError::new(format!("`{text}`: {problem}")) } else { shape() }
+    })
+}
+
+fn probability(text: &str, part: &str, shape: &impl Fn() -> UnitError) -> Result<Probability, UnitError> {
+    let p = Probability::new(part.parse().map_err(|_| shape())?);
+    let p = p.map_err(|problem| UnitError::new(format!("`{text}`: {problem}")))?;
+    // Rust also reads `+0.1`.
+    if part.starts_with(['+', '-']) { Err(shape()) } else { Ok(p) }
+}
+
+/// The unit of all these; none if they differ.
+pub(super) fn unit_of(fills: impl IntoIterator<Item = Depth>) -> Option<Unit> {
+    let mut units = fills.into_iter().map(|fill| match fill {
+        Depth::Packets(_) => Unit::Packets,
+        Depth::Bytes(_) => Unit::Bytes,
+    });
+    let first = units.next()?;
+    units.all(|unit| unit == first).then_some(first)
+}
+
+const fn count(fill: Depth) -> u64 {
+    match fill {
+        Depth::Packets(number) | Depth::Bytes(number) => number,
     }
 }
 
@@ -100,8 +141,15 @@ impl fmt::Display for Thresholds {
 
 text_serde!(Thresholds, "text min/max/max_p", thresholds_pattern(), "30/90/0.05");
 
+/// The forms of a fill and of a probability in a drop curve, and that of thresholds, as regular expressions.
+pub(super) static PACKETS: LazyLock<String> = LazyLock::new(|| format!("([0-9]+|{COUNT})"));
+pub(super) const SIZES: &str = SIZE;
+pub(super) const NUMBER: &str = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?";
+pub(super) static RAMP: LazyLock<String> = LazyLock::new(|| {
+    let packets = &*PACKETS;
+    format!("({packets} */ *{packets}|{SIZE} */ *{SIZE}) */ *{NUMBER}")
+});
+
 fn thresholds_pattern() -> String {
-    let packets = format!("([0-9]+|{COUNT})");
-    let number = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?";
-    format!("^({packets} */ *{packets}|{SIZE} */ *{SIZE}) */ *{number}$")
+    format!("^{}$", *RAMP)
 }

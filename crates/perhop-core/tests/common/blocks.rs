@@ -26,10 +26,15 @@ pub fn scheduler(name: &str, table: &str, seed: u64) -> AnyScheduler<Header> {
 }
 
 /// Every scheduler over queues under one AQM, which sees all packets.
-pub fn under_one_aqm(aqm: &str) -> [(&'static str, SchedulerParams, &'static str); 7] {
+pub fn under_one_aqm(aqm: &str) -> [(&'static str, SchedulerParams, &'static str); 9] {
     let one = format!(r#""rule": {aqm}"#);
     let queues = format!(r#""queues": [{{"name": "all", "rule": {aqm}}}]"#);
     let dsd = format!(r#""bound": "5ms", "rule": {aqm}"#);
+    let class = format!(
+        r#""classes": [{{"name": "all", "rate": "999Gbps", "burst": "9GB", "cburst": "9GB", "queue": {aqm}}}]"#
+    );
+    let first = r#"{"name": "none", "match": {"path": "none"}, "rule": {"aqm": "drop-tail", "limit": "9p"}}"#;
+    let behind = format!(r#""priority": [{first}], "queue": {aqm}"#);
     let shaped = format!(r#""rate": "999Gbps", "burst": "9GB", "queue": {aqm}"#);
     let read = |name: &str, keys: &str| {
         serde_json::from_str(&format!(r#"{{"scheduler": "{name}", {keys}}}"#)).expect("valid parameters")
@@ -42,5 +47,7 @@ pub fn under_one_aqm(aqm: &str) -> [(&'static str, SchedulerParams, &'static str
         ("drr", read("drr", &queues), "all "),
         ("wfq", read("wfq", &queues), "all "),
         ("shaper", read("shaper", &shaped), ""),
+        ("htb", read("htb", &class), "all "),
+        ("llq", read("llq", &behind), ""),
     ]
 }

@@ -22,6 +22,10 @@ pub const AQMS: &[(&str, &str)] = &[
     ("inverse-rate", r#"{"in": "390/694/0.02", "total": "30/90/0.05", "limit": "868p"}"#),
     ("abe", r#"{"thresholds": "0/400/0.02", "limit": "868p", "green-limit": "60p"}"#),
     ("wred", r#"{"green": "40/90/0.02", "yellow": "30/90/0.05", "red": "10/90/0.1", "limit": "868p"}"#),
+    (
+        "wred profiles",
+        r#"{"profiles": [{"match": {"color": "green"}, "curve": "interpolate 30/0, 60/0.02, 90/0.1"}, {"match": {"precedence": 0}, "curve": "segmented 20/0.01, 60/0.05"}, {"curve": "30/90/0.05"}], "limit": "868p"}"#,
+    ),
     ("dwred", r#"{"out": "30/90/0.05", "limit": "868p"}"#),
     ("codel", r#"{"target": "60ms", "limit": "868p"}"#),
     ("codel linux", r#"{"law": "linux", "target": "60ms", "limit": "868p"}"#),
@@ -60,6 +64,18 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
         r#"{"rate": "7.9Mbps", "burst": "40kB", "queue": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}"#,
     ),
     ("dualpi2", r#"{"target": "60ms", "limit": "868p"}"#),
+    (
+        "htb",
+        r#"{"classes": [{"name": "link", "rate": "8Mbps", "classes": [
+            {"name": "green", "match": {"service": "green"}, "rate": "3Mbps", "ceil": "8Mbps", "queue": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}},
+            {"name": "rest", "rate": "5Mbps", "ceil": "8Mbps", "queue": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}
+        ]}]}"#,
+    ),
+    (
+        "llq",
+        r#"{"priority": [{"name": "green", "match": {"service": "green"}, "rate": "3Mbps", "rule": {"aqm": "drop-tail", "limit": "60p"}}],
+            "queue": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}"#,
+    ),
     (
         "drr protection",
         r#"{"queues": [{"name": "green", "match": {"service": "green"}, "queue-protection": {}, "rule": {"aqm": "drop-tail", "limit": "60p"}}, {"name": "rest", "rule": {"aqm": "red", "thresholds": "0/400/0.02", "limit": "868p"}}]}"#,

@@ -11,6 +11,10 @@ pub const AQMS: &[(&str, &str)] = &[
     ("red", r#"{"thresholds": "2kB/6kB/0.1", "limit": "9kB", "weight": 0.2, "gentle": true, "wait": false}"#),
     ("red", r#"{"thresholds": "3/3/1", "limit": "9p", "weight": 1}"#),
     ("red", r#"{"thresholds": "0/6/1", "limit": "9p", "weight": 1, "ecn": true}"#),
+    (
+        "red",
+        r#"{"thresholds": "0B/3kB/1", "limit": "9p", "weight": 1, "ecn": "mark-only", "scale-by-size": false}"#,
+    ),
     ("red", r#"{"thresholds": "0/6/1", "limit": "9p", "weight": 1, "spare-short-queue": true}"#),
     ("red", r#"{"thresholds": "0B/2kB/1", "limit": "1p", "spare-short-queue": true, "wait": false}"#),
     (
@@ -62,6 +66,19 @@ pub const AQMS: &[(&str, &str)] = &[
     ("wred", r#"{"green": "4/7/0.02", "yellow": "1/5/0.1", "limit": "9p", "weight": 0.2}"#),
     ("wred", r#"{"red": "0B/0B/1", "limit": "9kB", "weight": 1}"#),
     ("wred", r#"{"yellow": "0/0/0", "limit": "0p"}"#),
+    (
+        "wred",
+        r#"{"green": "interpolate 0/0, 2/0.1, 6/0.5, 9/1", "yellow": "segmented 1/0.1, 4/0.4", "limit": "9p", "weight": 0.2, "ecn": "mark-above-max"}"#,
+    ),
+    (
+        "wred",
+        r#"{"profiles": [{"match": {"precedence": [0, 1], "not": {"color": "red"}}, "curve": "1kB/3kB/0.5", "limit": "6kB", "ecn": "mark-only"}, {"match": {"traffic-class": 0}}, {"curve": "segmented 0B/1"}], "limit": "9kB", "scale-by-size": false}"#,
+    ),
+    ("wred", r#"{"profiles": [{"limit": "0p"}], "limit": "9p"}"#),
+    (
+        "wred",
+        r#"{"yellow": "1/6/0.5", "limit": "9p", "weight": 0.5, "drop-at": "head", "ecn": "mark-only-below-max", "profiles": [{"match": {"color": "green"}, "curve": "segmented 2/0.2", "limit": "7p"}]}"#,
+    ),
     ("dwred", r#"{"out": "1/5/0.1", "limit": "9p", "weight": 0.2}"#),
     ("dwred", r#"{"out": "0/0/0", "limit": "9p", "share": 1, "least": 3, "green": "above"}"#),
     ("codel", r#"{"target": "2ms", "interval": "5ms", "mtu": "100B", "limit": "9p"}"#),
@@ -156,6 +173,14 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
     ),
     (
         "drr",
+        r#"{"queues": [
+            {"name": "a", "match": {"precedence": 0, "not": {"dscp": [1, 2], "color": "red"}}, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "b", "match": {"traffic-class": [0, 7]}, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "c", "rule": {"aqm": "wred", "yellow": "1/6/0.5", "limit": "9p", "drop-at": "head"}}
+        ]}"#,
+    ),
+    (
+        "drr",
         r#"{"quantum": "1B", "queues": [
             {"name": "a", "match": {"dscp": 0}, "weight": 4294967295, "rule": {"aqm": "drop-tail", "limit": "7p"}},
             {"name": "b", "match": {"service": "green", "color": "red"}, "weight": 1, "rule": {"aqm": "drop-tail", "limit": "7p"}},
@@ -221,6 +246,50 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
             {"name": "ef", "match": {"dscp": 3}, "cap": "1Mbps", "rule": {"aqm": "drop-tail", "limit": "5p"}},
             {"name": "rest", "cap": "2Mbps", "rule": {"aqm": "drop-tail", "limit": "9p"}}
         ]}}"#,
+    ),
+    (
+        "htb",
+        r#"{"classes": [{"name": "link", "rate": "8Mbps", "classes": [
+            {"name": "ef", "match": {"dscp": 3}, "rate": "1Mbps", "ceil": "2Mbps", "prio": 1, "queue": {"aqm": "drop-tail", "limit": "5p"}},
+            {"name": "both", "rate": "5Mbps", "ceil": "7Mbps", "burst": "3kB", "cburst": "2kB", "classes": [
+                {"name": "path", "match": {"path": "gold"}, "rate": "3Mbps", "ceil": "8Mbps", "quantum": "300B", "queue": {"aqm": "red", "thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}},
+                {"name": "rest", "rate": "1Mbps", "ceil": "5Mbps", "queue": {"aqm": "codel", "target": "2ms", "interval": "5ms", "limit": "9p"}}
+            ]}
+        ]}]}"#,
+    ),
+    (
+        "htb",
+        r#"{"r2q": 4294967295, "classes": [
+            {"name": "a", "match": {"color": "red"}, "rate": "1bps", "burst": "0B", "cburst": "0B", "prio": 7, "quantum": "1B", "queue": {"aqm": "drop-tail", "limit": "5p"}},
+            {"name": "b", "rate": "999Gbps", "burst": "9GB", "cburst": "9GB", "queue": {"scheduler": "fq-codel", "flows": 2, "quantum": "300B", "limit": "9p", "batch": 3}}
+        ]}"#,
+    ),
+    (
+        "htb",
+        r#"{"classes": [
+            {"name": "slow", "match": {"color": "green"}, "rate": "1Mbps", "ceil": "9Mbps", "queue": {"scheduler": "shaper", "rate": "2Mbps", "burst": "2kB", "queue": {"aqm": "drop-tail", "limit": "5p"}}},
+            {"name": "few", "rate": "4Mbps", "classes": [
+                {"name": "one", "rate": "4Mbps", "queue": {"scheduler": "llq",
+                    "priority": [{"name": "ef", "match": {"dscp": 3}, "rate": "1Mbps", "rule": {"aqm": "drop-tail", "limit": "5p"}}],
+                    "queue": {"scheduler": "wfq", "queues": [
+                        {"name": "gold", "match": {"path": "gold"}, "rate": "1Mbps", "rule": {"aqm": "drop-tail", "limit": "7p"}},
+                        {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "7p"}}]}}}
+            ]}
+        ]}"#,
+    ),
+    (
+        "llq",
+        r#"{"priority": [{"name": "ef", "match": {"dscp": 3}, "rate": "1Mbps", "burst": "2kB", "rule": {"aqm": "drop-tail", "limit": "5p"}}],
+            "queue": {"aqm": "red", "thresholds": "2/6/0.1", "limit": "9p", "weight": 0.2}}"#,
+    ),
+    (
+        "llq",
+        r#"{"priority": [
+            {"name": "path", "match": {"path": "gold"}, "rate": "1bps", "burst": "0B", "police": "always", "rule": {"aqm": "drop-tail", "limit": "5p"}},
+            {"name": "red", "match": {"color": "red"}, "rule": {"aqm": "codel", "target": "2ms", "interval": "5ms", "limit": "9p"}}
+        ], "queue": {"scheduler": "shaper", "rate": "3Mbps", "burst": "3kB", "queue": {"scheduler": "drr", "queues": [
+            {"name": "silver", "match": {"path": "silver"}, "rate": "1Mbps", "rule": {"aqm": "drop-tail", "limit": "7p"}},
+            {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "7p"}}]}}}"#,
     ),
     (
         "dualpi2",

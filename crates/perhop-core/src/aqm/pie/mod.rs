@@ -313,6 +313,20 @@ impl FromParams for Pie {
             settings,
         }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        if self.settings.law != before.settings.law {
+            return Err(UnitError::new(at_key("law", "it cannot change during a run; start a run with it")));
+        }
+        if self.settings.update != before.settings.update {
+            let text = "its updates are counted from the start of the run; start a run with it";
+            return Err(UnitError::new(at_key("update", text)));
+        }
+        self.controller = before.controller;
+        (self.sojourn, self.backlog, self.accumulated) = (before.sojourn, before.backlog, before.accumulated);
+        (self.updates, self.next_update) = (before.updates, before.next_update);
+        Ok(())
+    }
 }
 
 impl Pie {

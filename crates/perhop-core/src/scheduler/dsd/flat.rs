@@ -4,6 +4,7 @@ use super::super::{Admitted, PrecomputedFifo};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::queue::owned;
+use crate::units::UnitError;
 use crate::{
     Bitrate, Bytes, Duration, Ecn, Environment, Header, Instant, ManagedQueue, Packet, Reason, Rng,
     Serializer, Taken,
@@ -70,6 +71,17 @@ impl Flat {
         }
         let queue = ManagedQueue::new(1, aqm, environment, rng);
         Self::Served(Box::new(Served { queue, link, rate, free_at: Instant::ZERO, advanced: Duration::ZERO }))
+    }
+
+    /// Its AQM has these parameters from now on: see [`ManagedQueue::retune`].
+    ///
+    /// # Errors
+    /// The parameters are of another AQM, or the key that cannot change; nothing has changed then.
+    pub(super) fn retune(&mut self, aqm: AqmParams, environment: Environment) -> Result<(), UnitError> {
+        match self {
+            Self::Precomputed(duplicates) => duplicates.fifo.retune(aqm, environment),
+            Self::Served(served) => served.queue.retune(aqm),
+        }
     }
 
     /// Sends a duplicate through the queue: when its service starts there, if no more drops at departure come before it, and whether

@@ -22,6 +22,8 @@
 //!   is that of the duplicate if no more drops come before it. With blue packets alone this is a FIFO under the AQM
 //!   (`an_overloaded_queue_drops_the_same_packets_under_every_scheduler`).
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 mod control;
 mod flat;
 
@@ -32,8 +34,8 @@ use serde::{Deserialize, Serialize};
 
 use self::control::Control;
 use self::flat::{Decision, Flat};
-use super::services::classes_are_services;
-use super::{Admitted, Dequeued, Discipline, Scheduler};
+use super::services::{classes_are_services, services};
+use super::{Admitted, ClassKey, Dequeued, Discipline, Scheduler};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -189,6 +191,14 @@ impl<P: Packet> Scheduler for Dsd<P> {
     fn aqms<'a>(params: &'a DsdParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         vec![("rule".into(), &params.rule)]
     }
+
+    fn class_keys(_params: &DsdParams) -> Vec<ClassKey> {
+        services()
+    }
+
+    fn aqms_mut(params: &mut DsdParams) -> Vec<&mut AqmParams> {
+        vec![&mut params.rule]
+    }
 }
 
 impl<P: Packet> Dsd<P> {
@@ -289,7 +299,7 @@ impl<P: Packet> Dsd<P> {
 }
 
 impl<P: Packet> Discipline<P> for Dsd<P> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
         self.settle(now);
         let mut header = Header { arrived: now, ..*packet.header() };
@@ -324,7 +334,7 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
         self.settle(now);
         if let Some((service, reason)) = self.condemned(now) {
@@ -369,6 +379,11 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
 
     fn on_message(&mut self, _label: u32, message: &Message) {
         self.flat.on_message(message);
+    }
+
+    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
+        let environment = Environment { rate: self.rate };
+        aqms.first().map_or(Ok(()), |&aqm| self.flat.retune(aqm.clone(), environment))
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

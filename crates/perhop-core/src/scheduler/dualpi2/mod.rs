@@ -15,6 +15,8 @@
 //!   decides on nothing while less than two packets of `mtu` wait. Linux's limit of memory is left out. A `step-length` is judged as a
 //!   packet leaves, by those behind it; in Linux as it arrives, by those before it, which is the same for its default of 0.
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 mod marking;
 #[cfg(test)]
 mod tests;
@@ -27,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use self::marking::{Marking, State};
 use super::protection::QueueProtection;
-use super::{Dequeued, Discipline, QueueProtectionParams, Scheduler};
+use super::{ClassKey, Dequeued, Discipline, QueueProtectionParams, Scheduler};
 use crate::aqm::{AqmParams, PiController, Verdict, check_gains, check_target};
 use crate::control::Message;
 use crate::table::at_key;
@@ -199,6 +201,11 @@ enum Turns {
 const L4S: usize = 0;
 const CLASSIC: usize = 1;
 
+/// The name of a class.
+fn name(class: usize) -> &'static str {
+    if class == L4S { "l4s" } else { "classic" }
+}
+
 /// The parts of which `classic-share` is a whole number.
 const PARTS: f64 = 10_000.0;
 
@@ -358,6 +365,14 @@ impl<P: Packet> Scheduler for DualPi2<P> {
     fn aqms<'a>(_: &'a DualPi2Params, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         Vec::new()
     }
+
+    fn class_keys(_: &DualPi2Params) -> Vec<ClassKey> {
+        [L4S, CLASSIC].map(|class| ClassKey { name: name(class).into(), key: None }).into()
+    }
+
+    fn aqms_mut(_: &mut DualPi2Params) -> Vec<&mut AqmParams> {
+        Vec::new()
+    }
 }
 
 impl<P: Packet> Queue<P> {
@@ -451,7 +466,7 @@ impl<P: Packet> DualPi2<P> {
 }
 
 impl<P: Packet> Discipline<P> for DualPi2<P> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
         self.settle(now);
         let class = self.admitted_to(packet.header(), now);
@@ -468,7 +483,7 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
         self.settle(now);
         let Some((class, both)) = self.choose() else {
@@ -513,7 +528,7 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
     }
 
     fn class_name(&self, class: usize) -> &str {
-        if class == L4S { "l4s" } else { "classic" }
+        name(class)
     }
 
     #[inline]
@@ -528,6 +543,10 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
     }
 
     fn on_message(&mut self, _label: u32, _message: &Message) {}
+
+    fn retune(&mut self, _: &[&AqmParams]) -> Result<(), UnitError> {
+        Ok(())
+    }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.l4s.packets.iter().chain(&self.classic.packets).for_each(show);

@@ -258,6 +258,10 @@ impl<P: Packet> Scheduler for FqCodel<P> {
     fn aqms<'a>(_: &'a FqCodelParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         Vec::new()
     }
+
+    fn aqms_mut(_: &mut FqCodelParams) -> Vec<&mut AqmParams> {
+        Vec::new()
+    }
 }
 
 impl Queue {
@@ -507,6 +511,10 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
     }
 
     fn on_message(&mut self, _label: u32, _message: &Message) {}
+
+    fn retune(&mut self, _: &[&AqmParams]) -> Result<(), UnitError> {
+        Ok(())
+    }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.packets.inspect(show);

@@ -1,0 +1,171 @@
+//! Hierarchical token bucket: Martin Devera's HTB as in Linux's `net/sched/sch_htb.c` (6.18); "Hierarchical Token Bucket Theory",
+//! Devera 2002.
+//!
+//! A tree of classes. Each has two token buckets: one for its guaranteed rate, one for its ceiling. A class with tokens of both kinds
+//! sends; one that has used up its rate but not its ceiling borrows from the class around it, if that one can lend or borrow; one at
+//! its ceiling waits.
+//!
+//! What may be sent now is chosen as in Linux: first what needs no loan, then loans of the deepest classes, those of the root last
+//! (levels); within a level by `prio`; within a `prio` by deficit round robin, in which a round over the classes within one class
+//! counts as one turn of that class. A packet is charged to the rate of the class that lends it and of those around this one, and to
+//! the ceiling of all on its way. A class sends while its buckets are not below zero, so it exceeds a bucket by up to a packet.
+//!
+//! ## Deviations
+//! - Packets have the size of the IP packet; Linux adds the frame's header, and `overhead`, `mpu` and `linklayer`.
+//! - A packet that no `match` takes goes to the last class; Linux sends it before all others, at no rate, unless `default` is set.
+//! - Hysteresis (the module's parameter `htb_hysteresis`, off by default) and offloading are not built.
+//! - A queue that holds packets back itself, such as a shaper, is passed over until its packet is due
+//!   (`a_class_whose_queue_waits_is_passed_over`); Linux warns of it.
+//! - The depth is not limited to eight classes, and rates are exact: Linux rounds the time of a packet to nanoseconds.
+
+mod params;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use params::{HtbClass, HtbParams};
+
+use super::branches::{self, Branches};
+use super::{ClassKey, Dequeued, Discipline, Part, PathName, Scheduler, SchedulerParams};
+use crate::aqm::AqmParams;
+use crate::control::Message;
+use crate::units::UnitError;
+use crate::{
+    Bitrate, Block, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason, Streams,
+};
+use tree::Tree;
+
+/// A tree of classes that borrow from each other.
+#[derive(Clone, Debug)]
+pub struct Htb<P> {
+    queues: Branches<P>,
+    tree: Tree,
+}
+
+impl<P: Packet> Block for Htb<P> {
+    type Params = HtbParams;
+    const NAME: &'static str = "htb";
+    const SUMMARY: &'static str =
+        "a tree of classes with guaranteed rates and ceilings, which borrow from each other";
+    const ORIGIN: Origin =
+        Origin::published(2002, "Hierarchical Token Bucket Theory, Devera 2002; Linux, sch_htb")
+            .in_linux("htb", "2.4.20");
+    const BATCHED: bool = true;
+
+    fn check(params: &HtbParams) -> Result<(), UnitError> {
+        params.check()
+    }
+}
+
+impl<P: Packet> Scheduler for Htb<P> {
+    fn new(params: HtbParams, environment: Environment, streams: Streams<'_>) -> Self {
+        let found = params.found();
+        let leaves = found.iter().filter(|one| one.class.queue.is_some());
+        let rates = leaves.map(|one| one.class.served_at().min(environment.rate));
+        Self { queues: Branches::new(&params.leaves(), rates, streams), tree: Tree::new(&found, params.r2q) }
+    }
+
+    fn fits(params: &HtbParams, _: Bitrate) -> Result<(), UnitError> {
+        params.fits()
+    }
+
+    fn paths(params: &mut HtbParams) -> Vec<(String, &mut PathName)> {
+        params.paths()
+    }
+
+    fn aqms<'a>(params: &'a HtbParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        branches::aqms_of(&params.leaves(), path)
+    }
+
+    fn aqms_mut(params: &mut HtbParams) -> Vec<&mut AqmParams> {
+        params.aqms_mut()
+    }
+
+    fn class_keys(params: &HtbParams) -> Vec<ClassKey> {
+        branches::classes_of(&params.leaves())
+    }
+
+    fn within(params: &HtbParams) -> Vec<(String, &SchedulerParams)> {
+        branches::within(&params.leaves())
+    }
+}
+
+impl<P: Packet> Discipline<P> for Htb<P> {
+    #[inline]
+    fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
+        let queue = self.queues.enqueue(packet, now)?;
+        self.tree.join(queue);
+        Ok(())
+    }
+
+    fn shed(&mut self, now: Instant) -> Option<(P, Reason)> {
+        self.queues.shed(now)
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
+        self.queues.settle(now);
+        let Self { queues, tree } = self;
+        tree.fill(now);
+        loop {
+            let Some(choice) = tree.choose(|queue| queues.waits(queue)) else {
+                return Dequeued::Wait(tree.next(|queue| queues.waits(queue)));
+            };
+            match queues.dequeue(choice.queue, now) {
+                Dequeued::Sent(packet, class) => {
+                    tree.charge(&choice, packet.header(), |queue| queues.waits(queue));
+                    return Dequeued::Sent(packet, class);
+                }
+                Dequeued::Wait(until) => tree.hold(&choice, until),
+                dropped @ Dequeued::Dropped(..) => return dropped,
+            }
+        }
+    }
+
+    fn settle(&mut self, now: Instant) {
+        self.queues.settle(now);
+    }
+
+    fn occupancy(&self) -> &Occupancy {
+        self.queues.occupancy()
+    }
+
+    fn classes(&self) -> usize {
+        self.queues.count()
+    }
+
+    fn class(&self, class: usize) -> &ClassCounters {
+        self.queues.class(class)
+    }
+
+    fn class_name(&self, class: usize) -> &str {
+        self.queues.name(class)
+    }
+
+    fn class_of(&self, packet: &Header) -> usize {
+        self.queues.class_of(packet)
+    }
+
+    fn order_of(&self, packet: &Header) -> u64 {
+        self.queues.order_of(packet)
+    }
+
+    fn gauges(&self) -> Vec<(String, f64)> {
+        self.queues.gauges()
+    }
+
+    fn on_message(&mut self, label: u32, message: &Message) {
+        self.queues.on_message(label, message);
+    }
+
+    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
+        self.queues.retune(aqms)
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(&P)) {
+        self.queues.inspect(show);
+    }
+
+    fn prefetch(&self, part: Part) {
+        self.queues.prefetch(part);
+    }
+}

@@ -1,0 +1,294 @@
+//! The parameters of a hierarchical token bucket, and how its classes fit together.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::super::branches::BranchParams;
+use super::super::queues::{Place, check_places};
+use super::super::{Match, PathName, SchedulerParams, ShapedQueue};
+use crate::aqm::AqmParams;
+use crate::table::{at_key, bad_name, split_key};
+use crate::units::UnitError;
+use crate::{Bitrate, Bytes};
+
+/// As many levels of `prio` as Linux has.
+pub(super) const PRIOS: u8 = 8;
+
+/// Parameters of [`Htb`](super::Htb).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HtbParams {
+    /// The root classes, which lend nothing to each other. Usually there is one, with the rate of the link.
+    pub classes: Vec<HtbClass>,
+    /// A class without `quantum` has one of its `rate` in bytes a second divided by this, from 1000 to 200000 bytes.
+    #[serde(default = "ten")]
+    pub r2q: u32,
+}
+
+/// A class: one with `queue` holds packets, one with `classes` lends its rate to these.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HtbClass {
+    /// Its name, in tables and files.
+    pub name: String,
+    /// Which packets it takes, if no earlier class takes them. The last class with `queue` takes all remaining packets and has no
+    /// `match`; classes with `classes` have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#match: Option<Match>,
+    /// Its guaranteed rate: what it sends whatever others do. An AQM in `queue` uses this rate to compute idle time.
+    pub rate: Bitrate,
+    /// The highest rate, including what is borrowed from the class around it. A scheduler in `queue` shares this rate. Default: `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceil: Option<Bitrate>,
+    /// How much it can send at once at its rate, beyond the packet that uses the last of it. The bucket starts full.
+    #[serde(default = "one_packet")]
+    pub burst: Bytes,
+    /// The same at its ceiling.
+    #[serde(default = "one_packet")]
+    pub cburst: Bytes,
+    /// Where several classes can borrow from one class, those with the lowest number go first: 0 to 7, with `queue` only. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prio: Option<u8>,
+    /// How much it sends in a turn among classes of its `prio` that borrow from one class, with `queue` only. Default: by `r2q`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<Bytes>,
+    /// The queue that holds its packets: an AQM or a scheduler, as in a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<ShapedQueue>,
+    /// The classes to which it lends what they do not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<Self>,
+}
+
+const fn ten() -> u32 {
+    10
+}
+
+/// The largest packet, as tc counts it: what tc gives to a class without `burst` where the clock of the kernel counts nanoseconds.
+const fn one_packet() -> Bytes {
+    Bytes::new(1600)
+}
+
+/// A class in the tree, as found from its root.
+pub(super) struct Found<'a> {
+    pub(super) key: String,
+    pub(super) class: &'a HtbClass,
+    /// The number of the class around it.
+    pub(super) parent: Option<usize>,
+    /// How many are around it.
+    pub(super) depth: usize,
+}
+
+impl HtbClass {
+    /// The highest rate.
+    pub fn ceil(&self) -> Bitrate {
+        self.ceil.unwrap_or(self.rate)
+    }
+
+    /// How many bytes it sends in a turn.
+    pub(super) fn quantum(&self, r2q: u32) -> u64 {
+        let of_rate = || (self.rate.as_bps() / 8 / u64::from(r2q)).clamp(1000, 200_000);
+        self.quantum.map_or_else(of_rate, Bytes::get)
+    }
+
+    /// The rate at which its queue is served: an AQM's guaranteed rate, or what a scheduler has to share.
+    pub(super) fn served_at(&self) -> Bitrate {
+        match self.queue.as_ref().map(|queue| &*queue.0) {
+            Some(SchedulerParams::Fifo(_)) => self.rate,
+            _ => self.ceil(),
+        }
+    }
+}
+
+impl HtbParams {
+    /// All classes, each before those within it.
+    pub(super) fn found(&self) -> Vec<Found<'_>> {
+        let mut found = Vec::new();
+        find(&self.classes, "", None, 0, &mut found);
+        found
+    }
+
+    /// Those with queues, in order.
+    pub(super) fn leaves(&self) -> Vec<BranchParams<'_>> {
+        self.found()
+            .into_iter()
+            .filter_map(|Found { key, class, .. }| {
+                let queue = &*class.queue.as_ref()?.0;
+                Some(BranchParams { key, name: &class.name, selector: class.r#match.as_ref(), queue })
+            })
+            .collect()
+    }
+
+    /// The paths that the classes name.
+    pub(super) fn paths(&mut self) -> Vec<(String, &mut PathName)> {
+        let mut found = Vec::new();
+        find_paths(&mut self.classes, "", &mut found);
+        found
+    }
+
+    /// The AQMs of the classes.
+    pub(super) fn aqms_mut(&mut self) -> Vec<&mut AqmParams> {
+        fn within(class: &mut HtbClass) -> Vec<&mut AqmParams> {
+            let ours = class.queue.iter_mut().flat_map(|queue| queue.0.aqms_mut());
+            ours.chain(class.classes.iter_mut().flat_map(within)).collect()
+        }
+        self.classes.iter_mut().flat_map(within).collect()
+    }
+
+    /// See [`Block::check`](crate::Block::check).
+    pub(super) fn check(&self) -> Result<(), UnitError> {
+        if self.classes.is_empty() {
+            return refuse("classes", "the scheduler has no classes; add one with the link's rate");
+        }
+        if self.r2q == 0 {
+            return refuse("r2q", "must be 1 or more; the default is 10");
+        }
+        let found = self.found();
+        for (number, found_here) in found.iter().enumerate() {
+            found_here.check()?;
+            let Found { key, class, .. } = found_here;
+            if found[..number].iter().any(|other| other.class.name == class.name) {
+                let text = format!("an earlier class has the name `{}`; give each its own", class.name);
+                return refuse(&format!("{key}.name"), &text);
+            }
+        }
+        let places: Vec<Place<'_>> = self.leaves().iter().map(BranchParams::place).collect();
+        check_places(&places)
+    }
+
+    /// See [`Scheduler::fits`](super::Scheduler::fits).
+    pub(super) fn fits(&self) -> Result<(), UnitError> {
+        for Found { key, class, .. } in self.found() {
+            let Some(queue) = &class.queue else { continue };
+            queue.0.fits(class.ceil()).map_err(|problem| {
+                let text = problem.to_string();
+                let (inner, problem) = split_key(&text);
+                let problem = problem.replace("the link's rate is", "the class's `ceil` is");
+                let problem = problem.replace("the link has", "the class has");
+                UnitError::new(at_key(&super::super::below(&format!("{key}.queue"), inner), problem))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What a user should know of rates that others contradict, on a link of this rate: keys and texts.
+    pub fn contradictions(&self, link: Bitrate) -> Vec<(String, String)> {
+        let mut notices = Vec::new();
+        let promised = |classes: &[HtbClass]| -> u128 {
+            classes.iter().map(|class| u128::from(class.rate.as_bps())).sum()
+        };
+        let shown = |bps: u128| {
+            let rate = Bitrate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
+            rate.map_or_else(|_| String::new(), |rate| rate.to_string())
+        };
+        let sum = promised(&self.classes);
+        if sum > u128::from(link.as_bps()) {
+            let text = format!(
+                "the rates of the root classes add up to {}, but the link has {link}, so it cannot keep all of them at once; lower them",
+                shown(sum)
+            );
+            notices.push(("classes".into(), text));
+        }
+        for Found { key, class, .. } in self.found() {
+            let sum = promised(&class.classes);
+            if sum > u128::from(class.rate.as_bps()) {
+                let text = format!(
+                    "the rates of these classes add up to {}, more than the {} of `{}`: as in Linux, each sends its own rate all \
+                     the same, beyond the rate and the `ceil` of the class around it; lower them, or raise that one's",
+                    shown(sum),
+                    class.rate,
+                    class.name
+                );
+                notices.push((format!("{key}.classes"), text));
+            }
+            if let Some(ceil) = class.ceil.filter(|&ceil| ceil > link) {
+                let text =
+                    format!("`{ceil}`: above the link's {link}, so it has no effect; write {link} or less");
+                notices.push((format!("{key}.ceil"), text));
+            }
+        }
+        notices
+    }
+}
+
+impl Found<'_> {
+    /// Keys that contradict each other or have no effect.
+    fn check(&self) -> Result<(), UnitError> {
+        let Self { key, class, .. } = self;
+        let refuse = |inner: &str, text: &str| refuse(&format!("{key}.{inner}"), text);
+        if let Some(problem) = bad_name(&class.name) {
+            return refuse("name", &problem);
+        }
+        match (&class.queue, class.classes.is_empty()) {
+            (Some(_), false) => {
+                return refuse(
+                    "queue",
+                    "a class with `classes` holds no packets itself; leave one of both out",
+                );
+            }
+            (None, true) => {
+                let text = "a class has a `queue`, such as { aqm = \"drop-tail\", limit = \"100p\" }, or `classes` within it";
+                return refuse("queue", text);
+            }
+            _ => {}
+        }
+        if class.queue.is_none() {
+            let leafless = "has an effect in classes with `queue` only, which borrow; leave it out here";
+            for (inner, given) in [
+                ("match", class.r#match.is_some()),
+                ("prio", class.prio.is_some()),
+                ("quantum", class.quantum.is_some()),
+            ] {
+                if given {
+                    return refuse(inner, leafless);
+                }
+            }
+        }
+        if class.prio.is_some_and(|prio| prio >= PRIOS) {
+            return refuse("prio", "must be from 0, which goes first, to 7");
+        }
+        if class.quantum.is_some_and(|quantum| quantum.get() == 0) {
+            return refuse("quantum", "a quantum must be above 0B, such as 1500B");
+        }
+        if class.ceil() < class.rate {
+            let text = format!("must be at least `rate`, which is {}, not {}", class.rate, class.ceil());
+            return refuse("ceil", &text);
+        }
+        Ok(())
+    }
+}
+
+fn refuse(key: &str, text: &str) -> Result<(), UnitError> {
+    Err(UnitError::new(at_key(key, text)))
+}
+
+fn find<'a>(
+    classes: &'a [HtbClass],
+    around: &str,
+    parent: Option<usize>,
+    depth: usize,
+    found: &mut Vec<Found<'a>>,
+) {
+    for (n, class) in classes.iter().enumerate() {
+        let key = format!("{around}classes[{n}]");
+        let within = format!("{key}.");
+        let number = found.len();
+        found.push(Found { key, class, parent, depth });
+        find(&class.classes, &within, Some(number), depth + 1, found);
+    }
+}
+
+fn find_paths<'a>(classes: &'a mut [HtbClass], around: &str, found: &mut Vec<(String, &'a mut PathName)>) {
+    for (n, class) in classes.iter_mut().enumerate() {
+        let key = format!("{around}classes[{n}]");
+        let HtbClass { r#match, queue, classes, .. } = class;
+        if let Some(path) = r#match.as_mut().and_then(|selector| selector.path.as_mut()) {
+            found.push((format!("{key}.match.path"), path));
+        }
+        for queue in queue.iter_mut() {
+            let inner = queue.0.paths().into_iter();
+            found.extend(inner.map(|(place, path)| (format!("{key}.queue.{place}"), path)));
+        }
+        find_paths(classes, &format!("{key}."), found);
+    }
+}
