@@ -1,13 +1,14 @@
 //! What runs a scenario, and what of it can act there.
 
 use perhop_core::aqm::AqmParams;
+use perhop_sim::application::Carrier;
 use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{FlowSpec, TransportSpec};
 
 use crate::check::QueuePlace;
 use crate::error::{KeyPart, Problem};
-use crate::format::{Scenario, Setting, Transport};
-use crate::notices::Outline;
+use crate::format::{Flow, Scenario, Setting, Transport};
+use crate::notices::{Outline, Spot};
 
 /// What runs a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +28,21 @@ impl Scenario {
         if driver == Driver::Simulator {
             return Ok(());
         }
+        self.check_written_out()?;
+        self.check_no_classes()?;
         self.check_constant_media()?;
-        self.check_no_populations()?;
-        self.check_no_application()?;
+        self.check_populations_are_tcp()?;
+        self.check_applications_send_streams()?;
+        self.check_no_replay()?;
         self.check_dispatch()?;
         self.check_kernels_ecn()?;
         self.check_l4s()?;
         for port in self.queues() {
             for key in marking_rules(&port) {
                 let (outline, link) = (self.outline(), port.name());
-                let tcp =
-                    outline.passing(&link).any(|(_, flow)| matches!(flow.transport, TransportSpec::Tcp(_)));
+                let tcp = outline
+                    .passing(Spot::link(&link))
+                    .any(|(_, flow)| matches!(flow.transport, TransportSpec::Tcp(_)));
                 let text = if !tcp {
                     "only TCP is ECN-capable, and no TCP flow passes this link: leave this key out"
                 } else if !self.kernel_asks_for_ecn() {
@@ -52,23 +57,57 @@ impl Scenario {
         Ok(())
     }
 
-    /// Flows come and go in the simulator only.
-    fn check_no_populations(&self) -> Result<(), Problem> {
-        let Some(number) = self.flows.iter().position(|group| group.arrivals.is_some()) else {
+    /// The laboratory is built link by link, and each group between two routers.
+    fn check_written_out(&self) -> Result<(), Problem> {
+        if self.topology.is_some() {
+            let text = "on real packets networks are small: write their links as [links.NAME] tables, or simulate the scenario";
+            return Err(Problem::at([KeyPart::Key("topology".into())], text));
+        }
+        let Some(number) = self.flows.iter().position(|group| group.between.is_some()) else {
             return Ok(());
         };
-        let path = [KeyPart::Key("flows".into()), KeyPart::Index(number), KeyPart::Key("arrivals".into())];
-        let text = "on real packets no flows come and go: simulate the scenario, or write flows with `start` and `volume`";
+        let path = [KeyPart::Key("flows".into()), KeyPart::Index(number), KeyPart::Key("between".into())];
+        let text =
+            "on real packets a group is between two routers: write `from` and `to`, or simulate the scenario";
         Err(Problem::at(path, text))
     }
 
-    /// Applications run in the simulator alone.
-    fn check_no_application(&self) -> Result<(), Problem> {
-        let Some(place) = self.flows.iter().position(|flow| flow.application.is_some()) else {
-            return Ok(());
-        };
-        let text = "applications run in the simulator only: leave this key out, so that the flows always have data to send";
-        let path = [KeyPart::Key("flows".into()), KeyPart::Index(place), KeyPart::Key("application".into())];
+    /// Hosts open a connection for each flow that comes and goes.
+    fn check_populations_are_tcp(&self) -> Result<(), Problem> {
+        let is_other =
+            |group: &Flow| group.arrivals.is_some() && !matches!(group.transport, Transport::Tcp(_));
+        let Some(number) = self.flows.iter().position(is_other) else { return Ok(()) };
+        let path = [KeyPart::Key("flows".into()), KeyPart::Index(number), KeyPart::Key("transport".into())];
+        let text = "on real packets flows that come and go are TCP connections: take a transport such as { tcp = \"linux\" }, or \
+                    simulate the scenario";
+        Err(Problem::at(path, text))
+    }
+
+    /// Hosts run applications over TCP, and sources of datagrams.
+    fn check_applications_send_streams(&self) -> Result<(), Problem> {
+        for (place, flow) in self.flows.iter().enumerate() {
+            let Some(application) = &flow.application else { continue };
+            if !matches!(application.carrier(), Carrier::Datagrams { .. }) {
+                continue;
+            }
+            let text = format!(
+                "`{}` runs in the simulator only: take `web`, `video`, `request-response` or `call`, which run on real packets, \
+                 too, or flows with `udp = \"on-off\"`",
+                application.name()
+            );
+            let path =
+                [KeyPart::Key("flows".into()), KeyPart::Index(place), KeyPart::Key("application".into())];
+            return Err(Problem::at(path, text));
+        }
+        Ok(())
+    }
+
+    /// Packets are replayed in the simulator alone.
+    fn check_no_replay(&self) -> Result<(), Problem> {
+        let Some(place) = self.flows.iter().position(|flow| flow.replay.is_some()) else { return Ok(()) };
+        let text =
+            "flows replay packets in the simulator only: leave this group out, or simulate the scenario";
+        let path = [KeyPart::Key("flows".into()), KeyPart::Index(place), KeyPart::Key("replay".into())];
         Err(Problem::at(path, text))
     }
 
@@ -125,12 +164,17 @@ impl Scenario {
     }
 
     /// Rules that mark packets although no flow that passes their link is capable; each with what to write instead.
-    pub(crate) fn idle_marks(&self, port: &QueuePlace<'_>, outline: &Outline) -> Vec<(String, String)> {
+    pub(crate) fn idle_marks(
+        &self,
+        port: &QueuePlace<'_>,
+        link: Spot<'_>,
+        outline: &Outline,
+    ) -> Vec<(String, String)> {
         let is_capable = |flow: &FlowSpec| match flow.transport {
             TransportSpec::Tcp(_) => !flow.tcp_ecn.is_off() || self.kernel_asks_for_ecn(),
             TransportSpec::Udp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => flow.ecn.is_capable(),
         };
-        if outline.passing(&port.name()).any(|(_, flow)| is_capable(flow)) {
+        if outline.passing(link).any(|(_, flow)| is_capable(flow)) {
             return Vec::new();
         }
         let text = "no flow that passes this link is ECN-capable, so the rule drops what it would mark: give TCP flows \

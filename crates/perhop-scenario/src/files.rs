@@ -4,16 +4,67 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a file that a scenario names.
-const MOST_BYTES: u64 = 16_000_000;
+use perhop_core::Duration;
 
-/// Where the files come from that a scenario names.
+use crate::error::{KeyPart, Problem, steps};
+use crate::format::Scenario;
+use crate::measured::{read_arrivals, read_replay, read_sizes};
+use crate::plugins::Plugins;
+use crate::trace::read_trace;
+
+/// The most bytes of a text that a scenario names.
+pub const MOST_BYTES: u64 = 16_000_000;
+
+/// Where the files come from that a scenario names, and the classes.
 pub trait Files {
+    /// The blocks that are implemented outside; by default there are none.
+    fn plugins(&self) -> Option<&dyn Plugins> {
+        None
+    }
+
     /// The text of a file.
     ///
     /// # Errors
     /// One line that names the file: why it cannot be read, and what to do.
     fn read(&self, name: &str) -> Result<String, String>;
+
+    /// The packets of a capture as text, in the order of time: a header, `time_s,size_B,dscp`, then these of each packet of IP. Those
+    /// before `from` after the first packet and from `to` on are left out; `from` is time zero.
+    ///
+    /// # Errors
+    /// One line that names the file: why it cannot be read, and what to do. By default no captures are read.
+    fn read_capture(&self, name: &str, _from: Duration, _to: Option<Duration>) -> Result<String, String> {
+        Err(format!(
+            "{name}: no capture is read here; write its packets as CSV, time_s,size_B,dscp, in `data`"
+        ))
+    }
+}
+
+impl Scenario {
+    /// Reads the files that the scenario names, and takes their text into it.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or has another content.
+    pub(crate) fn read_files(&mut self, files: &dyn Files) -> Result<(), Problem> {
+        for (name, link) in self.links.iter_mut() {
+            let place = || steps("links").chain([KeyPart::Key(name.clone())]);
+            read_trace(&mut link.rate_trace, files)
+                .map_err(|(key, text)| Problem::at(place().chain(steps(&key)), text))?;
+            if let Some(reverse) = &mut link.reverse {
+                read_trace(&mut reverse.rate_trace, files).map_err(|(key, text)| {
+                    Problem::at(place().chain(steps("reverse")).chain(steps(&key)), text)
+                })?;
+            }
+        }
+        for (number, group) in self.flows.iter_mut().enumerate() {
+            let read = group.arrivals.as_mut().map_or(Ok(()), |arrivals| read_arrivals(arrivals, files));
+            let read =
+                read.and_then(|()| group.sizes.as_mut().map_or(Ok(()), |sizes| read_sizes(sizes, files)));
+            let read = read.and_then(|()| read_replay(&mut group.replay, files));
+            read.map_err(|(key, text)| Problem::at(steps(&format!("flows[{number}].{key}")), text))?;
+        }
+        Ok(())
+    }
 }
 
 /// There are no files.
@@ -43,8 +94,12 @@ impl Folder {
     }
 }
 
-impl Files for Folder {
-    fn read(&self, name: &str) -> Result<String, String> {
+impl Folder {
+    /// Opens a file in it for reading; also returns what messages call it.
+    ///
+    /// # Errors
+    /// One line that names the file: why it cannot be read, and what to do.
+    pub fn open(&self, name: &str) -> Result<(File, String), String> {
         let path = self.0.join(name);
         let problem = |text: &str| format!("{}: {text}", path.display());
         let refused = |error: Error| match error.kind() {
@@ -57,6 +112,14 @@ impl Files for Folder {
         }
         #[expect(clippy::disallowed_methods, reason = "the one place that reads what a scenario names")]
         let file = File::open(&path).map_err(refused)?;
+        Ok((file, path.display().to_string()))
+    }
+}
+
+impl Files for Folder {
+    fn read(&self, name: &str) -> Result<String, String> {
+        let (file, path) = self.open(name)?;
+        let problem = |text: &str| format!("{path}: {text}");
         let mut bytes = Vec::new();
         if let Err(error) = file.take(MOST_BYTES + 1).read_to_end(&mut bytes) {
             return Err(problem(&format!("cannot be read: {error}")));
@@ -67,7 +130,7 @@ impl Files for Folder {
         String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.split(|&byte| byte == b'\n').count();
-            format!("{}:{line}: is not UTF-8 text", path.display())
+            format!("{path}:{line}: is not UTF-8 text")
         })
     }
 }

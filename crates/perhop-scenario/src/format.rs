@@ -18,15 +18,20 @@ use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Frequency, Probability}
 use perhop_sim::Medium;
 use perhop_sim::application::ApplicationParams;
 use perhop_sim::medium::{Change, GilbertElliott, Jitter, Outage};
+use perhop_sim::transport::packet_trace::PacketTrace;
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::tfrc::TfrcParams;
 use perhop_sim::transport::udp::UdpParams;
-use perhop_sim::workload::{Listed, Sizes};
+use perhop_sim::workload::{ArrivalTrace, Listed, Sizes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
+
+pub use crate::between::{Between, Demand, Weights};
+use crate::topology::Plan;
+pub use crate::topology::{FatTree, Graph, GraphLink, Isp, Links, TierLink, Topology, TopologyLink};
 
 /// A network, its traffic and what to measure.
 ///
@@ -44,8 +49,12 @@ pub struct Scenario {
     /// All statistics of flows, classes and links exclude this initial period, counts of packets and drops included.
     #[serde(default)]
     pub warmup: Duration,
-    /// Links between routers, by name. Naming a router in a link creates it.
-    pub links: BTreeMap<String, Link>,
+    /// Routers and links by a rule: generated, or from a graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Topology>,
+    /// Links between routers, by name. Naming a router in a link creates it. Required without a `topology`.
+    #[serde(default)]
+    pub links: Links,
     /// Label-switched paths, by name: explicit routes that flows can use instead of the shortest one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, LabelSwitchedPath>,
@@ -60,6 +69,9 @@ pub struct Scenario {
     /// Settings for real packets (`perhop live`); simulations ignore them.
     #[serde(default, skip_serializing_if = "Live::is_empty")]
     pub live: Live,
+    /// The routers and links of the topology.
+    #[serde(skip)]
+    pub(crate) plan: Option<Arc<Plan>>,
 }
 
 /// A link between two routers, in both directions.
@@ -108,7 +120,7 @@ pub struct Link {
 }
 
 /// Settings of a link's reverse direction that differ from those of its forward direction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reverse {
     /// Rate of the reverse direction. Default: that of the forward direction.
@@ -294,6 +306,9 @@ pub struct Flow {
     /// The router of the receiving hosts. Default: the egress of `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The routers of the hosts of each flow, in place of `from` and `to`: a traffic matrix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<Between>,
     /// The label-switched path of the flows' packets and their acknowledgements. Default: a shortest route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -307,7 +322,7 @@ pub struct Flow {
     /// overtakes another of its host. It stands for the operating system, against phase effects. Default: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_jitter: Option<Duration>,
-    /// How the flows send. Required, but refused with an `application` that sends datagrams of its own (`game`, `call`).
+    /// How the flows send. Required, but refused with `replay` or an `application` that sends datagrams of its own (`game`, `call`).
     #[serde(default, skip_serializing_if = "Transport::is_own")]
     pub transport: Transport,
     /// What each of `count` users does over connections of its own, in place of sending all the time. Responses go from `from` to
@@ -361,14 +376,18 @@ pub struct Flow {
     /// How much each flow of a population sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
+    /// Each flow sends the packets of a capture again, at their times after its start, with their sizes and codepoints, whatever becomes of them:
+    /// a file by name, such as `uplink.pcapng`, or a table. In place of `transport`. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayedPackets>,
     /// Settings of the flows for real packets (`perhop live`); simulations ignore them.
     #[serde(default, skip_serializing_if = "FlowLive::is_empty")]
     pub live: FlowLive,
 }
 
-/// When the flows of a population begin. One of `load`, `rate`, `every` and `list`.
+/// When the flows of a population begin. One of `load`, `rate`, `every`, `list` and `trace`.
 ///
-/// Starts and sizes come from a random stream of the group's own: they are the same under every mechanism.
+/// Starts and sizes come from a random stream of the group's own, or from files: they are the same under every mechanism.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Arrivals {
@@ -387,6 +406,101 @@ pub struct Arrivals {
     /// As listed: when each begins, from the start of the run on, and what it sends, such as `[["1.5s", "30kB"]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<Listed>,
+    /// As measured: a file by name, such as `arrivals.csv`, or a table. Times count from `start`; flows after `stop` or the end of the run do not
+    /// begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<MeasuredArrivals>,
+}
+
+/// Measured arrivals of flows: the name of a file, relative to the scenario's folder, or a table.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum MeasuredArrivals {
+    /// As text.
+    Table(ArrivalTable),
+    /// A file by name.
+    File(String),
+}
+
+/// Measured arrivals of flows, as CSV: a line for each, after a header such as `time_s,size_B`.
+///
+/// The header names a time (`time_s` or `time_ms`), when flows begin, and may name a size (`size_B`, `size_kB` or `size_MB`), their
+/// payload; without sizes the group needs `sizes`, from which they are drawn. Times do not go back. Lines that begin with `#` are
+/// comments. Results keep the text, so a stored scenario needs no file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ArrivalTable {
+    /// The file's name, relative to the scenario's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What a trace that is given as `data` is called: that of the file it is from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The text of the trace, in place of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// What has been read.
+    #[serde(skip)]
+    pub(crate) read: Option<Arc<ArrivalTrace>>,
+}
+
+impl MeasuredArrivals {
+    /// What has been read.
+    pub(crate) fn read(&self) -> Option<&Arc<ArrivalTrace>> {
+        match self {
+            Self::Table(table) => table.read.as_ref(),
+            Self::File(_) => None,
+        }
+    }
+}
+
+/// Packets that flows send again: the name of a file, relative to the scenario's folder, or a table.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ReplayedPackets {
+    /// A part of a capture, or packets as text.
+    Table(ReplayTable),
+    /// A file by name: CSV if the name ends in `.csv`, else a capture (pcap or pcapng).
+    File(String),
+}
+
+/// Packets that flows send again, from a capture or from CSV.
+///
+/// Of a capture all packets of IP are sent: where it has both directions, take one out (`tcpdump -r IN -w OUT src net 10.0.0.0/8`). Time
+/// zero is its first packet. CSV has a header that names a time (`time_s` or `time_ms`), the size of the IP packet (`size_B`, `size_kB` or
+/// `size_MB`) and, where packets have codepoints of their own, `dscp`, a number; then these of each packet in a line. Codepoints of
+/// Assured Forwarding give packets their color (RFC 2597). Results keep the packets as CSV, so a stored scenario needs no file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ReplayTable {
+    /// The file's name, relative to the scenario's folder: CSV if it ends in `.csv`, else a capture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What packets that are given as `data` are called: the name of the file they are from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Packets of a capture that came earlier than this after its first one are left out. This is then time zero. Default: `0s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Duration>,
+    /// Packets that came at this time after the first one of the capture, or later, are left out. Default: none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Duration>,
+    /// The packets as CSV, in place of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// What has been read.
+    #[serde(skip)]
+    pub(crate) read: Option<Arc<PacketTrace>>,
+}
+
+impl ReplayedPackets {
+    /// What has been read.
+    pub(crate) fn read(&self) -> Option<&Arc<PacketTrace>> {
+        match self {
+            Self::Table(table) => table.read.as_ref(),
+            Self::File(_) => None,
+        }
+    }
 }
 
 /// A codec of calls, as the E-model knows it (ITU-T G.113, appendix I), in packets of 20 ms.
@@ -677,6 +791,28 @@ impl<'de> Deserialize<'de> for RateTrace {
         match Value::deserialize(deserializer)? {
             Value::String(file) => Ok(Self::File(file)),
             table => nested(table, |table| Some(TraceTable::deserialize(table)))
+                .expect("always read")
+                .map(Self::Table),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for MeasuredArrivals {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(file) => Ok(Self::File(file)),
+            table => nested(table, |table| Some(ArrivalTable::deserialize(table)))
+                .expect("always read")
+                .map(Self::Table),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ReplayedPackets {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(file) => Ok(Self::File(file)),
+            table => nested(table, |table| Some(ReplayTable::deserialize(table)))
                 .expect("always read")
                 .map(Self::Table),
         }

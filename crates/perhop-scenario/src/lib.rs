@@ -3,31 +3,39 @@
 //! The types of [`format`](mod@format) are the one source of truth. The published JSON Schema ([`schema`]), the typed
 //! Python builder and the documentation are generated from them, and so is the reading of TOML and JSON.
 
+mod between;
 mod check;
+mod csv;
 mod driver;
 mod error;
 mod files;
 pub mod format;
+mod measured;
 mod measures;
 mod memory;
 mod network;
 mod notices;
 mod paths;
+mod plugins;
 mod populations;
 mod read;
+mod text;
+mod topology;
 mod trace;
 
 pub use driver::Driver;
 pub use error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
-pub use files::{Files, Folder, NoFiles};
+pub use files::{Files, Folder, MOST_BYTES, NoFiles};
 pub use format::Scenario;
 pub use measures::measures;
 pub use memory::Memory;
 pub use network::Class;
 pub use notices::{Division, division, divisions, idle_keys, marked_by};
+pub use plugins::{Plugins, simulated_only};
 pub use read::{notices_in, read_json, read_toml};
+pub use topology::{Shape, Tier};
 
-use perhop_core::Origin;
+use perhop_core::{Origin, Role};
 use perhop_sim::transport::tcp::Congestion;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -51,9 +59,10 @@ pub fn blocks() -> Value {
         let parameters = describe(&parameters, &definitions);
         listed(block.name, &json!(block.role), block.summary, &block.origin, &parameters)
     });
-    let controls = Congestion::ALL.iter().map(|control| {
+    let controls = Congestion::ALL.iter().chain([&Congestion::Foreign]).map(|control| {
         let control = control.info();
-        listed(control.name, &json!("congestion-control"), control.summary, &control.origin, &json!({}))
+        let role = json!(Role::CongestionControl);
+        listed(control.name, &role, control.summary, &control.origin, &json!({}))
     });
     blocks.chain(controls).collect()
 }
@@ -133,9 +142,25 @@ fn type_name(property: &Value, definitions: &Value) -> String {
     if definition["properties"].is_object() {
         return format!("table with the keys of `{name}`");
     }
+    if let Some(either) = definition["anyOf"].as_array()
+        && either.first().is_some_and(|one| one["type"] == "boolean")
+    {
+        let names = either.iter().filter_map(|one| one["enum"].as_array()).flatten();
+        let names = names.filter_map(Value::as_str).map(|name| format!("`{name}`"));
+        return std::iter::once("boolean".into()).chain(names).collect::<Vec<_>>().join(" or ");
+    }
     let example = definition["examples"][0].as_str();
-    example.map_or_else(
-        || name.to_lowercase(),
-        |example| format!("{}, such as `{example}`", name.to_lowercase()),
-    )
+    example.map_or_else(|| spaced(name), |example| format!("{}, such as `{example}`", spaced(name)))
+}
+
+/// `DropCurve` as `drop curve`.
+fn spaced(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push(' ');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
 }

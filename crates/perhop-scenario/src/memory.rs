@@ -9,12 +9,20 @@ use crate::format::{Flow, Link, Queue, Scenario, Transport};
 
 /// Bytes that one flow takes while a run is on: its part of the network, its two hosts, its first packets. Measured at a
 /// hundred thousand flows, and rounded up.
-const TCP_FLOW: u64 = 2800;
+const TCP_FLOW: u64 = 3100;
 const CARRYING_FLOW: u64 = 3400;
+/// Bytes that one direction of a link takes, and each queue behind it: its part of the network, its counters and histograms. Measured at ten
+/// thousand links, and rounded up.
+const LINK: u64 = 11_000;
+const QUEUE: u64 = 15_000;
+/// Bytes of the results of a link with a queue, and as many for each class that it tells apart.
+const LINK_RESULT: u64 = 20_000;
 /// Bytes of a flow's results.
 const FLOW_RESULT: u64 = 225;
 /// Bytes of the record of a flow of a population.
 const RECORD: u64 = 40;
+/// The memory of fewer directions of links is not worth a word, beside what a program takes.
+const MANY_LINKS: u64 = 1000;
 /// What is sampled of each flow: throughput, window, round-trip time, the window that a control has seen.
 const FLOW_VALUES: u64 = 4;
 /// What a rule keeps track of, at most.
@@ -31,6 +39,12 @@ pub struct Memory {
     pub flows: u64,
     /// See `flows`.
     pub flow_bytes: u64,
+    /// How many directions of links there are, and what they take during the run.
+    pub links: u64,
+    /// See `links`.
+    pub link_bytes: u64,
+    /// Bytes of their results.
+    pub link_result_bytes: u64,
     /// How many flows of populations are expected.
     pub records: u64,
     /// How many samples the probes take, and their bytes.
@@ -42,13 +56,14 @@ pub struct Memory {
 impl Memory {
     /// While the run is on.
     pub fn run(&self) -> u64 {
-        self.flow_bytes.saturating_add(self.record_bytes()).saturating_add(self.sample_bytes)
+        let network = self.flow_bytes.saturating_add(self.link_bytes);
+        network.saturating_add(self.record_bytes()).saturating_add(self.sample_bytes)
     }
 
     /// What stays of it: its results.
     pub fn kept(&self) -> u64 {
         let results = self.flows.saturating_mul(FLOW_RESULT).saturating_add(self.record_bytes());
-        results.saturating_add(self.sample_bytes)
+        results.saturating_add(self.sample_bytes).saturating_add(self.link_result_bytes)
     }
 
     /// The records of flows of populations.
@@ -64,6 +79,10 @@ impl fmt::Display for Memory {
             |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
         write!(f, "a run takes {:.1} GB", gigabytes(self.run()))?;
         write!(f, ": {:.1} GB for {}", gigabytes(self.flow_bytes), count(self.flows, "flow"))?;
+        if self.links > MANY_LINKS {
+            let links = count(self.links, "direction");
+            write!(f, ", {:.1} GB for {links} of links", gigabytes(self.link_bytes))?;
+        }
         if self.records > 0 {
             let records = count(self.records, "flow");
             write!(
@@ -89,8 +108,29 @@ impl Scenario {
         let records = self.expected_flows() as u64;
         let samples = self.probes.interval.map_or(0, |interval| times(self.duration, interval));
         let queues: u64 = self.links.values().map(values_of).sum();
+        let links = 2 * self.links.len() as u64;
+        let (mut link_bytes, mut link_result_bytes) = (0, 0);
+        if links > MANY_LINKS {
+            link_bytes = links * LINK;
+            for place in self.queues() {
+                let classes = place.scheduler().aqms(None).len().max(1) as u64;
+                link_bytes += classes * QUEUE;
+                if self.has_results(&place.name()) {
+                    link_result_bytes += LINK_RESULT * if classes > 1 { 1 + classes } else { 1 };
+                }
+            }
+        }
         let values = 1 + FLOW_VALUES * flows + queues;
-        Memory { flows, flow_bytes, records, samples, sample_bytes: samples.saturating_mul(values * VALUE) }
+        Memory {
+            flows,
+            flow_bytes,
+            links,
+            link_bytes,
+            link_result_bytes,
+            records,
+            samples,
+            sample_bytes: samples.saturating_mul(values * VALUE),
+        }
     }
 }
 

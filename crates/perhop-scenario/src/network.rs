@@ -1,7 +1,5 @@
 //! From a checked scenario to the network that the simulator runs.
 
-use std::collections::BTreeSet;
-
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Duration, Ecn, Instant};
@@ -14,7 +12,8 @@ use perhop_sim::{
 };
 
 use crate::format::{
-    Access, Codec, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, Reverse, Scenario, Transport,
+    Access, Codec, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, ReplayedPackets, Reverse, Scenario,
+    Transport,
 };
 use crate::populations::workload;
 
@@ -24,7 +23,7 @@ pub(crate) const REVERSE: &str = " (reverse)";
 impl Scenario {
     /// The network to simulate. Flows are numbered group by group.
     pub fn network(&self) -> Network {
-        let nodes: Vec<&str> = self.nodes().into_iter().collect();
+        let nodes = self.nodes();
         let node = |name: &str| NodeId(nodes.binary_search(&name).expect("checked") as u32);
         let shared_meters = self.profiles.iter();
         let shared_meters = shared_meters
@@ -181,10 +180,18 @@ impl Scenario {
     fn flow_spec(&self, group: &Flow, member: u32, node: impl Fn(&str) -> NodeId) -> FlowSpec {
         let access = |access: &Access| AccessSpec { rate: access.rate, delay: access.delay };
         let is_tcp = matches!(group.transport, Transport::Tcp(_));
+        let (from, to) = match &group.between {
+            Some(between) => {
+                // With an application, several flows belong to one user.
+                let (from, to) = between.pairs[(member / group.connections().max(1)) as usize];
+                (NodeId(from), NodeId(to))
+            }
+            None => (node(self.ends(group).0), node(self.ends(group).1)),
+        };
         FlowSpec {
             name: format!("{}/{member}", group.name),
-            from: node(self.ends(group).0),
-            to: node(self.ends(group).1),
+            from,
+            to,
             path: group.path.as_ref().and_then(|name| self.paths.keys().position(|known| known == name)),
             access: group.access.as_ref().map(access),
             egress: group.egress.as_ref().or(group.access.as_ref()).map(access),
@@ -249,23 +256,12 @@ impl Scenario {
     }
 
     /// Routers, in the order of their names.
-    pub(crate) fn nodes(&self) -> BTreeSet<&str> {
-        self.links.values().flat_map(|link| [link.from.as_str(), link.to.as_str()]).collect()
-    }
-
-    pub(crate) fn reachable<'a>(&'a self, from: &'a str) -> BTreeSet<&'a str> {
-        let mut found = BTreeSet::from([from]);
-        loop {
-            let before = found.len();
-            for link in self.links.values() {
-                if found.contains(link.from.as_str()) || found.contains(link.to.as_str()) {
-                    found.extend([link.from.as_str(), link.to.as_str()]);
-                }
-            }
-            if found.len() == before {
-                return found;
-            }
-        }
+    pub(crate) fn nodes(&self) -> Vec<&str> {
+        let ends = self.links.values().flat_map(|link| [link.from.as_str(), link.to.as_str()]);
+        let mut nodes: Vec<&str> = ends.collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
     }
 }
 
@@ -297,6 +293,9 @@ impl Flow {
 
     /// How its flows send. A connection of an application opens in the direction of its requests.
     pub(crate) fn transport_spec(&self) -> TransportSpec {
+        if let Some(trace) = self.replay.as_ref().and_then(ReplayedPackets::read) {
+            return TransportSpec::Udp(UdpParams::traced(trace));
+        }
         let of_application = self.application.as_ref().and_then(datagrams);
         match (of_application, transport(&self.transport)) {
             (Some(own), _) => own,

@@ -1,14 +1,16 @@
 //! What a user should know of a scenario that can be run: parameters that cannot act, marks that no flow is capable of, queues
 //! that no packet joins, streams that a queue divides.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::{AggregateMeter, MeterParams};
-use perhop_core::scheduler::{AnyScheduler, Discipline, DualPi2Params, SchedulerParams};
+use perhop_core::scheduler::{AnyScheduler, ClassKey, Discipline, DualPi2Params, SchedulerParams};
 use perhop_core::{
     Bitrate, Bytes, Codepoints, Color, Depth, Dscp, Ecn, Environment, FlowId, Header, Onset, Streams,
 };
+use perhop_sim::transport::packet_trace::PacketTrace;
 use perhop_sim::{FlowSpec, LinkSpec, Network, TransportSpec};
 use serde::Serialize;
 
@@ -21,26 +23,36 @@ impl Scenario {
         let outline = self.outline();
         let sizes = sizes(&outline.network);
         let mut notices = Vec::new();
+        let mut alike = BTreeSet::new();
         for place in self.queues() {
-            let link = place.name();
-            let idle = idle_keys(place.scheduler(), place.rate, &sizes);
-            let marks = self.idle_marks(&place, &outline);
-            let unused = outline.unused_queues(&link);
-            let idle = idle.into_iter().chain(marks).chain(unused).chain(outline.unused_l4s(&link));
-            notices.extend(idle.map(|(key, text)| place.at(&key, text)));
-            if let SchedulerParams::Shaper(params) = place.scheduler() {
-                let small = params.too_small_for(Bytes::new(*sizes.end()));
-                notices.extend(small.map(|(key, text)| place.at(key, text)));
+            let name = place.name();
+            // The queues of a tier are one key of the scenario.
+            if place.tier().is_some_and(|tier| !alike.insert((tier, place.rate))) {
+                continue;
             }
-            let divided =
-                divisions(outline.passing(&link).map(|(group, flow)| (group, outline.division(flow, &link))));
+            let link = Spot { name: &name, anywhere: place.tier().is_some() };
+            let idle = idle_keys(place.scheduler(), place.rate, &sizes);
+            let marks = self.idle_marks(&place, link, &outline);
+            let unused = outline.unused_queues(link);
+            let idle = idle.into_iter().chain(marks).chain(unused).chain(outline.unused_l4s(link));
+            notices.extend(idle.map(|(key, text)| place.at(&key, text)));
+            for (key, within) in place.scheduler().all_within() {
+                let told = rates_and_bursts(within, place.rate, &sizes);
+                notices.extend(told.into_iter().map(|(inner, text)| place.at(&below(&key, &inner), text)));
+            }
+            let divided = outline
+                .passing_numbers(link)
+                .map(|flow| (outline.groups[flow].as_str(), outline.division(flow, link)));
+            let divided = divisions(divided);
             notices.extend(divided.into_iter().map(|(key, text)| place.at(&key, text)));
         }
+        notices.dedup();
         notices.extend(self.ended_traces());
         notices.extend(self.idle_profiles());
         notices.extend(self.idle_colors());
         notices.extend(self.other_codecs());
         notices.extend(self.idle_meters(&outline, &sizes));
+        notices.extend(self.population_notices(&outline.network));
         notices
     }
 
@@ -124,7 +136,7 @@ impl Scenario {
     fn idle_meters(&self, outline: &Outline, sizes: &RangeInclusive<u64>) -> Vec<Problem> {
         let mut notices = Vec::new();
         for place in self.meters() {
-            let packets = outline.packets_before(&place.name());
+            let packets = outline.packets_before(Spot::link(&place.name()));
             let Some(link) = outline.link(&place.name()).filter(|_| !packets.is_empty()) else { continue };
             for (number, meter) in link.meters.iter().enumerate() {
                 let takes = |packet: &&Header| AggregateMeter::taken_by(&link.meters, packet) == Some(number);
@@ -148,26 +160,56 @@ impl Scenario {
         notices
     }
 
-    /// Its network with one flow of each group.
+    /// Its network with one flow of each group; with all of a group that a matrix spreads, where single links are looked at.
     pub(crate) fn outline(&self) -> Outline {
-        let flows = self.flows.iter().map(|group| Flow { count: 1, ..group.clone() });
+        let looks_at_links =
+            self.links.written().any(|(_, link)| link.queue.is_some() || link.reverse.is_some());
+        let count = |group: &Flow| if looks_at_links && group.between.is_some() { group.count } else { 1 };
+        let flows = self.flows.iter().map(|group| Flow { count: count(group), ..group.clone() });
         let outline = Self { flows: flows.collect(), ..self.clone() };
         let network = outline.network();
+        let found = network.routes();
         let routes = |acknowledges| {
-            let route = |flow| network.route_of(flow, acknowledges).unwrap_or_default();
-            network.flows.iter().map(route).collect()
+            let route = |flow| found.of(flow, acknowledges).unwrap_or_default();
+            (0..network.flows.len()).map(route).collect()
         };
+        let [routes, returns]: [Vec<Vec<usize>>; 2] = [routes(false), routes(true)];
+        let mut users: Vec<Vec<usize>> = vec![Vec::new(); network.links.len()];
+        for (flow, (route, back)) in routes.iter().zip(&returns).enumerate() {
+            for &link in route.iter().chain(back) {
+                if users[link].last() != Some(&flow) {
+                    users[link].push(flow);
+                }
+            }
+        }
         Outline {
+            numbers: (0..).zip(&network.links).map(|(number, link)| (link.name.clone(), number)).collect(),
+            users,
             groups: outline
                 .classes()
                 .into_iter()
                 .flat_map(|class| vec![class.name; class.flows as usize])
                 .collect(),
-            routes: routes(false),
-            returns: routes(true),
+            routes,
+            returns,
             paths: self.paths.keys().cloned().collect(),
             network,
         }
+    }
+}
+
+/// Where to look at packets: at a link, or anywhere in the network, which stands for all links of a tier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot<'a> {
+    /// The link's name; that of one of the tier.
+    name: &'a str,
+    anywhere: bool,
+}
+
+impl<'a> Spot<'a> {
+    /// One link.
+    pub(crate) fn link(name: &'a str) -> Self {
+        Self { name, anywhere: false }
     }
 }
 
@@ -178,6 +220,9 @@ pub(crate) struct Outline {
     routes: Vec<Vec<usize>>,
     /// The links that their acknowledgements pass.
     returns: Vec<Vec<usize>>,
+    /// The flows whose data or acknowledgements pass each link, and the links' numbers.
+    users: Vec<Vec<usize>>,
+    numbers: BTreeMap<String, usize>,
     /// The names of the network's paths.
     paths: Vec<String>,
     pub(crate) network: Network,
@@ -185,17 +230,28 @@ pub(crate) struct Outline {
 
 impl Outline {
     /// The groups whose data pass the link of this name, each with its flow.
-    pub(crate) fn passing(&self, link: &str) -> impl Iterator<Item = (&str, &FlowSpec)> {
-        let flows = self.groups.iter().map(String::as_str).zip(&self.network.flows);
-        flows.zip(&self.routes).filter(move |(_, route)| self.includes(route, link)).map(|(flow, _)| flow)
+    pub(crate) fn passing<'a>(&'a self, link: Spot<'a>) -> impl Iterator<Item = (&'a str, &'a FlowSpec)> {
+        self.passing_numbers(link).map(|flow| (self.groups[flow].as_str(), &self.network.flows[flow]))
     }
 
-    fn includes(&self, route: &[usize], link: &str) -> bool {
-        route.iter().any(|&number| self.network.links[number].name == link)
+    fn passing_numbers(&self, link: Spot<'_>) -> impl Iterator<Item = usize> {
+        let number = self.numbers.get(link.name);
+        let passes = move |&flow: &usize| {
+            link.anywhere || number.is_some_and(|number| self.routes[flow].contains(number))
+        };
+        self.users_of(link).filter(passes)
+    }
+
+    /// The flows whose data or acknowledgements may pass there, in order.
+    fn users_of(&self, link: Spot<'_>) -> impl Iterator<Item = usize> {
+        let number = self.numbers.get(link.name).filter(|_| !link.anywhere);
+        let these = number.map_or(&[][..], |&number| &self.users[number]);
+        let all = if link.anywhere { self.network.flows.len() } else { 0 };
+        these.iter().copied().chain(0..all)
     }
 
     fn link(&self, name: &str) -> Option<&LinkSpec> {
-        self.network.links.iter().find(|link| link.name == name)
+        self.numbers.get(name).map(|&number| &self.network.links[number])
     }
 
     fn label(&self, flow: &FlowSpec) -> u32 {
@@ -203,40 +259,44 @@ impl Outline {
     }
 
     /// How the queue of the link of this name divides the packets of a flow, if it does.
-    fn division(&self, flow: &FlowSpec, link: &str) -> Option<Division> {
-        let route = self.network.flows.iter().position(|other| other.name == flow.name)?;
-        let Passage { behind, .. } = self.headers(self.sent(flow), &self.routes[route], link)?;
-        let link = self.link(link)?;
+    fn division(&self, number: usize, link: Spot<'_>) -> Option<Division> {
+        let flow = &self.network.flows[number];
+        // What replays a capture stands for many flows, and has no marker that could keep them together.
+        if flow.transport.trace().is_some_and(PacketTrace::has_codepoints) {
+            return None;
+        }
+        let Passage { behind, .. } = self.headers(self.sent(flow), &self.routes[number], link)?;
+        let link = self.link(link.name)?;
         division(link.queue.as_ref()?, link.rate, behind)
     }
 
     /// The queues of the link of this name whose `match` no packet fits that comes to the link, by key, and what does come.
     /// Nothing where no packet comes at all.
-    fn unused_queues(&self, link: &str) -> Vec<(String, String)> {
+    fn unused_queues(&self, link: Spot<'_>) -> Vec<(String, String)> {
         let packets = self.packets(link);
-        let queue = self.link(link).and_then(|link| Some((link.queue.as_ref()?, link.rate)));
+        let queue = self.link(link.name).and_then(|link| Some((link.queue.as_ref()?, link.rate)));
         let Some((queue, rate)) = queue.filter(|_| !packets.is_empty()) else { return Vec::new() };
         let discipline = classifier(queue, rate);
         let come = packets.iter().map(|packet| self.described(packet)).collect::<Vec<_>>().join(", ");
-        // A scheduler with one AQM has one queue; the last of several takes what no other does.
-        let others = 0..queue.aqms(None).len().saturating_sub(1);
-        let unused =
-            others.filter(|class| packets.iter().all(|packet| discipline.class_of(packet) != *class));
-        let told = unused.map(|class| {
-            let text = format!(
-                "no packet that comes to this link matches, so the queue `{}` stays empty; packets here carry {come}: match \
-                 some of them, or leave the queue out",
-                discipline.class_name(class)
-            );
-            (format!("{}[{class}].match", queue.queues_key()), text)
+        let keys = queue.class_keys().into_iter().enumerate();
+        let told = keys.filter_map(|(class, ClassKey { name, key })| {
+            let key = key?;
+            packets.iter().all(|packet| discipline.class_of(packet) != class).then(|| {
+                let text = format!(
+                    "no packet that comes to this link matches, so the queue `{name}` stays empty; packets here carry {come}: match \
+                     some of them, or leave the queue out"
+                );
+                (key, text)
+            })
         });
         told.collect()
     }
 
     /// That no flow's data joins the L4S queue of the link of this name, if it has one that takes ECT(1) alone; or that none has a
     /// codepoint that joins it, too.
-    fn unused_l4s(&self, link: &str) -> Option<(String, String)> {
-        let SchedulerParams::DualPi2(DualPi2Params { l4s_dscp, .. }) = self.link(link)?.queue.as_ref()?
+    fn unused_l4s(&self, link: Spot<'_>) -> Option<(String, String)> {
+        let SchedulerParams::DualPi2(DualPi2Params { l4s_dscp, .. }) =
+            self.link(link.name)?.queue.as_ref()?
         else {
             return None;
         };
@@ -252,7 +312,7 @@ impl Outline {
     }
 
     /// That no packet that comes to the link of this name has one of these codepoints of its L4S queue.
-    fn unmatched_l4s(&self, link: &str, codepoints: Codepoints) -> Option<(String, String)> {
+    fn unmatched_l4s(&self, link: Spot<'_>, codepoints: Codepoints) -> Option<(String, String)> {
         let packets = self.packets(link);
         if packets.is_empty() || packets.iter().any(|packet| codepoints.contains(packet.dscp)) {
             return None;
@@ -273,18 +333,20 @@ impl Outline {
     }
 
     /// The headers of packets that come to the queue of the link of this name, as far as a `match` looks at them, each once.
-    fn packets(&self, link: &str) -> Vec<Header> {
+    fn packets(&self, link: Spot<'_>) -> Vec<Header> {
         self.all_headers(link, |passage| passage.behind)
     }
 
     /// The same of its meters.
-    fn packets_before(&self, link: &str) -> Vec<Header> {
+    fn packets_before(&self, link: Spot<'_>) -> Vec<Header> {
         self.all_headers(link, |passage| passage.before)
     }
 
-    fn all_headers(&self, link: &str, side: fn(Passage) -> Vec<Header>) -> Vec<Header> {
+    fn all_headers(&self, link: Spot<'_>, side: fn(Passage) -> Vec<Header>) -> Vec<Header> {
         let mut found: Vec<Header> = Vec::new();
-        for ((flow, route), back) in self.network.flows.iter().zip(&self.routes).zip(&self.returns) {
+        for number in self.users_of(link) {
+            let (flow, route, back) =
+                (&self.network.flows[number], &self.routes[number], &self.returns[number]);
             found.extend(self.headers(self.sent(flow), route, link).map(side).unwrap_or_default());
             if flow.transport.packet_sizes().1 > 0 {
                 let ack = Header { label: self.label(flow), ..Header::new(FlowId(0), 0) };
@@ -297,18 +359,31 @@ impl Outline {
     /// The headers with which the packets of a flow are sent, or leave the first router if they are metered there.
     fn sent(&self, flow: &FlowSpec) -> Vec<Header> {
         let packet = Header { color: flow.color, label: self.label(flow), ..Header::new(FlowId(0), 0) };
-        let unmarked = || vec![Header { dscp: flow.dscp, ..packet }];
-        self.network.meter_of(flow).map_or_else(unmarked, |meter| marked_by(meter, packet))
+        let plain = Header { dscp: flow.dscp, ..packet };
+        let own = flow.transport.trace().into_iter().flat_map(|trace| trace.codepoints(flow.color));
+        let mut sent: Vec<Header> = own.map(|(dscp, color)| Header { dscp, color, ..packet }).collect();
+        if sent.is_empty() {
+            sent.push(plain);
+        }
+        match self.network.meter_of(flow) {
+            None => sent,
+            Some(meter) => sent.into_iter().flat_map(|packet| marked_by(meter, packet)).collect(),
+        }
     }
 
     /// The headers of packets that begin like these at the link of this name; `None` if the route does not include it.
-    fn headers(&self, sent: Vec<Header>, route: &[usize], link: &str) -> Option<Passage> {
+    fn headers(&self, sent: Vec<Header>, route: &[usize], link: Spot<'_>) -> Option<Passage> {
+        if link.anywhere {
+            // What other links make of packets on the way is not followed.
+            let are_changed = self.network.links.iter().any(|link| !link.meters.is_empty());
+            return (!are_changed).then(|| Passage { before: sent.clone(), behind: sent });
+        }
         let mut before = sent;
         for &number in route {
             let LinkSpec { name, meters, .. } = &self.network.links[number];
             let behind = before.iter().flat_map(|packet| AggregateMeter::possible(meters, *packet));
             let behind = each_once(behind.collect());
-            if name == link {
+            if name == link.name {
                 return Some(Passage { before, behind });
             }
             before = behind;
@@ -349,7 +424,8 @@ fn classifier(queue: &SchedulerParams, rate: Bitrate) -> AnyScheduler<Header> {
 fn sizes(network: &Network) -> RangeInclusive<u64> {
     let sizes = network.flows.iter().flat_map(|flow| {
         let (data, feedback) = flow.transport.packet_sizes();
-        [data, feedback].into_iter().filter(|size| *size > 0).map(u64::from)
+        let smallest = flow.transport.trace().map_or(data, PacketTrace::smallest);
+        [data, smallest, feedback].into_iter().filter(|size| *size > 0).map(u64::from)
     });
     let (smallest, largest) = sizes.fold((u64::MAX, 1), |(min, max), size| (size.min(min), size.max(max)));
     smallest.min(largest)..=largest
@@ -373,8 +449,32 @@ pub fn idle_keys(
         };
         idle.into_iter().map(move |(key, text)| (format!("{place}.{key}"), text)).collect::<Vec<_>>()
     });
-    let own = limit_without_room(queue, sizes).map_or_else(|| queue.idle_keys(sizes), |none| vec![none]);
-    own.into_iter().map(|(key, text)| (key.to_owned(), text)).chain(idle).collect()
+    let own = queue.all_within().into_iter().flat_map(|(place, queue)| {
+        let own = limit_without_room(queue, sizes).map_or_else(|| queue.idle_keys(sizes), |none| vec![none]);
+        own.into_iter().map(move |(key, text)| (below(&place, key), text)).collect::<Vec<_>>()
+    });
+    own.chain(idle).collect()
+}
+
+/// What a user should know of the rates and the buckets of a scheduler on a link of this rate: key and text.
+fn rates_and_bursts(
+    queue: &SchedulerParams,
+    rate: Bitrate,
+    sizes: &RangeInclusive<u64>,
+) -> Vec<(String, String)> {
+    match queue {
+        SchedulerParams::Shaper(params) => {
+            let small = params.too_small_for(Bytes::new(*sizes.end()));
+            small.map(|(key, text)| (key.to_owned(), text)).into_iter().collect()
+        }
+        SchedulerParams::Htb(params) => params.contradictions(rate),
+        _ => Vec::new(),
+    }
+}
+
+/// The key that a table within that of `key` calls `inner`.
+fn below(key: &str, inner: &str) -> String {
+    if key.is_empty() { inner.to_owned() } else { format!("{key}.{inner}") }
 }
 
 /// Whether new data of the flow is ECT(1).
@@ -423,9 +523,19 @@ fn delay_out_of_reach(
 
 /// The keys of a meter that cannot act on the packets of these flows, and why.
 fn idle_profile(meter: &MeterParams, flows: &[&Flow]) -> Vec<(&'static str, String)> {
-    let sizes = flows.iter().map(|flow| u64::from(flow.transport_spec().packet_sizes().0));
+    let sizes = flows.iter().flat_map(|flow| {
+        let transport = flow.transport_spec();
+        let data = transport.packet_sizes().0;
+        [data, transport.trace().map_or(data, PacketTrace::smallest)].map(u64::from)
+    });
     let Some((smallest, largest)) = sizes.clone().min().zip(sizes.max()) else { return Vec::new() };
-    idle_keys_of_meter(meter, &(smallest..=largest), flows.iter().map(|flow| flow.color).min())
+    let best = flows.iter().map(|flow| {
+        let transport = flow.transport_spec();
+        let own =
+            transport.trace().and_then(|trace| trace.codepoints(flow.color).map(|(_, color)| color).min());
+        own.unwrap_or(flow.color)
+    });
+    idle_keys_of_meter(meter, &(smallest..=largest), best.min())
 }
 
 /// The keys of a meter that cannot act on packets of these sizes, of which none has a better color than `best`, and why.
@@ -468,13 +578,15 @@ pub fn division(queue: &SchedulerParams, rate: Bitrate, packets: Vec<Header>) ->
     if classes.iter().all(|&(_, _, class)| class == first) {
         return None;
     }
+    let keys = queue.class_keys();
+    let key = keys[first..].iter().find_map(|class| class.key.clone())?;
     let meets = classes.iter().map(|&(color, dscp, class)| {
         format!("{} ones ({dscp}) `{}`", color.name(), discipline.class_name(class))
     });
     let mut codepoints: Vec<String> = classes.iter().map(|(_, dscp, _)| format!("\"{dscp}\"")).collect();
     codepoints.dedup();
     Some(Division {
-        key: format!("{}[{first}].match", queue.queues_key()),
+        key,
         meets: meets.collect::<Vec<_>>().join(", "),
         remedy: format!("dscp = [{}]", codepoints.join(", ")),
     })

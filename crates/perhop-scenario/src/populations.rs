@@ -1,11 +1,13 @@
 //! Populations: from the keys of a group to the workload that the simulator draws.
 
+use std::sync::Arc;
+
 use perhop_core::{Bitrate, Duration};
-use perhop_sim::workload::{Arrivals as Process, Listed, Refused};
+use perhop_sim::workload::{ArrivalTrace, Arrivals as Process, Listed, Refused, Sizes};
 use perhop_sim::{Network, Workload};
 
 use crate::error::{Problem, did_you_mean, steps};
-use crate::format::{Arrivals, Flow, Scenario, Start, Transport};
+use crate::format::{Arrivals, Flow, MeasuredArrivals, Scenario, Start, Transport};
 use crate::network::REVERSE;
 
 /// The headers of IPv4 and UDP in a datagram. Those of TCP are as large as an ACK.
@@ -27,6 +29,7 @@ impl Scenario {
                     check_headers(group).map_err(at)?;
                     let workload = workload(group, arrivals, network, number).map_err(at)?;
                     check_list(&arrivals.list, self.duration).map_err(at)?;
+                    self.check_trace(group, arrivals).map_err(at)?;
                     let expected = workload.expected(self.duration);
                     if expected > MOST_FLOWS {
                         let text = format!(
@@ -51,6 +54,62 @@ impl Scenario {
         Ok(())
     }
 
+    /// A flow of measured arrivals begins within the run.
+    fn check_trace(&self, group: &Flow, arrivals: &Arrivals) -> Result<(), (&'static str, String)> {
+        let Some(trace) = arrivals.trace.as_ref().and_then(MeasuredArrivals::read) else { return Ok(()) };
+        let start = group.start.first;
+        let end = group.stop.map_or(self.duration, |stop| stop.min(self.duration));
+        match trace.first() {
+            Some(first) if start + first < end => Ok(()),
+            first => {
+                let first = first.map_or(start, |first| start + first);
+                let text = format!(
+                    "its first flow would begin at {first}, but arrivals end at {end}; use an earlier `start`"
+                );
+                Err(("arrivals.trace", text))
+            }
+        }
+    }
+
+    /// Flows that never begin, and populations that bring more than their links carry.
+    pub(crate) fn population_notices(&self, network: &Network) -> Vec<Problem> {
+        let mut notices = Vec::new();
+        for (number, group) in self.flows.iter().enumerate() {
+            let mut say = |key: &str, text: String| {
+                notices.push(Problem::at(steps(&format!("flows[{number}].{key}")), text));
+            };
+            let first = group.start.first;
+            if first >= self.duration {
+                let text = format!(
+                    "the run ends at {}, so flows from {first} on never begin; choose an earlier time, or a longer run",
+                    self.duration
+                );
+                say("start", text);
+                continue;
+            }
+            let Some(arrivals) = group.arrivals.as_ref().filter(|these| these.list.is_empty()) else {
+                continue;
+            };
+            let Ok(workload) = workload(group, arrivals, network, number) else { continue };
+            let end = group.stop.map_or(self.duration, |stop| stop.min(self.duration));
+            let expected = workload.expected(end - first);
+            if expected < 1.0 {
+                let text = format!(
+                    "{expected:.1e} flows begin in a run on average; choose more of them, smaller ones or a longer run"
+                );
+                say("arrivals", text);
+            }
+            if let Some((link, times)) = overload(group, &workload, network, number) {
+                let text = format!(
+                    "with headers, the flows bring {times:.2} times what link `{link}` carries, so more and more of them \
+                     are open at once; choose fewer, or read the results as those of an overload"
+                );
+                say("arrivals", text);
+            }
+        }
+        notices
+    }
+
     /// How many flows of populations are expected to begin.
     pub(crate) fn expected_flows(&self) -> f64 {
         if self.flows.iter().all(|group| group.arrivals.is_none()) {
@@ -72,42 +131,36 @@ pub(crate) fn workload(
     network: &Network,
     number: usize,
 ) -> Result<Workload, (&'static str, String)> {
-    let Arrivals { load, of, rate, every, list } = arrivals;
+    let Arrivals { load, of, rate, every, list, trace } = arrivals;
     let given = [
         ("arrivals.load", load.is_some()),
         ("arrivals.rate", rate.is_some()),
         ("arrivals.every", every.is_some()),
         ("arrivals.list", !list.is_empty()),
+        ("arrivals.trace", trace.is_some()),
     ];
+    let all = "one of `load`, `rate`, `every`, `list` and `trace`";
     let mut given = given.into_iter().filter_map(|(key, is_given)| is_given.then_some(key));
     let Some(_) = given.next() else {
-        return Err(("arrivals", "say when flows begin: one of `load`, `rate`, `every` and `list`".into()));
+        return Err(("arrivals", format!("say when flows begin: {all}")));
     };
     if let Some(second) = given.next() {
-        return Err((
-            second,
-            "flows begin in one way; choose one of `load`, `rate`, `every` and `list`".into(),
-        ));
+        return Err((second, format!("flows begin in one way; choose {all}")));
     }
     if of.is_some() && load.is_none() {
         return Err(("arrivals.of", "only a `load` refers to a link; leave this key out".into()));
     }
     let headers = headers(&group.transport) as u16;
-    let sizes = match (&group.sizes, list.is_empty()) {
-        (Some(_), false) => {
-            return Err((
-                "sizes",
-                "the list of `arrivals` says what each flow sends; leave this key out".into(),
-            ));
-        }
-        (None, true) => {
-            let text = "say how much each flow sends, such as { cdf = \"web-search\", scale = 0.1 } or { constant = \"30kB\" }";
-            return Err(("arrivals", format!("`sizes` is missing: {text}")));
-        }
-        (sizes, _) => sizes.clone().unwrap_or_default(),
-    };
+    let trace = trace.as_ref().and_then(MeasuredArrivals::read);
+    let sizes = sizes(group, !list.is_empty(), trace)?;
     if !list.is_empty() {
         return Ok(Workload { arrivals: Process::List(list.clone()), sizes, headers });
+    }
+    if let Some(trace) = trace {
+        if !trace.has_sizes() {
+            sizes.check().map_err(|refused| at_sizes(&refused))?;
+        }
+        return Ok(Workload { arrivals: Process::Trace(Arc::clone(trace)), sizes, headers });
     }
     let mean = sizes.mean().map_err(|refused| at_sizes(&refused))?;
     let process = match (load, rate, every) {
@@ -127,6 +180,52 @@ pub(crate) fn workload(
         }
         arrivals => Ok(Workload { arrivals, sizes, headers }),
     }
+}
+
+/// How much each flow sends, unless its arrivals say so.
+fn sizes(
+    group: &Flow,
+    has_list: bool,
+    trace: Option<&Arc<ArrivalTrace>>,
+) -> Result<Sizes, (&'static str, String)> {
+    let with_sizes = match trace {
+        Some(trace) if trace.has_sizes() => Some("trace"),
+        _ if has_list => Some("list"),
+        _ => None,
+    };
+    match (&group.sizes, with_sizes) {
+        (Some(_), Some(arrivals)) => {
+            let text = format!("the {arrivals} of `arrivals` says what each flow sends; leave this key out");
+            Err(("sizes", text))
+        }
+        (None, None) => {
+            let text = "say how much each flow sends, such as { cdf = \"web-search\", scale = 0.1 } or { constant = \"30kB\" }";
+            Err(("arrivals", format!("`sizes` is missing: {text}")))
+        }
+        (sizes, _) => Ok(sizes.clone().unwrap_or_default()),
+    }
+}
+
+/// The slowest link of a population's route and how many times its rate the flows bring at least, if that is more than it carries.
+fn overload<'a>(
+    group: &Flow,
+    workload: &Workload,
+    network: &'a Network,
+    number: usize,
+) -> Option<(&'a str, f64)> {
+    let per_second = match &workload.arrivals {
+        Process::Poisson(per_second) => *per_second,
+        Process::Every(interval) => 1.0 / interval.as_secs_f64(),
+        Process::List(_) | Process::Trace(_) => return None,
+    };
+    let payload = packet(&group.transport)?.checked_sub(headers(&group.transport))?;
+    let mean = workload.sizes.mean().ok()?;
+    let packets = (mean / payload as f64).max(1.0);
+    let bits = 8.0 * (mean + packets * f64::from(workload.headers));
+    let route = network.route_of(&network.flows[number], false)?;
+    let link = route.iter().map(|&link| &network.links[link]).min_by_key(|link| link.rate)?;
+    let times = per_second * bits / link.rate.as_bps() as f64;
+    (times > 1.0).then_some((link.name.as_str(), times))
 }
 
 /// The rate of the link to which a load refers.
@@ -170,6 +269,12 @@ fn check_group(group: &Flow) -> Result<(), (&'static str, String)> {
             "the arrivals of a population begin at one time, such as \"2s\"; the flows then start at random";
         return Err(("start", text.into()));
     }
+    if group.start != Start::default() && group.arrivals.as_ref().is_some_and(|these| !these.list.is_empty())
+    {
+        let text =
+            "the times of the list are from the start of the run; leave this key out, and write them so";
+        return Err(("start", text.into()));
+    }
     if group.stop.is_some_and(|stop| stop <= group.start.first) {
         return Err(("stop", "no flow begins after `start` and before this time; choose a later one".into()));
     }
@@ -187,15 +292,20 @@ fn headers(transport: &Transport) -> u64 {
     }
 }
 
+/// The size of a packet, of transports that populations have.
+fn packet(transport: &Transport) -> Option<u64> {
+    match transport {
+        Transport::Tcp(params) => Some(params.packet.get()),
+        Transport::Udp(params) => Some(params.packet.get()),
+        Transport::Rap(_) | Transport::Tfrc(_) | Transport::Own => None,
+    }
+}
+
 /// Packets have room for payload.
 fn check_headers(group: &Flow) -> Result<(), (&'static str, String)> {
-    let packet = match &group.transport {
-        Transport::Tcp(params) => params.packet.get(),
-        Transport::Udp(params) => params.packet.get(),
-        Transport::Rap(_) | Transport::Tfrc(_) | Transport::Own => {
-            let text = "flows that come and go use TCP or UDP; RAP and TFRC are for streams without an end";
-            return Err(("transport", text.into()));
-        }
+    let Some(packet) = packet(&group.transport) else {
+        let text = "flows that come and go use TCP or UDP; RAP and TFRC are for streams without an end";
+        return Err(("transport", text.into()));
     };
     let headers = headers(&group.transport);
     if packet <= headers {

@@ -10,6 +10,7 @@ use crate::driver::Driver;
 use crate::error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
 use crate::files::{Files, NoFiles};
 use crate::format::Scenario;
+use crate::plugins::complete;
 
 impl Scenario {
     /// Reads and checks a scenario in TOML that names no files; `origin` names the file in messages.
@@ -38,7 +39,8 @@ impl Scenario {
         driver: Driver,
         files: &dyn Files,
     ) -> Result<Self, ScenarioError> {
-        read_tables(text, origin, |read: &mut Self| read.complete(driver, files))
+        let prepare = |value: &mut Value| with_classes(value, files);
+        read_tables(text, origin, prepare, |read: &mut Self| read.complete(driver, files))
     }
 
     /// The same in JSON.
@@ -51,12 +53,15 @@ impl Scenario {
         driver: Driver,
         files: &dyn Files,
     ) -> Result<Self, ScenarioError> {
-        read_json_tables(text, origin, |read: &mut Self| read.complete(driver, files))
+        let prepare = |value: &mut Value| with_classes(value, files);
+        read_json_tables(text, origin, prepare, |read: &mut Self| read.complete(driver, files))
     }
 
     /// Reads the files that it names, and checks it for this driver.
     fn complete(&mut self, driver: Driver, files: &dyn Files) -> Result<(), Problem> {
-        self.read_traces(files)?;
+        self.expand(files)?;
+        self.read_files(files)?;
+        self.read_matrices(files)?;
         self.check()?;
         self.check_for(driver)
     }
@@ -65,6 +70,11 @@ impl Scenario {
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("text, numbers and tables all have a form in TOML")
     }
+}
+
+/// Completes the tables of blocks that are implemented outside.
+fn with_classes(value: &mut Value, files: &dyn Files) -> Result<(), Problem> {
+    files.plugins().map_or(Ok(()), |plugins| complete(value, plugins))
 }
 
 /// Reads tables in JSON, a scenario's or others, and has `check` test how they fit together; `origin` stands for the file in
@@ -77,18 +87,21 @@ pub fn read_json<T: DeserializeOwned>(
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
-    read_json_tables(text, origin, |read| check(read))
+    read_json_tables(text, origin, |_| Ok(()), |read| check(read))
 }
 
 fn read_json_tables<T: DeserializeOwned>(
     text: &str,
     origin: &str,
+    prepare: impl FnOnce(&mut Value) -> Result<(), Problem>,
     complete: impl FnOnce(&mut T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
     let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
-    let value: Value = serde_json::from_str(text)
+    let mut value: Value = serde_json::from_str(text)
         .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
-    completed(&value, complete).map_err(|problem| error(None, problem.key(), problem.text))
+    prepare(&mut value)
+        .and_then(|()| completed(&value, complete))
+        .map_err(|problem| error(None, problem.key(), problem.text))
 }
 
 /// Reads tables in TOML, a scenario's or another file's, and has `check` test how they fit together; `origin` names the
@@ -101,12 +114,13 @@ pub fn read_toml<T: DeserializeOwned>(
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
-    read_tables(text, origin, |read| check(read))
+    read_tables(text, origin, |_| Ok(()), |read| check(read))
 }
 
 fn read_tables<T: DeserializeOwned>(
     text: &str,
     origin: &str,
+    prepare: impl FnOnce(&mut Value) -> Result<(), Problem>,
     complete: impl FnOnce(&mut T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
     let line_of = |offset| line_of(text, offset);
@@ -122,7 +136,11 @@ fn read_tables<T: DeserializeOwned>(
         error(line, String::new(), message)
     })?;
     let value = plain(toml::Value::Table(table), &mut Vec::new());
-    value.and_then(|value| completed(&value, complete)).map_err(|problem| {
+    let read = value.and_then(|mut value| {
+        prepare(&mut value)?;
+        completed(&value, complete)
+    });
+    read.map_err(|problem| {
         let line = span_of(text, &problem.path).map(line_of);
         error(line, problem.key(), problem.text)
     })
@@ -260,6 +278,16 @@ fn plainer(text: &str) -> String {
     }
     if text == "data did not match any variant of untagged enum Setting" {
         return "expected a number, or text in quotes".into();
+    }
+    if let Some((count, wanted)) =
+        text.strip_prefix("invalid length ").and_then(|rest| rest.split_once(", expected "))
+    {
+        let plural = if count == "1" { "value" } else { "values" };
+        return if wanted.starts_with("fewer elements") {
+            format!("{count} {plural} are more than belong here; leave out the last")
+        } else {
+            format!("expected {}, not {count} {plural}", wanted.replace("an array", "a list"))
+        };
     }
     match text.strip_prefix("invalid type: ").or(text.strip_prefix("invalid value: ")) {
         Some(rest) => match rest.rsplit_once(", expected ") {

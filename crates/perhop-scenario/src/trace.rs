@@ -5,88 +5,42 @@ use std::sync::Arc;
 use perhop_core::Duration;
 use perhop_sim::{Opportunities, RateTrace as Trace, Rates};
 
-use crate::error::{KeyPart, Problem, did_you_mean, steps};
+use crate::csv::{self, RATES, TIMES};
 use crate::files::Files;
-use crate::format::{RateTrace, Scenario, TraceFormat, TraceTable};
-
-/// A problem of a trace's text: its line, and what is wrong and what would be right.
-type Refusal = (usize, String);
-
-impl Scenario {
-    /// Reads the traces that the scenario names, and takes their text into it.
-    ///
-    /// # Errors
-    /// A file that cannot be read, or is no trace.
-    pub(crate) fn read_traces(&mut self, files: &dyn Files) -> Result<(), Problem> {
-        for (name, link) in &mut self.links {
-            let place = || [KeyPart::Key("links".into()), KeyPart::Key(name.clone())].into_iter();
-            read(&mut link.rate_trace, files)
-                .map_err(|(key, text)| Problem::at(place().chain(steps(&key)), text))?;
-            if let Some(reverse) = &mut link.reverse {
-                read(&mut reverse.rate_trace, files).map_err(|(key, text)| {
-                    Problem::at(place().chain(steps("reverse")).chain(steps(&key)), text)
-                })?;
-            }
-        }
-        Ok(())
-    }
-}
+use crate::format::{RateTrace, TraceFormat, TraceTable};
+use crate::text::{AtKey, Refusal, Source, shortened, unmarked};
 
 /// Reads a trace; a problem comes with the key at which it stands.
-fn read(trace: &mut Option<RateTrace>, files: &dyn Files) -> Result<(), (String, String)> {
+pub(crate) fn read_trace(trace: &mut Option<RateTrace>, files: &dyn Files) -> Result<(), AtKey> {
     let Some(given) = trace.take() else { return Ok(()) };
-    let (key, table) = match given {
-        RateTrace::File(file) => ("rate-trace", TraceTable { file: Some(file), ..TraceTable::default() }),
-        RateTrace::Table(table) => ("rate-trace.file", table),
+    let (is_table, table) = match given {
+        RateTrace::File(file) => (false, TraceTable { file: Some(file), ..TraceTable::default() }),
+        RateTrace::Table(table) => (true, table),
     };
-    let at = |inner: &str| format!("rate-trace.{inner}");
     let TraceTable { file, name, format, repeat, data, .. } = table;
-    let (data, name, place) = match (file, data) {
-        (Some(file), None) => {
-            if name.is_some() {
-                let text = "a trace from a file has the file's name: leave this key out";
-                return Err((at("name"), text.into()));
-            }
-            let text = files.read(&file).map_err(|text| (key.into(), text))?;
-            (text, Some(file.clone()), (key.to_owned(), format!("{file}:")))
-        }
-        (None, Some(data)) => {
-            let place = (at("data"), name.as_ref().map_or("line ".into(), |name| format!("{name}:")));
-            (data, name, place)
-        }
-        (Some(_), Some(_)) => {
-            return Err((at("file"), "a trace has a `file` or `data`: leave one of them out".into()));
-        }
-        (None, None) => {
-            let text = "needs the `file` of a trace, such as \"walk.trace\", or its text as `data`";
-            return Err(("rate-trace".into(), text.into()));
-        }
-    };
-    let is_csv = name.as_ref().is_some_and(|name| name.to_lowercase().ends_with(".csv"));
+    let (key, what, example) = ("rate-trace", "a trace", "walk.trace");
+    let text = Source { key, what, example, file, is_table, name, data }.read(|name| files.read(name))?;
     let format = match format {
         Some(format) => format,
-        None if is_csv => TraceFormat::Csv,
-        None if name.is_some() => TraceFormat::Mahimahi,
+        None if text.is_csv() => TraceFormat::Csv,
+        None if text.name.is_some() => TraceFormat::Mahimahi,
         None => {
-            let text = "a trace given as `data` needs a format = \"mahimahi\" or \"csv\"";
-            return Err((at("format"), text.into()));
+            let needed = "a trace given as `data` needs a format = \"mahimahi\" or \"csv\"";
+            return Err((format!("{key}.format"), needed.into()));
         }
     };
     let repeats = repeat.unwrap_or(format == TraceFormat::Mahimahi);
     let read = match format {
-        TraceFormat::Mahimahi => opportunities(&data, repeats),
-        TraceFormat::Csv => rates(&data, repeats),
+        TraceFormat::Mahimahi => opportunities(&text.data, repeats),
+        TraceFormat::Csv => rates(&text.data, repeats),
     };
-    let read = read.map_err(|(line, text)| {
-        let (key, file) = place;
-        (key, format!("{file}{line}: {text}"))
-    })?;
+    let read = read.map_err(|refusal| text.refusal(refusal))?;
     *trace = Some(RateTrace::Table(TraceTable {
         file: None,
-        name,
+        name: text.name,
         format: Some(format),
         repeat: Some(repeats),
-        data: Some(data),
+        data: Some(text.data),
         read: Some(Arc::new(read)),
     }));
     Ok(())
@@ -95,7 +49,7 @@ fn read(trace: &mut Option<RateTrace>, files: &dyn Files) -> Result<(), (String,
 /// Mahimahi's format: a line for each opportunity, its time in milliseconds.
 fn opportunities(text: &str, repeats: bool) -> Result<Trace, Refusal> {
     let mut millis: Vec<u32> = Vec::new();
-    for (number, line) in text.lines().enumerate() {
+    for (number, line) in unmarked(text).lines().enumerate() {
         let refuse = |text: String| Err((number + 1, text));
         let Ok(at) = line.trim().parse::<u32>() else {
             return refuse(format!(
@@ -123,40 +77,34 @@ fn opportunities(text: &str, repeats: bool) -> Result<Trace, Refusal> {
     })
 }
 
-/// The columns of a CSV file: names, and what their numbers are multiplied with to give nanoseconds or bit/s.
-const TIMES: [(&str, f64); 2] = [("time_s", 1e9), ("time_ms", 1e6)];
-const RATES: [(&str, f64); 3] = [("rate_bps", 1.0), ("rate_kbps", 1e3), ("rate_Mbps", 1e6)];
-/// No time of a trace is later, and no rate greater.
-const MOST: f64 = 1e18;
 /// The least time from one row to the next.
 const LEAST_STEP: Duration = Duration::from_nanos(1000);
 
 /// CSV: a header that names the units, then a time and a rate in each line. Lines that begin with `#` are comments.
 fn rates(text: &str, repeats: bool) -> Result<Trace, Refusal> {
-    let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
-    let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let mut lines = csv::lines(text);
     let Some((first, header)) = lines.next() else {
         return Err((
             1,
             "is empty: write a header, time_s,rate_Mbps, then a time and a rate in each line".into(),
         ));
     };
-    let [time_unit, rate_unit] = units(header).map_err(|text| (first, text))?;
+    let [time_unit, rate_unit] = csv::units(header, [TIMES, RATES]).ok_or_else(|| {
+        let hint = csv::nearest(header, &[TIMES, RATES]);
+        let text = format!(
+            "`{}`: the first line names a time (time_s or time_ms) and a rate (rate_bps, rate_kbps or rate_Mbps), such as \
+             time_s,rate_Mbps{hint}",
+            shortened(header)
+        );
+        (first, text)
+    })?;
     let mut rows: Vec<(Duration, u64)> = Vec::new();
     let mut last = first;
     for (number, line) in lines {
         let refuse = |text: String| Err((number, text));
-        let values: Vec<&str> = line.split(',').collect();
-        let [time, rate] = values[..] else {
-            let count = values.len();
-            return refuse(format!(
-                "`{}` has {count} {}, not a time and a rate; was the line cut off?",
-                shortened(line),
-                if count == 1 { "value" } else { "values" }
-            ));
-        };
-        let time = scaled(time, time_unit).map_err(|text| (number, text))?;
-        let rate = scaled(rate, rate_unit).map_err(|text| (number, text))?;
+        let [time, rate] = csv::values(line, "a time and a rate").map_err(|text| (number, text))?;
+        let time = csv::scaled(time, time_unit).map_err(|text| (number, text))?;
+        let rate = csv::scaled(rate, rate_unit).map_err(|text| (number, text))?;
         let time = Duration::from_nanos(time);
         match rows.last() {
             None if !time.is_zero() => {
@@ -181,52 +129,6 @@ fn rates(text: &str, repeats: bool) -> Result<Trace, Refusal> {
     }
     let text = "a trace of one row cannot repeat: leave `repeat` out, or add a row";
     Rates::new(rows, repeats).map(Trace::Rates).ok_or_else(|| (last, text.into()))
-}
-
-/// The units of a time and of a rate, as a header names them.
-fn units(header: &str) -> Result<[f64; 2], String> {
-    let known = [&TIMES[..], &RATES[..]];
-    let columns: Vec<&str> = header.split(',').map(str::trim).collect();
-    let found: Vec<f64> = columns
-        .iter()
-        .zip(known)
-        .filter_map(|(column, known)| known.iter().find(|(name, _)| name == column))
-        .map(|&(_, unit)| unit)
-        .collect();
-    if let ([_, _], &[time, rate]) = (&columns[..], &found[..]) {
-        return Ok([time, rate]);
-    }
-    let names = || known.into_iter().flatten().map(|&(name, _)| name);
-    let hint = columns.iter().find(|column| !names().any(|name| name == **column));
-    let hint = hint.map_or_else(String::new, |column| did_you_mean(column, names()));
-    Err(format!(
-        "`{}`: the first line names a time (time_s or time_ms) and a rate (rate_bps, rate_kbps or rate_Mbps), such as \
-         time_s,rate_Mbps{hint}",
-        shortened(header)
-    ))
-}
-
-/// A number, times its unit, rounded.
-fn scaled(text: &str, unit: f64) -> Result<u64, String> {
-    let text = text.trim();
-    let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
-    let Some(value) = value else { return Err(format!("`{}` is not a number", shortened(text))) };
-    if value < 0.0 {
-        return Err(format!("`{text}` is below 0"));
-    }
-    let scaled = value * unit + 0.5;
-    if scaled < MOST { Ok(scaled as u64) } else { Err(format!("`{}` is too large", shortened(text))) }
-}
-
-/// At most so much of a line that a message stays readable.
-fn shortened(line: &str) -> String {
-    const MOST: usize = 40;
-    let line = line.trim_end();
-    if line.chars().count() <= MOST {
-        line.into()
-    } else {
-        line.chars().take(MOST - 1).chain(['…']).collect()
-    }
 }
 
 #[cfg(test)]
@@ -298,6 +200,13 @@ mod tests {
             assert!(at == line && problem.contains(part), "{text:?}: {at}: {problem}");
         }
         assert_eq!(rates(&format!("{header}0,5\n"), true).unwrap_err().0, 2, "one row cannot repeat");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_trace() {
+        assert_eq!(opportunities("\u{feff}1\n2\n", true).unwrap(), opportunities("1\n2\n", true).unwrap());
+        let csv = "time_s,rate_Mbps\n0,5\n1,6\n";
+        assert_eq!(rates(&format!("\u{feff}{csv}"), true).unwrap(), rates(csv, true).unwrap());
     }
 
     proptest! {

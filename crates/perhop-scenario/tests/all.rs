@@ -19,3 +19,5 @@ mod notices;
 mod paths;
 mod populations;
 mod reading;
+mod replays;
+mod topology;

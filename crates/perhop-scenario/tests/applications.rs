@@ -154,11 +154,18 @@ fn keys_of_idle_times_need_an_application() {
 }
 
 #[test]
-fn real_packets_refuse_applications() {
-    let text = with("model = \"web\"", "tcp = \"linux\"");
-    let error =
-        Scenario::from_toml_for(&text, "s.toml", Driver::RealPackets, &NoFiles).unwrap_err().to_string();
-    assert!(error.contains("flows[0].application: applications run in the simulator only"), "{error}");
+fn real_packets_refuse_games_alone() {
+    let read = |text: &str| Scenario::from_toml_for(text, "s.toml", Driver::RealPackets, &NoFiles);
+    for model in ["web", "video", "request-response"] {
+        read(&with(&format!("model = \"{model}\""), "tcp = \"linux\"")).unwrap();
+    }
+    let own = |model: &str| {
+        let text = with(&format!("model = \"{model}\""), TRANSPORT);
+        text.replacen(&format!("transport = {{ {TRANSPORT} }}\n"), "", 1)
+    };
+    read(&own("call")).unwrap();
+    let error = read(&own("game")).unwrap_err().to_string();
+    assert!(error.contains("flows[0].application: `game` runs in the simulator only: take `web`"), "{error}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod outcome;
 mod packet;
 mod probe;
 mod rate_trace;
+mod routing;
 mod sampling;
 mod timed;
 pub mod transport;
@@ -33,7 +34,10 @@ mod window_control;
 mod wire;
 pub mod workload;
 
-pub use engine::{Engine, EngineUsed, Failure, Refusal, Simulation};
+pub use engine::{
+    Engine, EngineUsed, Failure, LINKS_PER_THREAD, OneThread, Refusal, Refused, Simulation, Stepping, Unseen,
+};
+pub use flow::FlowState;
 pub use medium::Medium;
 pub use network::{
     AccessSpec, ApplicationSpec, Connection, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec,
@@ -42,5 +46,6 @@ pub use network::{
 pub use outcome::{ApplicationOutcome, Completion, FlowOutcome, FlowRecord, Outcome, PopulationOutcome};
 pub use probe::{ClassSeries, QueueSeries, Series};
 pub use rate_trace::{Opportunities, RateTrace, Rates};
+pub use routing::Routes;
 pub use watch::Watch;
 pub use workload::Workload;

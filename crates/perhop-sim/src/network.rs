@@ -5,26 +5,29 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use perhop_core::control::WindowControl;
-use perhop_core::meter::{AggregateMeter, MeterParams};
+use perhop_core::meter::{AggregateMeter, ForeignMeterParams, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant, Rng};
 
-use crate::application::ApplicationParams;
+use crate::application::{AnyUser, ApplicationParams, ForeignApplicationParams, Recorded};
 use crate::medium::Medium;
+use crate::outcome::{ApplicationOutcome, FlowRecord};
 use crate::transport::datagram::{DatagramReceiver, DatagramSender};
+use crate::transport::packet_trace::PacketTrace;
 use crate::transport::rap::{RapParams, RapSender};
+use crate::transport::tcp::congestion::ForeignCongestionParams;
 use crate::transport::tcp::{SackReceiver, SackSender, TcpEcn, TcpParams, TcpReceiver, TcpSender};
 use crate::transport::tfrc::{TfrcParams, TfrcReceiver, TfrcSender};
 use crate::transport::udp::{UdpParams, UdpSender};
 use crate::transport::{CarryingReceiver, CarryingSender, Receiver, Sender};
-use crate::workload::Workload;
+use crate::workload::{Draws, Packets, Workload};
 
 /// A router's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
 /// Everything that a run depends on, besides its seed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     /// How long it runs: less than [`Duration::AGES`].
     pub duration: Duration,
@@ -57,6 +60,32 @@ pub struct ApplicationSpec {
     pub start: (Instant, Instant),
     /// The connections of each user.
     pub users: Vec<Vec<Connection>>,
+}
+
+impl ApplicationSpec {
+    /// The user of this number in a run with this seed, who has not begun, and when the user begins.
+    pub fn user(&self, member: usize, seed: u64) -> (Instant, AnyUser) {
+        let mut rng = Rng::stream(seed, &format!("applications/{}/{member}", self.name));
+        let (first, last) = self.start;
+        let begins = first + Duration::from_nanos(rng.up_to(last.since(first).as_nanos()));
+        match &self.params {
+            ApplicationParams::Foreign(params) => (begins, AnyUser::Foreign(params.user(member, rng))),
+            params => (begins, params.user(rng)),
+        }
+    }
+
+    /// What the group measured.
+    pub fn outcome(&self, recorded: Recorded) -> ApplicationOutcome {
+        let Self { name, params, users, .. } = self;
+        let measures = params.measures().iter().map(|measure| (measure.name, measure.of(&recorded)));
+        ApplicationOutcome {
+            name: name.clone(),
+            model: params.name(),
+            users: users.len() as u32,
+            measures: measures.collect(),
+            recorded,
+        }
+    }
 }
 
 /// A connection of a user: the numbers of its two flows.
@@ -108,7 +137,7 @@ pub enum Marking {
 }
 
 /// One direction of a link between routers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
     /// Its name, which also names its random stream.
     pub name: String,
@@ -138,7 +167,7 @@ pub struct AccessSpec {
 }
 
 /// One flow: a host that sends, a host that receives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
     /// Its name, which also names its random streams.
     pub name: String,
@@ -292,6 +321,12 @@ impl TransportSpec {
         volume.get().div_ceil(u64::from(self.packet_sizes().0))
     }
 
+    /// The trace whose packets it sends, if it does.
+    pub fn trace(&self) -> Option<&PacketTrace> {
+        let Self::Udp(params) = self else { return None };
+        params.trace.as_deref()
+    }
+
     /// The sizes of its data and of its ACKs on the wire, in bytes; 0 if there are no ACKs.
     pub fn packet_sizes(&self) -> (u16, u16) {
         let (data, ack) = match self {
@@ -348,6 +383,56 @@ impl Network {
         }
     }
 
+    /// The meters that are implemented outside, each with its place in words. Flows of a group share one table.
+    pub fn foreign_meters(&self) -> Vec<(String, &ForeignMeterParams)> {
+        let of_flow = |flow: &FlowSpec| match &flow.marking {
+            Marking::Host(_) => "its host".to_owned(),
+            _ => "its first router".to_owned(),
+        };
+        let own = self.flows.iter().filter(|flow| !matches!(flow.marking, Marking::Edge(_)));
+        let own = own.filter_map(|flow| Some((of_flow(flow), self.meter_of(flow)?)));
+        let shared =
+            self.shared_meters.iter().map(|meter| (format!("profile `{}`", meter.name), &meter.params));
+        let at_links = self.links.iter().flat_map(|link| {
+            let place = |meter: &AggregateMeter| format!("meter `{}` of link `{}`", meter.name, link.name);
+            link.meters.iter().map(move |meter| (place(meter), &meter.profile))
+        });
+        let meters = own.chain(shared).chain(at_links);
+        meters.filter_map(|(place, params)| Some((place, params.foreign()?))).collect()
+    }
+
+    /// The congestion controls that are implemented outside, each with the name of its flow.
+    pub fn foreign_controls(&self) -> impl Iterator<Item = (&str, &ForeignCongestionParams)> {
+        self.flows.iter().filter_map(|flow| match &flow.transport {
+            TransportSpec::Tcp(params) => Some((&*flow.name, params.class.as_deref()?)),
+            _ => None,
+        })
+    }
+
+    /// The same, to give them their implementation.
+    pub fn foreign_controls_mut(&mut self) -> impl Iterator<Item = (&str, &mut ForeignCongestionParams)> {
+        self.flows.iter_mut().filter_map(|flow| match &mut flow.transport {
+            TransportSpec::Tcp(params) => Some((&*flow.name, params.class.as_deref_mut()?)),
+            _ => None,
+        })
+    }
+
+    /// The applications that are implemented outside, each with the name of its group.
+    pub fn foreign_users(&self) -> impl Iterator<Item = (&str, &ForeignApplicationParams)> {
+        self.applications.iter().filter_map(|spec| match &spec.params {
+            ApplicationParams::Foreign(params) => Some((&*spec.name, params)),
+            _ => None,
+        })
+    }
+
+    /// The same, to give them their implementation.
+    pub fn foreign_users_mut(&mut self) -> impl Iterator<Item = (&str, &mut ForeignApplicationParams)> {
+        self.applications.iter_mut().filter_map(|spec| match &mut spec.params {
+            ApplicationParams::Foreign(params) => Some((&*spec.name, params)),
+            _ => None,
+        })
+    }
+
     /// Whether packets of a flow that passes these links may be policed.
     pub fn polices(&self, flow: &FlowSpec, links: &[usize]) -> bool {
         let at_links = links.iter().flat_map(|&link| &self.links[link].meters).map(|meter| &meter.profile);
@@ -383,6 +468,21 @@ impl Network {
         let others = Bytes::new(packets.saturating_sub(1).saturating_mul(size.get()));
         let slowest = hops.iter().map(|&(rate, _)| rate).min();
         Some(slowest.map_or(first, |rate| first + rate.time_of(others)))
+    }
+
+    /// The flows that begin in a run with this seed of the population that a flow stands for, in order, none completed: what a run
+    /// records, before it knows how long they take. `None` for a flow that stands for itself alone.
+    pub fn flows_of(&self, spec: &FlowSpec, seed: u64) -> Option<impl Iterator<Item = FlowRecord> + use<>> {
+        let workload = spec.population.as_ref()?;
+        let (full, headers) = (spec.transport.packet_sizes().0, workload.headers);
+        let path = self.idle_path(spec, &self.route_of(spec, false)?);
+        let draws = Draws::of(spec, workload, seed, Instant::ZERO + self.duration);
+        Some(draws.map(move |arrival| FlowRecord {
+            started: arrival.at,
+            size: arrival.size,
+            idle: path.time(Packets::of(arrival.size, full, headers)),
+            completed: Instant::NEVER,
+        }))
     }
 
     /// The rates and delays of the links that a flow's data pass, in order, those of the hosts included.
@@ -441,10 +541,10 @@ pub(crate) struct IdlePath {
 }
 
 impl IdlePath {
-    /// The least time that `all` bytes take, which are sent as packets of one size, and a last one that may be smaller: the
-    /// propagation delay, the transmission of all at the slowest hop, of the first packet at the hops before it, and of the last at
-    /// those behind it.
-    pub(crate) fn time(&self, all: Bytes, first: Bytes, last: Bytes) -> Duration {
+    /// The least time that packets take: the propagation delay, the transmission of all at the slowest hop, of the first packet at
+    /// the hops before it, and of the last at those behind it.
+    pub(crate) fn time(&self, packets: Packets) -> Duration {
+        let Packets { all, first, last } = packets;
         let slowest = self.rates.iter().enumerate().min_by_key(|&(_, rate)| rate).map_or(0, |(hop, _)| hop);
         let times = self.rates.iter().enumerate().map(|(hop, rate)| match hop.cmp(&slowest) {
             Ordering::Less => rate.time_of(first),
@@ -477,7 +577,10 @@ mod tests {
     fn idle_times_of_the_catalogue() {
         // 100 Mbit/s and a round trip of 20 ms; the last adds 40 bytes of headers to each of 69 packets of at most 1500 bytes.
         let path = IdlePath { delay: "10ms".parse().unwrap(), rates: vec!["100Mbps".parse().unwrap()] };
-        let time = |all, first, last| path.time(Bytes::new(all), Bytes::new(first), Bytes::new(last));
+        let time = |all, first, last| {
+            let [all, first, last] = [all, first, last].map(Bytes::new);
+            path.time(Packets { all, first, last })
+        };
         let micros = [
             time(1000, 1000, 1000),
             time(100_000, 1500, 1000),
@@ -492,7 +595,7 @@ mod tests {
         // 2500 bytes as 1000, 1000 and 500: 1 ms and 0.1 ms before the slowest hop, 25 ms there, 2.5 ms behind it.
         let rates = ["80Mbps", "8Mbps", "0.8Mbps", "1.6Mbps"].map(|rate| rate.parse().unwrap());
         let path = IdlePath { delay: "7ms".parse().unwrap(), rates: rates.to_vec() };
-        let time = path.time(Bytes::new(2500), Bytes::new(1000), Bytes::new(500));
+        let time = path.time(Packets::of(Bytes::new(2500), 1000, 0));
         assert_eq!(time, "35.6ms".parse().unwrap());
     }
 

@@ -178,7 +178,7 @@ impl Completion {
 
 impl FlowOutcome {
     /// Adds what was counted of another flow. Times and completions are left as they are.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         let by_color = |sum: &mut [u64; 3], new: [u64; 3]| {
             sum.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
         };

@@ -4,6 +4,7 @@ use perhop_core::marker::AfClass;
 use perhop_core::{Color, Direction, Dscp, Ecn, FlowId, Header, Instant, Packet, ServiceLevel};
 
 use crate::timed::Timed;
+use crate::transport::packet_trace::color_of;
 
 /// A packet in transit: when it comes to the next step of its route, which step that is, and what it carries.
 ///
@@ -151,6 +152,13 @@ impl SimPacket {
         Self { place: self.place >> 32 << 32 | u64::from(step), ..self }
     }
 
+    /// The packet as one of the flow of this number, before that step; its direction stays.
+    #[inline]
+    pub(crate) fn renumbered(self, flow: u32, step: u32) -> Self {
+        let direction = self.place & u64::from(ACK);
+        Self { place: u64::from(flow) << 32 | direction | u64::from(step), ..self }
+    }
+
     /// The packet with this number.
     #[inline]
     pub fn numbered(self, sequence: u32) -> Self {
@@ -179,6 +187,14 @@ impl SimPacket {
     #[inline]
     pub fn flagged(self, flag: bool) -> Self {
         Self { content: self.content & !(1 << FLAG) | u64::from(flag) << FLAG, ..self }
+    }
+
+    /// The packet with this codepoint, and the color that it stands for in Assured Forwarding (RFC 2597); any other leaves the color.
+    pub fn with_codepoint(self, dscp: Dscp) -> Self {
+        let color = color_of(dscp, self.color());
+        let clear = self.content & !(3 << COLOR | 63 << CODEPOINT);
+        let marks = (color as u64) << COLOR | u64::from(dscp.get()) << CODEPOINT;
+        Self { content: clear | marks, ..self }
     }
 
     /// The packet with the color and the codepoint of this header.
@@ -285,26 +301,29 @@ const _: () = assert!(size_of::<SimPacket>() == 32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
     header: Header,
+    /// Its step, with its flag in place of [`ACK`], which its header tells.
     step: u32,
     sequence: u32,
-    flag: bool,
 }
+
+const _: () = assert!(size_of::<Queued>() == 32);
 
 impl From<SimPacket> for Queued {
     fn from(packet: SimPacket) -> Self {
         let content = packet.content();
         Self {
             header: packet.header(),
-            step: packet.place as u32,
+            step: packet.place as u32 & !ACK | u32::from(content.flag()) << 31,
             sequence: content.sequence(),
-            flag: content.flag(),
         }
     }
 }
 
 impl From<Queued> for SimPacket {
     fn from(queued: Queued) -> Self {
-        Self::new(&queued.header, queued.step, queued.sequence).flagged(queued.flag)
+        let back = if queued.header.direction == Direction::Backward { ACK } else { 0 };
+        let step = queued.step & !ACK | back;
+        Self::new(&queued.header, step, queued.sequence).flagged(queued.step & ACK != 0)
     }
 }
 

@@ -30,6 +30,11 @@ impl SampleTimes {
         }
     }
 
+    /// The number of flows, each with a column in tables of samples.
+    pub(crate) fn flows(&self) -> usize {
+        self.flows
+    }
+
     /// The end of the run.
     pub(crate) fn end(&self) -> Instant {
         self.end

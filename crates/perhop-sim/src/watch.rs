@@ -11,6 +11,8 @@ use perhop_core::Instant;
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     stop: Arc<AtomicBool>,
+    /// Ends one run only.
+    stop_one: Arc<AtomicBool>,
     under_way: Arc<AtomicU64>,
 }
 
@@ -23,10 +25,26 @@ impl Watch {
         self.stop.store(true, Ordering::Relaxed);
     }
 
+    /// The same for a thread of a run whose progress another thread reports.
+    pub(crate) fn unreported(&self) -> Self {
+        Self { under_way: Arc::default(), ..self.clone() }
+    }
+
+    /// The same for one run, which can be ended alone.
+    #[must_use]
+    pub fn of_one_run(&self) -> Self {
+        Self { stop_one: Arc::default(), ..self.clone() }
+    }
+
+    /// Ends the run that this watch is [of](Self::of_one_run).
+    pub fn stop_run(&self) {
+        self.stop_one.store(true, Ordering::Relaxed);
+    }
+
     /// The runs are to end.
     #[inline]
     pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Relaxed) || self.stop_one.load(Ordering::Relaxed)
     }
 
     /// The runs that are on, each by the part of it that has been simulated: 0.7 for one at a quarter and one at 45 %.
@@ -60,6 +78,16 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_run_can_be_ended_alone() {
+        let all = Watch::default();
+        let (one, other) = (all.of_one_run(), all.of_one_run());
+        one.stop_run();
+        assert_eq!([&all, &one, &other].map(Watch::is_stopped), [false, true, false]);
+        all.stop();
+        assert!(other.is_stopped());
+    }
 
     #[test]
     fn runs_that_are_on_add_up() {

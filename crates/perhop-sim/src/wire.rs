@@ -74,6 +74,11 @@ impl Wire {
         self
     }
 
+    /// One of another rate and delay, for the packets that come from now on.
+    pub(crate) fn changed(&self, rate: Bitrate, delay: Duration) -> Self {
+        Self { busy_until: self.busy_until, ..Self::new(rate, delay) }
+    }
+
     /// When everything is sent that was put on it.
     #[inline(always)]
     pub(crate) fn busy_until(&self) -> Instant {

@@ -1,10 +1,11 @@
 //! Whole runs: both engines, determinism, conservation, and integers that must not change unnoticed.
 
-use crate::common::{RIO, aqm, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, udp};
+use crate::common::{RIO, aqm, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, traced, udp};
 use crate::{ordinary, parameters};
 use perhop_core::aqm::AqmParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Counters, Duration, Instant};
+use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{AccessSpec, Engine, FlowOutcome, Network, NodeId, Outcome, Simulation, TransportSpec};
 use proptest::prelude::*;
 
@@ -15,7 +16,7 @@ fn run(network: &Network, seed: u64, engine: Engine) -> Outcome {
 }
 
 /// Compares what both engines must agree on: everything but what it cost (and NaN with NaN).
-fn assert_same(one: &Outcome, other: &Outcome) {
+pub(crate) fn assert_same(one: &Outcome, other: &Outcome) {
     assert_eq!(one.flows, other.flows);
     assert_eq!((&one.links, one.hops), (&other.links, other.hops));
     assert_eq!(format!("{:?}", one.series), format!("{:?}", other.series));
@@ -39,7 +40,7 @@ const QUEUES: &[(&str, &str)] = &[
 ];
 
 /// Any registered AQM or scheduler that can be batched, by the rows of test parameters.
-fn any_queue() -> impl Strategy<Value = SchedulerParams> {
+pub(crate) fn any_queue() -> impl Strategy<Value = SchedulerParams> {
     let read = |tag: &str, (name, table): (&str, &str)| {
         let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
         table[tag] = ordinary::block(name).into();
@@ -88,6 +89,34 @@ fn every_transport_runs_alike_on_both_engines_and_in_slices() {
             assert!(flow.sender.loss_events > 0 && flow.sender.rtt_samples.0 > 0, "{:?}", flow.sender);
         }
     }
+}
+
+#[test]
+fn flows_take_turns_in_a_window_as_event_by_event() {
+    // The look-ahead is 48 ms, so each paced flow sends several packets in a window, and is sampled, stopped and told of OUT packets
+    // within it.
+    let transports = [
+        tcp(r#"{"tcp": "newreno", "packet": "576B", "pacing": "window"}"#),
+        tcp(r#"{"tcp": "linux", "packet": "576B", "pacing": "window"}"#),
+        tcp(r#"{"tcp": "linux", "congestion": "prague", "packet": "576B"}"#),
+        tcp(r#"{"tcp": "linux", "congestion": "bbr", "packet": "576B"}"#),
+        tcp(r#"{"tcp": "newreno", "packet": "576B", "send-jitter": "5ms"}"#),
+        rap(r#"{"rap": "aimd", "packet": "576B"}"#),
+        tfrc(r#"{"tfrc": "rfc5348", "packet": "576B"}"#),
+        udp(r#"{"udp": "on-off", "rate": "2Mbps", "packet": "576B", "on": "30ms", "off": "70ms"}"#),
+    ];
+    let rule = r#"{"thresholds": "50/200/0.05", "limit": "868p", "ecn": true}"#;
+    let mut network = table1(aqm("red", rule), 12);
+    network.warmup = Duration::from_millis(3_013);
+    network.probe_interval = Some(Duration::from_millis(17));
+    for (number, flow) in network.flows.iter_mut().enumerate() {
+        flow.transport = transports[number % transports.len()].clone();
+        flow.tcp_ecn = if number % transports.len() == 2 { TcpEcn::Accurate } else { TcpEcn::Off };
+        flow.stop = (number % 3 == 0).then(|| Instant::from_nanos(6_000_000_000 + number as u64 * 7_654_321));
+        flow.out_feedback =
+            (number < 20 && number % 4 == 1).then(|| Duration::from_millis(number as u64 % 3 * 11));
+    }
+    assert_same(&run(&network, 5, Engine::Batched), &run(&network, 5, Engine::Reference));
 }
 
 #[test]
@@ -378,7 +407,7 @@ proptest! {
         flows in 1_u32..6,
         queue in any_queue(),
         rate_kbps in 100_u64..5000,
-        kind in 0_usize..5,
+        kind in 0_usize..6,
     ) {
         let rate = format!("{rate_kbps}kbps");
         let links = (0..hops)
@@ -390,6 +419,8 @@ proptest! {
             udp(r#"{"udp": "on-off", "rate": "800kbps", "on": "300ms", "off": "500ms"}"#),
             rap(r#"{"rap": "aimd"}"#),
             tfrc(r#"{"tfrc": "rfc5348"}"#),
+            // Bursts of three, of any size and codepoint, in and out of Assured Forwarding.
+            traced((0..2400).map(|n: u64| (n / 3 * 11, (n * 97 % 1461 + 40) as u16, Some((n % 64) as u8)))),
         ];
         let transport = |n: u32| transports[(kind + n as usize) % transports.len()].clone();
         let flows = (0..flows).map(|n| flow(format!("{n}"), n % hops, hops, transport(n), None)).collect();

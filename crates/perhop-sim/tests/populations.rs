@@ -228,3 +228,29 @@ fn the_batched_engine_refuses_populations() {
     assert_eq!(refused, Failure::Refused(Refusal::Population { flow: "web/0".into() }));
     assert_eq!(network.flows[0].from, NodeId(0));
 }
+
+#[test]
+fn what_is_drawn_is_known_before_the_run() {
+    let sizes = Sizes::constant(Bytes::new(30_000));
+    let of_web = FlowSpec {
+        stop: Some(at(1500)),
+        ..population(tcp(r#"{"tcp": "newreno"}"#), Arrivals::Poisson(20.0), sizes.clone())
+    };
+    let of_mail = FlowSpec {
+        name: "mail/0".into(),
+        ..population(fast_udp(), list(&[(100, 1), (100, 972), (1700, 5000)]), Sizes::default())
+    };
+    let endless = flow("bulk/0".into(), 0, 1, tcp(r#"{"tcp": "newreno"}"#), None);
+    let network = over_one_link(vec![of_web, endless, of_mail], 2);
+    for seed in 1..4 {
+        let outcome = run(&network, seed);
+        assert!(network.flows_of(&network.flows[1], seed).is_none(), "it stands for itself");
+        for (flow, population) in [0, 2].into_iter().zip(&outcome.populations) {
+            let drawn: Vec<FlowRecord> = network.flows_of(&network.flows[flow], seed).unwrap().collect();
+            let of_run = population.flows.iter();
+            let unknown = of_run.map(|record| FlowRecord { completed: Instant::NEVER, ..*record });
+            assert_eq!(drawn, unknown.collect::<Vec<_>>(), "seed {seed}, flow {flow}");
+            assert!(drawn.len() >= 3);
+        }
+    }
+}

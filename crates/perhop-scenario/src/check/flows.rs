@@ -9,9 +9,9 @@ use perhop_core::{Color, Duration};
 use perhop_sim::application::Carrier;
 use perhop_sim::transport::tcp::{AccEcn, TcpEcn};
 
-use super::{Checked, refuse};
+use super::{Checked, Routers, refuse};
 use crate::error::{KeyPart, Problem, did_you_mean};
-use crate::format::{Flow, FlowProfile, Profile, Scenario, Transport};
+use crate::format::{Flow, FlowProfile, Profile, ReplayedPackets, Scenario, Transport};
 use crate::network::REVERSE;
 
 /// The most flows of a scenario: more are a typing error, or exceed the memory of a machine.
@@ -24,6 +24,7 @@ impl Scenario {
         }
         let mut names = BTreeSet::new();
         let mut total = 0;
+        let routers = Routers::of(self);
         for (index, flow) in self.flows.iter().enumerate() {
             let under = |name: &str| {
                 vec![KeyPart::Key("flows".into()), KeyPart::Index(index), KeyPart::Key(name.into())]
@@ -51,7 +52,8 @@ impl Scenario {
                     format!("a scenario has 1 to {MOST_FLOWS} flows, each group at least 1, not {found}");
                 return at("count", text);
             }
-            self.check_route(flow, under)?;
+            self.check_route(flow, &routers, under)?;
+            self.check_replay(flow, under)?;
             check_application(flow, under)?;
             self.check_marking(flow, under)?;
             check_ecn(flow, under)?;
@@ -70,8 +72,46 @@ impl Scenario {
         Ok(())
     }
 
-    fn check_route(&self, flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
+    /// Checks that flows that replay packets have no key beside it that says what they send, and that some are sent.
+    fn check_replay(&self, flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
+        let Some(trace) = flow.replay.as_ref().and_then(ReplayedPackets::read) else { return Ok(()) };
+        let given = [
+            ("transport", !flow.transport.is_own()),
+            ("application", flow.application.is_some()),
+            ("volume", flow.volume.is_some()),
+            ("arrivals", flow.arrivals.is_some()),
+        ];
+        if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+            let text = "`replay` says what the flows send; leave out this key or that";
+            return Err(Problem::at(under(key), text));
+        }
+        let codepoints = [("dscp", flow.dscp.is_some()), ("service", flow.service == Service::Green)];
+        if let Some((key, _)) = codepoints.into_iter().find(|(_, given)| *given && trace.has_codepoints()) {
+            let text = "the packets of `replay` have codepoints of their own; leave this key out";
+            return Err(Problem::at(under(key), text));
+        }
+        let end = flow.stop.map_or(self.duration, |stop| stop.min(self.duration));
+        let first = trace.packets().first().map_or(Duration::ZERO, |packet| packet.at);
+        if flow.start.first + first >= end {
+            let text = format!(
+                "its first packet would be sent at {}, but the flows end at {end}; use an earlier `start`",
+                flow.start.first + first
+            );
+            return Err(Problem::at(under("replay"), text));
+        }
+        Ok(())
+    }
+
+    fn check_route(
+        &self,
+        flow: &Flow,
+        routers: &Routers<'_>,
+        under: impl Fn(&str) -> Vec<KeyPart>,
+    ) -> Checked {
         let at = |key: &str, text: String| Err(Problem::at(under(key), text));
+        if flow.between.is_some() {
+            return Ok(());
+        }
         if let Some(name) = &flow.path {
             let path = self.check_path(name).map_err(|text| Problem::at(under("path"), text))?;
             for (key, node, end) in [("from", &flow.from, path.ingress()), ("to", &flow.to, path.egress())] {
@@ -91,13 +131,14 @@ impl Scenario {
                 place.pop();
                 return Err(Problem::at(place, format!("key `{key}` is missing; or name a `path`")));
             };
-            self.check_node(node).map_err(|text| Problem::at(under(key), text))?;
+            routers.find(node).map_err(|text| Problem::at(under(key), text))?;
         }
         let (from, to) = self.ends(flow);
         if from == to {
             return at("to", format!("the flow goes from `{to}` to itself; name two nodes"));
         }
-        if !self.reachable(from).contains(to) {
+        let connected = routers.number(from).zip(routers.number(to));
+        if !connected.is_some_and(|(from, to)| routers.are_connected(from, to)) {
             return at("to", format!("`{to}` cannot be reached from `{from}`; add a link between them"));
         }
         Ok(())
@@ -167,7 +208,7 @@ fn check_application(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Check
     let at = |key: &str, text: String| Err(Problem::at(under(key), text));
     let example = "such as { tcp = \"linux\", packet = \"1500B\", ack = \"52B\" }";
     let Some(application) = &flow.application else {
-        if flow.transport.is_own() {
+        if flow.transport.is_own() && flow.replay.is_none() {
             let mut place = under("transport");
             place.pop();
             return Err(Problem::at(place, "key `transport` is missing"));
@@ -252,11 +293,11 @@ fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
         );
         return Err(Problem::at(under("ecn"), text));
     }
-    if control.needs.marks && flow.ecn.is_off() {
+    if params.needs().marks && flow.ecn.is_off() {
+        let name = params.class.as_ref().map_or(control.name, |class| &class.class);
         let text = format!(
-            "`{}` reduces its window by the share of packets that are marked, and without ECN none is: give the flow `ecn = \
+            "`{name}` reduces its window by the share of packets that are marked, and without ECN none is: give the flow `ecn = \
              \"classic\"`, or another `congestion`",
-            control.name
         );
         return Err(Problem::at(under("ecn"), text));
     }

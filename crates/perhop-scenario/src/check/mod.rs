@@ -4,18 +4,20 @@ mod flows;
 mod media;
 mod meters;
 mod queues;
+mod routers;
 
 use perhop_core::Duration;
 use perhop_core::meter::MeterParams;
 use perhop_core::table::bad_name;
 
-use crate::error::{KeyPart, Problem, did_you_mean};
+use crate::error::{KeyPart, Problem};
 use crate::format::Scenario;
 use crate::memory::Memory;
 use crate::network::REVERSE;
 
 pub(crate) use self::flows::MOST_FLOWS;
 pub(crate) use self::queues::QueuePlace;
+pub(crate) use self::routers::{Routers, shown};
 
 /// The most bytes that the samples of a run may take.
 const MOST_SAMPLES: u64 = 1_600_000_000;
@@ -28,10 +30,11 @@ fn refuse(keys: &[&str], text: impl Into<String>) -> Checked {
 }
 
 impl Scenario {
-    /// Checks how the parts fit together.
-    pub(crate) fn check(&self) -> Checked {
+    /// Checks how the parts fit together, and draws between which routers flows go.
+    pub(crate) fn check(&mut self) -> Checked {
         self.check_times()?;
         self.check_links()?;
+        self.draw_pairs()?;
         self.check_media()?;
         self.check_paths()?;
         self.check_queues()?;
@@ -65,9 +68,12 @@ impl Scenario {
 
     fn check_links(&self) -> Checked {
         if self.links.is_empty() {
-            return refuse(&["links"], "the scenario has no links; add a [links.NAME] table");
+            return refuse(
+                &["links"],
+                "the scenario has no links; add a [links.NAME] table, or a [topology]",
+            );
         }
-        for (name, link) in &self.links {
+        for (name, link) in self.links.iter() {
             if let Some(problem) = bad_name(name) {
                 return refuse(&["links", name], problem);
             }
@@ -131,12 +137,6 @@ impl Scenario {
 
     /// Checks that a router of this name exists; otherwise says what is wrong.
     pub(crate) fn check_node(&self, node: &str) -> Result<(), String> {
-        let nodes = self.nodes();
-        if nodes.contains(node) {
-            return Ok(());
-        }
-        let hint = did_you_mean(node, nodes.iter().copied());
-        let known = nodes.into_iter().collect::<Vec<_>>().join(", ");
-        Err(format!("unknown node `{node}`{hint} (known nodes: {known})"))
+        Routers::of(self).find(node).map(|_| ())
     }
 }

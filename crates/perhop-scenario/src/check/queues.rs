@@ -12,6 +12,7 @@ use crate::network::REVERSE;
 
 /// The queue of one direction of a link, and the keys that lead to it in the scenario.
 pub(crate) struct QueuePlace<'a> {
+    scenario: &'a Scenario,
     link: &'a str,
     keys: &'static [&'static str],
     from: &'a str,
@@ -34,8 +35,21 @@ impl QueuePlace<'_> {
 
     /// A problem at this key of the queue.
     pub(crate) fn at(&self, inner: &str, text: String) -> Problem {
+        Problem::at(self.place().into_iter().chain(steps(&self.queue.key(inner))), text)
+    }
+
+    /// The place of the queue's table, for messages; queues of a topology's links are in `[topology]`.
+    fn place(&self) -> Vec<KeyPart> {
+        if let (Some(topology), Some(tier)) = (&self.scenario.topology, self.tier()) {
+            return topology.queue_place(tier);
+        }
         let under = ["links", self.link].into_iter().chain(self.keys.iter().copied());
-        Problem::at(under.map(|key| KeyPart::Key(key.into())).chain(steps(&self.queue.key(inner))), text)
+        under.map(|key| KeyPart::Key(key.into())).collect()
+    }
+
+    /// The tier of its link, if the topology made it.
+    pub(crate) fn tier(&self) -> Option<&'static str> {
+        self.scenario.links.tier(self.link)
     }
 }
 
@@ -80,6 +94,7 @@ impl Scenario {
         self.links.iter().flat_map(|(name, link)| {
             let Link { from, to, rate, queue, reverse, .. } = link;
             let forward = queue.as_ref().map(|queue| QueuePlace {
+                scenario: self,
                 link: name,
                 keys: &["queue"],
                 from,
@@ -90,7 +105,8 @@ impl Scenario {
             let backward = reverse.as_ref().and_then(|reverse| {
                 let queue = reverse.queue.as_ref()?;
                 let rate = reverse.rate.unwrap_or(*rate);
-                Some(QueuePlace { link: name, keys: &["reverse", "queue"], from: to, to: from, rate, queue })
+                let keys = &["reverse", "queue"][..];
+                Some(QueuePlace { scenario: self, link: name, keys, from: to, to: from, rate, queue })
             });
             [forward, backward].into_iter().flatten()
         })

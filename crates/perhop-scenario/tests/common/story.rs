@@ -404,11 +404,13 @@ impl Drawn<'_, '_> {
             self.some(&mut transport, &keys);
         }
         leave_out_what_pacing_excludes(&mut transport);
+        leave_out_what_cannot_act(&mut transport);
         if variant == "newreno" && self.choices.one_in(2) {
             transport["sack"] = true.into();
             let keys: [(&str, &[Value]); 2] =
                 [("prr", &[json!(true)]), ("loss-detection", &[json!("rack"), json!("duplicate-acks")])];
             self.some(&mut transport, &keys);
+            leave_out_what_cannot_act(&mut transport);
         } else if ["newreno", "ns-1998"].contains(&variant) {
             let keys: [(&str, &[Value]); 2] = [
                 ("newreno-timer", &[json!("slow-but-steady")]),
@@ -430,6 +432,25 @@ fn leave_out_what_pacing_excludes(transport: &mut Value) {
     }
     if is_paced {
         table.remove("send-jitter");
+    }
+}
+
+fn leave_out_what_cannot_act(transport: &mut Value) {
+    if transport["tcp"] == "linux" {
+        return;
+    }
+    let control = transport["congestion"].as_str().unwrap_or("reno");
+    let info = Congestion::ALL.iter().map(|one| one.info()).find(|one| one.name == control).expect("known");
+    let delays = !transport["delayed-ack"].is_null();
+    let Some(table) = transport.as_object_mut() else { return };
+    if !info.byte_counting {
+        table.remove("byte-counting");
+    }
+    if info.needs.recovery {
+        table.remove("prr");
+    }
+    if !delays {
+        table.remove("quick-acks");
     }
 }
 

@@ -50,6 +50,7 @@ impl CallParams {
             on: Some(self.on),
             off: Some(self.off),
             periods: None,
+            trace: None,
         }
     }
 }

@@ -28,6 +28,19 @@ impl Recorded {
         }
     }
 
+    /// Adds all that another one has, behind what is there.
+    pub fn append(&mut self, other: Self) {
+        for (name, values) in other.samples {
+            match self.samples.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, all)) => all.extend(values),
+                None => self.samples.push((name, values)),
+            }
+        }
+        for (name, sum) in other.sums {
+            self.add(name, sum);
+        }
+    }
+
     /// The numbers of this name, in the order in which they came.
     pub fn samples_of(&self, name: &str) -> &[f64] {
         self.samples.iter().find(|(known, _)| *known == name).map_or(&[], |(_, values)| values)
@@ -110,6 +123,19 @@ fn quantile(samples: &[f64], share: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_users_recorded_is_joined() {
+        let [mut first, mut second] = [Recorded::default(), Recorded::default()];
+        first.sample("x", 1.0);
+        first.add("n", 2.0);
+        second.sample("x", 3.0);
+        second.sample("y", 4.0);
+        second.add("n", 5.0);
+        first.append(second);
+        assert_eq!((first.samples_of("x"), first.samples_of("y")), (&[1.0, 3.0][..], &[4.0][..]));
+        assert_eq!(first.sum_of("n"), 7.0);
+    }
 
     #[test]
     fn estimates_by_hand() {

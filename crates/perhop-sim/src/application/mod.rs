@@ -13,6 +13,7 @@
 
 mod call;
 mod distributions;
+mod foreign;
 mod game;
 mod measures;
 mod request_response;
@@ -24,6 +25,7 @@ use perhop_core::{Block, Bytes, Duration, Instant, Rng, Role, register_params};
 
 pub use call::{Call, CallParams};
 pub use distributions::{Lognormal, Pareto};
+pub use foreign::{Foreign, ForeignApplicationParams, ForeignUser, UserImplementation};
 pub use game::{ExtremeValue, Game, GameParams};
 pub use measures::{Estimate, Measure, Recorded};
 pub use request_response::{RequestResponse, RequestResponseParams, Spread};
@@ -222,6 +224,7 @@ register_applications! {
     RequestResponse(RequestResponse),
     Game(Game),
     Call(Call),
+    Foreign(Foreign),
 }
 
 /// Refuses a key's value.

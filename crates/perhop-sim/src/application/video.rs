@@ -165,6 +165,14 @@ impl Application for Video {
                           less the difference to the rate of the one before (linear QoE of Pensieve, 2017).",
             estimate: Estimate::Mean("qoe"),
         },
+        Measure {
+            name: "not_started",
+            label: "not started",
+            importance: 10,
+            unit: Unit::None,
+            description: "Viewers to whom the first chunk had not come by the end of the run; waiting for it is no stall.",
+            estimate: Estimate::Sum("not_started"),
+        },
     ];
 
     fn new(params: &VideoParams, _: Rng) -> Self {
@@ -206,6 +214,9 @@ impl User for Video {
 
     fn finish(&mut self, commands: &mut Commands<'_>) {
         self.play(commands);
+        if !self.plays {
+            commands.recorded.add("not_started", 1.0);
+        }
     }
 }
 
@@ -346,6 +357,16 @@ mod tests {
     }
 
     #[test]
+    fn a_viewer_to_whom_nothing_comes_has_not_started() {
+        let mut bench = Bench::<Video>::new(&params::<Video>(""));
+        bench.warmup = Instant::ZERO + seconds(10.0);
+        bench.event(Event::Begins, 0.0);
+        bench.now_finish(20.0);
+        assert_eq!(bench.recorded.sum_of("not_started"), 1.0);
+        assert_eq!((bench.recorded.sum_of("watched_s"), bench.recorded.sum_of("stalls")), (0.0, 0.0));
+    }
+
+    #[test]
     fn only_what_lies_after_the_warm_up_counts() {
         let mut bench = Bench::<Video>::new(&params::<Video>(""));
         bench.warmup = Instant::ZERO + seconds(10.0);
@@ -362,6 +383,7 @@ mod tests {
         // The last stall lasts from 16 s to the end.
         assert_eq!((bench.recorded.sum_of("watched_s"), bench.recorded.sum_of("stall_s")), (10.0, 6.0));
         assert_eq!(bench.recorded.sum_of("stalls"), 2.0);
+        assert_eq!(bench.recorded.sum_of("not_started"), 0.0);
     }
 
     #[test]

@@ -4,17 +4,23 @@
 //! networks that it accepts. Both share hosts, wires, channels and measurements, none of which know of either engine.
 
 pub(crate) mod batched;
+mod parallel;
 pub(crate) mod reference;
 pub(crate) mod setup;
+mod stepping;
 
 use std::fmt;
 
+use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Duration, Imbalance, Instant};
 
 pub use batched::Refusal;
 use batched::{Accepted, Batched};
+use parallel::Parallel;
+pub use parallel::{LINKS_PER_THREAD, OneThread};
 use reference::Reference;
 use setup::Setup;
+pub use stepping::{Refused, Stepping, Unseen};
 
 use crate::network::{Network, NoRoute};
 use crate::observer::Observation;
@@ -89,6 +95,7 @@ pub struct Simulation {
 #[derive(Clone, Debug)]
 enum Run {
     Batched(Box<Batched>),
+    Parallel(Box<Parallel>),
     Reference(Box<Reference>),
 }
 
@@ -97,6 +104,7 @@ macro_rules! engine {
     ($run:expr, $engine:ident => $call:expr) => {
         match $run {
             Run::Batched($engine) => $call,
+            Run::Parallel($engine) => $call,
             Run::Reference($engine) => $call,
         }
     };
@@ -109,6 +117,15 @@ pub enum Failure {
     NoRoute(NoRoute),
     /// The batched engine was requested, and refuses the network.
     Refused(Refusal),
+    /// The routers cannot be divided among threads as requested.
+    Undivided(OneThread),
+    /// A block is implemented outside, and whoever runs the network has not given its implementation.
+    NotImplemented {
+        /// The class that its table names.
+        class: String,
+        /// The block's place, such as the link.
+        place: String,
+    },
     /// A queue lost or invented packets.
     Imbalance(Imbalance),
     /// The watch stopped it.
@@ -120,6 +137,10 @@ impl fmt::Display for Failure {
         match self {
             Self::NoRoute(refused) => refused.fmt(f),
             Self::Refused(refusal) => write!(f, "the batched engine cannot run this network: {refusal}"),
+            Self::Undivided(reason) => write!(f, "the network cannot be divided so: {reason}"),
+            Self::NotImplemented { class, place } => {
+                write!(f, "{place}: `{class}` is a class in Python, which can run only where Python does")
+            }
             Self::Imbalance(imbalance) => imbalance.fmt(f),
             Self::Stopped => f.write_str("the run was stopped before its end"),
         }
@@ -133,10 +154,14 @@ impl Simulation {
     ///
     /// # Errors
     /// A flow's endpoints are not connected, or not by its path.
+    ///
+    /// # Panics
+    /// A block is implemented outside, and has no implementation: [`Failure::NotImplemented`].
     pub fn new(network: &Network, seed: u64) -> Result<Self, NoRoute> {
-        match Self::start(network, seed, None, Watch::default()) {
+        match Self::start(network, seed, None, 1, Watch::default()) {
             Ok(simulation) => Ok(simulation),
             Err(Failure::NoRoute(refused)) => Err(refused),
+            Err(failure @ Failure::NotImplemented { .. }) => panic!("{failure}"),
             Err(failure) => unreachable!("no engine was requested, nothing ran or was stopped: {failure}"),
         }
     }
@@ -146,7 +171,7 @@ impl Simulation {
     /// # Errors
     /// A flow's endpoints are not connected, or not by its path; the batched engine refuses the network.
     pub fn on_engine(network: &Network, seed: u64, engine: Engine) -> Result<Self, Failure> {
-        Self::start(network, seed, Some(engine), Watch::default())
+        Self::start(network, seed, Some(engine), 1, Watch::default())
     }
 
     /// Runs a network from its beginning to its end, or until the watch stops it: on the requested engine; without a request, on
@@ -160,7 +185,22 @@ impl Simulation {
         requested: Option<Engine>,
         watch: &Watch,
     ) -> Result<Outcome, Failure> {
-        Self::start(network, seed, requested, watch.clone())?.complete()
+        Self::run_on_threads(network, seed, requested, 1, watch)
+    }
+
+    /// The same on at most so many threads, if the batched engine runs the network and it can be divided among them. The outcome is
+    /// the same for every number of threads.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn run_on_threads(
+        network: &Network,
+        seed: u64,
+        requested: Option<Engine>,
+        threads: usize,
+        watch: &Watch,
+    ) -> Result<Outcome, Failure> {
+        Self::start(network, seed, requested, threads, watch.clone())?.complete()
     }
 
     /// The same on the reference engine, while an observer sees what becomes of packets at links. The outcome is the same.
@@ -173,12 +213,26 @@ impl Simulation {
         watch: &Watch,
         observation: Observation,
     ) -> Result<Outcome, Failure> {
-        let mut simulation = Self::start(network, seed, Some(Engine::Reference), watch.clone())?;
+        let mut simulation = Self::start(network, seed, Some(Engine::Reference), 1, watch.clone())?;
         simulation.used = EngineUsed::Observed;
         if let Run::Reference(engine) = &mut simulation.run {
             engine.observe(observation);
         }
         simulation.complete()
+    }
+
+    /// The same with a thread for each part of the network, where each router is in the part of this number.
+    ///
+    /// # Errors
+    /// See [`Failure`]; also, the routers cannot be divided so.
+    pub fn run_divided(network: &Network, seed: u64, of_node: &[u32]) -> Result<Outcome, Failure> {
+        let watch = Watch::default();
+        let setup = Setup::new(network, seed, &watch)?;
+        let accepted = Accepted::of(network, &setup).map_err(Failure::Refused)?;
+        let partition = Parallel::divide_by(network, &setup, of_node).map_err(Failure::Undivided)?;
+        let engine = Parallel::new(network, seed, setup, accepted, &partition, &watch)?;
+        let run = Run::Parallel(Box::new(engine));
+        Self { run, used: EngineUsed::Batched, watch, progress: Progress::default() }.complete()
     }
 
     fn complete(mut self) -> Result<Outcome, Failure> {
@@ -190,8 +244,15 @@ impl Simulation {
         self.finish().map_err(Failure::Imbalance)
     }
 
-    fn start(network: &Network, seed: u64, requested: Option<Engine>, watch: Watch) -> Result<Self, Failure> {
+    fn start(
+        network: &Network,
+        seed: u64,
+        requested: Option<Engine>,
+        threads: usize,
+        watch: Watch,
+    ) -> Result<Self, Failure> {
         debug_assert!(network.duration < Duration::AGES);
+        check_implementations(network)?;
         let setup = Setup::new(network, seed, &watch)?;
         let accepted = match requested {
             Some(Engine::Reference) => Err(EngineUsed::Requested),
@@ -200,8 +261,14 @@ impl Simulation {
         };
         let (run, used) = match accepted {
             Ok(accepted) => {
-                let engine = Batched::new(network, seed, setup, accepted, watch.clone())?;
-                (Run::Batched(Box::new(engine)), EngineUsed::Batched)
+                let run = if let Ok(partition) = Parallel::divide(network, &setup, threads) {
+                    let engine = Parallel::new(network, seed, setup, accepted, &partition, &watch)?;
+                    Run::Parallel(Box::new(engine))
+                } else {
+                    let engine = Batched::new(network, seed, setup, accepted, watch.clone(), None)?;
+                    Run::Batched(Box::new(engine))
+                };
+                (run, EngineUsed::Batched)
             }
             Err(used) => (Run::Reference(Box::new(Reference::new(network, seed, setup))), used),
         };
@@ -217,6 +284,22 @@ impl Simulation {
         Ok(match Accepted::of(network, &setup) {
             Ok(_) => EngineUsed::Batched,
             Err(refusal) => EngineUsed::Refused(refusal),
+        })
+    }
+
+    /// On how many threads at most so many run a network, if no engine is requested.
+    ///
+    /// # Errors
+    /// A flow's endpoints are not connected, or not by its path; the watch stopped the setup of the flows.
+    pub fn threads_for(
+        network: &Network,
+        threads: usize,
+        watch: &Watch,
+    ) -> Result<Result<usize, OneThread>, Failure> {
+        let setup = Setup::new(network, 0, watch)?;
+        Ok(match Accepted::of(network, &setup) {
+            Ok(_) => Parallel::divide(network, &setup, threads).map(|partition| partition.parts()),
+            Err(_) => Err(OneThread::Reference),
         })
     }
 
@@ -261,6 +344,28 @@ impl Simulation {
     pub fn finish(self) -> Result<Outcome, Imbalance> {
         let outcome = engine!(self.run, engine => engine.finish())?;
         Ok(Outcome { engine: Some(self.used), ..outcome })
+    }
+}
+
+/// Every block that is implemented outside must have its implementation.
+fn check_implementations(network: &Network) -> Result<(), Failure> {
+    for link in &network.links {
+        let foreign = link.queue.iter().flat_map(SchedulerParams::foreign);
+        if let Some((_, params)) = foreign.into_iter().find(|(_, params)| !params.is_implemented()) {
+            let place = format!("link `{}`", link.name);
+            return Err(Failure::NotImplemented { class: params.class.clone(), place });
+        }
+    }
+    let meters = network.foreign_meters().into_iter();
+    let meters = meters.filter(|(_, params)| !params.is_implemented());
+    let meters = meters.map(|(place, params)| (place, params.class.clone()));
+    let controls = network.foreign_controls().filter(|(_, params)| !params.is_implemented());
+    let controls = controls.map(|(flow, params)| (format!("flow `{flow}`"), params.class.clone()));
+    let users = network.foreign_users().filter(|(_, params)| !params.is_implemented());
+    let users = users.map(|(group, params)| (format!("users of `{group}`"), params.class.clone()));
+    match meters.chain(controls).chain(users).next() {
+        Some((place, class)) => Err(Failure::NotImplemented { class, place }),
+        None => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::control::{Channels, Destination};
 use crate::events::{Event, Schedule, Sources};
 use crate::flow::{Flow, Marker, Place};
 use crate::network::{FlowSpec, IdlePath, Marking, Network, NoRoute, TransportSpec};
+use crate::routing::Routes as AllRoutes;
 use crate::sampling::{Recorder, SampleTimes};
 use crate::window_control::WindowControls;
 
@@ -27,6 +28,8 @@ pub(crate) enum Step {
     /// Onto the wire to the host that receives ACKs, if it has one, and to that host.
     SenderWire,
     Sender,
+    /// On in the part of the network that has this number; only where the run is divided among threads.
+    Away(u32),
 }
 
 /// The number of a route's first step and of its last, and of its first link, if it has any.
@@ -74,9 +77,10 @@ impl Setup {
         let recorder = Recorder::new(network);
         let mut steps = Vec::new();
         let (mut flows, mut routes, mut populations) = (Vec::new(), Vec::new(), Vec::new());
+        let all = network.routes();
         for (number, spec) in network.flows.iter().enumerate() {
             stop_if_asked(number, watch)?;
-            let (found, links, place) = route_of(network, number, spec, &mut steps)?;
+            let (found, links, place) = route_of(network, &all, number, spec, &mut steps)?;
             routes.push(found);
             flows.push(Flow::new(spec, &place, seed, &recorder.times));
             if spec.population.is_some() {
@@ -125,13 +129,14 @@ pub(crate) fn schedule_probe(at: Instant, times: &SampleTimes, sources: Sources,
 /// The routes of a flow, whose steps it adds, the links that its data pass, and its place.
 fn route_of(
     network: &Network,
+    all: &AllRoutes,
     number: usize,
     spec: &FlowSpec,
     steps: &mut Vec<Step>,
 ) -> Result<(Routes, Vec<usize>, Place), Failure> {
     let links_of = |acks| {
         let refused = NoRoute { flow: number, from: spec.from, to: spec.to };
-        network.route_of(spec, acks).ok_or(Failure::NoRoute(refused))
+        all.of(number, acks).ok_or(Failure::NoRoute(refused))
     };
     let has_control = spec.path.is_some_and(|path| network.paths[path].control.is_some());
     let is_metered = has_control || matches!(spec.marking, Marking::Edge(_) | Marking::Ingress(_));
@@ -169,7 +174,7 @@ fn add_route(steps: &mut Vec<Step>, links: &[usize], is_metered: bool, last: &[S
 }
 
 /// Opens the channels on which markers give senders feedback about OUT packets.
-fn open_feedback(network: &Network, flows: &mut [Flow], channels: &mut Channels) {
+pub(crate) fn open_feedback(network: &Network, flows: &mut [Flow], channels: &mut Channels) {
     for (number, (spec, flow)) in network.flows.iter().zip(flows).enumerate() {
         if let Some(delay) = spec.out_feedback {
             flow.sending.set_feedback(channels.open(Destination::Sender(number), delay));

@@ -60,7 +60,11 @@ fn two_links_for(transport: TransportSpec, ecn: Ecn) -> Network {
 impl Simulation {
     /// Takes the packets on their way to a link that come before `bound`.
     fn take_arrivals(&mut self, link: usize, bound: Instant) -> Vec<SimPacket> {
-        engine!(&mut self.run, engine => engine.take_arrivals(link, bound))
+        match &mut self.run {
+            Run::Batched(engine) => engine.take_arrivals(link, bound),
+            Run::Reference(engine) => engine.take_arrivals(link, bound),
+            Run::Parallel(_) => unreachable!("it was not asked for"),
+        }
     }
 }
 
@@ -91,7 +95,12 @@ fn a_run_with_much_to_do_ends_soon_after_its_watch_stops_it() {
         for number in 0..50_000 {
             let header = Header::new(FlowId(0), 1000);
             let at = Instant::from_nanos(u64::from(number) * 2_000_000);
-            engine!(&mut simulation.run, engine => engine.add_arrival(0, SimPacket::new(&header, 0, number).due(at)));
+            let packet = SimPacket::new(&header, 0, number).due(at);
+            match &mut simulation.run {
+                Run::Batched(engine) => engine.add_arrival(0, packet),
+                Run::Reference(engine) => engine.add_arrival(0, packet),
+                Run::Parallel(_) => unreachable!("it was not asked for"),
+            }
         }
         simulation.watch.stop();
         simulation.run_to_end();
@@ -138,4 +147,20 @@ fn a_network_without_look_ahead_runs_on_the_reference_engine() {
         refusal.to_string(),
         "link `link 1` leaves no look-ahead: a packet passes it in less than 1 ns"
     );
+}
+
+#[test]
+fn a_class_without_an_implementation_is_refused_by_name() {
+    let udp = r#"{"udp": "cbr", "rate": "9Mbps", "packet": "1000B", "jitter": 0.0}"#;
+    let mut network = two_links_for(TransportSpec::Udp(serde_json::from_str(udp).unwrap()), Ecn::NotCapable);
+    let class = r#"{"scheduler": "fifo", "rule": {"aqm": "python", "class": "my:Aqm", "limit": "9p"}}"#;
+    network.links[1].queue = Some(serde_json::from_str(class).unwrap());
+    let failure = Simulation::run(&network, 1, None, &Watch::default()).unwrap_err();
+    assert_eq!(failure, Failure::NotImplemented { class: "my:Aqm".into(), place: "link `link 1`".into() });
+    assert!(failure.to_string().starts_with("link `link 1`: `my:Aqm` is a class in Python"));
+    network.links[1].queue = None;
+    let meter = r#"{"marker": "python", "class": "my:Meter", "rate": "1Mbps"}"#;
+    network.flows[0].marking = Marking::Ingress(serde_json::from_str(meter).unwrap());
+    let failure = Simulation::run(&network, 1, None, &Watch::default()).unwrap_err();
+    assert!(failure.to_string().starts_with("its first router: `my:Meter` is a class in Python"));
 }

@@ -18,6 +18,23 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// Adds what was counted in another part of the network.
+    pub(super) fn add(&mut self, other: &Self) {
+        let by_color = |one: &mut [u64; 3], other: [u64; 3]| {
+            one.iter_mut().zip(other).for_each(|(one, other)| *one += other);
+        };
+        self.delivered += other.delivered;
+        self.short += other.short;
+        self.congested += other.congested;
+        self.acknowledged += other.acknowledged;
+        by_color(&mut self.marked, other.marked);
+        by_color(&mut self.policed, other.policed);
+        by_color(&mut self.policed_at_links, other.policed_at_links);
+        self.lost += other.lost;
+        by_color(&mut self.dropped, other.dropped);
+        self.sender.add(&other.sender);
+    }
+
     /// The difference from an earlier count.
     pub(super) fn since(&self, before: &Self) -> Self {
         let by_color = |now: [u64; 3], then: [u64; 3]| std::array::from_fn(|color| now[color] - then[color]);

@@ -9,7 +9,9 @@ mod contents;
 mod counts;
 mod marker;
 mod receiving;
+mod replica;
 mod sending;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -26,14 +28,16 @@ use crate::probe::Series;
 use crate::sampling::SampleTimes;
 use crate::transport::metadata::Metadata;
 use crate::transport::transit::TransitMeter;
-use crate::transport::{Ack, Received, Sender};
+use crate::transport::{Ack, DelayedAck, Received, Sender};
 use crate::wire::Wire;
 
 use counts::Counts;
 pub(crate) use marker::{Marker, MarkingPoint};
 pub(crate) use receiving::ReceivingHost;
+pub(crate) use replica::Ends;
 use sending::with_source;
-pub(crate) use sending::{PacketSink, SendingHost};
+pub(crate) use sending::{PacketSink, SendingHost, Turn};
+pub use state::FlowState;
 
 /// In place of a volume: more packets than any run delivers.
 const UNLIMITED: u64 = u64::MAX;
@@ -66,7 +70,7 @@ struct Rare {
     lost: u64,
     is_lossy: bool,
     at_warmup: Counts,
-    /// Packets delivered by the last sample.
+    /// Bytes delivered by the last sample.
     at_last_sample: u64,
     /// The control of its path, and its place there.
     control: Option<(usize, usize)>,
@@ -157,9 +161,10 @@ impl Flow {
 
     /// The smallest packet of the flow, in bytes.
     pub(crate) fn smallest_packet(&self) -> u16 {
+        let data_size = self.sender.smallest().unwrap_or(self.data_size());
         match self.receiving.template().size() {
-            0 => self.data_size(),
-            ack_size => self.data_size().min(ack_size),
+            0 => data_size,
+            ack_size => data_size.min(ack_size),
         }
     }
 
@@ -220,18 +225,17 @@ impl Flow {
 
     /// The next time at which something happens to the flow by itself.
     pub(crate) fn wake(&self) -> Instant {
-        self.sender.wake().min(self.wake_besides_sender())
+        self.sender.wake().min(self.next_command()).min(self.receiving.receiver.wake())
     }
 
-    /// The same, leaving out the sender's timers.
+    /// When its application next starts or stops it.
     #[inline]
-    pub(crate) fn wake_besides_sender(&self) -> Instant {
-        self.receiving.receiver.wake().min(self.rare.start).min(self.rare.stop)
+    pub(crate) fn next_command(&self) -> Instant {
+        self.rare.start.min(self.rare.stop)
     }
 
-    /// A time named by [`wake`](Self::wake) has come. Returns the ACK that was due, if one was. [`transmit`](Self::transmit)
-    /// comes next.
-    pub(crate) fn wake_up(&mut self, now: Instant) -> Option<SimPacket> {
+    /// A time named by [`wake`](Self::wake) may have come for the sender or its application. [`transmit`](Self::transmit) comes next.
+    pub(crate) fn wake_sender(&mut self, now: Instant) {
         if now >= self.rare.start {
             self.rare.started = self.rare.start;
             self.rare.start = Instant::NEVER;
@@ -242,6 +246,10 @@ impl Flow {
             self.sender.stop();
         }
         self.sender.on_wake(now);
+    }
+
+    /// The same for the receiver. Returns the ACK that was due, if one was.
+    pub(crate) fn wake_receiver(&mut self, now: Instant) -> Option<SimPacket> {
         let late = self.receiving.receiver.on_wake(now, &mut self.rare.metadata)?;
         Some(self.receiving.acknowledge(late, now))
     }
@@ -257,6 +265,17 @@ impl Flow {
         with_source!(sender, rare.metadata, source => sending.send(source, now, &mut post, out));
     }
 
+    /// The sender acts by itself: ACKs that have come to it, and its timers. `out` takes the packets. Returns how many timers expired.
+    pub(crate) fn act<Q: Schedule>(
+        &mut self,
+        turn: Turn<'_>,
+        mut post: Post<'_, Q>,
+        out: &mut impl PacketSink,
+    ) -> u64 {
+        let Self { sender, sending, rare, .. } = self;
+        with_source!(sender, rare.metadata, source => sending.act(source, turn, &mut post, out))
+    }
+
     /// An ACK reaches the sender, which sends what it then may; `out` takes the packets. Returns when the sender next has
     /// something to do by itself.
     #[inline(always)]
@@ -269,6 +288,9 @@ impl Flow {
     ) -> Instant {
         let Self { sender, sending, rare, .. } = self;
         match sender {
+            Sender::Tcp(tcp) if tcp.takes_notes() => {
+                sending.take_ack_with_notes(tcp, ack, now, &mut post, out)
+            }
             Sender::Tcp(tcp) => sending.take_ack(tcp, ack, now, &mut post, out),
             Sender::Carrying(sender) => {
                 sending.take_ack_carrying(sender, &mut rare.metadata, ack, now, &mut post, out)
@@ -296,6 +318,18 @@ impl Flow {
             self.rare.congested += 1;
         }
         ack
+    }
+
+    /// The short way to a receiver not all of whose packets are acknowledged at once: what [`receive`](Self::receive) does of most.
+    /// `None`, having done nothing, if the receiver cannot take it so.
+    #[inline(always)]
+    pub(crate) fn receive_delayed_fast(&mut self, content: Content, now: Instant) -> Option<DelayedAck> {
+        let size = self.data_size();
+        let Self { receiving, rare, .. } = self;
+        let ack = receiving.receiver.receive_delayed_fast(content, size, now, &mut rare.metadata)?;
+        debug_assert_eq!(content.size(), size);
+        self.deliver(now);
+        Some(ack)
     }
 
     /// A packet of data reached the receiver for the first time.
@@ -370,8 +404,8 @@ impl Flow {
             self.rare.at_warmup.congested = self.rare.congested;
         }
         if let Some((row, interval)) = times.row(sample) {
-            let new = (delivered - self.rare.at_last_sample) * u64::from(self.data_size());
-            self.rare.at_last_sample = delivered;
+            let bytes = self.delivered_bytes();
+            let new = bytes - std::mem::replace(&mut self.rare.at_last_sample, bytes);
             let bps = new as f64 * 8.0 / interval.as_secs_f64();
             times.write(&mut series.throughput_bps, row, self.sending.number(), bps);
         }
@@ -418,6 +452,25 @@ impl Flow {
     /// Its bytes that arrived for the first time since it began.
     pub(crate) fn delivered_bytes(&self) -> u64 {
         self.delivered() * u64::from(self.data_size()) - self.rare.short
+    }
+
+    /// What it is like now.
+    pub(crate) fn state(&self) -> FlowState {
+        let Counts { delivered, congested, marked, lost, dropped, sender, .. } = self.counts();
+        FlowState {
+            window: self.sender.window(),
+            smoothed_rtt_s: self.sender.smoothed_rtt(),
+            sent: sender.sent,
+            retransmitted: sender.retransmitted,
+            timeouts: sender.timeouts,
+            delivered_packets: delivered,
+            delivered_bytes: self.delivered_bytes(),
+            dropped,
+            lost,
+            marked,
+            congested,
+            last_transit: self.last_transit(),
+        }
     }
 
     /// The warm-up ends now: saves all that has been counted.

@@ -40,6 +40,11 @@ impl ReceivingHost {
         }
     }
 
+    /// From now on the flow has this number, and its ACKs this first step.
+    pub(super) fn renumber(&mut self, flow: u32, first_step: u32) {
+        self.template = self.template.renumbered(flow, first_step);
+    }
+
     /// What its ACKs have in common.
     #[inline]
     pub(crate) fn template(&self) -> SimPacket {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use perhop_core::control::Message;
@@ -14,6 +15,7 @@ use crate::events::Schedule;
 use crate::network::FlowSpec;
 use crate::packet::{Marks, SimPacket};
 use crate::transport::metadata::Metadata;
+use crate::transport::tcp::TcpSender;
 use crate::transport::{Ack, CarryingSender, Source, Transmit};
 use crate::wire::Wire;
 
@@ -39,11 +41,21 @@ macro_rules! with_carrying {
                 $call
             }
             $crate::transport::CarryingSender::Datagram(sender) => {
-                let $source = &mut $crate::transport::datagram::Carrying {
-                    sender,
-                    datagrams: $metadata.of_datagrams(),
-                };
-                $call
+                let datagrams = $metadata.of_datagrams();
+                match sender {
+                    $crate::transport::datagram::DatagramSender::Udp(sender) => {
+                        let $source = &mut $crate::transport::datagram::Carrying { sender, datagrams };
+                        $call
+                    }
+                    $crate::transport::datagram::DatagramSender::Rap(sender) => {
+                        let $source = &mut $crate::transport::datagram::Carrying { sender, datagrams };
+                        $call
+                    }
+                    $crate::transport::datagram::DatagramSender::Tfrc(sender) => {
+                        let $source = &mut $crate::transport::datagram::Carrying { sender, datagrams };
+                        $call
+                    }
+                }
             }
         }
     };
@@ -54,6 +66,16 @@ pub(super) use with_carrying;
 pub(crate) trait PacketSink {
     /// Takes a packet, at the time when it leaves the wire of its host.
     fn put(&mut self, packet: SimPacket);
+}
+
+/// A part of the time in which a sender acts without its driver's events.
+pub(crate) struct Turn<'a> {
+    /// ACKs that have come to the host, each with its time, in order. No other comes before `limit`, nor before any of these.
+    pub(crate) held: &'a mut VecDeque<(Instant, Ack)>,
+    /// Its timers expire before this time.
+    pub(crate) limit: Instant,
+    /// Something else may happen to it from this time on.
+    pub(crate) until: Instant,
 }
 
 /// The host that sends.
@@ -97,6 +119,11 @@ impl SendingHost {
             feedback: None,
             rare: Box::new(Rare { rng, policed: [0; 3] }),
         }
+    }
+
+    /// From now on the flow has this number, and its data this first step.
+    pub(super) fn renumber(&mut self, flow: u32, first_step: u32) {
+        self.template = self.template.renumbered(flow, first_step);
     }
 
     /// The flow's number.
@@ -151,8 +178,23 @@ impl SendingHost {
     /// Sends full segments, marked, over the host's wire, for a sender that does not depend on how they are marked.
     #[inline(always)]
     pub(crate) fn send_all(&mut self, segments: Range<u32>, now: Instant, out: &mut impl PacketSink) {
+        self.send_all_as(None, segments, now, out);
+    }
+
+    /// The same with this ECN field, if one is given.
+    #[inline(always)]
+    fn send_all_as(
+        &mut self,
+        ecn: Option<Ecn>,
+        segments: Range<u32>,
+        now: Instant,
+        out: &mut impl PacketSink,
+    ) {
         for sequence in segments {
             let mut packet = self.template.numbered(sequence);
+            if let Some(ecn) = ecn {
+                packet = packet.with_ecn(ecn);
+            }
             let size = packet.size();
             if let MarkingPoint::Host(marker) = &mut self.marked_at {
                 let (verdict, marks) = marker.judge(packet.header(), now);
@@ -167,6 +209,39 @@ impl SendingHost {
             }
             out.put(packet.due(self.outward.pass(size, now)));
         }
+    }
+
+    /// The same as [`take_ack`](Self::take_ack), by the source's short cut if it has one for this ACK.
+    #[inline(always)]
+    fn take_ack_by_short_cut<S: Source, Q: Schedule>(
+        &mut self,
+        source: &mut S,
+        ack: Ack,
+        now: Instant,
+        post: &mut Post<'_, Q>,
+        out: &mut impl PacketSink,
+    ) -> Instant {
+        if self.feedback.is_none()
+            && let Some(segments) = source.ack_fast(ack, now)
+        {
+            let ecn = Some(source.ecn()).filter(|&ecn| ecn != Ecn::NotCapable);
+            self.send_all_as(ecn, segments, now, out);
+            return source.wake();
+        }
+        self.take_ack(source, ack, now, post, out)
+    }
+
+    /// The same for a TCP sender that has more to do than most: a function of its own, which keeps the other short.
+    #[inline(never)]
+    pub(super) fn take_ack_with_notes<Q: Schedule>(
+        &mut self,
+        tcp: &mut TcpSender,
+        ack: Ack,
+        now: Instant,
+        post: &mut Post<'_, Q>,
+        out: &mut impl PacketSink,
+    ) -> Instant {
+        self.take_ack_by_short_cut(tcp, ack, now, post, out)
     }
 
     /// The source takes an ACK and sends what it then may. Returns when it next has something to do by itself.
@@ -195,7 +270,42 @@ impl SendingHost {
         post: &mut Post<'_, Q>,
         out: &mut impl PacketSink,
     ) -> Instant {
-        with_carrying!(sender, metadata, source => self.take_ack(source, ack, now, post, out))
+        with_carrying!(sender, metadata, source => self.take_ack_by_short_cut(source, ack, now, post, out))
+    }
+
+    /// The source takes its ACKs and timers in the order of time, and sends what it then may. Returns how many timers.
+    #[inline(always)]
+    pub(super) fn act<S: Source, Q: Schedule>(
+        &mut self,
+        source: &mut S,
+        Turn { held, limit, until }: Turn<'_>,
+        post: &mut Post<'_, Q>,
+        out: &mut impl PacketSink,
+    ) -> u64 {
+        let (mut wake, mut timers) = (source.wake(), 0);
+        loop {
+            if let Some(&(at, ack)) = held.front()
+                && at <= wake
+                && at < until
+                && (at < limit || at < wake)
+            {
+                held.pop_front();
+                wake = self.take_ack_by_short_cut(source, ack, at, post, out);
+            } else if wake < limit && wake < until {
+                let now = wake;
+                if let Some(segments) = source.wake_fast(now) {
+                    let ecn = Some(source.ecn()).filter(|&ecn| ecn != Ecn::NotCapable);
+                    self.send_all_as(ecn, segments, now, out);
+                } else {
+                    source.on_wake(now);
+                    self.send(source, now, post, out);
+                }
+                wake = source.wake();
+                timers += 1;
+            } else {
+                return timers;
+            }
+        }
     }
 
     /// Sends whatever the source wants, marked, over the host's wire.
@@ -213,6 +323,9 @@ impl SendingHost {
             let mut packet = self.template.numbered(sequence).sized(size);
             if ecn != Ecn::NotCapable {
                 packet = packet.with_ecn(ecn).flagged(reduced);
+            }
+            if let Some(dscp) = source.codepoint() {
+                packet = packet.with_codepoint(dscp);
             }
             match &mut self.marked_at {
                 MarkingPoint::Nowhere => self.marked[packet.color().index()] += 1,

@@ -81,7 +81,8 @@ impl Bench {
     fn wake(&mut self, millis: u64) -> Option<SimPacket> {
         let now = at(millis);
         assert!(self.flow.wake() <= now);
-        assert_eq!(self.flow.wake_up(now), None, "nothing is acknowledged");
+        self.flow.wake_sender(now);
+        assert_eq!(self.flow.wake_receiver(now), None, "nothing is acknowledged");
         let mut sent = None;
         let post = Post { channels: &mut self.channels, events: &mut self.events };
         self.flow.transmit(now, post, &mut sent);

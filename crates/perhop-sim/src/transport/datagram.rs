@@ -3,9 +3,10 @@
 //! A simulated packet carries one number. What else these transports write into a packet (timestamps, the sender's
 //! round-trip time, a report) is stored here under that number while the packet is in transit.
 
-use perhop_core::{Context, Duration, Instant};
+use perhop_core::{Context, Dscp, Duration, Instant};
 
 use super::in_flight::InFlight;
+use super::metadata::Cargo;
 use super::rap::RapSender;
 use super::tfrc::{Report, TfrcReceiver, TfrcSender};
 use super::transit::TransitMeter;
@@ -49,6 +50,14 @@ impl DatagramSender {
     pub(super) fn await_grants(&mut self) {
         if let Self::Udp(udp) = self {
             udp.await_datagrams();
+        }
+    }
+
+    /// The smallest packet of its trace, in bytes, if it sends one.
+    pub(super) fn smallest(&self) -> Option<u16> {
+        match self {
+            Self::Udp(udp) => udp.smallest(),
+            Self::Rap(_) | Self::Tfrc(_) => None,
         }
     }
 
@@ -162,22 +171,121 @@ pub struct Envelope {
     pub rtt: Option<Duration>,
 }
 
+/// The calls to one kind of these senders in the path of packets: code over them is compiled for each.
+pub(crate) trait DatagramSource {
+    /// See [`DatagramSender::wake`].
+    fn wake(&self) -> Instant;
+    /// See [`DatagramSender::on_wake`].
+    fn on_wake(&mut self, now: Instant);
+    /// See [`DatagramSender::transmit`].
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit>;
+    /// The feedback of this number came; reports are in transit under theirs.
+    fn on_feedback(&mut self, number: u32, reports: &mut InFlight<Report>, now: Instant);
+    /// The round-trip time that its packets carry.
+    #[inline]
+    fn carried_rtt(&self) -> Option<Duration> {
+        None
+    }
+    /// The codepoint of the packet that it has just handed over, if that is not its flow's.
+    #[inline]
+    fn codepoint(&self) -> Option<Dscp> {
+        None
+    }
+}
+
+impl DatagramSource for UdpSender {
+    #[inline]
+    fn wake(&self) -> Instant {
+        self.wake()
+    }
+    #[inline]
+    fn on_wake(&mut self, _now: Instant) {}
+    #[inline]
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        self.transmit(cx)
+    }
+    #[inline]
+    fn on_feedback(&mut self, _number: u32, _reports: &mut InFlight<Report>, _now: Instant) {}
+    #[inline]
+    fn codepoint(&self) -> Option<Dscp> {
+        self.codepoint()
+    }
+}
+
+impl DatagramSource for RapSender {
+    #[inline]
+    fn wake(&self) -> Instant {
+        self.wake()
+    }
+    #[inline]
+    fn on_wake(&mut self, now: Instant) {
+        self.on_wake(now);
+    }
+    #[inline]
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        self.transmit(cx)
+    }
+    #[inline]
+    fn on_feedback(&mut self, number: u32, _reports: &mut InFlight<Report>, now: Instant) {
+        self.on_ack(number, now);
+    }
+}
+
+impl DatagramSource for TfrcSender {
+    #[inline]
+    fn wake(&self) -> Instant {
+        self.wake()
+    }
+    #[inline]
+    fn on_wake(&mut self, now: Instant) {
+        self.on_wake(now);
+    }
+    #[inline]
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        self.transmit(cx)
+    }
+    #[inline]
+    fn on_feedback(&mut self, number: u32, reports: &mut InFlight<Report>, now: Instant) {
+        if let Some(report) = reports.take_newest(number) {
+            self.on_report(&report, now);
+        }
+    }
+    #[inline]
+    fn carried_rtt(&self) -> Option<Duration> {
+        self.rtt()
+    }
+}
+
 /// A sender with what its packets carry.
-pub(crate) struct Carrying<'a> {
-    pub(crate) sender: &'a mut DatagramSender,
+pub(crate) struct Carrying<'a, S> {
+    pub(crate) sender: &'a mut S,
     pub(crate) datagrams: &'a mut Datagrams,
 }
 
-impl Source for Carrying<'_> {
+impl<S: DatagramSource> Source for Carrying<'_, S> {
+    #[inline]
     fn on_ack(&mut self, ack: Ack, now: Instant) {
-        self.datagrams.take_feedback(self.sender, ack.number, now);
+        self.sender.on_feedback(ack.number, &mut self.datagrams.reports, now);
     }
+    #[inline]
+    fn on_wake(&mut self, now: Instant) {
+        self.sender.on_wake(now);
+    }
+    #[inline]
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
-        self.datagrams.transmit(self.sender, cx)
+        let transmit = self.sender.transmit(cx)?;
+        let envelope = Envelope { sent: cx.now, rtt: self.sender.carried_rtt() };
+        self.datagrams.data.put(transmit.sequence, envelope);
+        Some(transmit)
+    }
+    #[inline]
+    fn codepoint(&self) -> Option<Dscp> {
+        self.sender.codepoint()
     }
     fn lose(&mut self, sequence: u32) {
         self.datagrams.lose(sequence, true);
     }
+    #[inline]
     fn wake(&self) -> Instant {
         self.sender.wake()
     }
@@ -204,15 +312,9 @@ impl Datagrams {
         &self.transit
     }
 
-    /// The next packet of this sender, if it wants one on the wire now.
-    fn transmit(&mut self, sender: &mut DatagramSender, cx: &mut Context<'_>) -> Option<Transmit> {
-        let transmit = sender.transmit(cx)?;
-        self.data.put(transmit.sequence, Envelope { sent: cx.now, rtt: sender.rtt() });
-        Some(transmit)
-    }
-
     /// A data packet reaches this receiver at `arrival`; returns the number of its feedback.
-    pub(super) fn receive(
+    #[inline]
+    pub(crate) fn receive(
         &mut self,
         receiver: &mut DatagramReceiver,
         sequence: u32,
@@ -229,23 +331,30 @@ impl Datagrams {
         receiver.on_wake(now).map(|feedback| self.post(feedback))
     }
 
-    /// The feedback of this number reaches the sender.
-    fn take_feedback(&mut self, sender: &mut DatagramSender, number: u32, now: Instant) {
-        let feedback = match sender {
-            DatagramSender::Tfrc(_) => self.reports.take_newest(number).map(Feedback::Report),
-            DatagramSender::Udp(_) | DatagramSender::Rap(_) => Some(Feedback::Echo(number)),
-        };
-        if let Some(feedback) = feedback {
-            sender.on_feedback(feedback, now);
-        }
-    }
-
     /// A packet was dropped in transit.
     pub fn lose(&mut self, sequence: u32, is_data: bool) {
         if is_data {
             self.data.lose(sequence);
         } else {
             self.reports.lose(sequence);
+        }
+    }
+
+    /// Takes out what a packet carries that goes on in another part of the network.
+    pub(super) fn unload(&mut self, number: u32, is_data: bool) -> Option<Cargo> {
+        if is_data {
+            self.data.take(number).map(Cargo::Envelope)
+        } else {
+            self.reports.take(number).map(|report| Cargo::Report(Box::new(report)))
+        }
+    }
+
+    /// Takes in what a packet carries that comes from there.
+    pub(super) fn load(&mut self, number: u32, cargo: Cargo) {
+        match cargo {
+            Cargo::Envelope(envelope) => self.data.insert(number, envelope),
+            Cargo::Report(report) => self.reports.insert(number, *report),
+            Cargo::Ack(_) => unreachable!("datagrams carry none"),
         }
     }
 

@@ -1,43 +1,55 @@
 //! Packet metadata: what the packets of a flow carry besides their number. It is kept at the flow while they are in transit.
 
-use super::datagram::Datagrams;
-use super::tcp::Acks;
+use super::datagram::{Datagrams, Envelope};
+use super::tcp::{AckRecord, Acks};
+use super::tfrc::Report;
 use super::transit::TransitMeter;
 use crate::network::TransportSpec;
 use crate::observer::Acknowledgement;
 
-/// The metadata of one flow's packets in transit: none for TCP without selective acknowledgements, which pays for a word and no
-/// more.
+/// The metadata of one flow's packets in transit: none for TCP without selective acknowledgements, which pays for two words and
+/// no more.
 #[derive(Clone, Debug)]
-pub struct Metadata(Option<Box<Kind>>);
+pub struct Metadata(Option<Kind>);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Datagrams(Datagrams),
-    Acks(Acks),
+    Datagrams(Box<Datagrams>),
+    Acks(Box<Acks>),
+}
+
+/// What one packet carries besides its number, on its way from one part of a network to another.
+#[derive(Clone, Debug)]
+pub(crate) enum Cargo {
+    /// A datagram's.
+    Envelope(Envelope),
+    /// A report's of a receiver of datagrams.
+    Report(Box<Report>),
+    /// A selective acknowledgement's.
+    Ack(Box<AckRecord>),
 }
 
 impl Metadata {
     /// For the packets of a flow with this transport. Transit times of datagrams are measured by this meter.
     pub(crate) fn of(transport: &TransportSpec, transit: TransitMeter) -> Self {
         match transport {
-            TransportSpec::Tcp(params) if params.sack => Self(Some(Box::new(Kind::Acks(Acks::default())))),
+            TransportSpec::Tcp(params) if params.sack => Self(Some(Kind::Acks(Box::default()))),
             TransportSpec::Tcp(_) => Self(None),
             TransportSpec::Udp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => {
-                Self(Some(Box::new(Kind::Datagrams(Datagrams::new(transit)))))
+                Self(Some(Kind::Datagrams(Box::new(Datagrams::new(transit)))))
             }
         }
     }
 
     pub(crate) fn of_datagrams(&mut self) -> &mut Datagrams {
-        match self.0.as_deref_mut() {
+        match &mut self.0 {
             Some(Kind::Datagrams(datagrams)) => datagrams,
             _ => unreachable!("flows of datagrams have it"),
         }
     }
 
     pub(crate) fn of_acks(&mut self) -> &mut Acks {
-        match self.0.as_deref_mut() {
+        match &mut self.0 {
             Some(Kind::Acks(acks)) => acks,
             _ => unreachable!("flows with selective acknowledgements have it"),
         }
@@ -45,7 +57,7 @@ impl Metadata {
 
     /// The segment that an acknowledgement of this number, which is in transit, asks for next.
     pub(crate) fn expected(&self, number: u32) -> u32 {
-        match self.0.as_deref() {
+        match &self.0 {
             Some(Kind::Acks(acks)) => acks.expected(number),
             Some(Kind::Datagrams(_)) | None => number,
         }
@@ -53,7 +65,7 @@ impl Metadata {
 
     /// The acknowledgement of this number, which is in transit, if its flow has selective ones.
     pub(crate) fn acknowledgement(&self, number: u32) -> Option<Acknowledgement> {
-        match self.0.as_deref() {
+        match &self.0 {
             Some(Kind::Acks(acks)) => acks.get(number),
             Some(Kind::Datagrams(_)) | None => None,
         }
@@ -61,15 +73,33 @@ impl Metadata {
 
     /// How long packets took, where that is measured.
     pub fn transit(&self) -> Option<&TransitMeter> {
-        match self.0.as_deref() {
+        match &self.0 {
             Some(Kind::Datagrams(datagrams)) => Some(datagrams.transit()),
             Some(Kind::Acks(_)) | None => None,
         }
     }
 
+    /// Takes out what a packet carries that goes on in another part of the network.
+    pub(crate) fn unload(&mut self, number: u32, is_data: bool) -> Option<Cargo> {
+        match &mut self.0 {
+            Some(Kind::Datagrams(datagrams)) => datagrams.unload(number, is_data),
+            Some(Kind::Acks(acks)) if !is_data => acks.unload(number),
+            Some(Kind::Acks(_)) | None => None,
+        }
+    }
+
+    /// Takes in what a packet carries that comes from there.
+    pub(crate) fn load(&mut self, number: u32, cargo: Cargo) {
+        match &mut self.0 {
+            Some(Kind::Datagrams(datagrams)) => datagrams.load(number, cargo),
+            Some(Kind::Acks(acks)) => acks.load(number, cargo),
+            None => {}
+        }
+    }
+
     /// A packet was dropped in transit.
     pub fn lose(&mut self, number: u32, is_data: bool) {
-        match self.0.as_deref_mut() {
+        match &mut self.0 {
             Some(Kind::Datagrams(datagrams)) => datagrams.lose(number, is_data),
             Some(Kind::Acks(acks)) if !is_data => acks.lose(number),
             Some(Kind::Acks(_)) | None => {}

@@ -7,16 +7,19 @@ pub mod datagram;
 mod in_flight;
 pub mod metadata;
 mod pacing;
+pub mod packet_trace;
 pub mod rap;
 pub mod tcp;
 pub mod tfrc;
 pub mod transit;
 pub mod udp;
 
+use std::ops::Range;
+
 use datagram::{DatagramReceiver, DatagramSender};
 use metadata::Metadata;
 use perhop_core::control::Message;
-use perhop_core::{Color, Context, Ecn, Instant};
+use perhop_core::{Color, Context, Dscp, Ecn, Instant};
 use tcp::Signals;
 
 use crate::packet::Content;
@@ -116,8 +119,31 @@ impl SenderStatistics {
 pub(crate) trait Source {
     /// An acknowledgement came.
     fn on_ack(&mut self, ack: Ack, now: Instant);
+    /// The same, and what the sender then sends, if all of that is new data in full packets: a short cut for most ACKs, which a
+    /// sender need not have. `None`, and nothing is done, for any other.
+    #[inline(always)]
+    fn ack_fast(&mut self, _ack: Ack, _now: Instant) -> Option<Range<u32>> {
+        None
+    }
+    /// What [`on_wake`](Self::on_wake) does now, and what the sender then sends, if all of that is new data in full packets: a short cut
+    /// which a sender need not have. `None`, and nothing is done, otherwise.
+    #[inline(always)]
+    fn wake_fast(&mut self, _now: Instant) -> Option<Range<u32>> {
+        None
+    }
+    /// The ECN field of that data.
+    #[inline(always)]
+    fn ecn(&self) -> Ecn {
+        Ecn::NotCapable
+    }
+    /// The time named by [`wake`](Self::wake) has come.
+    fn on_wake(&mut self, now: Instant);
     /// The next packet to put on the wire now; ask until there is none, whenever anything happened.
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit>;
+    /// The codepoint of the packet that it has just handed over, if that is not its flow's.
+    fn codepoint(&self) -> Option<Dscp> {
+        None
+    }
     /// The marker gave the packet of this number a color.
     fn on_marked(&mut self, _sequence: u32, _color: Color) {}
     /// The marker dropped the packet of this number, which the sender does not learn: what it carried is forgotten.
@@ -132,6 +158,17 @@ impl Source for tcp::TcpSender {
     #[inline(always)]
     fn on_ack(&mut self, ack: Ack, now: Instant) {
         self.on_ack(ack, now);
+    }
+    #[inline(always)]
+    fn ack_fast(&mut self, ack: Ack, now: Instant) -> Option<Range<u32>> {
+        self.ack_fast_of(ack.number, 0, ack.ece, now)
+    }
+    #[inline(always)]
+    fn ecn(&self) -> Ecn {
+        self.ecn_of_data()
+    }
+    fn on_wake(&mut self, now: Instant) {
+        self.on_wake(now);
     }
     #[inline(always)]
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
@@ -205,6 +242,18 @@ impl Sender {
         each!(ref self, tcp => tcp.last(), _source => (0, 0))
     }
 
+    /// UDP: it sends at the rate of these parameters from now on.
+    pub(crate) fn set_rate(&mut self, params: &udp::UdpParams, now: Instant) {
+        each!(self, _tcp => (), source => if let DatagramSender::Udp(udp) = source {
+            udp.set_rate(params, now);
+        });
+    }
+
+    /// TCP: its congestion control, which is implemented outside, has these parameters from now on.
+    pub(crate) fn set_control(&mut self, params: &tcp::congestion::ForeignCongestionParams) {
+        each!(self, tcp => tcp.set_control(params), _source => ());
+    }
+
     /// Begins to send.
     pub fn start(&mut self, now: Instant) {
         each!(self, tcp => tcp.start(), source => source.start(now));
@@ -261,14 +310,43 @@ impl Sender {
         each!(ref self, tcp => tcp.smoothed_rtt(), source => source.smoothed_rtt())
     }
 
+    /// TCP: the packet that opened the connection was sent once.
+    pub(crate) fn has_opened_at_once(&self) -> bool {
+        each!(ref self, tcp => tcp.has_opened_at_once(), _source => true)
+    }
+
     /// Segments acknowledged in order.
     pub fn acknowledged(&self) -> u64 {
         each!(ref self, tcp => tcp.acknowledged(), _source => 0)
     }
 
+    /// The smallest packet of its trace, in bytes, if it sends one.
+    pub(crate) fn smallest(&self) -> Option<u16> {
+        each!(ref self, _tcp => None, source => source.smallest())
+    }
+
     /// What was counted.
     pub fn statistics(&self) -> SenderStatistics {
         each!(ref self, tcp => tcp.statistics(), source => source.statistics().clone())
+    }
+}
+
+impl CarryingSender {
+    /// Whether [`ack_fast`](Self::ack_fast) may be called.
+    pub(crate) fn is_on_fast_path(&self) -> bool {
+        match self {
+            Self::Sack(tcp) => tcp.is_on_fast_path(),
+            Self::Datagram(_) => false,
+        }
+    }
+
+    /// Takes the ACK of this number as [`TcpSender::ack_fast`](tcp::TcpSender::ack_fast) does. Returns the segments to put on the
+    /// wire; `None`, and does nothing, for any other ACK.
+    pub(crate) fn ack_fast(&mut self, number: u32, now: Instant) -> Option<Range<u32>> {
+        match self {
+            Self::Sack(tcp) => tcp.ack_plain_fast(number, now),
+            Self::Datagram(_) => None,
+        }
     }
 }
 
@@ -279,6 +357,17 @@ pub struct Received {
     pub first: bool,
     /// Acknowledge it now.
     pub ack: Option<Ack>,
+}
+
+/// What becomes of the ACK of a packet where ACKs wait, or where not every packet has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DelayedAck {
+    /// It waits for the next packet, or until it is due, or there is none.
+    Waits,
+    /// The one of this number is sent, and none waits.
+    Sent(u32),
+    /// The feedback of this number is sent, and other feedback may be due later.
+    Reported(u32),
 }
 
 /// Any receiver.
@@ -335,14 +424,60 @@ impl Receiver {
             Self::Carrying(CarryingReceiver::Datagram(_)) => 0,
         }
     }
+}
 
-    /// An ACK of a packet changes when the next ACK is due.
-    pub fn keeps_time(&self) -> bool {
-        matches!(self, Self::Carrying(CarryingReceiver::Datagram(DatagramReceiver::Tfrc(_))))
+impl Receiver {
+    /// Whether [`receive_delayed_fast`](Self::receive_delayed_fast) may be called.
+    pub(crate) fn is_on_delayed_fast_path(&self) -> bool {
+        match self {
+            Self::Tcp(tcp) => tcp.is_on_delayed_fast_path(),
+            Self::Carrying(CarryingReceiver::Sack(tcp)) => tcp.is_on_delayed_fast_path(),
+            Self::Carrying(CarryingReceiver::Datagram(_)) => true,
+        }
+    }
+
+    /// Takes a segment as [`TcpReceiver::receive_delayed_fast`](tcp::TcpReceiver::receive_delayed_fast) does, and a datagram of this size
+    /// without a mark, before its receiver has something to do by itself.
+    #[inline(always)]
+    pub(crate) fn receive_delayed_fast(
+        &mut self,
+        content: Content,
+        size: u16,
+        now: Instant,
+        metadata: &mut Metadata,
+    ) -> Option<DelayedAck> {
+        match self {
+            Self::Tcp(tcp) => tcp.receive_delayed_fast(content.sequence(), now),
+            Self::Carrying(CarryingReceiver::Sack(tcp)) => tcp.receive_delayed_fast(content, now, metadata),
+            Self::Carrying(CarryingReceiver::Datagram(receiver)) => {
+                let is_plain = content.size() == size && content.ecn() != Ecn::Congested;
+                if !is_plain || now >= receiver.wake() {
+                    return None;
+                }
+                let feedback = metadata.of_datagrams().receive(receiver, content.sequence(), now);
+                Some(feedback.map_or(DelayedAck::Waits, DelayedAck::Reported))
+            }
+        }
     }
 }
 
 impl CarryingReceiver {
+    /// Whether [`receive_fast`](Self::receive_fast) may be called.
+    pub(crate) fn is_on_fast_path(&self) -> bool {
+        match self {
+            Self::Sack(tcp) => tcp.is_on_fast_path(),
+            Self::Datagram(_) => false,
+        }
+    }
+
+    /// Takes a segment as [`TcpReceiver::receive_fast`](tcp::TcpReceiver::receive_fast) does.
+    pub(crate) fn receive_fast(&mut self, sequence: u32) -> Option<u32> {
+        match self {
+            Self::Sack(tcp) => tcp.receive_fast(sequence),
+            Self::Datagram(_) => None,
+        }
+    }
+
     #[inline(never)]
     fn on_data(
         &mut self,

@@ -252,7 +252,14 @@ impl RapSender {
 
     /// The packet of this number has arrived.
     pub(super) fn on_ack(&mut self, number: u32, now: Instant) {
-        let Ok(place) = self.outstanding.binary_search_by_key(&number, |packet| packet.number) else {
+        // Nearly always it is the first.
+        let is_first = self.outstanding.front().is_some_and(|packet| packet.number == number);
+        let found = if is_first {
+            Ok(0)
+        } else {
+            self.outstanding.binary_search_by_key(&number, |packet| packet.number)
+        };
+        let Ok(place) = found else {
             return; // It was given up before.
         };
         let sent = self.outstanding[place].sent;
@@ -264,7 +271,11 @@ impl RapSender {
             self.begin_step(now);
         }
         self.acked = true;
-        self.outstanding.remove(place);
+        if place == 0 {
+            self.outstanding.pop_front();
+        } else {
+            self.outstanding.remove(place);
+        }
         let mut lost = None;
         while let Some(oldest) = self.outstanding.front()
             && oldest.number + LATER_NUMBERS <= number

@@ -1,15 +1,17 @@
 //! UDP: a constant bit rate, all the time or on and off.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use perhop_core::units::UnitError;
-use perhop_core::{Bitrate, Bytes, Context, Duration, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Context, Dscp, Duration, Instant, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pacing::{
     Fraction, Refusal, check_rate, check_size, default_jitter, default_packet, jittered, packets,
 };
+use super::packet_trace::{PacketTrace, Replayed};
 use super::{SenderStatistics, Transmit};
 
 /// The sending pattern of a UDP source.
@@ -57,6 +59,9 @@ pub struct UdpParams {
     /// On-off: the distribution of these times. Default: `exponential`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periods: Option<Periods>,
+    /// It sends the packets of a trace in place of its pattern; `packet` is the size of the largest.
+    #[serde(skip)]
+    pub trace: Option<Arc<PacketTrace>>,
 }
 
 impl UdpParams {
@@ -70,7 +75,13 @@ impl UdpParams {
             on: None,
             off: None,
             periods: None,
+            trace: None,
         }
+    }
+
+    /// Of a flow that sends the packets of a trace.
+    pub fn traced(trace: &Arc<PacketTrace>) -> Self {
+        Self { trace: Some(Arc::clone(trace)), ..Self::datagrams(trace.largest()) }
     }
 
     /// Checks how the parameters fit together.
@@ -134,6 +145,8 @@ pub struct UdpSender {
     left: Option<u64>,
     /// The sizes of the datagrams that the application has handed over, if it does.
     waiting: Option<VecDeque<u16>>,
+    /// How far it is in its trace, if it has one.
+    replayed: Option<Box<Replayed>>,
     sequence: u32,
     statistics: SenderStatistics,
 }
@@ -165,8 +178,21 @@ impl UdpSender {
             next: Instant::NEVER,
             left: packets(volume, params.packet),
             waiting: None,
+            replayed: params.trace.as_ref().map(|trace| Box::new(Replayed::new(trace))),
             sequence: 0,
             statistics: SenderStatistics::default(),
+        }
+    }
+
+    /// It sends at the rate of these parameters from now on. A source that is on sends its next packet no later than a gap from now.
+    pub(super) fn set_rate(&mut self, params: &UdpParams, now: Instant) {
+        self.gap = params.gap();
+        if self.spurts.is_none()
+            && self.waiting.is_none()
+            && self.replayed.is_none()
+            && self.next != Instant::NEVER
+        {
+            self.next = self.next.min(now + self.gap);
         }
     }
 
@@ -176,9 +202,21 @@ impl UdpSender {
     }
 
     pub(super) fn start(&mut self, now: Instant) {
-        if self.waiting.is_none() {
+        if let Some(replayed) = &mut self.replayed {
+            self.next = replayed.start(now);
+        } else if self.waiting.is_none() {
             self.next = now;
         }
+    }
+
+    /// The codepoint of the packet that it has just handed over, if that is not its flow's.
+    pub(super) fn codepoint(&self) -> Option<Dscp> {
+        self.replayed.as_ref()?.dscp()
+    }
+
+    /// The smallest packet of its trace, in bytes, if it has one.
+    pub(super) fn smallest(&self) -> Option<u16> {
+        self.replayed.as_ref().map(|replayed| replayed.trace.smallest())
     }
 
     /// It has only the datagrams that its application hands over.
@@ -198,6 +236,9 @@ impl UdpSender {
         }
         if self.waiting.is_some() {
             return self.transmit_datagram();
+        }
+        if self.replayed.is_some() {
+            return self.transmit_traced();
         }
         if self.left == Some(0) {
             self.stop();
@@ -223,6 +264,17 @@ impl UdpSender {
         self.sequence = sequence.wrapping_add(1);
         self.statistics.sent += 1;
         Some(Transmit::plain(sequence, size))
+    }
+
+    /// The next packet of the trace.
+    fn transmit_traced(&mut self) -> Option<Transmit> {
+        let replayed = self.replayed.as_mut()?;
+        let packet = replayed.take()?;
+        self.next = replayed.due();
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        self.statistics.sent += 1;
+        Some(Transmit::plain(sequence, packet.size))
     }
 
     pub(super) fn wake(&self) -> Instant {
@@ -269,6 +321,7 @@ impl Periods {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packet_trace::TracedPacket;
     use super::*;
 
     fn params(extra: &str) -> UdpParams {
@@ -298,6 +351,31 @@ mod tests {
         assert!(gaps.iter().all(|gap| (0.000_9..=0.001_1).contains(gap)));
         assert_eq!(sent.len(), 1000);
         assert!((sent[999] - 1.0).abs() < 0.01, "{}", sent[999]);
+    }
+
+    #[test]
+    fn a_trace_is_sent_as_it_was() {
+        let packet = |millis, size, dscp| TracedPacket {
+            at: Duration::from_millis(millis),
+            size,
+            dscp: Dscp::new(dscp),
+        };
+        let packets = vec![packet(0, 100, 46), packet(5, 1500, 0), packet(5, 40, 10)];
+        let trace = Arc::new(PacketTrace::new(packets.clone()).unwrap());
+        let mut sender = UdpSender::new(&UdpParams::traced(&trace), None);
+        assert_eq!(sender.smallest(), Some(40));
+        let mut rng = Rng::stream(1, "udp");
+        let begin = Instant::ZERO + Duration::from_millis(7);
+        sender.start(begin);
+        let mut sent = Vec::new();
+        while sender.wake() != Instant::NEVER {
+            let now = sender.wake();
+            let transmit = sender.transmit(&mut Context { now, rng: &mut rng }).unwrap();
+            assert_eq!(transmit.sequence as usize, sent.len());
+            sent.push(TracedPacket { at: now.since(begin), size: transmit.size, dscp: sender.codepoint() });
+        }
+        assert_eq!(sent, packets);
+        assert_eq!(sender.statistics().sent, 3);
     }
 
     #[test]

@@ -1,7 +1,69 @@
 //! Empirical distributions of sizes: a piecewise linear function through measured points.
 
+use std::sync::Arc;
+
+use perhop_core::table::nested;
 use schemars::JsonSchema;
+use serde::de::{Deserializer, IntoDeserializer};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An empirical distribution: a published one by name, or a measured one from a file. A name with a dot is that of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SizeCdf {
+    /// A published one by its name.
+    Published(NamedCdf),
+    /// A measured one, with its format, or as text.
+    Table(CdfTable),
+    /// A measured one: the name of a file, such as `measured.csv`, relative to the scenario's folder.
+    File(String),
+}
+
+/// A measured distribution of sizes. Results keep its text, so a stored scenario needs no file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CdfTable {
+    /// The file's name, relative to the scenario's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What a distribution that is given as `data` is called: that of the file it is from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its format. Default: `csv` for a file whose name ends so, else `columns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<CdfFormat>,
+    /// The text of the distribution, in place of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// What has been read.
+    #[serde(skip)]
+    pub read: Option<Arc<Cdf>>,
+}
+
+/// A format of distributions. Each line has a size and the probability of flows that are no larger; neither falls from line to line. The first
+/// probability is 0, the last is 1, or 100 where they are in percent. Lines that begin with `#` are comments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CdfFormat {
+    /// A header such as `size_B,probability` (or `size_kB`, `size_MB`; `percent`), then the values between commas.
+    Csv,
+    /// Two columns, bytes and probability, between spaces: the files `WebSearch_distribution.txt` or `DCTCP_CDF.txt` of simulators and traffic
+    /// generators of data centres.
+    Columns,
+}
+
+impl<'de> Deserialize<'de> for SizeCdf {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(file) if file.contains('.') => Ok(Self::File(file)),
+            Value::String(name) => NamedCdf::deserialize(name.into_deserializer()).map(Self::Published),
+            table => nested(table, |table| Some(CdfTable::deserialize(table)))
+                .expect("always read")
+                .map(Self::Table),
+        }
+    }
+}
 
 /// Published distributions of the sizes of flows in data centres, in bytes of payload.
 ///
@@ -78,9 +140,10 @@ impl NamedCdf {
 
 /// A distribution function through points, linear between them.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cdf(Vec<(f64, f64)>);
+pub struct Cdf(Vec<(f64, f64)>);
 
 impl Cdf {
+    /// A published one.
     pub(super) fn named(name: NamedCdf) -> Self {
         Self(name.points().to_vec())
     }
@@ -89,7 +152,7 @@ impl Cdf {
     ///
     /// # Errors
     /// There are fewer than two points, one is lower than the one before, or they do not lead from probability 0 to 1.
-    pub(super) fn through(points: &[[f64; 2]]) -> Result<Self, String> {
+    pub fn through(points: &[[f64; 2]]) -> Result<Self, String> {
         let [[_, first], .., [_, last]] = points else {
             return Err("a distribution has at least two points, such as [[0, 0], [100e3, 1]]".into());
         };

@@ -6,11 +6,15 @@
 mod cdf;
 mod sizes;
 
+use std::sync::Arc;
+
 use perhop_core::{Bytes, Duration, Frequency, Instant, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use cdf::NamedCdf;
+use crate::network::FlowSpec;
+
+pub use cdf::{Cdf, CdfFormat, CdfTable, NamedCdf, SizeCdf};
 use sizes::Distribution;
 pub use sizes::{LognormalSizes, ParetoSizes, Refused, Sizes};
 
@@ -19,7 +23,7 @@ pub use sizes::{LognormalSizes, ParetoSizes, Refused, Sizes};
 pub struct Workload {
     /// When they begin.
     pub arrivals: Arrivals,
-    /// How much each sends; not used by a list, which says so itself.
+    /// How much each sends; not used by a list or a trace that says so itself.
     pub sizes: Sizes,
     /// What each packet carries besides payload, in bytes.
     pub headers: u16,
@@ -34,10 +38,58 @@ pub enum Arrivals {
     Every(Duration),
     /// As listed, in the order of time.
     List(Vec<Listed>),
+    /// As measured, from the start of the group on.
+    Trace(Arc<ArrivalTrace>),
+}
+
+/// Measured arrivals, in the order of time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArrivalTrace {
+    /// When flows begin; what they send is drawn.
+    Times(Vec<Duration>),
+    /// When flows begin, and what each sends.
+    Flows(Vec<Listed>),
+}
+
+impl ArrivalTrace {
+    /// How many flows begin.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Times(times) => times.len(),
+            Self::Flows(flows) => flows.len(),
+        }
+    }
+
+    /// No flow begins.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether it says what each flow sends.
+    pub fn has_sizes(&self) -> bool {
+        matches!(self, Self::Flows(_))
+    }
+
+    /// How many flows begin before a time.
+    pub fn before(&self, time: Duration) -> usize {
+        match self {
+            Self::Times(times) => times.partition_point(|&at| at < time),
+            Self::Flows(flows) => flows.partition_point(|&Listed(at, _)| at < time),
+        }
+    }
+
+    /// When the first flow begins.
+    pub fn first(&self) -> Option<Duration> {
+        match self {
+            Self::Times(times) => times.first().copied(),
+            Self::Flows(flows) => flows.first().map(|&Listed(at, _)| at),
+        }
+    }
 }
 
 /// A flow of a list: when it begins, from the start of the run, and its bytes of payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(expecting = "a time and a size, such as [\"1.5s\", \"30kB\"]")]
 pub struct Listed(pub Duration, pub Bytes);
 
 impl Arrivals {
@@ -54,6 +106,7 @@ impl Workload {
             Arrivals::Poisson(per_second) => per_second * time.as_secs_f64(),
             Arrivals::Every(interval) => 1.0 + time.as_secs_f64() / interval.as_secs_f64(),
             Arrivals::List(flows) => flows.len() as f64,
+            Arrivals::Trace(trace) => trace.before(time) as f64,
         }
     }
 }
@@ -63,6 +116,26 @@ impl Workload {
 pub(crate) struct Arrival {
     pub(crate) at: Instant,
     pub(crate) size: Bytes,
+}
+
+/// The packets of a finite flow, in bytes on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packets {
+    /// All of them together.
+    pub(crate) all: Bytes,
+    pub(crate) first: Bytes,
+    pub(crate) last: Bytes,
+}
+
+impl Packets {
+    /// Of so much payload, in packets of at most `full` bytes, each with `headers`.
+    pub(crate) fn of(size: Bytes, full: u16, headers: u16) -> Self {
+        let (full, headers) = (u64::from(full), u64::from(headers));
+        let packets = size.get().div_ceil(full - headers);
+        let all = size.get() + packets * headers;
+        let last = all - (packets - 1) * full;
+        Self { all: Bytes::new(all), first: Bytes::new(full.min(all)), last: Bytes::new(last) }
+    }
 }
 
 /// The flows of a population, one after the other. Each is drawn when the one before begins.
@@ -81,9 +154,17 @@ enum Process {
     Every(Duration, Distribution, Instant),
     /// What is left of the list, the next flow last.
     List(Vec<Listed>),
+    /// The time zero of a trace, and how many of its flows have begun; without sizes of its own, with their distribution.
+    Trace(Arc<ArrivalTrace>, Option<Distribution>, Instant, usize),
 }
 
 impl Draws {
+    /// The flows of the population that a flow of the network stands for, in a run that ends then.
+    pub(crate) fn of(spec: &FlowSpec, workload: &Workload, seed: u64, end: Instant) -> Self {
+        let until = spec.stop.map_or(end, |stop| stop.min(end));
+        Self::new(workload, &spec.name, seed, spec.start.0, until)
+    }
+
     /// The flows of the group of this name that begin from `start` on and before `until`.
     ///
     /// # Panics
@@ -94,6 +175,10 @@ impl Draws {
             Arrivals::Poisson(per_second) => Process::Poisson(1e9 / per_second, sizes(), start),
             Arrivals::Every(interval) => Process::Every(*interval, sizes(), start),
             Arrivals::List(flows) => Process::List(flows.iter().rev().copied().collect()),
+            Arrivals::Trace(trace) => {
+                let sizes = (!trace.has_sizes()).then(sizes);
+                Process::Trace(Arc::clone(trace), sizes, start, 0)
+            }
         };
         Self { rng: Rng::stream(seed, &format!("workload/{group}")), process, until }
     }
@@ -118,6 +203,19 @@ impl Iterator for Draws {
             Process::List(flows) => {
                 let Listed(at, size) = flows.pop()?;
                 Arrival { at: Instant::ZERO + at, size }
+            }
+            Process::Trace(trace, sizes, start, begun) => {
+                let (at, size) = match (&**trace, sizes) {
+                    (ArrivalTrace::Flows(flows), _) => {
+                        flows.get(*begun).map(|&Listed(at, size)| (at, size))?
+                    }
+                    (ArrivalTrace::Times(times), Some(sizes)) => {
+                        (*times.get(*begun)?, sizes.draw(rng.uniform()))
+                    }
+                    (ArrivalTrace::Times(_), None) => return None,
+                };
+                *begun += 1;
+                Arrival { at: *start + at, size }
             }
         };
         (arrival.at < *until).then_some(arrival)
@@ -163,11 +261,45 @@ mod tests {
     }
 
     #[test]
+    fn traces_count_from_the_start_of_the_group() {
+        let seconds = |at: u64| Duration::from_secs(at);
+        let start = Instant::ZERO + seconds(90);
+        let end = Instant::ZERO + seconds(100);
+        let draws = |trace: ArrivalTrace| -> Vec<Arrival> {
+            Draws::new(&workload(Arrivals::Trace(Arc::new(trace))), "web", 1, start, end).collect()
+        };
+        let at = |arrivals: &[Arrival]| -> Vec<f64> {
+            arrivals.iter().map(|arrival| arrival.at.as_secs_f64()).collect()
+        };
+        let times = draws(ArrivalTrace::Times([0, 3, 3, 10].map(seconds).to_vec()));
+        assert_eq!(at(&times), [90.0, 93.0, 93.0], "the last would begin at the end of the run");
+        assert!(times.iter().all(|arrival| arrival.size == Bytes::new(1000)), "of the group's sizes");
+        let listed = [(1, 10), (2, 20)].map(|(at, size)| Listed(seconds(at), Bytes::new(size)));
+        let trace = ArrivalTrace::Flows(listed.to_vec());
+        assert_eq!((trace.before(seconds(2)), trace.first(), trace.len()), (1, Some(seconds(1)), 2));
+        let flows = draws(trace);
+        assert_eq!(at(&flows), [91.0, 92.0]);
+        assert_eq!(flows.iter().map(|arrival| arrival.size.get()).collect::<Vec<_>>(), [10, 20]);
+    }
+
+    #[test]
     fn the_stream_depends_on_seed_and_group() {
         let poisson = || Arrivals::Poisson(10.0);
         assert_eq!(draws(poisson(), "web", 1), draws(poisson(), "web", 1));
         assert_ne!(draws(poisson(), "web", 1), draws(poisson(), "web", 2));
         assert_ne!(draws(poisson(), "web", 1), draws(poisson(), "mail", 1));
+    }
+
+    #[test]
+    fn packets_of_a_flow_by_hand() {
+        let of = |size| {
+            let Packets { all, first, last } = Packets::of(Bytes::new(size), 1500, 40);
+            [all, first, last].map(Bytes::get)
+        };
+        assert_eq!(of(1), [41, 41, 41]);
+        assert_eq!(of(1460), [1500, 1500, 1500]);
+        assert_eq!(of(1461), [1541, 1500, 41]);
+        assert_eq!(of(100_000), [102_760, 1500, 760]);
     }
 
     #[test]
@@ -178,7 +310,7 @@ mod tests {
             (NamedCdf::DataMining, 5.925_013_690_336_628),
             (NamedCdf::Hadoop, 622.816_250_521_608_3),
         ] {
-            let sizes = Sizes { cdf: Some(name), ..Sizes::default() };
+            let sizes = Sizes { cdf: Some(SizeCdf::Published(name)), ..Sizes::default() };
             let rate = 0.6e9 / (8.0 * sizes.mean().unwrap());
             assert!((rate - expected).abs() < 1e-9 * expected, "{name:?}: {rate}");
         }

@@ -1,11 +1,13 @@
 //! How much flows send: distributions of sizes, drawn by inverse transform, one uniform number a size.
 
+use std::sync::Arc;
+
 use perhop_core::units::AboveZero;
 use perhop_core::{Bytes, portable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cdf::{Cdf, NamedCdf};
+use super::cdf::{Cdf, CdfTable, SizeCdf};
 
 /// How much each flow of a population sends: bytes of payload, without headers.
 ///
@@ -16,9 +18,9 @@ pub struct Sizes {
     /// All flows have this size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constant: Option<Bytes>,
-    /// A published distribution.
+    /// An empirical distribution: a published one by name, such as `web-search`, or one from a file, such as `measured.csv`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cdf: Option<NamedCdf>,
+    pub cdf: Option<SizeCdf>,
     /// A distribution function through points, linear between them: bytes, and the share of flows that are no larger, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<Vec<[f64; 2]>>,
@@ -67,7 +69,7 @@ pub(super) struct Distribution {
 #[derive(Clone, Debug, PartialEq)]
 enum Shape {
     Constant(f64),
-    Empirical(Cdf),
+    Empirical(Arc<Cdf>),
     /// Mean and standard deviation of the logarithm.
     Lognormal(f64, f64),
     Pareto(ParetoSizes),
@@ -108,8 +110,8 @@ impl Sizes {
         let points = points.as_deref().map(|points| Cdf::through(points).map_err(|why| ("points", why)));
         let shapes = [
             constant.map(|size| Ok(("constant", Shape::Constant(size.get() as f64)))),
-            cdf.map(|name| Ok(("cdf", Shape::Empirical(Cdf::named(name))))),
-            points.map(|cdf| cdf.map(|cdf| ("points", Shape::Empirical(cdf)))),
+            cdf.as_ref().map(|cdf| cdf.shape().map(|shape| ("cdf", shape))),
+            points.map(|cdf| cdf.map(|cdf| ("points", Shape::Empirical(Arc::new(cdf))))),
             lognormal.map(|lognormal| lognormal.shape().map(|shape| ("lognormal", shape))),
             pareto.map(|pareto| Ok(("pareto", Shape::Pareto(pareto)))),
         ];
@@ -134,6 +136,19 @@ impl Sizes {
             return Err((key, "flows of this distribution send nothing; choose sizes above 0B".into()));
         }
         Ok(distribution)
+    }
+}
+
+impl SizeCdf {
+    fn shape(&self) -> Result<Shape, Refused> {
+        let cdf = match self {
+            Self::Published(name) => Arc::new(Cdf::named(*name)),
+            Self::Table(CdfTable { read: Some(cdf), .. }) => Arc::clone(cdf),
+            Self::Table(_) | Self::File(_) => {
+                return Err(("cdf", "only a scenario is read with its files; write `points`".into()));
+            }
+        };
+        Ok(Shape::Empirical(cdf))
     }
 }
 
@@ -266,6 +281,7 @@ mod tests {
     fn each_wrong_key_is_named() {
         for (text, key, why) in [
             ("{}", "", "one of constant, cdf"),
+            (r#"{"cdf": "measured.csv"}"#, "cdf", "read with its files"),
             (r#"{"constant": "1kB", "cdf": "hadoop"}"#, "cdf", "`constant` is given, too"),
             (r#"{"points": []}"#, "points", "at least two points"),
             (r#"{"constant": "0B"}"#, "constant", "above 0B"),

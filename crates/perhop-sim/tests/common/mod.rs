@@ -1,10 +1,13 @@
 //! The RI+O paper's Table 1 setting, and others built from it.
 #![allow(dead_code, reason = "each file uses its part")]
 
+use std::sync::Arc;
+
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Color, Dscp, Duration, Ecn, Instant};
+use perhop_sim::transport::packet_trace::{PacketTrace, TracedPacket};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::tfrc::TfrcParams;
@@ -29,6 +32,16 @@ pub fn tcp(table: &str) -> TransportSpec {
 
 pub fn udp(table: &str) -> TransportSpec {
     TransportSpec::Udp(serde_json::from_str::<UdpParams>(table).unwrap())
+}
+
+/// The packets of a trace: milliseconds, bytes and codepoint of each.
+pub fn traced(packets: impl IntoIterator<Item = (u64, u16, Option<u8>)>) -> TransportSpec {
+    let packets = packets.into_iter().map(|(millis, size, dscp)| TracedPacket {
+        at: Duration::from_millis(millis),
+        size,
+        dscp: dscp.map(|dscp| Dscp::new(dscp).unwrap()),
+    });
+    TransportSpec::Udp(UdpParams::traced(&Arc::new(PacketTrace::new(packets.collect()).unwrap())))
 }
 
 pub fn rap(table: &str) -> TransportSpec {

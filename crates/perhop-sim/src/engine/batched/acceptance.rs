@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Duration};
 
 use crate::engine::setup::{Routes, Setup};
@@ -115,8 +116,8 @@ fn check_blocks(network: &Network) -> Result<(), Refusal> {
 fn queue_blocks(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
     network.links.iter().flat_map(|link| {
         let place = ("link", &*link.name);
-        let schedulers = link.queue.iter().flat_map(|queue| [Some(queue), queue.shaped()]).flatten();
-        let scheduler = schedulers.map(move |queue| {
+        let schedulers = link.queue.iter().flat_map(SchedulerParams::all_within);
+        let scheduler = schedulers.map(move |(_, queue)| {
             let (name, batched) = (queue.name(), queue.batched());
             UsedBlock { role: "scheduler", name, batched, place }
         });

@@ -10,6 +10,7 @@ use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Duration, Instant};
 
 use crate::network::{AccessSpec, FlowSpec, Network};
+use crate::routing::Routes;
 
 /// The delays from the end of the last link of a flow's data to its receiver, and with the ACK back to the sender, in nanoseconds:
 /// less than four seconds.
@@ -62,7 +63,7 @@ impl Passage {
 pub(super) struct ReturnPath {
     pub(super) link: usize,
     pub(super) delays: Vec<(usize, FixedDelay)>,
-    pub(super) opening: Vec<usize>,
+    pub(super) opening: Vec<Opening>,
     /// The link that all their data leaves last, and the least interval between two packets.
     pub(super) bottleneck: usize,
     pub(super) interval: Duration,
@@ -70,24 +71,43 @@ pub(super) struct ReturnPath {
     pub(super) before: [Duration; 4],
 }
 
-/// The return paths of a network whose delays may become fixed.
-pub(super) fn return_paths(network: &Network) -> Vec<ReturnPath> {
-    let route = |flow, acks| network.route_of(flow, acks).unwrap_or_default();
-    let routes: Vec<_> = network.flows.iter().map(|flow| (route(flow, false), route(flow, true))).collect();
-    (0..network.links.len()).filter_map(|link| return_path_over(network, &routes, link)).collect()
+/// A flow that opens a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Opening {
+    pub(super) flow: usize,
+    /// Data may overtake the packet that opens it, if that is sent again.
+    pub(super) may_be_overtaken: bool,
 }
 
-fn return_path_over(
-    network: &Network,
-    routes: &[(Vec<usize>, Vec<usize>)],
-    link: usize,
-) -> Option<ReturnPath> {
-    let users = network.flows.iter().zip(routes).enumerate().filter(|(_, (flow, (data, acks)))| {
-        data.contains(&link) || (flow.transport.is_acknowledged() && acks.contains(&link))
-    });
-    let users: Vec<_> = users.collect();
-    let (one, (data, _)) = users.first()?.1;
-    let bottleneck = *data.last()?;
+/// The return paths of a network whose delays may become fixed.
+pub(super) fn return_paths(network: &Network) -> Vec<ReturnPath> {
+    if network.links.iter().all(|link| link.queue.is_some()) {
+        return Vec::new();
+    }
+    let routes = network.routes();
+    let users = users(network, &routes);
+    let of_links = users.iter().enumerate();
+    of_links.filter_map(|(link, users)| return_path_over(network, &routes, link, users)).collect()
+}
+
+/// The flows whose packets pass each link that has no queue; those with one are no return paths.
+fn users(network: &Network, routes: &Routes) -> Vec<Vec<usize>> {
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); network.links.len()];
+    for (number, flow) in network.flows.iter().enumerate() {
+        let acks = if flow.transport.is_acknowledged() { routes.links(number, true) } else { &[] };
+        for &link in routes.links(number, false).iter().chain(acks) {
+            let link = link as usize;
+            if network.links[link].queue.is_none() && users[link].last() != Some(&number) {
+                users[link].push(number);
+            }
+        }
+    }
+    users
+}
+
+fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[usize]) -> Option<ReturnPath> {
+    let one = &network.flows[*users.first()?];
+    let bottleneck = *routes.links(users[0], false).last()? as usize;
     let (size, ack_size) = one.transport.packet_sizes();
     let interval = network.links[bottleneck].rate.time_of(Bytes::new(u64::from(size)));
     let back = &network.links[link];
@@ -102,11 +122,14 @@ fn return_path_over(
     if back.queue.is_some() || passages.iter().any(|passage| passage.busy > interval) {
         return None;
     }
-    let delays = users.iter().map(|&(number, (flow, (data, acks)))| {
+    let delays = users.iter().map(|&number| {
+        let (flow, data, acks) =
+            (&network.flows[number], routes.links(number, false), routes.links(number, true));
+        let back = link as u32;
         let alike = flow.egress == one.egress && flow.transport.packet_sizes() == (size, ack_size);
-        let only_back = *acks == [link] && !data.contains(&link) && data.last() == Some(&bottleneck);
+        let only_back = *acks == [back] && !data.contains(&back) && data.last() == Some(&(bottleneck as u32));
         let to_sender = Passage::over_access(flow.access.as_ref(), ack_size)?;
-        let is_fixed = alike && only_back && to_sender.busy <= interval && may_be_fixed(network, flow, data);
+        let is_fixed = alike && only_back && to_sender.busy <= interval && may_be_fixed(network, flow);
         let fits = |span: Duration| u32::try_from(span.as_nanos()).ok();
         let delay = FixedDelay {
             to_receiver: fits(to_receiver)?,
@@ -119,18 +142,20 @@ fn return_path_over(
     // A flow that begins after the end of the run opens nothing.
     let end = Instant::ZERO + network.duration;
     let opens = |flow: &FlowSpec| flow.transport.opens() && flow.start.0 <= end;
-    let opening = numbers.filter(|&flow| opens(&network.flows[flow])).collect();
+    // Behind a queue that does not keep the order of its packets, an opening that was sent twice may come after data.
+    let keeps_order =
+        |&link: &u32| matches!(network.links[link as usize].queue, None | Some(SchedulerParams::Fifo(_)));
+    let opening = numbers
+        .filter(|&flow| opens(&network.flows[flow]))
+        .map(|flow| Opening { flow, may_be_overtaken: !routes.links(flow, false).iter().all(keeps_order) });
+    let opening = opening.collect();
     Some(ReturnPath { link, delays, opening, bottleneck, interval, before })
 }
 
-/// Whether the flow's transport and path allow a fixed delay; `route` is that of its data.
-fn may_be_fixed(network: &Network, flow: &FlowSpec, route: &[usize]) -> bool {
+/// Whether the flow's transport and path allow a fixed delay.
+fn may_be_fixed(network: &Network, flow: &FlowSpec) -> bool {
     let controlled = flow.path.is_some_and(|path| network.paths[path].control.is_some());
-    // The packet that opens a connection must pass before its data.
-    let keeps_order =
-        |&link: &usize| matches!(network.links[link].queue, None | Some(SchedulerParams::Fifo(_)));
-    let in_order = !flow.transport.opens() || route.iter().all(keeps_order);
-    !controlled && flow.dispatch_jitter.is_none() && flow.transport.acknowledges_at_once() && in_order
+    !controlled && flow.dispatch_jitter.is_none() && flow.transport.acknowledges_at_once()
 }
 
 #[cfg(test)]
@@ -201,11 +226,11 @@ mod tests {
     fn connections_that_open_must_have_opened() {
         let opens = RENO.replace("\"ack\"", "\"handshake\": true, \"ack\"");
         let paths = return_paths(&network(&[RENO, &opens]));
-        assert_eq!(paths[0].opening, [1]);
+        assert_eq!(paths[0].opening, [Opening { flow: 1, may_be_overtaken: false }]);
         let mut network = network(&[RENO, &opens]);
         let priority = r#"{"scheduler": "edf", "rule": {"aqm": "drop-tail", "limit": "9p"}}"#;
         network.links[0].queue = Some(serde_json::from_str(priority).unwrap());
-        assert!(return_paths(&network).is_empty(), "the opening may be overtaken");
+        assert_eq!(return_paths(&network)[0].opening, [Opening { flow: 1, may_be_overtaken: true }]);
         // So it may before the bottleneck.
         network.nodes = 3;
         network
@@ -214,9 +239,10 @@ mod tests {
         network.links[2].from = NodeId(2);
         network.links[2].to = NodeId(0);
         network.flows.iter_mut().for_each(|flow| flow.to = NodeId(2));
-        assert!(return_paths(&network).is_empty());
+        assert!(return_paths(&network)[0].opening[0].may_be_overtaken);
         network.links[0].queue = None;
         assert_eq!(return_paths(&network)[0].bottleneck, 1);
+        assert!(!return_paths(&network)[0].opening[0].may_be_overtaken);
     }
 
     #[test]

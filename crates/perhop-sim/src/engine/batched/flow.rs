@@ -5,23 +5,25 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
+mod turn;
+
 use std::collections::VecDeque;
 
 use perhop_core::control::Message;
 use perhop_core::{Duration, Instant};
 
-use super::arrivals::ArrivalQueue;
 use super::calendar::EventQueue;
 use super::fixed_delay::FixedDelay;
+use super::inlets::Inlet;
 use crate::control::{Channels, Post};
 use crate::engine::setup::Routes;
 use crate::events::{Event, SourceId};
-use crate::flow::{Flow, PacketSink};
+use crate::flow::Flow;
 use crate::network::FlowSpec;
 use crate::packet::{ACK, Content, SimPacket};
 use crate::probe::Series;
 use crate::sampling::SampleTimes;
-use crate::transport::{Ack, Receiver, Sender};
+use crate::transport::{Ack, DelayedAck, Receiver, Sender};
 use crate::window_control::WindowControls;
 use crate::wire::Wire;
 
@@ -52,13 +54,11 @@ pub(super) struct BatchedFlow {
     first_ack_link: u32,
     /// The sender must not act ahead of time: something else may reach it first.
     pub(super) sender_keeps_to_clock: bool,
-    /// The receiver may take packets ahead of time: its ACKs depend on this flow alone.
-    pub(super) receiver_runs_ahead: bool,
     /// The next time at which the sender is sampled.
     sender_sample: Instant,
     /// The next time at which the receiver is sampled, or the end of the run.
     receiver_sample: Instant,
-    /// No later than the next thing that happens to this flow besides its sender's timers.
+    /// No later than the next thing that happens to the sender besides its timers: its application's commands, and held ACKs.
     due: Instant,
     /// The flow, as both engines know it.
     pub(super) base: Flow,
@@ -74,22 +74,17 @@ const _: () = assert!(size_of::<BatchedFlow>() == 512);
 struct Rare {
     /// The last steps of data and of ACKs.
     last_steps: (u32, u32),
+    /// Packets that come before this may take the [fast path of receivers whose ACKs wait](BatchedFlow::receive_delayed_fast).
+    delayed_fast_until: Instant,
     /// ACKs that the sender must not take ahead of time, each with its time, in order.
     held: VecDeque<(Instant, Ack)>,
 }
 
 /// What a host needs to send: the arrival queue that its packets go to, and the channels and events of its marker's feedback.
 pub(super) struct Outlet<'a> {
-    pub(super) first: &'a mut ArrivalQueue<SimPacket>,
+    pub(super) first: Inlet<'a>,
     pub(super) channels: &'a mut Channels,
     pub(super) events: &'a mut EventQueue,
-}
-
-impl PacketSink for ArrivalQueue<SimPacket> {
-    #[inline(always)]
-    fn put(&mut self, packet: SimPacket) {
-        self.push(packet);
-    }
 }
 
 impl BatchedFlow {
@@ -119,18 +114,25 @@ impl BatchedFlow {
             first_ack_link: routes.acks.first_link.unwrap_or(NO_LINK),
             // Two hosts that share no link could act for ever without the clock's moving.
             sender_keeps_to_clock: has_remote_feedback || is_controlled || routes.data.first_link.is_none(),
-            receiver_runs_ahead: spec.transport.acknowledges_at_once(),
             rare: Box::new(Rare {
                 last_steps: (routes.data.last_step, routes.acks.last_step | ACK),
+                delayed_fast_until: Instant::ZERO,
                 held: VecDeque::new(),
             }),
             base: flow,
         }
     }
 
-    /// Its connection is open, and nothing that it was opened with is still in transit if links keep packets in order.
-    pub(super) fn is_open(&self) -> bool {
-        self.base.sender.acknowledged() > 0
+    /// A meter at its first router tells its sender about OUT packets.
+    pub(super) fn has_remote_feedback(&self) -> bool {
+        self.base.sending.feedback().is_some() && self.base.sending.is_marked_at_router()
+    }
+
+    /// Its connection is open, and nothing that it was opened with is still in transit: where that may be overtaken, it must not have
+    /// been sent again.
+    pub(super) fn is_open(&self, may_be_overtaken: bool) -> bool {
+        let sender = &self.base.sender;
+        sender.acknowledged() > 0 && (!may_be_overtaken || sender.has_opened_at_once())
     }
 
     /// When the wires to the receiver, from it, and to the sender are free.
@@ -151,10 +153,22 @@ impl BatchedFlow {
         self.first_ack_link
     }
 
-    /// When something next happens to it by itself.
+    /// When something next happens to the sender by itself.
+    #[inline(always)]
+    fn wake_of_sender(&self) -> Instant {
+        self.base.sender.wake().min(self.due)
+    }
+
+    /// When the receiver next sends an ACK by itself.
+    #[inline(always)]
+    fn late_ack_due(&self) -> Instant {
+        self.base.receiving.receiver.wake()
+    }
+
+    /// When something next happens to one of its hosts by itself.
     #[inline(always)]
     pub(super) fn wake(&self) -> Instant {
-        self.base.sender.wake().min(self.due)
+        self.wake_of_sender().min(self.late_ack_due())
     }
 
     /// Whether the sender may take an ACK now, although it comes only at `arrival`: nothing else happens to the sender until
@@ -162,7 +176,7 @@ impl BatchedFlow {
     #[inline(always)]
     pub(super) fn may_act_ahead(&self, arrival: Instant, channels: &Channels) -> bool {
         !self.sender_keeps_to_clock
-            && arrival < self.wake()
+            && arrival < self.wake_of_sender()
             && self.base.sending.feedback().is_none_or(|channel| arrival < channels.next(channel as usize))
     }
 
@@ -170,18 +184,24 @@ impl BatchedFlow {
     /// [`acknowledge`](Self::acknowledge) does of nearly every one, in a few steps. Returns false, having done nothing, if it
     /// cannot.
     #[inline(always)]
-    pub(super) fn acknowledge_fast(
-        &mut self,
-        expected: u32,
-        at: Instant,
-        first: &mut ArrivalQueue<SimPacket>,
-    ) -> bool {
+    pub(super) fn acknowledge_fast(&mut self, expected: u32, at: Instant, mut first: Inlet<'_>) -> bool {
         if at >= self.sender_fast_until {
             return false;
         }
-        let Sender::Tcp(tcp) = &mut self.base.sender else { return false };
+        let Sender::Tcp(tcp) = &mut self.base.sender else {
+            return self.acknowledge_carrying_fast(expected, at, first);
+        };
         let Some(segments) = tcp.ack_fast(expected, at) else { return false };
-        self.base.sending.send_all(segments, at, first);
+        self.base.sending.send_all(segments, at, &mut first);
+        true
+    }
+
+    /// The fast path of a sender whose packets carry more than their number: a function of its own, which keeps the other short.
+    #[inline(never)]
+    fn acknowledge_carrying_fast(&mut self, number: u32, at: Instant, mut first: Inlet<'_>) -> bool {
+        let Sender::Carrying(sender) = &mut self.base.sender else { return false };
+        let Some(segments) = sender.ack_fast(number, at) else { return false };
+        self.base.sending.send_all(segments, at, &mut first);
         true
     }
 
@@ -191,22 +211,30 @@ impl BatchedFlow {
         &mut self,
         ack: Ack,
         at: Instant,
-        Outlet { first, channels, events }: Outlet<'_>,
+        Outlet { mut first, channels, events }: Outlet<'_>,
         (times, series): (&SampleTimes, &mut Series),
     ) {
         if at > self.sender_sample {
             self.sample_sender_before(at, times, series);
         }
         let post = Post { channels, events: &mut *events };
-        let wake = self.base.acknowledge(ack, at, post, first);
+        let wake = self.base.acknowledge(ack, at, post, &mut first);
         self.schedule_by(wake, events);
         self.find_senders_fast_path(times.end());
     }
 
     /// An ACK is held until it comes at `at`, or until it is certain what happens to the sender before.
-    pub(super) fn hold(&mut self, ack: Ack, at: Instant) {
+    #[inline(always)]
+    pub(super) fn hold(&mut self, ack: Ack, at: Instant, events: &mut EventQueue) {
         self.rare.held.push_back((at, ack));
-        self.find_due();
+        if at < self.due {
+            self.due = at;
+            self.sender_fast_until = self.sender_fast_until.min(at);
+            if at < self.scheduled {
+                self.scheduled = at;
+                events.push(Event { at, source: SourceId(self.base.sending.number()) });
+            }
+        }
     }
 
     /// The first of the held ACKs, if it has come by `now`, or may be taken ahead of time.
@@ -228,22 +256,27 @@ impl BatchedFlow {
     fn find_senders_fast_path(&mut self, end: Instant) {
         let just_after = |at| at + Duration::from_nanos(1);
         let free = !self.sender_keeps_to_clock && self.base.sending.feedback().is_none();
-        self.sender_fast_until = match &self.base.sender {
-            Sender::Tcp(tcp) if free && tcp.is_on_fast_path() => {
-                self.wake().min(just_after(self.sender_sample)).min(just_after(end))
-            }
-            _ => Instant::ZERO,
+        let is_on_fast_path = match &self.base.sender {
+            Sender::Tcp(tcp) => tcp.is_on_fast_path(),
+            Sender::Carrying(sender) => sender.is_on_fast_path(),
+        };
+        self.sender_fast_until = if free && is_on_fast_path {
+            self.wake_of_sender().min(just_after(self.sender_sample)).min(just_after(end))
+        } else {
+            Instant::ZERO
         };
     }
 
     /// Finds out until when the receiver's packets may take the fast path.
     fn find_receivers_fast_path(&mut self) {
-        self.receiver_fast_until = match &self.base.receiving.receiver {
-            Receiver::Tcp(tcp) if self.receiver_runs_ahead && tcp.is_on_fast_path() => {
-                self.receiver_sample + Duration::from_nanos(1)
-            }
-            _ => Instant::ZERO,
+        let is_on_fast_path = match &self.base.receiving.receiver {
+            Receiver::Tcp(tcp) => tcp.is_on_fast_path(),
+            Receiver::Carrying(receiver) => receiver.is_on_fast_path(),
         };
+        let until =
+            |may: bool| if may { self.receiver_sample + Duration::from_nanos(1) } else { Instant::ZERO };
+        self.receiver_fast_until = until(is_on_fast_path);
+        self.rare.delayed_fast_until = until(self.base.receiving.receiver.is_on_delayed_fast_path());
     }
 
     /// A control message reaches the sender.
@@ -252,16 +285,34 @@ impl BatchedFlow {
         self.sender_fast_until = Instant::ZERO;
     }
 
-    /// Its timers went off: it sends what it then may. Returns the ACK that was due, if one was.
-    pub(super) fn wake_up(
+    /// If something happens to the sender by itself by `now`, it sends what it then may. Returns whether that was so.
+    pub(super) fn wake_sender(
         &mut self,
         now: Instant,
-        Outlet { first, channels, events }: Outlet<'_>,
-    ) -> Option<SimPacket> {
-        let late_ack = self.base.wake_up(now);
+        Outlet { mut first, channels, events }: Outlet<'_>,
+    ) -> bool {
+        if now < self.wake_of_sender() {
+            return false; // It may be ahead of the clock.
+        }
+        self.base.wake_sender(now);
         self.sender_fast_until = Instant::ZERO;
-        self.base.transmit(now, Post { channels, events }, first);
-        late_ack
+        self.base.transmit(now, Post { channels, events }, &mut first);
+        true
+    }
+
+    /// The receiver sends the ACKs that it sends by itself before `bound`, and within the run. All packets that come before then
+    /// must have come: the receiver may be ahead of the clock.
+    #[inline(always)]
+    pub(super) fn send_late_acks(&mut self, bound: Instant, end: Instant, first: &mut Inlet<'_>) {
+        loop {
+            let due = self.late_ack_due();
+            if due >= bound || due > end {
+                return;
+            }
+            if let Some(ack) = self.base.wake_receiver(due) {
+                first.push(ack);
+            }
+        }
     }
 
     /// Makes sure that the flow is woken in time.
@@ -273,18 +324,17 @@ impl BatchedFlow {
     /// rescheduled when it comes.
     #[inline(always)]
     fn schedule_by(&mut self, senders: Instant, events: &mut EventQueue) {
-        let at = senders.min(self.due);
+        let at = senders.min(self.due).min(self.late_ack_due());
         if at < self.scheduled {
             self.scheduled = at;
             events.push(Event { at, source: SourceId(self.base.sending.number()) });
         }
     }
 
-    /// Finds when the next thing happens besides the sender's timers. A time that moves later after that is corrected when it
-    /// comes.
+    /// Finds when the next thing happens to the sender besides its timers.
     pub(super) fn find_due(&mut self) {
         let held = self.rare.held.front().map_or(Instant::NEVER, |&(at, _)| at);
-        self.due = self.base.wake_besides_sender().min(held);
+        self.due = self.base.next_command().min(held);
         self.sender_fast_until = self.sender_fast_until.min(self.due);
     }
 
@@ -298,8 +348,26 @@ impl BatchedFlow {
     ) -> Option<Ack> {
         match self.receive_fast(content, arrival) {
             Some(number) => Some(Ack::plain(number)),
-            None => self.receive_otherwise(content, arrival, samples),
+            None => self.receive_slowly(content, arrival, samples),
         }
+    }
+
+    #[inline(never)]
+    fn receive_slowly(
+        &mut self,
+        content: Content,
+        arrival: Instant,
+        samples: (&SampleTimes, &mut Series),
+    ) -> Option<Ack> {
+        if arrival < self.rare.delayed_fast_until
+            && let Some(ack) = self.base.receive_delayed_fast(content, arrival)
+        {
+            return match ack {
+                DelayedAck::Sent(number) | DelayedAck::Reported(number) => Some(Ack::plain(number)),
+                DelayedAck::Waits => None,
+            };
+        }
+        self.receive_otherwise(content, arrival, samples)
     }
 
     /// The fast path: what [`receive_otherwise`](Self::receive_otherwise) does of nearly every packet, in a few steps. Returns the
@@ -309,11 +377,41 @@ impl BatchedFlow {
         if arrival >= self.receiver_fast_until {
             return None;
         }
-        let Receiver::Tcp(tcp) = &mut self.base.receiving.receiver else { return None };
-        let number = tcp.receive_fast(content.sequence())?;
+        let number = match &mut self.base.receiving.receiver {
+            Receiver::Tcp(tcp) => tcp.receive_fast(content.sequence())?,
+            Receiver::Carrying(receiver) => receiver.receive_fast(content.sequence())?,
+        };
         debug_assert_eq!(content.size(), self.base.data_size());
         self.base.deliver(arrival);
         Some(number)
+    }
+
+    /// The fast path of receivers whose ACKs wait. Returns what becomes of the ACK; `None`, having done nothing, if it cannot take this
+    /// packet.
+    #[inline(always)]
+    pub(super) fn receive_delayed_fast(
+        &mut self,
+        content: Content,
+        arrival: Instant,
+        events: &mut EventQueue,
+    ) -> Option<DelayedAck> {
+        if arrival >= self.rare.delayed_fast_until {
+            return None;
+        }
+        let ack = self.base.receive_delayed_fast(content, arrival)?;
+        if !matches!(ack, DelayedAck::Sent(_)) {
+            self.schedule_late_ack(events);
+        }
+        Some(ack)
+    }
+
+    #[inline(always)]
+    fn schedule_late_ack(&mut self, events: &mut EventQueue) {
+        let due = self.late_ack_due();
+        if due < self.scheduled {
+            self.scheduled = due;
+            events.push(Event { at: due, source: SourceId(self.base.sending.number()) });
+        }
     }
 
     /// As [`receive`](Self::receive), for any packet.

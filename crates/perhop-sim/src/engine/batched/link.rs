@@ -8,14 +8,21 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::slice;
 
 use perhop_core::aqm::{Aqm, AqmVisitor};
 use perhop_core::control::Message;
 use perhop_core::measure::{PortStatistics, PortView, TransitCounts};
 use perhop_core::meter::AggregateMeters;
-use perhop_core::scheduler::{Admitted, Departures, FifoParams, PrecomputedFifo, SchedulerParams};
-use perhop_core::{Context, Duration, Environment, Instant, Offered, Port, Rng, Served, Streams};
+use perhop_core::scheduler::{
+    Admitted, Departures, Discipline, FifoParams, Part, PrecomputedFifo, SchedulerParams,
+};
+use perhop_core::{
+    Context, Duration, Environment, Instant, Offered, Port, PortVisitor, Rng, Served, Streams, TypedPort,
+    prefetch, prefetch_start,
+};
 
+use super::departures::MANY;
 use super::traffic::Traffic;
 use crate::engine::WATCH_INTERVAL;
 use crate::engine::setup::Step;
@@ -57,8 +64,7 @@ struct Precomputed {
 #[derive(Clone, Debug)]
 struct ServedPort {
     port: Port<Queued>,
-    /// When it is to be served.
-    services: BinaryHeap<Reverse<Instant>>,
+    services: Services,
 }
 
 impl Link {
@@ -74,7 +80,7 @@ impl Link {
             }
             Some(queue) => {
                 let port = Port::new(queue, spec.rate, streams, window);
-                Queue::Served(Box::new(ServedPort { port, services: BinaryHeap::new() }))
+                Queue::Served(Box::new(ServedPort { port, services: Services::new() }))
             }
         };
         let wire = Wire::new(spec.rate, spec.delay);
@@ -95,24 +101,43 @@ impl Link {
         self.busy_until() + self.delay
     }
 
+    /// Packets come soon: asks the processor for the link's queue.
+    pub(super) fn prefetch(&self) {
+        match &self.queue {
+            Queue::Unlimited => {}
+            Queue::Precomputed(queue) => prefetch_start(&**queue),
+            Queue::Served(served) => {
+                served.port.prefetch();
+                prefetch(slice::from_ref(&served.services));
+            }
+        }
+    }
+
+    /// The same for a part of the queue, some time later.
+    #[inline]
+    pub(super) fn prefetch_part(&self, part: Part) {
+        if let Queue::Served(served) = &self.queue {
+            served.port.prefetch_part(part);
+        }
+    }
+
     /// It is not to be served before this.
     #[inline(always)]
     pub(super) fn next_service(&self) -> Instant {
         match &self.queue {
-            Queue::Served(served) => served.next_service(),
+            Queue::Served(served) => served.services.next(),
             Queue::Unlimited | Queue::Precomputed(_) => Instant::NEVER,
         }
     }
 
     /// Handles what comes to it before `bound`, and serves it as often as that is due before. Returns how many times it
-    /// had to do something, and how many packets came. If the run is to end, it returns in between.
+    /// had to do something, and how many packets came. If the run is to end, it returns in between. Packets that leave it are among
+    /// the [departures](super::departures).
     pub(super) fn run(&mut self, number: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
         let Self { wire, delay, meters, queue, metered, leads_on } = self;
-        if let Queue::Served(served) = queue {
-            return served.run(number, bound, *delay, meters.as_deref_mut(), traffic);
-        }
-        let (mut came, mut watch_at) = (0, WATCH_INTERVAL);
-        while let Some((mut packets, ready)) = traffic.links[number].lend(bound) {
+        let mut gone = traffic.departures.lend(*leads_on);
+        let (mut came, mut services, mut watch_at) = (0, 0, WATCH_INTERVAL);
+        while let Some((mut packets, ready)) = traffic.links.queue(number).lend(bound) {
             let taken = ready.end;
             let mut ready = &mut packets[ready];
             came += ready.len() as u64;
@@ -128,20 +153,25 @@ impl Link {
                     for packet in ready.iter_mut() {
                         packet.put_off(wire.pass(packet.size(), packet.at()));
                     }
+                    traffic.leave_link(ready, *leads_on, &mut gone);
                 }
                 Queue::Precomputed(queue) => {
                     let Precomputed { fifo, statistics } = &mut **queue;
                     let (aqm, rng, departures) = fifo.parts();
+                    traffic.show(ready);
                     aqm.accept(Admission { packets: ready, wire, departures, statistics, rng });
+                    traffic.take_back(ready);
+                    traffic.leave_link(ready, *leads_on, &mut gone);
                 }
-                Queue::Served(_) => unreachable!("it has its own loop"),
+                Queue::Served(served) => {
+                    traffic.show(ready);
+                    services += served.run(ready, Instant::ZERO, *delay, &mut gone, traffic);
+                }
             }
-            if *leads_on {
-                traffic.forward_all(ready);
-            } else {
-                traffic.approach_all(ready);
+            traffic.links.queue(number).give_back(packets, taken);
+            if gone.len() >= MANY {
+                traffic.pass_on(&mut gone, *leads_on);
             }
-            traffic.links[number].give_back(packets, taken);
             if came >= watch_at {
                 if traffic.watch.is_stopped() {
                     break;
@@ -149,7 +179,11 @@ impl Link {
                 watch_at = came + WATCH_INTERVAL;
             }
         }
-        (came, came)
+        if let Queue::Served(served) = queue {
+            services += served.run(&[], bound, *delay, &mut gone, traffic);
+        }
+        traffic.departures.give_back(gone, *leads_on);
+        (came + services, came)
     }
 
     /// A control message for the AQM at which the packets of this path arrive.
@@ -237,74 +271,130 @@ impl AqmVisitor for Admission<'_> {
 }
 
 impl ServedPort {
-    fn next_service(&self) -> Instant {
-        self.services.peek().map_or(Instant::NEVER, |&Reverse(at)| at)
-    }
-
-    /// See [`Link::run`].
+    /// Takes packets that arrive at the queue, serves the port whenever that is due meanwhile, and then as often as it is due before
+    /// `bound`. What leaves goes to `gone`, with the times of its arrival at the far end, or marked as lost. Returns how often the port
+    /// was served.
     fn run(
         &mut self,
-        number: usize,
+        packets: &[SimPacket],
         bound: Instant,
         delay: Duration,
-        mut meters: Option<&mut AggregateMeters>,
-        traffic: &mut Traffic,
-    ) -> (u64, u64) {
-        let (mut handled, mut came, mut watch_at) = (0, 0, WATCH_INTERVAL);
-        loop {
-            if handled >= watch_at {
-                if traffic.watch.is_stopped() {
-                    return (handled, came);
-                }
-                watch_at = handled + WATCH_INTERVAL;
-            }
-            let due = self.next_service();
-            if let Some(packet) = traffic.links[number].pop(bound.min(due)) {
-                came += 1;
-                let packet = traffic.pass_first_router(packet);
-                let packet = match &mut meters {
-                    Some(meters) => packet.and_then(|packet| traffic.pass(meters, packet)),
-                    None => packet,
-                };
-                if let Some(packet) = packet {
-                    self.offer(packet.onward(), delay, traffic);
-                }
-            } else if due < bound {
-                self.services.pop();
-                self.serve(due, delay, traffic);
-            } else {
-                return (handled, came);
-            }
-            handled += 1;
+        gone: &mut Vec<SimPacket>,
+        traffic: &Traffic,
+    ) -> u64 {
+        let Self { port, services } = self;
+        if packets.is_empty() && services.next() >= bound {
+            return 0;
         }
+        let before = gone.len();
+        let services = Serving { services, gone, delay, served: 0 };
+        let served = port.accept(Batch { packets, bound, services });
+        traffic.take_back(&mut gone[before..]);
+        served
     }
+}
 
-    /// A packet arrives at the queue.
-    fn offer(&mut self, packet: SimPacket, delay: Duration, traffic: &mut Traffic) {
-        let now = packet.at();
-        let offered = self.port.offer(packet.into(), now);
-        while let Some((packet, _)) = self.port.shed(now) {
-            traffic.lose(packet.into());
+/// Packets arrive at a port, which is served until `bound`.
+struct Batch<'a> {
+    packets: &'a [SimPacket],
+    bound: Instant,
+    services: Serving<'a>,
+}
+
+impl PortVisitor<Queued> for Batch<'_> {
+    type Output = u64;
+
+    fn visit<D: Discipline<Queued>>(self, mut port: TypedPort<'_, D>) -> u64 {
+        let Self { packets, bound, mut services } = self;
+        for packet in packets {
+            let now = packet.at();
+            services.serve_before(&mut port, now.later(Duration::from_nanos(1))); // The port was there first.
+            let offered = port.offer((*packet).into(), now);
+            while let Some((packet, _)) = port.shed(now) {
+                services.lose(packet);
+            }
+            match offered {
+                Offered::Queued => {}
+                Offered::Idle => services.serve(&mut port, now),
+                Offered::Dropped(packet, _) => services.lose(packet),
+            }
         }
-        match offered {
-            Offered::Queued => {}
-            Offered::Idle => self.serve(now, delay, traffic),
-            Offered::Dropped(packet, _) => traffic.lose(packet.into()),
+        services.serve_before(&mut port, bound);
+        services.served
+    }
+}
+
+/// What the service of a port needs and leaves.
+struct Serving<'a> {
+    services: &'a mut Services,
+    gone: &'a mut Vec<SimPacket>,
+    delay: Duration,
+    served: u64,
+}
+
+impl Serving<'_> {
+    /// Serves the port as often as that is due before `bound`.
+    #[inline(always)]
+    fn serve_before<D: Discipline<Queued>>(&mut self, port: &mut TypedPort<'_, D>, bound: Instant) {
+        while self.services.next() < bound {
+            let now = self.services.next();
+            self.services.pop();
+            self.served += 1;
+            self.serve(port, now);
         }
     }
 
     /// Serves the port until it has sent something or has nothing to send.
-    fn serve(&mut self, now: Instant, delay: Duration, traffic: &mut Traffic) {
+    fn serve<D: Discipline<Queued>>(&mut self, port: &mut TypedPort<'_, D>, now: Instant) {
         loop {
-            match self.port.serve(now) {
+            match port.serve(now) {
                 Served::Sent(packet, free_at) => {
-                    self.services.push(Reverse(free_at));
-                    return traffic.forward(packet.into(), free_at + delay);
+                    self.services.push(free_at);
+                    return self.gone.push(SimPacket::from(packet).due(free_at + self.delay));
                 }
-                Served::Dropped(packet, _) => traffic.lose(packet.into()),
-                Served::Later(at) => return self.services.push(Reverse(at)),
+                Served::Dropped(packet, _) => self.lose(packet),
+                Served::Later(at) => return self.services.push(at),
                 Served::Nothing => return,
             }
         }
+    }
+
+    #[cold]
+    fn lose(&mut self, packet: Queued) {
+        self.gone.push(SimPacket::from(packet).due(Instant::NEVER));
+    }
+}
+
+/// When a port is to be served: mostly once, when its link is free.
+#[derive(Clone, Debug)]
+struct Services {
+    /// [`Instant::NEVER`] if none is due.
+    next: Instant,
+    others: BinaryHeap<Reverse<Instant>>,
+}
+
+impl Services {
+    fn new() -> Self {
+        Self { next: Instant::NEVER, others: BinaryHeap::new() }
+    }
+
+    #[inline(always)]
+    fn next(&self) -> Instant {
+        self.next
+    }
+
+    #[inline(always)]
+    fn push(&mut self, at: Instant) {
+        if self.next == Instant::NEVER {
+            self.next = at;
+        } else {
+            self.others.push(Reverse(self.next.max(at)));
+            self.next = self.next.min(at);
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) {
+        self.next = self.others.pop().map_or(Instant::NEVER, |Reverse(at)| at);
     }
 }

@@ -11,30 +11,35 @@
 
 mod acceptance;
 mod arrivals;
+mod border;
 mod calendar;
+mod departures;
 mod fixed_delay;
 mod flow;
+mod inlets;
 mod link;
-mod prefetch;
 mod traffic;
 
 use perhop_core::control::Message;
-use perhop_core::measure::PortView;
-use perhop_core::{Duration, Imbalance, Instant};
+use perhop_core::measure::{LinkOutcome, PortView};
+use perhop_core::scheduler::Part;
+use perhop_core::{Duration, Imbalance, Instant, prefetch};
 
 pub(super) use acceptance::Accepted;
 pub use acceptance::Refusal;
+pub(super) use border::{Border, Crossing, Passport};
 
 use super::setup::{Setup, schedule_probe};
 use super::{Failure, WATCH_INTERVAL};
 use crate::control::{Destination, Post};
 use crate::events::{Event, EventSource};
+use crate::flow::Flow;
 use crate::network::Network;
 use crate::outcome::Outcome;
+use crate::probe::Series;
 use crate::sampling::Ports;
 use crate::watch::{Progress, Watch};
 use crate::window_control::WindowControls;
-use arrivals::ArrivalQueue;
 use fixed_delay::{ReturnPath, return_paths};
 use link::Link;
 use traffic::Traffic;
@@ -48,6 +53,8 @@ pub(super) struct Batched {
     traffic: Traffic,
     /// A packet that comes to a link changes nothing elsewhere before this has passed.
     lookahead: Duration,
+    /// What happens at a host depends on packets that come to it, and on nothing else that links do.
+    hosts_are_independent: bool,
     /// Events so far, and packets that came to links.
     handled: u64,
     hops: u64,
@@ -56,10 +63,21 @@ pub(super) struct Batched {
     fix_at: u64,
     /// When the watch is checked next, by the number of handled events.
     watch_at: u64,
+    /// Memory for the links that have something to do in a window.
+    busy: Vec<u32>,
+}
+
+/// What has been counted at the end of a run.
+pub(super) struct Finished {
+    pub(super) events: u64,
+    pub(super) hops: u64,
+    pub(super) flows: Vec<Flow>,
+    pub(super) links: Vec<LinkOutcome>,
+    pub(super) series: Series,
 }
 
 impl Batched {
-    /// The network at time zero.
+    /// The network at time zero, or the part of one that has this border.
     ///
     /// # Errors
     /// The watch stopped the run.
@@ -69,32 +87,92 @@ impl Batched {
         setup: Setup,
         accepted: Accepted,
         watch: Watch,
+        border: Option<Border>,
     ) -> Result<Self, Failure> {
         let window = setup.recorder.times.measured();
         let mut links: Vec<Link> = network.links.iter().map(|spec| Link::new(spec, seed, window)).collect();
         link::set_routes(&mut links, &setup.steps);
+        // Behind a border, packets may come from anywhere.
+        let return_paths = if border.is_some() { Vec::new() } else { return_paths(network) };
+        let mut traffic = Traffic::new(network, setup, watch);
+        traffic.border = border.map(Box::new);
+        let hosts_are_independent = traffic.hosts_are_independent();
         let mut engine = Self {
             now: Instant::ZERO,
             links,
-            traffic: Traffic::new(network, setup, watch),
+            traffic,
             lookahead: accepted.lookahead,
+            hosts_are_independent,
             handled: 0,
             hops: 0,
-            return_paths: return_paths(network),
+            return_paths,
             fix_at: 0,
             watch_at: WATCH_INTERVAL,
+            busy: Vec::new(),
         };
         engine.traffic.schedule_first()?;
         Ok(engine)
     }
 
+    /// Nothing happens before this, unless a packet comes from another part of the network.
+    pub(super) fn next(&self) -> Instant {
+        self.head().min(self.traffic.events.next()).min(self.traffic.waiting.next())
+    }
+
+    /// A packet comes from another part of the network, at a time that has not been handled.
+    pub(super) fn enter(&mut self, crossing: Crossing) {
+        self.traffic.enter(crossing);
+    }
+
+    /// The packets that have left for another part since the last call are exchanged for an empty list.
+    pub(super) fn leaving(&mut self, part: usize, empty: Vec<Crossing>) -> Vec<Crossing> {
+        let Some(border) = &mut self.traffic.border else { return empty };
+        std::mem::replace(&mut border.outboxes[part], empty)
+    }
+
     /// Handles all events up to and including `until`. If the watch stops the run, it ends in the middle of a batch.
     pub(super) fn run_until(&mut self, until: Instant, watch: &Watch, progress: &mut Progress) {
         let beyond = until + Duration::from_nanos(1);
+        let completed = if self.hosts_are_independent {
+            self.run_in_windows(beyond, watch, progress)
+        } else {
+            self.run_in_order(beyond, watch, progress)
+        };
+        if completed {
+            self.now = until;
+        }
+    }
+
+    /// Handles all events before `beyond` where hosts are independent: in each window of the look-ahead first what happens at hosts,
+    /// then what comes to links. Nothing that comes to a link within the window reaches a host within it. Returns whether the
+    /// watch let it complete.
+    fn run_in_windows(&mut self, beyond: Instant, watch: &Watch, progress: &mut Progress) -> bool {
         loop {
             let head = self.head();
             if self.handled >= self.watch_at && self.is_stopped(head, watch, progress) {
-                return;
+                return false;
+            }
+            let first = head.min(self.traffic.events.next()).min(self.traffic.waiting.next());
+            if first >= beyond {
+                return true;
+            }
+            let limit = self.run_hosts((first + self.lookahead).min(beyond));
+            self.run_links(limit);
+            if self.handled >= self.fix_at {
+                self.fix_delays();
+            }
+            if let Some(event) = self.traffic.next_event(limit) {
+                self.take(event, limit);
+            }
+        }
+    }
+
+    /// The same where links and hosts may reach one another at once: each event ends a batch of the links.
+    fn run_in_order(&mut self, beyond: Instant, watch: &Watch, progress: &mut Progress) -> bool {
+        loop {
+            let head = self.head();
+            if self.handled >= self.watch_at && self.is_stopped(head, watch, progress) {
+                return false;
             }
             let limit = (head + self.lookahead).min(beyond);
             let host = self.traffic.waiting.peek(limit).map(|packet| packet.at());
@@ -107,19 +185,46 @@ impl Batched {
                     self.fix_delays();
                 }
             } else if host == Some(bound) && event.is_none_or(|event| bound <= event.at) {
-                let packet = self.traffic.waiting.pop(limit).expect("it was seen");
-                self.handled += 1;
-                self.traffic.advance(packet);
+                self.take_host(limit);
             } else if let Some(event) = event {
-                self.traffic.events.pop(limit);
-                self.now = event.at;
-                self.handled += 1;
-                self.handle(event);
+                self.take(event, limit);
             } else {
-                break;
+                return true;
             }
         }
-        self.now = until;
+    }
+
+    /// Handles the next event, which comes before `limit`.
+    fn take(&mut self, event: Event, limit: Instant) {
+        self.traffic.events.pop(limit);
+        self.now = event.at;
+        self.handled += 1;
+        self.handle(event);
+    }
+
+    /// Handles the next packet that waits for its time at a host, which comes before `limit`.
+    fn take_host(&mut self, limit: Instant) {
+        let packet = self.traffic.waiting.pop(limit).expect("it was seen");
+        self.handled += 1;
+        self.traffic.advance(packet);
+    }
+
+    /// Processes what happens at hosts before `limit`, where nothing that passes a link before then can reach them. Returns the
+    /// limit; if something that concerns more than one flow comes before it, the time just after that.
+    fn run_hosts(&mut self, limit: Instant) -> Instant {
+        loop {
+            let host = self.traffic.waiting.peek(limit).map(|packet| packet.at());
+            let (event, happened) = self.traffic.take_turns(host.unwrap_or(limit), limit);
+            self.handled += happened;
+            match (host, event) {
+                (_, Some(event)) if !self.traffic.concerns_one_flow(&event) => {
+                    return event.at + Duration::from_nanos(1);
+                }
+                (_, Some(event)) => self.take(event, limit),
+                (Some(_), None) => self.take_host(limit),
+                (None, None) => return limit,
+            }
+        }
     }
 
     /// Reports the progress of the run; returns whether it is to end.
@@ -134,8 +239,7 @@ impl Batched {
     /// No packet comes to a link, and no link is to be served, before this.
     #[inline]
     fn head(&self) -> Instant {
-        let next = |(link, arrivals): (&Link, &ArrivalQueue<_>)| arrivals.next().min(link.next_service());
-        self.links.iter().zip(&self.traffic.links).map(next).fold(Instant::NEVER, Instant::min)
+        self.traffic.links.next()
     }
 
     /// Arrivals at links before this time come before the event.
@@ -147,14 +251,43 @@ impl Batched {
 
     /// Processes the arrivals at all links before `bound`.
     fn run_links(&mut self, bound: Instant) {
-        for link in 0..self.links.len() {
-            self.run_link(link, bound);
+        let mut busy = std::mem::take(&mut self.busy);
+        self.traffic.links.find_due(bound, &mut busy);
+        let are_many = self.traffic.links.are_many();
+        for (place, &link) in busy.iter().enumerate() {
+            if are_many {
+                self.prefetch(&busy[place..]);
+            }
+            self.run_link(link as usize, bound);
+        }
+        self.busy = busy;
+        self.traffic.pass_all_on();
+    }
+
+    /// Asks the processor for the state of links that run soon. One place says where the next is, so it asks in steps, early enough for
+    /// the answer to one to be there at the next.
+    #[inline]
+    fn prefetch(&self, links: &[u32]) {
+        let ahead = |distance: usize| links.get(distance).map(|&link| link as usize);
+        if let Some(link) = ahead(12) {
+            prefetch(&self.links[link..=link]);
+            self.traffic.links.prefetch(link);
+        }
+        if let Some(link) = ahead(9) {
+            self.links[link].prefetch();
+            self.traffic.links.prefetch_first(link);
+        }
+        for (distance, part) in [(6, Part::Queues), (4, Part::Counters), (2, Part::Packets)] {
+            if let Some(link) = ahead(distance) {
+                self.links[link].prefetch_part(part);
+            }
         }
     }
 
     #[inline]
     fn run_link(&mut self, link: usize, bound: Instant) {
         let (handled, came) = self.links[link].run(link, bound, &mut self.traffic);
+        self.traffic.links.settle(link, self.links[link].next_service());
         self.handled += handled;
         self.hops += came;
     }
@@ -165,11 +298,16 @@ impl Batched {
         let beyond = self.end() + Duration::from_nanos(1);
         for place in (0..self.return_paths.len()).rev() {
             let path = &self.return_paths[place];
-            if !path.opening.iter().all(|&flow| self.traffic.flows[flow].is_open()) {
+            if !path
+                .opening
+                .iter()
+                .all(|opening| self.traffic.flows[opening.flow].is_open(opening.may_be_overtaken))
+            {
                 continue;
             }
             // The packets on their way to the link come before all later ones.
             self.run_link(path.link, beyond);
+            self.traffic.pass_all_on();
             if self.is_fixed(&self.return_paths[place]) {
                 for (flow, delay) in self.return_paths.swap_remove(place).delays {
                     self.traffic.flows[flow].fixed_delay = Some(delay);
@@ -193,7 +331,7 @@ impl Batched {
 
     fn handle(&mut self, event: Event) {
         match self.traffic.sources.source(event.source) {
-            EventSource::Timer(flow) => self.traffic.wake(flow, self.now),
+            EventSource::Timer(flow) => self.traffic.wake_now(flow, self.now),
             EventSource::Message(channel) => {
                 let message = self.traffic.channels.receive(channel);
                 self.deliver(channel, &message);
@@ -249,6 +387,11 @@ impl Batched {
         self.traffic.recorder.times.end()
     }
 
+    /// A link with a queue under an AQM as it is now.
+    pub(super) fn view(&mut self, link: usize) -> PortView<'_> {
+        self.links.view(link, self.now)
+    }
+
     pub(super) fn controls(&self) -> &WindowControls {
         &self.traffic.controls
     }
@@ -257,14 +400,24 @@ impl Batched {
     ///
     /// # Errors
     /// A queue lost or invented packets.
-    pub(super) fn finish(mut self) -> Result<Outcome, Imbalance> {
-        let Traffic { flows, recorder, returned, .. } = self.traffic;
-        let times = recorder.times.clone();
-        let (links, series) = recorder.finish(self.now, &mut self.links)?;
-        let flows = flows.into_iter().map(|flow| flow.base.finish(&times)).collect();
-        let (events, hops) = (self.handled + returned, self.hops + returned);
+    pub(super) fn finish(self) -> Result<Outcome, Imbalance> {
+        let times = self.traffic.recorder.times.clone();
+        let Finished { events, hops, flows, links, series } = self.take_apart()?;
+        let flows = flows.into_iter().map(|flow| flow.finish(&times)).collect();
         let (populations, applications) = (Vec::new(), Vec::new());
         Ok(Outcome { engine: None, events, hops, flows, populations, links, applications, series })
+    }
+
+    /// The same, but for what became of flows.
+    ///
+    /// # Errors
+    /// A queue lost or invented packets.
+    pub(super) fn take_apart(mut self) -> Result<Finished, Imbalance> {
+        let Traffic { flows, recorder, returned, .. } = self.traffic;
+        let (links, series) = recorder.finish(self.now, &mut self.links)?;
+        let flows = flows.into_iter().map(|flow| flow.base).collect();
+        let (events, hops) = (self.handled + returned, self.hops + returned);
+        Ok(Finished { events, hops, flows, links, series })
     }
 }
 
@@ -272,12 +425,12 @@ impl Batched {
 impl Batched {
     /// Takes the packets on their way to a link that come before `bound`.
     pub(super) fn take_arrivals(&mut self, link: usize, bound: Instant) -> Vec<crate::packet::SimPacket> {
-        std::iter::from_fn(|| self.traffic.links[link].pop(bound)).collect()
+        std::iter::from_fn(|| self.traffic.links.queue(link).pop(bound)).collect()
     }
 
     /// Adds a packet on its way to a link.
     pub(super) fn add_arrival(&mut self, link: usize, packet: crate::packet::SimPacket) {
-        self.traffic.links[link].push(packet);
+        self.traffic.links.push(link, packet);
     }
 }
 

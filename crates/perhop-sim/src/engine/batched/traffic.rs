@@ -3,22 +3,23 @@
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
 use perhop_core::meter::AggregateMeters;
-use perhop_core::{Bytes, Instant};
+use perhop_core::{Bytes, Duration, Instant, prefetch};
 
 use super::arrivals::ArrivalQueue;
+use super::border::{Border, Crossing};
 use super::calendar::EventQueue;
+use super::departures::Departures;
 use super::flow::{BatchedFlow, Outlet};
-use super::prefetch::prefetch;
-use crate::control::{Channels, Post};
+use super::inlets::Inlets;
+use crate::control::{Channels, Destination, Post};
 use crate::engine::Failure;
 use crate::engine::setup::{Setup, Step, schedule_samples, stop_if_asked};
 use crate::events::{Event, EventSource, Sources};
 use crate::flow::{Flow, Marker};
 use crate::network::Network;
 use crate::packet::{Content, SimPacket};
-use crate::probe::Series;
-use crate::sampling::{Recorder, SampleTimes};
-use crate::transport::Ack;
+use crate::sampling::Recorder;
+use crate::transport::{Ack, DelayedAck};
 use crate::watch::Watch;
 use crate::window_control::WindowControls;
 
@@ -34,7 +35,9 @@ pub(super) struct Traffic {
     pub(super) events: EventQueue,
     pub(super) sources: Sources,
     /// For each link, packets on their way to its queue.
-    pub(super) links: Vec<ArrivalQueue<SimPacket>>,
+    pub(super) links: Inlets,
+    /// Packets that have left links in this window.
+    pub(super) departures: Departures,
     /// Packets on their way to a step of their route that has to wait for its time.
     pub(super) waiting: ArrivalQueue<SimPacket>,
     pub(super) flows: Vec<BatchedFlow>,
@@ -47,6 +50,8 @@ pub(super) struct Traffic {
     /// Packets that passed the link back on a [return path of fixed delay](super::fixed_delay).
     pub(super) returned: u64,
     pub(super) watch: Watch,
+    /// What leads to other parts of the network, if the run is divided among threads.
+    pub(super) border: Option<Box<Border>>,
 }
 
 impl Traffic {
@@ -56,14 +61,15 @@ impl Traffic {
         let largest = setup.flows.iter().map(Flow::data_size).max().unwrap_or(0);
         let largest = Bytes::new(u64::from(largest));
         // The interval at which packets leave a link that is full of the largest ones.
-        let links = network.links.iter().map(|link| ArrivalQueue::expecting(link.rate.time_of(largest)));
+        let links = Inlets::expecting(network.links.iter().map(|link| link.rate.time_of(largest)));
         let Setup { flows, populations: _, routes, steps, shared_meters, channels, controls, recorder } =
             setup;
         let flows = flows.into_iter().zip(&network.flows).zip(&routes);
         Self {
             events: EventQueue::default(),
             sources,
-            links: links.collect(),
+            links,
+            departures: Departures::default(),
             waiting: ArrivalQueue::default(),
             flows: flows
                 .map(|((flow, spec), routes)| {
@@ -77,6 +83,7 @@ impl Traffic {
             recorder,
             returned: 0,
             watch,
+            border: None,
         }
     }
 
@@ -94,25 +101,107 @@ impl Traffic {
         Ok(())
     }
 
+    /// No control of a path samples windows, and no meter at a router tells a sender anything.
+    pub(super) fn hosts_are_independent(&self) -> bool {
+        self.controls.len() == 0 && !self.flows.iter().any(BatchedFlow::has_remote_feedback)
+    }
+
+    /// Whether an event concerns the hosts of one flow only.
+    pub(super) fn concerns_one_flow(&self, event: &Event) -> bool {
+        match self.sources.source(event.source) {
+            EventSource::Timer(_) => true,
+            EventSource::Message(channel) => {
+                matches!(self.channels.destination(channel), Destination::Sender(_))
+            }
+            EventSource::Control(_) | EventSource::Probe | EventSource::Arrival(_) => false,
+        }
+    }
+
     /// A packet comes to the next step of its route at `at`, from a link.
     #[inline(always)]
     pub(super) fn forward(&mut self, packet: SimPacket, at: Instant) {
         match self.steps[packet.step()] {
-            Step::Link(link) | Step::Metered(link) => self.links[link as usize].push(packet.due(at)),
+            Step::Link(link) | Step::Metered(link) => self.links.push(link as usize, packet.due(at)),
             Step::Ingress => self.wait(packet, at),
+            Step::Away(part) => self.leave(part, packet.due(at)),
             _ => self.approach_all(&[packet.due(at)]),
         }
     }
 
-    /// Packets have passed a link; those that it did not drop come to the next steps of their routes.
+    /// These packets have left a link. In a small network, whose state the processor has at hand, they need not wait for others.
+    #[inline]
+    pub(super) fn leave_link(
+        &mut self,
+        packets: &[SimPacket],
+        leads_on: bool,
+        departures: &mut Vec<SimPacket>,
+    ) {
+        if self.links.are_many() {
+            departures.extend_from_slice(packets);
+        } else {
+            self.go_on(packets, leads_on);
+        }
+    }
+
+    /// All packets that have left links come to the next steps of their routes.
+    pub(super) fn pass_all_on(&mut self) {
+        for leads_on in [true, false] {
+            let mut packets = self.departures.lend(leads_on);
+            self.pass_on(&mut packets, leads_on);
+            self.departures.give_back(packets, leads_on);
+        }
+    }
+
+    /// The same for these packets.
+    pub(super) fn pass_on(&mut self, packets: &mut Vec<SimPacket>, leads_on: bool) {
+        self.go_on(packets, leads_on);
+        packets.clear();
+    }
+
+    /// These packets, which have left links that lead on, or links that lead to hosts only, come to the next steps of their routes.
+    #[inline]
+    fn go_on(&mut self, packets: &[SimPacket], leads_on: bool) {
+        if !leads_on {
+            self.approach_all(packets);
+        } else if self.links.are_many() {
+            self.forward_all::<true>(packets);
+        } else {
+            self.forward_all::<false>(packets);
+        }
+    }
+
+    /// Packets have passed links; those that these did not drop come to the next steps of their routes.
     #[inline(never)]
-    pub(super) fn forward_all(&mut self, packets: &[SimPacket]) {
-        for packet in packets {
+    fn forward_all<const CROWDED: bool>(&mut self, packets: &[SimPacket]) {
+        for (place, packet) in packets.iter().enumerate() {
+            if CROWDED {
+                self.prefetch(&packets[place..]);
+            }
             if packet.is_lost() {
                 self.lose(*packet);
             } else {
                 self.forward(packet.onward(), packet.at());
             }
+        }
+    }
+
+    /// Asks the processor for what packets need that go on soon: each answer says what to ask for next.
+    #[inline(always)]
+    fn prefetch(&self, packets: &[SimPacket]) {
+        let next = |distance: usize| packets.get(distance).map(|packet| packet.step() + 1);
+        if let Some(step) = next(4 * PREFETCH_DISTANCE) {
+            prefetch(self.steps.get(step..=step).unwrap_or_default());
+        }
+        if let Some(step) = next(2 * PREFETCH_DISTANCE) {
+            match self.steps.get(step) {
+                Some(&(Step::Link(link) | Step::Metered(link))) => self.links.prefetch(link as usize),
+                _ => prefetch(std::slice::from_ref(&self.flows[packets[2 * PREFETCH_DISTANCE].flow()])),
+            }
+        }
+        if let Some(step) = next(PREFETCH_DISTANCE)
+            && let Some(&(Step::Link(link) | Step::Metered(link))) = self.steps.get(step)
+        {
+            self.links.prefetch_last(link as usize);
         }
     }
 
@@ -152,7 +241,7 @@ impl Traffic {
             let arrival = delay.at_receiver(at);
             let Some(ack) = flow.receive(content, arrival, (times, series)) else { return };
             let at = delay.at_sender(at);
-            if flow.acknowledge_fast(ack.number, at, first(links, waiting, flow.first_data_link())) {
+            if flow.acknowledge_fast(ack.number, at, links.first(waiting, flow.first_data_link())) {
                 self.returned += 1;
             } else {
                 self.return_ack(number, ack, arrival, at);
@@ -162,7 +251,7 @@ impl Traffic {
         let at = flow.base.receiving.inward.pass(content.size(), at);
         if let Some(ack) = flow.receive_fast(content, at) {
             let packet = flow.base.receiving.acknowledge(Ack::plain(ack), at);
-            first(links, waiting, flow.first_ack_link()).push(packet);
+            links.first(waiting, flow.first_ack_link()).push(packet);
         } else {
             self.reach_receiver(number, content, at);
         }
@@ -171,14 +260,22 @@ impl Traffic {
     /// A data packet reaches the receiver, which cannot take it on its fast path, at `at`, now or later.
     #[inline(never)]
     fn reach_receiver(&mut self, number: usize, content: Content, at: Instant) {
-        let Self { flows, links, waiting, recorder, .. } = self;
+        let Self { flows, links, waiting, recorder, events, .. } = self;
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
-        if flow.receiver_runs_ahead {
-            receive(flow, content, at, (links, waiting), (times, series));
-        } else {
-            waiting.push(flow.waiting_data(content).due(at));
+        if let Some(ack) = flow.receive_delayed_fast(content, at, events) {
+            if let DelayedAck::Sent(number) | DelayedAck::Reported(number) = ack {
+                let mut outward = links.first(waiting, flow.first_ack_link());
+                outward.push(flow.base.receiving.acknowledge(Ack::plain(number), at));
+            }
+            return;
         }
+        let mut outward = links.first(waiting, flow.first_ack_link());
+        flow.send_late_acks(at, times.end(), &mut outward);
+        if let Some(ack) = flow.receive_otherwise(content, at, (times, series)) {
+            outward.push(flow.base.receiving.acknowledge(ack, at));
+        }
+        flow.schedule(events);
     }
 
     /// On a return path of fixed delay, an ACK put on the wire at `begin` reaches the sender at `at`, which cannot take it on its
@@ -197,7 +294,7 @@ impl Traffic {
         let Self { flows, links, waiting, .. } = self;
         let flow = &mut flows[number];
         let at = flow.base.sending.inward.pass(content.size(), at);
-        let first = first(links, waiting, flow.first_data_link());
+        let first = links.first(waiting, flow.first_data_link());
         if !flow.acknowledge_fast(content.sequence(), at, first) {
             self.reach_sender(number, content, at);
         }
@@ -212,13 +309,47 @@ impl Traffic {
         if at > times.end() {
             // It never does.
         } else if flow.may_act_ahead(at, channels) {
-            let first = first(links, waiting, flow.first_data_link());
+            let first = links.first(waiting, flow.first_data_link());
             flow.acknowledge(Ack::of(content), at, Outlet { first, channels, events }, (times, series));
         } else if flow.sender_keeps_to_clock {
             waiting.push(flow.waiting_ack(content).due(at));
         } else {
-            flow.hold(Ack::of(content), at);
-            flow.schedule(events);
+            flow.hold(Ack::of(content), at, events);
+        }
+    }
+
+    /// A packet goes on in another part of the network, and what it carries with it.
+    #[inline(never)]
+    fn leave(&mut self, part: u32, packet: SimPacket) {
+        let Some(border) = &mut self.border else { unreachable!("the network is whole") };
+        let cargo = self.flows[packet.flow()].base.unload(packet);
+        let packet = border.passport(packet).outward(packet);
+        border.outboxes[part as usize].push(Crossing { packet, cargo });
+    }
+
+    /// A packet comes from another part of the network.
+    pub(super) fn enter(&mut self, Crossing { packet, cargo }: Crossing) {
+        let Some(border) = &self.border else { unreachable!("the network is whole") };
+        let packet = border.inward(packet);
+        if let Some(cargo) = cargo {
+            self.flows[packet.flow()].base.load(packet, cargo);
+        }
+        self.forward(packet, packet.at());
+    }
+
+    /// Packets, as ports see them: with the numbers of their flows in the whole network.
+    #[inline(always)]
+    pub(super) fn show(&self, packets: &mut [SimPacket]) {
+        if let Some(border) = &self.border {
+            border.show(packets);
+        }
+    }
+
+    /// Packets that ports have seen, with the numbers of their flows here.
+    #[inline(always)]
+    pub(super) fn take_back(&self, packets: &mut [SimPacket]) {
+        if let Some(border) = &self.border {
+            border.take_back(packets);
         }
     }
 
@@ -234,7 +365,9 @@ impl Traffic {
         let number = packet.flow();
         let flow = &mut self.flows[number];
         match self.steps[packet.step()] {
-            Step::Link(_) | Step::Metered(_) => unreachable!("links have queues of their own"),
+            Step::Link(_) | Step::Metered(_) | Step::Away(_) => {
+                unreachable!("links have queues of their own")
+            }
             Step::Ingress => {
                 if let Some((control, member)) = flow.base.control() {
                     let expected = flow.base.expected_by(packet.sequence());
@@ -252,28 +385,14 @@ impl Traffic {
                 let packet = flow.waiting_ack(packet.content());
                 self.wait(packet, at);
             }
-            Step::Receiver => self.receive_now(number, packet.content(), now),
+            Step::Receiver => self.reach_receiver(number, packet.content(), now),
             Step::Sender => {
                 let Self { links, waiting, channels, events, recorder, .. } = self;
                 let Recorder { times, series, .. } = recorder;
-                let first = first(links, waiting, flow.first_data_link());
+                let first = links.first(waiting, flow.first_data_link());
                 let ack = Ack::of(packet.content());
                 flow.acknowledge(ack, now, Outlet { first, channels, events }, (times, series));
             }
-        }
-    }
-
-    /// A data packet has come, now, to a receiver that keeps to the clock or whose sender shares no link with it.
-    fn receive_now(&mut self, number: usize, content: Content, now: Instant) {
-        let Self { flows, links, waiting, recorder, events, .. } = self;
-        let Recorder { times, series, .. } = recorder;
-        let flow = &mut flows[number];
-        let acknowledged = receive(flow, content, now, (links, waiting), (times, series));
-        let keeps_time = flow.base.receiving.receiver.keeps_time();
-        if !flow.receiver_runs_ahead && (!acknowledged || keeps_time) {
-            // The next ACK has its own time.
-            flow.find_due();
-            flow.schedule(events);
         }
     }
 
@@ -281,33 +400,74 @@ impl Traffic {
     pub(super) fn next_event(&mut self, limit: Instant) -> Option<Event> {
         loop {
             let event = *self.events.peek(limit)?;
-            let EventSource::Timer(flow) = self.sources.source(event.source) else { return Some(event) };
-            let flow = &mut self.flows[flow];
-            if flow.scheduled != event.at {
-                self.events.pop(limit); // An earlier wake-up took its place.
-            } else if event.at < flow.wake() {
-                self.events.pop(limit);
-                flow.scheduled = Instant::NEVER;
-                flow.schedule(&mut self.events);
-            } else {
-                return Some(event);
+            match self.sources.source(event.source) {
+                EventSource::Timer(flow) if !self.is_due(flow, event.at) => {
+                    self.events.pop(limit);
+                }
+                _ => return Some(event),
             }
         }
     }
 
+    /// Whether a flow is to be woken by the event at this time, which comes next. If it has put it off, it puts in another.
+    #[inline(always)]
+    fn is_due(&mut self, number: usize, at: Instant) -> bool {
+        let flow = &mut self.flows[number];
+        let is_event = flow.scheduled == at; // Else an earlier wake-up took its place.
+        let is_due = is_event && at >= flow.wake();
+        if is_event && !is_due {
+            flow.scheduled = Instant::NEVER;
+            flow.schedule(&mut self.events);
+        }
+        is_due
+    }
+
+    /// Flows that are due before `bound` have their turns in a window that ends at `limit`, in the order of time, up to the first
+    /// event that is something else. Returns that, and how often something happened.
+    pub(super) fn take_turns(&mut self, bound: Instant, limit: Instant) -> (Option<Event>, u64) {
+        let mut happened = 0;
+        while let Some(&event) = self.events.peek(bound) {
+            let EventSource::Timer(flow) = self.sources.source(event.source) else {
+                return (Some(event), happened);
+            };
+            self.events.pop(bound);
+            if self.is_due(flow, event.at) {
+                happened += self.wake(flow, event.at, limit);
+            }
+        }
+        (None, happened)
+    }
+
+    /// A flow is woken, in a window that ends at `limit`. Returns how often something happened.
+    #[inline(always)]
+    fn wake(&mut self, number: usize, now: Instant, limit: Instant) -> u64 {
+        let Self { flows, links, waiting, channels, events, recorder, .. } = self;
+        let Recorder { times, series, .. } = recorder;
+        let flow = &mut flows[number];
+        flow.scheduled = Instant::NEVER;
+        if !flow.takes_turns() {
+            self.wake_now(number, now);
+            return 1;
+        }
+        flow.send_late_acks(limit, times.end(), &mut links.first(waiting, flow.first_ack_link()));
+        let first = links.first(waiting, flow.first_data_link());
+        let happened = flow.take_turn(limit, Outlet { first, channels, events }, (times, series));
+        flow.schedule(events);
+        happened
+    }
+
     /// A flow is woken.
-    pub(super) fn wake(&mut self, number: usize, now: Instant) {
+    #[inline(never)]
+    pub(super) fn wake_now(&mut self, number: usize, now: Instant) {
         self.flows[number].scheduled = Instant::NEVER;
         self.take_held(number, now);
         let Self { flows, links, waiting, channels, events, .. } = self;
         let flow = &mut flows[number];
+        let just_after = now + Duration::from_nanos(1);
+        flow.send_late_acks(just_after, now, &mut links.first(waiting, flow.first_ack_link()));
         flow.find_due();
-        if now >= flow.wake() {
-            let first_link = first(links, waiting, flow.first_data_link());
-            let late_ack = flow.wake_up(now, Outlet { first: first_link, channels, events });
-            if let Some(ack) = late_ack {
-                first(links, waiting, flow.first_ack_link()).push(ack);
-            }
+        let first = links.first(waiting, flow.first_data_link());
+        if flow.wake_sender(now, Outlet { first, channels, events }) {
             flow.find_due();
             self.take_held(number, now);
         }
@@ -320,7 +480,7 @@ impl Traffic {
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
         while let Some((at, ack)) = flow.take_held(now, channels) {
-            let first = first(links, waiting, flow.first_data_link());
+            let first = links.first(waiting, flow.first_data_link());
             flow.acknowledge(ack, at, Outlet { first, channels, events }, (times, series));
         }
     }
@@ -384,31 +544,4 @@ impl Traffic {
     pub(super) fn lose(&mut self, packet: SimPacket) {
         self.flows[packet.flow()].base.lose(packet);
     }
-}
-
-/// The receiver takes a packet that reaches it at `at`, now or later; returns whether it sends an ACK.
-#[inline(always)]
-fn receive(
-    flow: &mut BatchedFlow,
-    content: Content,
-    at: Instant,
-    (links, waiting): (&mut [ArrivalQueue<SimPacket>], &mut ArrivalQueue<SimPacket>),
-    samples: (&SampleTimes, &mut Series),
-) -> bool {
-    let ack = flow.receive_otherwise(content, at, samples);
-    if let Some(ack) = ack {
-        let packet = flow.base.receiving.acknowledge(ack, at);
-        first(links, waiting, flow.first_ack_link()).push(packet);
-    }
-    ack.is_some()
-}
-
-/// The queue to which a host's packets go first: that of a link, or, if the hosts share no link, that of waiting packets.
-#[inline(always)]
-fn first<'a>(
-    links: &'a mut [ArrivalQueue<SimPacket>],
-    waiting: &'a mut ArrivalQueue<SimPacket>,
-    link: u32,
-) -> &'a mut ArrivalQueue<SimPacket> {
-    links.get_mut(link as usize).unwrap_or(waiting)
 }

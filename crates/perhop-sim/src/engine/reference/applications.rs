@@ -2,16 +2,14 @@
 
 use std::collections::VecDeque;
 
-use perhop_core::{Duration, Instant, Rng};
+use perhop_core::Instant;
 
 use super::Reference;
 use super::timers::Timers;
-use crate::application::{
-    Action, AnyUser, ApplicationParams, Carrier, Commands, Direction, Event, Recorded, User,
-};
+use crate::application::{Action, AnyUser, Carrier, Commands, Direction, Event, Recorded, User};
 use crate::control::Post;
 use crate::flow::Flow;
-use crate::network::{Connection, Network};
+use crate::network::{ApplicationSpec, Connection, Network};
 use crate::outcome::ApplicationOutcome;
 
 /// All users of a run.
@@ -37,9 +35,7 @@ struct One {
 
 #[derive(Clone, Debug)]
 struct Group {
-    name: String,
-    params: ApplicationParams,
-    users: u32,
+    spec: ApplicationSpec,
     recorded: Recorded,
 }
 
@@ -63,9 +59,8 @@ impl Users {
             owners.resize(flows.len(), None);
             let is_driven = !matches!(spec.params.carrier(), Carrier::Sources(_));
             for (member, connections) in spec.users.iter().enumerate() {
-                let mut rng = Rng::stream(seed, &format!("applications/{}/{member}", spec.name));
-                let (first, last) = spec.start;
-                begins.push(first + Duration::from_nanos(rng.up_to(last.since(first).as_nanos())));
+                let (begin, user) = spec.user(member, seed);
+                begins.push(begin);
                 for (number, connection) in connections.iter().enumerate().filter(|_| is_driven) {
                     let ends = [
                         (connection.request, Direction::Request),
@@ -77,16 +72,9 @@ impl Users {
                         owners[flow] = Some(Owner { user, connection, direction, open: VecDeque::new() });
                     }
                 }
-                let user = spec.params.user(rng);
                 users.push(One { user, group, connections: connections.clone(), has_begun: false });
             }
-            let (name, params) = (spec.name.clone(), spec.params.clone());
-            groups.push(Group {
-                name,
-                params,
-                users: spec.users.len() as u32,
-                recorded: Recorded::default(),
-            });
+            groups.push(Group { spec: spec.clone(), recorded: Recorded::default() });
         }
         let mut timers = Timers::for_flows(users.len());
         begins.into_iter().enumerate().for_each(|(user, at)| timers.set(user, at));
@@ -116,12 +104,7 @@ impl Users {
         for user in (0..self.members.len()).filter(|&user| self.members[user].has_begun).collect::<Vec<_>>() {
             self.call(user, now, User::finish);
         }
-        let outcome = |Group { name, params, users, recorded }: Group| {
-            let measures = params.measures().iter().map(|measure| (measure.name, measure.of(&recorded)));
-            let measures = measures.collect();
-            ApplicationOutcome { name, model: params.name(), users, measures, recorded }
-        };
-        self.groups.into_iter().map(outcome).collect()
+        self.groups.into_iter().map(|Group { spec, recorded }| spec.outcome(recorded)).collect()
     }
 }
 

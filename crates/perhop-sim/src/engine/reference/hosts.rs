@@ -20,7 +20,9 @@ impl Reference {
         let number = packet.flow();
         let flow = &mut self.flows[number];
         match self.steps[packet.step()] {
-            Step::Link(_) | Step::Metered(_) => unreachable!("links have queues of their own"),
+            Step::Link(_) | Step::Metered(_) | Step::Away(_) => {
+                unreachable!("links have queues of their own")
+            }
             Step::Ingress => {
                 if let Some((control, member)) = flow.control() {
                     let expected = flow.expected_by(packet.sequence());
@@ -66,7 +68,8 @@ impl Reference {
     pub(super) fn expire(&mut self, number: usize) {
         let Self { flows, channels, events, sent, .. } = self;
         let flow = &mut flows[number];
-        let late_ack = flow.wake_up(self.now);
+        flow.wake_sender(self.now);
+        let late_ack = flow.wake_receiver(self.now);
         flow.transmit(self.now, Post { channels, events }, sent);
         sent.extend(late_ack);
         self.forward_sent();

@@ -5,7 +5,8 @@ use perhop_core::control::Message;
 use perhop_core::measure::PortView;
 use perhop_core::meter::AggregateMeters;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Color, Depth, Duration, Instant, Offered, Port, Reason, Served, Streams};
+use perhop_core::units::UnitError;
+use perhop_core::{Bitrate, Color, Depth, Duration, Instant, Offered, Port, Reason, Served, Streams};
 
 use super::{Pending, Reference};
 use crate::control::Post;
@@ -105,6 +106,28 @@ impl Link {
     pub(super) fn on_message(&mut self, label: u32, message: &Message) {
         if let Queue::Managed(managed) = &mut self.queue {
             managed.port.on_message(label, message);
+        }
+    }
+
+    /// Its AQMs have the parameters that this queue says.
+    ///
+    /// # Errors
+    /// The key that cannot change, or that they are those of another AQM.
+    pub(super) fn retune(&mut self, queue: &SchedulerParams) -> Result<(), UnitError> {
+        match &mut self.queue {
+            Queue::Unlimited(_) => Ok(()),
+            Queue::Managed(managed) => managed.port.retune(queue),
+        }
+    }
+
+    /// It has this rate and this delay for the packets that it begins to send from now on.
+    pub(super) fn change(&mut self, rate: Bitrate, delay: Duration) {
+        match &mut self.queue {
+            Queue::Unlimited(wire) => *wire = wire.changed(rate, delay),
+            Queue::Managed(managed) => {
+                managed.port.set_rate(rate);
+                managed.delay = delay;
+            }
         }
     }
 

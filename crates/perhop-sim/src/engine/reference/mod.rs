@@ -10,6 +10,7 @@
 //! Flows, links and controls follow the order of their numbers; packets that of their flows, then of the steps of their routes.
 
 mod applications;
+mod changes;
 mod hosts;
 mod link;
 mod pending;
@@ -134,6 +135,16 @@ impl Reference {
         self.now = until;
     }
 
+    /// Handles the next event, if it comes up to and including `until`; false if none does.
+    pub(super) fn step(&mut self, until: Instant) -> bool {
+        let next = self.next().filter(|&now| now <= until);
+        self.now = next.unwrap_or(until);
+        if next.is_some() {
+            self.handle_next();
+        }
+        next.is_some()
+    }
+
     /// The time of the next event.
     fn next(&self) -> Option<Instant> {
         let links = self.links.iter().filter_map(Link::next);
@@ -165,6 +176,7 @@ impl Reference {
         let packet = packet.due(at);
         match self.steps[packet.step()] {
             Step::Link(link) | Step::Metered(link) => self.links[link as usize].add(packet),
+            Step::Away(_) => unreachable!("this engine runs whole networks"),
             _ => self.hosts.push(packet),
         }
     }

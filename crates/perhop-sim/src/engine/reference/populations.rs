@@ -4,7 +4,7 @@
 //! the network and none of its timers is set, since nothing can then happen to it any more. Its number is free again, so the memory
 //! of a run depends on how many flows are open at once.
 
-use perhop_core::{Bytes, Instant};
+use perhop_core::Instant;
 
 use super::Reference;
 use crate::engine::setup::Home;
@@ -14,7 +14,7 @@ use crate::network::{FlowSpec, Network};
 use crate::outcome::{FlowOutcome, FlowRecord, PopulationOutcome};
 use crate::packet::SimPacket;
 use crate::sampling::SampleTimes;
-use crate::workload::{Arrival, Draws};
+use crate::workload::{Arrival, Draws, Packets};
 
 /// All populations of a run, and the flows of theirs that are not over.
 #[derive(Clone, Debug)]
@@ -80,8 +80,7 @@ impl Populations {
         let specs = network.flows.iter().filter_map(|spec| Some((spec, spec.population.as_ref()?)));
         let end = Instant::ZERO + network.duration;
         let all = specs.zip(homes).map(|((spec, workload), home)| {
-            let until = spec.stop.map_or(end, |stop| stop.min(end));
-            let mut draws = Draws::new(workload, &spec.name, seed, spec.start.0, until);
+            let mut draws = Draws::of(spec, workload, seed, end);
             Population {
                 spec: FlowSpec { population: None, stop: None, ..spec.clone() },
                 home,
@@ -170,21 +169,17 @@ impl Population {
     fn flow(&self, number: usize, arrival: Arrival, seed: u64, times: &SampleTimes) -> (Flow, FlowRecord) {
         let Self { spec, home, headers, records, .. } = self;
         let Arrival { at, size } = arrival;
-        let full = u64::from(spec.transport.packet_sizes().0);
-        let headers = u64::from(*headers);
-        let packets = size.get().div_ceil(full - headers);
-        let all = Bytes::new(size.get() + packets * headers);
-        let last = Bytes::new(all.get() - (packets - 1) * full);
+        let packets = Packets::of(size, spec.transport.packet_sizes().0, *headers);
         let spec = FlowSpec {
             name: format!("{}#{}", spec.name, records.len()),
             start: (at, at),
-            volume: Some(all),
+            volume: Some(packets.all),
             ..spec.clone()
         };
-        let idle = home.idle.time(all, Bytes::new(full.min(all.get())), last);
+        let idle = home.idle.time(packets);
         let place = Place { number, idle_time: Some(idle), ..home.place.clone() };
         let mut flow = Flow::new(&spec, &place, seed, times);
-        flow.set_last(last.get() as u16);
+        flow.set_last(packets.last.get() as u16);
         (flow, FlowRecord { started: at, size, idle, completed: Instant::NEVER })
     }
 }

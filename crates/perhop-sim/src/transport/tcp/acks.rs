@@ -2,6 +2,7 @@
 
 use crate::observer::Acknowledgement;
 use crate::transport::in_flight::InFlight;
+use crate::transport::metadata::Cargo;
 
 /// How many ranges an acknowledgement has room for beside a timestamp (RFC 2018, section 3).
 pub(super) const MOST_BLOCKS: usize = 3;
@@ -11,7 +12,7 @@ pub(super) type Block = (u32, u32);
 
 /// What one acknowledgement carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AckRecord {
+pub(crate) struct AckRecord {
     /// Every segment below has arrived.
     pub(super) expected: u32,
     /// Ranges that arrived beyond it, what came last first. One that ends where it begins is none.
@@ -22,39 +23,151 @@ pub(super) struct AckRecord {
     pub(super) duplicate: Option<u32>,
 }
 
-/// The acknowledgements of one flow that are in transit, each under a number of its own: several may ask for the same
-/// segment.
+impl AckRecord {
+    /// One that reports nothing but which segment is expected.
+    #[inline]
+    fn plain(expected: u32) -> Self {
+        Self { expected, blocks: [(0, 0); MOST_BLOCKS], marked: 0, duplicate: None }
+    }
+
+    /// It reports nothing but which segment is expected, and marks.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        let [(begin, end), ..] = self.blocks; // The others are none if the first is.
+        begin == end && self.duplicate.is_none()
+    }
+}
+
+/// The acknowledgements of one flow that are in transit. Most report nothing but which segment is expected, and have its number;
+/// each of the others has a number of its own, above [`RECORDED`], under which the rest is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Acks {
     in_transit: InFlight<AckRecord>,
     next: u32,
 }
 
+/// Numbers of acknowledgements from here on are their own, and not of the segments that they ask for.
+const RECORDED: u32 = 1 << 31;
+
+/// An acknowledgement that asks for a segment below this needs no record for that.
+pub(super) const MOST_EXPECTED: u32 = RECORDED - 1;
+
 impl Acks {
     /// Sends an acknowledgement; returns its number.
     pub(super) fn post(&mut self, record: AckRecord) -> u32 {
-        let number = self.next;
+        if record.is_plain() && record.marked == 0 && record.expected < RECORDED {
+            return record.expected;
+        }
+        let number = self.next | RECORDED;
         self.next = number.wrapping_add(1);
         self.in_transit.put(number, record);
         number
     }
 
-    /// The acknowledgement of this number arrives; none, if a later one has overtaken it.
-    pub(super) fn take(&mut self, number: u32) -> Option<AckRecord> {
+    /// Takes out what an acknowledgement carries that goes on in another part of the network.
+    pub(in crate::transport) fn unload(&mut self, number: u32) -> Option<Cargo> {
+        self.in_transit.take(number).map(|record| Cargo::Ack(Box::new(record)))
+    }
+
+    /// Takes in what an acknowledgement carries that comes from there.
+    pub(in crate::transport) fn load(&mut self, number: u32, cargo: Cargo) {
+        if let Cargo::Ack(record) = cargo {
+            self.in_transit.insert(number, *record);
+        }
+    }
+
+    /// Sends an acknowledgement that reports nothing but which segment is expected, and so many marked packets; returns its number.
+    #[inline]
+    pub(super) fn post_plain(&mut self, expected: u32, marked: u32) -> u32 {
+        if marked == 0 && expected < RECORDED {
+            return expected;
+        }
+        self.post(AckRecord { marked, ..AckRecord::plain(expected) })
+    }
+
+    /// The acknowledgement of this number arrives at a sender that knows of everything below `acked`; none, if a later one has
+    /// overtaken it.
+    pub(super) fn take(&mut self, number: u32, acked: u32) -> Option<AckRecord> {
+        if number < RECORDED {
+            // One without a record asks for more than all before it.
+            return (number > acked).then(|| AckRecord::plain(number));
+        }
         self.in_transit.take_newest(number)
     }
 
+    /// The segment that the acknowledgement of this number asks for, and the marked packets that it counts, if it reports nothing
+    /// else, and none before it is in transit that reports more.
+    #[inline]
+    pub(super) fn first_plain(&self, number: u32) -> Option<(u32, u32)> {
+        if number < RECORDED {
+            return Some((number, 0));
+        }
+        let record = self.in_transit.first(number)?;
+        record.is_plain().then_some((record.expected, record.marked))
+    }
+
+    /// That acknowledgement arrives.
+    #[inline]
+    pub(super) fn take_first_plain(&mut self, number: u32) {
+        if number >= RECORDED {
+            self.in_transit.take_first();
+        }
+    }
+
     pub(in crate::transport) fn expected(&self, number: u32) -> u32 {
+        if number < RECORDED {
+            return number;
+        }
         self.in_transit.get(number).map_or(0, |record| record.expected)
     }
 
     /// What the acknowledgement of this number carries, for an observer.
     pub(in crate::transport) fn get(&self, number: u32) -> Option<Acknowledgement> {
+        if number < RECORDED {
+            return Some(Acknowledgement::of(number));
+        }
         let &AckRecord { expected, blocks, marked, duplicate } = self.in_transit.get(number)?;
         Some(Acknowledgement { marked, duplicate, ranges: blocks, ..Acknowledgement::of(expected) })
     }
 
     pub(in crate::transport) fn lose(&mut self, number: u32) {
-        self.in_transit.lose(number);
+        if number >= RECORDED {
+            self.in_transit.lose(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ack_that_reports_nothing_has_the_number_of_its_segment_and_any_other_one_of_its_own() {
+        let mut acks = Acks::default();
+        let with_block = AckRecord { blocks: [(9, 10), (0, 0), (0, 0)], ..AckRecord::plain(7) };
+        let twice = AckRecord { duplicate: Some(3), ..AckRecord::plain(7) };
+        let far = AckRecord::plain(RECORDED + 1);
+        assert_eq!((acks.post(AckRecord::plain(7)), acks.post_plain(8, 0)), (7, 8));
+        let records = [with_block, twice, AckRecord { marked: 1, ..AckRecord::plain(8) }, far];
+        let numbers = records.map(|record| acks.post(record));
+        assert_eq!(numbers, [0, 1, 2, 3].map(|n| RECORDED + n));
+        assert_eq!((acks.expected(7), acks.expected(numbers[0]), acks.first_plain(8)), (7, 7, Some((8, 0))));
+        assert_eq!((acks.first_plain(numbers[0]), acks.first_plain(numbers[2])), (None, None));
+        assert_eq!((acks.take(numbers[0], 7), acks.take(numbers[0], 7)), (Some(with_block), None));
+        acks.lose(numbers[1]);
+        acks.lose(8);
+        assert_eq!(acks.first_plain(numbers[2]), Some((8, 1)));
+        acks.take_first_plain(numbers[2]);
+        assert_eq!(acks.take(numbers[3], 7), Some(far));
+        assert_eq!((acks.take(8, 7), acks.take(7, 7)), (Some(AckRecord::plain(8)), None), "overtaken");
+    }
+
+    #[test]
+    fn numbers_begin_again_at_the_first_of_their_own() {
+        let mut acks = Acks { next: u32::MAX, ..Acks::default() };
+        let records = [5, 6].map(|n| AckRecord { marked: n, ..AckRecord::plain(n) });
+        let numbers = records.map(|record| acks.post(record));
+        assert_eq!(numbers, [u32::MAX, RECORDED]);
+        assert_eq!(numbers.map(|number| acks.take(number, 0)), records.map(Some));
     }
 }

@@ -16,6 +16,7 @@ mod scoreboard;
 mod sender;
 
 pub use ace::AccEcn;
+pub(crate) use acks::AckRecord;
 pub use acks::Acks;
 pub use congestion::Congestion;
 pub use ecn::{Signals, TcpEcn};

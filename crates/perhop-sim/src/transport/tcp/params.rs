@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::{Map, Value};
 
+use super::congestion::{Algorithm, AnyCongestion, Foreign, ForeignCongestionParams, Needs, Setup};
 use super::{AccEcn, Congestion};
 
 /// How losses are recovered.
@@ -220,7 +221,7 @@ pub struct TcpParams {
     #[serde(default)]
     pub delayed_ack: Duration,
     /// With `delayed-ack`: this many segments are acknowledged at once before the first one waits, as by Linux's quick mode,
-    /// which has 16.
+    /// which has 16. Refused without, except with `tcp = "linux"`, which has it.
     #[serde(default = "none")]
     pub quick_acks: Packets,
     /// Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or `"two-windows"` and with `sack`, which have
@@ -241,7 +242,7 @@ pub struct TcpParams {
     #[serde(default)]
     pub sack: bool,
     /// With `sack`: in a recovery the window shrinks in proportion to what is delivered (Proportional Rate Reduction,
-    /// RFC 9937) in place of all at once.
+    /// RFC 9937) in place of all at once. Refused with `bbr` and `bbr3`, except with `tcp = "linux"`, which has it.
     #[serde(default)]
     pub prr: bool,
     /// How losses are found: `duplicate-acks`, the default, or `rack`, which requires `sack`.
@@ -251,8 +252,13 @@ pub struct TcpParams {
     /// in RFC 9438: it goes with every way to recover from losses, except that `two-windows` has its own.
     #[serde(default)]
     pub congestion: Congestion,
+    /// The class of a congestion control in Python; it stands in the key `congestion`.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub class: Option<Box<ForeignCongestionParams>>,
     /// The window grows by the segments that are acknowledged, not by acknowledgements, which makes up for those that were
-    /// delayed (RFC 3465, without its limit L, as Linux does). CUBIC always counts so.
+    /// delayed (RFC 3465, without its limit L, as Linux does). Refused with congestion controls that count so always or not at all
+    /// (all but `reno`, `two-windows`, `scalable` and `dctcp`), except with `tcp = "linux"`, which has it. A class in Python may read it.
     #[serde(default)]
     pub byte_counting: bool,
     /// Where ECN is in use (the flow's key `ecn`): a marked packet leaves more of the window than a lost one, 80 % with `reno` and
@@ -362,7 +368,7 @@ fn refuse(key: &'static str, why: &str) -> Result<(), Refused> {
 
 impl TcpParams {
     /// The defaults for a variant.
-    pub const fn new(tcp: Variant) -> Self {
+    pub fn new(tcp: Variant) -> Self {
         let plain = Self {
             tcp,
             packet: packet(),
@@ -386,6 +392,7 @@ impl TcpParams {
             prr: false,
             loss_detection: None,
             congestion: Congestion::Reno,
+            class: None,
             byte_counting: false,
             ecn_backoff: false,
             accecn: AccEcn::Exact,
@@ -417,7 +424,7 @@ impl TcpParams {
         }
     }
 
-    const fn like_linux(self) -> Self {
+    fn like_linux(self) -> Self {
         Self {
             initial_window: Packets::new(10),
             tick: Duration::from_nanos(1000),
@@ -513,6 +520,10 @@ impl TcpParams {
                 "it paces a recovery by SACK, and ns-1998 is a NewReno; leave this key out, or give `tcp = \"newreno\"` with `sack`",
             );
         }
+        // A preset sets these keys beside others that leave them without effect.
+        if self.tcp != Variant::Linux {
+            self.check_idle_keys()?;
+        }
         if self.prr && !self.sack {
             return refuse("prr", "it paces the recovery of `sack`; set that to true, or this to false");
         }
@@ -535,6 +546,25 @@ impl TcpParams {
             if self.partial_window_deflation != PartialWindowDeflation::default() {
                 return refuse(NEWRENO_KEYS[1], NO_PARTIAL_ACKS);
             }
+        }
+        Ok(())
+    }
+
+    /// Keys that are given and cannot act.
+    fn check_idle_keys(&self) -> Result<(), Refused> {
+        if self.prr && self.needs().recovery {
+            let name = self.control().info().name;
+            let why = format!("`{name}` sets the window in recoveries itself; leave this key out");
+            return refuse("prr", &why);
+        }
+        if self.byte_counting && !self.control().info().byte_counting {
+            let name = self.control().info().name;
+            let why = format!("`{name}` does not count ACKs, with the key or without; leave it out");
+            return refuse("byte-counting", &why);
+        }
+        if self.quick_acks.get() > 0 && self.delayed_ack.is_zero() {
+            let why = "without `delayed-ack` every segment is acknowledged at once; give that, or leave this key out";
+            return refuse("quick-acks", why);
         }
         Ok(())
     }
@@ -599,11 +629,13 @@ impl TcpParams {
 
     fn check_pacing(&self) -> Result<(), Refused> {
         let control = self.control().info();
-        if self.pacing.is_some() && control.needs.pacing {
-            let why = format!("`{}` paces at a rate of its own; leave this key out", control.name);
+        let paces = self.needs().pacing;
+        if self.pacing.is_some() && paces {
+            let name = self.class.as_ref().map_or(control.name, |class| &class.class);
+            let why = format!("`{name}` paces at a rate of its own; leave this key out");
             return refuse("pacing", &why);
         }
-        if control.needs.pacing && !self.send_jitter.is_zero() {
+        if paces && !self.send_jitter.is_zero() {
             return refuse("send-jitter", "the congestion control paces its segments; leave this key out");
         }
         if self.is_paced() && !self.send_jitter.is_zero() {
@@ -618,7 +650,7 @@ impl TcpParams {
             ("cwnd-validation", self.cwnd_validation.is_some()),
         ];
         let given = given.into_iter().find(|(_, given)| *given);
-        match given.filter(|_| self.control().info().needs.recovery) {
+        match given.filter(|_| self.needs().recovery) {
             None => Ok(()),
             Some((key, _)) => {
                 refuse(key, "the congestion control has a model of the path instead; leave this key out")
@@ -628,12 +660,28 @@ impl TcpParams {
 
     /// Whether segments are paced, by the congestion control's rate or by the window's.
     pub(super) fn is_paced(&self) -> bool {
-        self.pacing == Some(Pacing::Window) || self.control().info().needs.pacing
+        self.pacing == Some(Pacing::Window) || self.needs().pacing
     }
 
     /// The congestion control. `tcp = "two-windows"` also selects one.
     pub fn control(&self) -> Congestion {
         if self.tcp == Variant::TwoWindows { Congestion::TwoWindows } else { self.congestion }
+    }
+
+    /// What the sender keeps for its congestion control.
+    pub fn needs(&self) -> Needs {
+        match (self.control(), &self.class) {
+            (Congestion::Foreign, Some(class)) => class.needs(),
+            (control, _) => control.info().needs,
+        }
+    }
+
+    /// The congestion control of a new connection.
+    pub(super) fn build_control(&self, setup: &Setup) -> AnyCongestion {
+        match (self.control(), &self.class) {
+            (Congestion::Foreign, Some(class)) => AnyCongestion::Foreign(Box::new(Foreign::of(class, setup))),
+            (control, _) => control.build(setup),
+        }
     }
 
     /// Whether losses are found by RACK-TLP.
@@ -650,12 +698,20 @@ impl TcpParams {
 /// Every key, but those that have no part in it.
 impl Serialize for TcpParams {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.has_partial_acks() {
+        if self.has_partial_acks() && self.class.is_none() {
             return Self::serialize(self, serializer);
         }
         let mut table = Self::serialize(self, serde_json::value::Serializer).map_err(ser::Error::custom)?;
         if let Value::Object(table) = &mut table {
-            table.retain(|key, _| !NEWRENO_KEYS.contains(&key.as_str()));
+            if !self.has_partial_acks() {
+                table.retain(|key, _| !NEWRENO_KEYS.contains(&key.as_str()));
+            }
+            if let Some(class) = &self.class {
+                let inner = serde_json::to_value(class).map_err(ser::Error::custom)?;
+                let tag = (ForeignCongestionParams::TAG.to_owned(), Value::from(Foreign::NAME));
+                let inner = std::iter::once(tag).chain(inner.as_object().cloned().unwrap_or_default());
+                table.insert("congestion".into(), inner.collect::<Map<_, _>>().into());
+            }
         }
         table.serialize(serializer)
     }
@@ -688,12 +744,50 @@ impl<'de> Deserialize<'de> for TcpParams {
                 }
             }
         }
-        let read: Self =
+        let class = table.get_mut("congestion").map(take_class).transpose().map_err(de::Error::custom)?;
+        let mut read: Self =
             nested(Value::Object(table), |table| Some(Self::deserialize(table))).expect("always read")?;
+        read.class = class.flatten().map(Box::new);
         match given.filter(|_| !read.has_partial_acks()) {
             Some(key) => Err(de::Error::custom(at_key(key, NO_PARTIAL_ACKS))),
             None => Ok(read),
         }
+    }
+}
+
+/// A table of a class.
+const EXAMPLE: &str = "such as { control = \"my_control:MyControl\" }";
+
+/// Takes the table of a class out of the key `congestion`, and leaves its name there.
+fn take_class(congestion: &mut Value) -> Result<Option<ForeignCongestionParams>, String> {
+    let refused = |key: &str, text: &str| Err(at_key(key, text));
+    match congestion {
+        Value::String(name) if name == Foreign::NAME => {
+            refused("congestion", &format!("it names a class in a table, {EXAMPLE}"))
+        }
+        Value::Object(table) => {
+            let tag = ForeignCongestionParams::TAG;
+            let key = format!("congestion.{tag}");
+            let Some(name) = table.get(tag) else {
+                return refused("congestion", &format!("key `{tag}` is missing, {EXAMPLE}"));
+            };
+            let Some(name) = name.as_str().map(str::to_owned) else {
+                return refused(&key, &format!("expected text, {EXAMPLE}"));
+            };
+            if Congestion::NAMES.contains(&&*name) {
+                return refused(&key, &format!("write `congestion = \"{name}\"`; it has no table"));
+            }
+            if name != Foreign::NAME {
+                return refused(
+                    &key,
+                    &format!("no class is registered as `{name}`; write one as module:Class, {EXAMPLE}"),
+                );
+            }
+            table.shift_remove(tag);
+            let class = serde_json::from_value(std::mem::replace(congestion, Value::from(Foreign::NAME)));
+            class.map(Some).map_err(|error| at_key("congestion", error))
+        }
+        _ => Ok(None),
     }
 }
 
@@ -770,6 +864,10 @@ mod tests {
     fn refuses_what_does_not_fit_together() {
         for (table, key) in [
             (r#"{"tcp": "newreno", "prr": true}"#, "prr"),
+            (r#"{"tcp": "newreno", "sack": true, "prr": true, "congestion": "bbr"}"#, "prr"),
+            (r#"{"tcp": "newreno", "byte-counting": true, "congestion": "cubic"}"#, "byte-counting"),
+            (r#"{"tcp": "reno", "byte-counting": true, "congestion": "ledbat"}"#, "byte-counting"),
+            (r#"{"tcp": "newreno", "quick-acks": "3p"}"#, "quick-acks"),
             (r#"{"tcp": "two-windows", "congestion": "cubic"}"#, "congestion"),
             (r#"{"tcp": "ns-1998", "sack": true}"#, "sack"),
             (r#"{"tcp": "newreno", "congestion": "scalable", "ecn-backoff": true}"#, "ecn-backoff"),
@@ -791,6 +889,19 @@ mod tests {
             (r#"{"tcp": "newreno", "congestion": "ledbat", "target-delay": "101ms"}"#, "target-delay"),
         ] {
             assert_eq!(read(table).check().unwrap_err().0, key);
+        }
+    }
+
+    #[test]
+    fn what_a_preset_sets_is_not_refused_where_it_cannot_act() {
+        for table in [
+            r#"{"tcp": "linux"}"#,
+            r#"{"tcp": "linux", "congestion": "bbr"}"#,
+            r#"{"tcp": "linux", "delayed-ack": "0s"}"#,
+            r#"{"tcp": "newreno", "byte-counting": true, "congestion": "scalable"}"#,
+            r#"{"tcp": "newreno", "quick-acks": "3p", "delayed-ack": "40ms"}"#,
+        ] {
+            assert_eq!(read(table).check(), Ok(()), "{table}");
         }
     }
 

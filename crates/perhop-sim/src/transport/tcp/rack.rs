@@ -33,8 +33,11 @@ pub(super) struct Rack {
     first: u32,
     /// Transmissions so far.
     transmissions: u64,
-    /// Transmissions in their order. An entry whose segment has since arrived, or was found lost, or was sent again, is void.
-    order: VecDeque<Transmission>,
+    /// Transmissions in their order. An entry whose segment has since arrived, or was found lost, or was sent again, is void. `None`
+    /// while it is the order of the segments, all of which were sent once and are in the network.
+    order: Option<VecDeque<Transmission>>,
+    /// One past the highest segment that was sent again.
+    resent: u32,
     /// Segments that are lost and not sent again, and a bound below which there is none.
     lost: u32,
     lost_from: u32,
@@ -124,7 +127,8 @@ impl Rack {
             segments: VecDeque::new(),
             first: 0,
             transmissions: 0,
-            order: VecDeque::new(),
+            order: None,
+            resent: 0,
             lost: 0,
             lost_from: 0,
             newest: None,
@@ -156,25 +160,81 @@ impl Rack {
     }
 
     /// The next new segment is sent.
+    #[inline]
     pub(super) fn on_sent(&mut self, now: Instant) {
         let last = self.transmit(self.first + self.segments.len() as u32, now);
         self.segments.push_back(Segment { last, again: false, state: State::InNetwork });
     }
 
+    #[inline]
     fn transmit(&mut self, sequence: u32, now: Instant) -> Transmission {
         let transmission = Transmission { number: self.transmissions, at: now, sequence };
         self.transmissions += 1;
-        self.order.push_back(transmission);
+        if let Some(order) = &mut self.order {
+            order.push_back(transmission);
+        }
         transmission
     }
 
     /// An outstanding segment is sent again.
     pub(super) fn on_resent(&mut self, sequence: u32, now: Instant) {
+        self.keep_order();
         let last = self.transmit(sequence, now);
+        self.resent = self.resent.max(sequence + 1);
         let Some(segment) = self.segment(sequence) else { return };
         let was_lost = segment.state == State::Lost;
         *segment = Segment { last, again: true, state: State::InNetwork };
         self.lost -= u32::from(was_lost);
+    }
+
+    /// From now on the order of transmissions may differ from that of the segments.
+    fn keep_order(&mut self) {
+        let segments = &self.segments;
+        self.order.get_or_insert_with(|| segments.iter().map(|segment| segment.last).collect());
+    }
+
+    /// Forgets void entries of the order of transmissions.
+    #[cfg(test)]
+    pub(super) fn forget_void(&mut self) {
+        self.keep_order();
+        let mut order = self.order.take().unwrap_or_default();
+        order.retain(|transmission| self.is_in_network(*transmission));
+        self.order = Some(order);
+    }
+
+    /// All that is outstanding was sent once, in order, later than all that has arrived, and is neither lost nor being probed for.
+    #[inline]
+    pub(super) fn is_clean(&self) -> bool {
+        self.lost == 0
+            && self.resent <= self.first
+            && self.probe.is_none()
+            && self.segments.front().map(|segment| segment.last) > self.newest
+    }
+
+    /// While it [is clean](Self::is_clean), outside of recoveries: everything below `expected`, but not all, has arrived, and so many
+    /// new segments are sent.
+    #[inline]
+    pub(super) fn pass(&mut self, expected: u32, sent: u32, smoothed_rtt: Option<Duration>, now: Instant) {
+        debug_assert!(self.is_clean() && expected > self.first);
+        self.order = None;
+        while self.first + 1 < expected {
+            self.segments.pop_front();
+            self.first += 1;
+        }
+        if let Some(Segment { last, .. }) = self.segments.pop_front() {
+            self.first += 1;
+            self.newest = Some(last);
+            self.rtt = now.since(last.at);
+        }
+        self.least_rtt = Some(self.least_rtt.map_or(self.rtt, |least| least.min(self.rtt)));
+        self.is_measured = true;
+        (self.highest, self.highest_now) = (expected, expected);
+        if self.widened_at.is_some_and(|round| expected >= round) {
+            self.widened_at = None;
+        }
+        self.deadline = Instant::NEVER;
+        self.window = self.reordering_window(Path { smoothed_rtt, is_recovering: false, held: 0 });
+        (0..sent).for_each(|_| self.on_sent(now));
     }
 
     fn segment(&mut self, sequence: u32) -> Option<&mut Segment> {
@@ -183,6 +243,7 @@ impl Rack {
 
     /// An ACK says for the first time that this segment has arrived (section 6.2, steps 1 to 3).
     pub(super) fn on_arrived(&mut self, sequence: u32, now: Instant) {
+        self.keep_order();
         let Some(segment) = self.segment(sequence) else { return };
         let Segment { last, again, state } =
             std::mem::replace(segment, Segment { state: State::Arrived, ..*segment });
@@ -245,7 +306,8 @@ impl Rack {
         self.deadline = Instant::NEVER;
         self.window = self.reordering_window(path);
         let Some(newest) = self.newest else { return 0 };
-        while let Some(&transmission) = self.order.front() {
+        self.keep_order();
+        while let Some(&transmission) = self.order.as_ref().and_then(VecDeque::front) {
             if self.is_in_network(transmission) {
                 if transmission >= newest || now < self.due(transmission) {
                     break;
@@ -253,10 +315,10 @@ impl Rack {
                 self.lose(transmission.sequence);
                 name(transmission.sequence);
             }
-            self.order.pop_front();
+            self.order.as_mut().map(VecDeque::pop_front);
         }
         // The last of those that may be lost: when the timer expires, all of them are.
-        let earlier = self.order.iter().take_while(|transmission| **transmission < newest);
+        let earlier = self.order.iter().flatten().take_while(|transmission| **transmission < newest);
         if let Some(&last) = earlier.filter(|transmission| self.is_in_network(**transmission)).last() {
             self.deadline = self.due(last);
         }

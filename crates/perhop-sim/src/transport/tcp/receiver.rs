@@ -6,7 +6,7 @@ use perhop_core::{Duration, Instant};
 
 use super::ecn::Echo;
 use super::{Signals, TcpEcn, TcpParams};
-use crate::transport::{Ack, Received};
+use crate::transport::{Ack, DelayedAck, Received};
 
 /// Remembers which segments came, in a bitmap as long as the window.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl TcpReceiver {
             due: Instant::NEVER,
             quick: params.quick_acks.get() as u16,
             delays: !params.delayed_ack.is_zero(),
-            echo: Echo::new(ecn, params.control().info().needs.marks),
+            echo: Echo::new(ecn, params.needs().marks),
         }
     }
 
@@ -68,6 +68,29 @@ impl TcpReceiver {
         }
         self.expected = sequence + 1;
         Some(self.expected)
+    }
+
+    /// Whether [`receive_delayed_fast`](Self::receive_delayed_fast) may be called: the same where ACKs wait.
+    pub(crate) fn is_on_delayed_fast_path(&self) -> bool {
+        let is_in_order = self.highest <= self.expected && self.expected > 0;
+        self.delays && self.quick == 0 && is_in_order && (self.echo.is_off() || self.echo.counts())
+    }
+
+    /// Takes a segment without a mark if it is the one that is expected and comes before the ACK that waits is due, and returns the
+    /// number of the ACK that is then sent, if one is.
+    #[inline(always)]
+    pub(crate) fn receive_delayed_fast(&mut self, sequence: u32, now: Instant) -> Option<DelayedAck> {
+        debug_assert!(self.is_on_delayed_fast_path());
+        if sequence != self.expected || now >= self.due {
+            return None;
+        }
+        self.expected = sequence + 1;
+        if self.due == Instant::NEVER {
+            self.due = now + self.delay;
+            return Some(DelayedAck::Waits);
+        }
+        self.due = Instant::NEVER;
+        Some(DelayedAck::Sent(self.expected))
     }
 
     /// A segment came.
@@ -153,6 +176,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn the_fast_path_delays_every_other_acknowledgement() {
+        let mut receiver = receiver(r#","delayed-ack": "100ms""#);
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        assert!(!receiver.is_on_delayed_fast_path(), "the connection is not open");
+        receiver.on_data(0, Signals::default(), at(0));
+        assert!(receiver.is_on_delayed_fast_path() && !receiver.is_on_fast_path());
+        assert_eq!(receiver.receive_delayed_fast(2, at(1)), None, "out of order");
+        assert_eq!(receiver.receive_delayed_fast(1, at(100)), None, "the ACK of 0 is due");
+        assert_eq!(receiver.receive_delayed_fast(1, at(99)), Some(DelayedAck::Sent(2)));
+        assert_eq!(receiver.receive_delayed_fast(2, at(99)), Some(DelayedAck::Waits));
+        assert_eq!(receiver.wake(), at(199));
+    }
+
     fn receiver(extra: &str) -> TcpReceiver {
         let params = format!(r#"{{"tcp": "reno", "window": "100p" {extra}}}"#);
         TcpReceiver::new(&serde_json::from_str(&params).unwrap(), TcpEcn::Off)
@@ -205,14 +242,26 @@ mod tests {
     proptest! {
         /// A segment on the fast path does and leaves what it does and leaves otherwise.
         #[test]
-        fn the_fast_path_does_what_the_general_path_does(steps in prop::collection::vec(0_u32..8, 1..200)) {
-            let mut receiver = receiver("");
+        fn the_fast_path_does_what_the_general_path_does(
+            steps in prop::collection::vec(0_u32..8, 1..200),
+            delays in any::<bool>(),
+        ) {
+            let mut receiver = receiver(if delays { r#","delayed-ack": "100ms""# } else { "" });
             for step in steps {
                 // Most are the one that is expected; some come early, some again.
                 let sequence = (receiver.expected + step.saturating_sub(5)).saturating_sub(u32::from(step == 0));
                 let mut short = receiver.clone();
                 let got = data(&mut receiver, sequence);
-                if short.is_on_fast_path() && let Some(ack) = short.receive_fast(sequence) {
+                if short.is_on_delayed_fast_path()
+                    && let Some(ack) = short.receive_delayed_fast(sequence, Instant::ZERO)
+                {
+                    let ack = match ack {
+                        DelayedAck::Waits => None,
+                        DelayedAck::Sent(number) | DelayedAck::Reported(number) => Some(Ack::plain(number)),
+                    };
+                    prop_assert_eq!(got, Received { first: true, ack });
+                    prop_assert_eq!(format!("{short:?}"), format!("{receiver:?}"));
+                } else if short.is_on_fast_path() && let Some(ack) = short.receive_fast(sequence) {
                     prop_assert_eq!(got, Received { first: true, ack: Some(Ack::plain(ack)) });
                     prop_assert_eq!(format!("{short:?}"), format!("{receiver:?}"));
                 }

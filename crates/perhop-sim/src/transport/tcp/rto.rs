@@ -15,6 +15,9 @@ pub struct RtoEstimator {
     arithmetic: RttArithmetic,
     /// Round trip and variation in ticks.
     smoothed: Option<(f64, f64)>,
+    /// The round trip in seconds, and in whole nanoseconds: asked for far more often than it changes.
+    seconds: Option<f64>,
+    span: Option<Duration>,
     /// Before backoff, in nanoseconds.
     base: u64,
     backoff: u32,
@@ -41,6 +44,8 @@ impl RtoEstimator {
             margin: 1.0,
             arithmetic: RttArithmetic::Real,
             smoothed: None,
+            seconds: None,
+            span: None,
             base: initial.as_nanos(),
             backoff: 0,
         }
@@ -50,9 +55,16 @@ impl RtoEstimator {
     pub fn sample(&mut self, sent: Instant, now: Instant) {
         let ticks = (now.as_nanos() / self.tick - sent.as_nanos() / self.tick).max(1);
         self.backoff = 0;
-        if self.arithmetic == RttArithmetic::FixedPoint {
-            return self.sample_in_fixed_point(ticks);
+        match self.arithmetic {
+            RttArithmetic::FixedPoint => self.sample_in_fixed_point(ticks),
+            RttArithmetic::Real => self.sample_in_real_numbers(ticks),
         }
+        self.seconds = self.smoothed.map(|(smoothed, _)| smoothed * self.tick as f64 * 1e-9);
+        let whole = |(smoothed, _)| Duration::from_nanos((smoothed * self.tick as f64) as u64);
+        self.span = self.smoothed.map(whole);
+    }
+
+    fn sample_in_real_numbers(&mut self, ticks: u64) {
         let ticks = ticks as f64;
         let (smoothed, variation) = match self.smoothed {
             None => (ticks, ticks / 2.0),
@@ -95,12 +107,12 @@ impl RtoEstimator {
 
     /// The smoothed round-trip time in seconds.
     pub fn smoothed(&self) -> Option<f64> {
-        self.smoothed.map(|(smoothed, _)| smoothed * self.tick as f64 * 1e-9)
+        self.seconds
     }
 
     /// The smoothed round-trip time in whole nanoseconds.
     pub fn smoothed_span(&self) -> Option<Duration> {
-        self.smoothed.map(|(smoothed, _)| Duration::from_nanos((smoothed * self.tick as f64) as u64))
+        self.span
     }
 }
 

@@ -1,10 +1,12 @@
 //! The receiver with selective acknowledgements: RFC 2018, sections 3 and 4.
 
-use perhop_core::Instant;
+use perhop_core::{Ecn, Instant};
 
-use super::acks::{AckRecord, Acks, Block, MOST_BLOCKS};
+use super::acks::{AckRecord, Acks, Block, MOST_BLOCKS, MOST_EXPECTED};
 use super::{Signals, TcpEcn, TcpParams, TcpReceiver};
-use crate::transport::{Ack, Received};
+use crate::packet::Content;
+use crate::transport::metadata::Metadata;
+use crate::transport::{Ack, DelayedAck, Received};
 
 /// A receiver that reports which ranges beyond a gap it holds.
 ///
@@ -30,6 +32,48 @@ impl SackReceiver {
         self.tcp.expected()
     }
 
+    /// See [`TcpReceiver::is_on_fast_path`].
+    pub(in crate::transport) fn is_on_fast_path(&self) -> bool {
+        self.tcp.is_on_fast_path()
+    }
+
+    /// See [`TcpReceiver::receive_fast`]: the ACK reports nothing but which segment is expected, whose number it has.
+    #[inline]
+    pub(in crate::transport) fn receive_fast(&mut self, sequence: u32) -> Option<u32> {
+        debug_assert!(self.is_on_fast_path() && self.held.is_empty());
+        if sequence >= MOST_EXPECTED { None } else { self.tcp.receive_fast(sequence) }
+    }
+
+    /// See [`TcpReceiver::is_on_delayed_fast_path`].
+    pub(in crate::transport) fn is_on_delayed_fast_path(&self) -> bool {
+        self.tcp.is_on_delayed_fast_path()
+    }
+
+    /// See [`TcpReceiver::receive_delayed_fast`].
+    #[inline(always)]
+    pub(in crate::transport) fn receive_delayed_fast(
+        &mut self,
+        content: Content,
+        now: Instant,
+        metadata: &mut Metadata,
+    ) -> Option<DelayedAck> {
+        debug_assert!(self.is_on_delayed_fast_path() && self.held.is_empty());
+        let sequence = content.sequence();
+        if sequence >= MOST_EXPECTED {
+            return None;
+        }
+        if !self.tcp.echo.counts() {
+            return self.tcp.receive_delayed_fast(sequence, now);
+        }
+        if content.ecn() == Ecn::Congested {
+            return None;
+        }
+        Some(match self.tcp.receive_delayed_fast(sequence, now)? {
+            DelayedAck::Sent(number) => DelayedAck::Sent(metadata.of_acks().post_plain(number, self.marked)),
+            waits => waits,
+        })
+    }
+
     /// A segment came; returns the number under which its ACK is in transit.
     pub(in crate::transport) fn on_data(
         &mut self,
@@ -39,7 +83,11 @@ impl SackReceiver {
         acks: &mut Acks,
     ) -> Received {
         self.marked += u32::from(signals.marked);
+        let is_in_order = sequence == self.tcp.expected() && self.held.is_empty();
         let Received { first, ack } = self.tcp.on_data(sequence, signals, now);
+        if is_in_order {
+            return Received { first, ack: ack.map(|ack| self.post_plain(ack, acks)) };
+        }
         if first {
             self.hold(sequence);
         } else if let Some(place) =
@@ -49,6 +97,18 @@ impl SackReceiver {
         }
         let duplicate = (!first).then_some(sequence);
         Received { first, ack: ack.map(|ack| self.post(ack, duplicate, acks)) }
+    }
+
+    /// Sends an ACK while nothing is held.
+    #[inline]
+    fn post_plain(&self, ack: Ack, acks: &mut Acks) -> Ack {
+        Ack { number: acks.post_plain(ack.number, self.counted()), ..ack }
+    }
+
+    /// What ACKs say of marked packets.
+    #[inline]
+    fn counted(&self) -> u32 {
+        if self.tcp.echo.counts() { self.marked } else { 0 }
     }
 
     pub(in crate::transport) fn on_wake(&mut self, now: Instant, acks: &mut Acks) -> Option<Ack> {
@@ -90,8 +150,7 @@ impl SackReceiver {
         for (place, block) in blocks.iter_mut().zip(&self.held) {
             *place = *block;
         }
-        let marked = if self.tcp.echo.counts() { self.marked } else { 0 };
-        AckRecord { expected, blocks, marked, duplicate }
+        AckRecord { expected, blocks, marked: self.counted(), duplicate }
     }
 }
 
@@ -117,7 +176,7 @@ mod tests {
             let signals = Signals::default();
             let Ack { number, .. } =
                 self.receiver.on_data(sequence, signals, Instant::ZERO, &mut self.acks).ack?;
-            let AckRecord { expected, blocks, .. } = self.acks.take(number).unwrap();
+            let AckRecord { expected, blocks, .. } = self.acks.take(number, 0).unwrap();
             Some((expected, blocks.into_iter().filter(|(begin, end)| begin < end).collect()))
         }
     }
@@ -130,7 +189,7 @@ mod tests {
             let signals = Signals { marked, reduced: false };
             let receiver = &mut wire.receiver;
             let ack = receiver.on_data(sequence as u32, signals, Instant::ZERO, &mut wire.acks).ack.unwrap();
-            (ack.ece, wire.acks.take(ack.number).unwrap().marked)
+            (ack.ece, wire.acks.take(ack.number, 0).unwrap().marked)
         });
         let expected = [0, 1, 2, 2, 3].map(|count| (false, count));
         assert_eq!(counts.collect::<Vec<_>>(), expected);
@@ -169,7 +228,7 @@ mod tests {
         let mut wire = Wire::new("");
         let mut duplicates = |sequence| {
             let ack = wire.receiver.on_data(sequence, Signals::default(), Instant::ZERO, &mut wire.acks).ack;
-            wire.acks.take(ack.unwrap().number).unwrap().duplicate
+            wire.acks.take(ack.unwrap().number, 0).unwrap().duplicate
         };
         assert_eq!([0, 2, 2, 1, 0, 3].map(&mut duplicates), [None, None, Some(2), None, Some(0), None]);
     }

@@ -102,6 +102,23 @@ impl Scoreboard {
         (bit / 64, 1 << (bit % 64))
     }
 
+    /// No outstanding segment is held or lost, and none was sent again.
+    #[inline]
+    pub(super) fn is_clean(&self) -> bool {
+        self.counts == Counts::default()
+    }
+
+    /// While it [is clean](Self::is_clean): everything below `expected`, but not all, has arrived, and so many new segments are sent.
+    #[inline]
+    pub(super) fn pass(&mut self, expected: u32, sent: u32) {
+        debug_assert!(self.is_clean() && self.acked <= expected && expected < self.sent);
+        self.acked = expected;
+        self.judged = self.judged.max(expected);
+        self.resent = self.resent.max(expected);
+        self.top = self.top.max(expected);
+        self.sent += sent;
+    }
+
     /// Takes an acknowledgement (`Update`), and names the segments that it says for the first time to have arrived.
     pub(super) fn take(&mut self, ack: &AckRecord, mut name: impl FnMut(u32)) -> Arrived {
         let in_order = self.advance(ack.expected.min(self.sent), &mut name);

@@ -70,9 +70,8 @@ impl LossHistory {
             self.newest = Some((number, at));
             return false;
         };
-        let mut discount = self.discount(before.0);
-        for gap in self.missing.iter_mut().filter(|gap| gap.before.0 < number) {
-            gap.later += 1;
+        if self.has_gaps() {
+            self.missing.iter_mut().filter(|gap| gap.before.0 < number).for_each(|gap| gap.later += 1);
         }
         if number > before.0 {
             self.newest = Some((number, at));
@@ -83,6 +82,8 @@ impl LossHistory {
             self.fill(number);
         }
         let known = self.events;
+        // Of the first interval that is closed now: that of the others is one.
+        let mut discount = None;
         let mut first_interval = Some(first_interval);
         while let Some(gap) = self.missing.front().copied()
             && gap.later >= LATER_ARRIVALS
@@ -93,15 +94,20 @@ impl LossHistory {
                 if self.event.is_some_and(|(_, began)| began + rtt >= time) {
                     continue; // Part of the current event.
                 }
+                let discount = discount.replace(1.0).unwrap_or_else(|| self.discount(before.0));
                 let packets = match self.event.replace((lost, time)) {
                     Some((began, _)) => f64::from(lost - began),
                     None => first_interval.take().map_or(1.0, |first| first()),
                 };
                 self.close(packets, discount);
-                discount = 1.0;
             }
         }
         self.events > known
+    }
+
+    /// A packet may reveal a loss event: others are missing.
+    pub fn has_gaps(&self) -> bool {
+        !self.missing.is_empty()
     }
 
     /// A packet arrived after later ones: it is missing no more. One that was known to be lost stays so.

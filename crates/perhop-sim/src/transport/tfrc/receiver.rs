@@ -66,17 +66,18 @@ impl TfrcReceiver {
         envelope: Envelope,
         now: Instant,
     ) -> Option<Report> {
-        let before = self.losses.rate();
+        let before = if self.losses.has_gaps() { self.losses.rate() } else { 0.0 }; // No event follows without a gap.
         self.newest = (now, envelope.sent);
         self.has_new_data = true;
         self.rtt = envelope.rtt.or(self.rtt);
         self.recent.push_back(now);
         let Some(rtt) = self.rtt else { return Some(self.report(now)) };
         self.forget(rtt, now);
-        let target = self.highest.max(self.received(rtt));
-        let size = self.size;
-        let new_event =
-            self.losses.on_packet(number, now, rtt, || first_interval(size, rtt.as_secs_f64(), target));
+        let Self { losses, size, recent, highest, .. } = self;
+        let new_event = losses.on_packet(number, now, rtt, || {
+            let target = highest.max(received(recent, *size, rtt));
+            first_interval(*size, rtt.as_secs_f64(), target)
+        });
         if self.due == Instant::NEVER && !self.silent {
             self.due = now + rtt;
         }
@@ -107,7 +108,7 @@ impl TfrcReceiver {
             Some(rtt) => {
                 self.forget(rtt, now);
                 self.due = now + rtt;
-                self.received(rtt)
+                received(&self.recent, self.size, rtt)
             }
         };
         self.highest = self.highest.max(received);
@@ -122,16 +123,16 @@ impl TfrcReceiver {
         }
     }
 
-    /// `X_recv`: what came within the last round-trip time.
-    fn received(&self, rtt: Duration) -> f64 {
-        self.recent.len() as f64 * self.size / rtt.as_secs_f64()
-    }
-
     fn forget(&mut self, rtt: Duration, now: Instant) {
         while self.recent.front().is_some_and(|&arrival| arrival + rtt <= now) {
             self.recent.pop_front();
         }
     }
+}
+
+/// `X_recv`: what came within the last round-trip time.
+fn received(recent: &VecDeque<Instant>, size: f64, rtt: Duration) -> f64 {
+    recent.len() as f64 * size / rtt.as_secs_f64()
 }
 
 /// The loss interval before the first event: the one that gives the rate so far, in bytes per second, and at least half a

@@ -13,14 +13,16 @@ mod tests;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use perhop_core::{Duration, Instant};
+use perhop_core::{Duration, Instant, prefetch};
 
-use super::calendar::Calendar;
+use super::calendar::{Calendar, USUAL_GAP};
 use crate::timed::{Timed, precedes};
 
 /// Entries of a piece of the sorted run, which is lent as one: many, since work in stages is quicker on many, but few enough for the
 /// processor's first cache.
 const PIECE: usize = 256;
+/// Entries of the first piece; each that fills before it is taken is followed by one twice as long.
+const FIRST_PIECE: usize = 8;
 /// A sorted run of more than 4 MB would compete for the cache with a calendar of that size: it is closed for good.
 const MOST_PIECES: usize = 512;
 /// An entry that would overtake more than this many in the run goes into the calendar.
@@ -46,7 +48,14 @@ pub struct ArrivalQueue<T> {
     newest: Instant,
     /// Entries that came too late for the run. An entry that is equal to one of the run in time and rank was added later than that:
     /// once entries of a time are too late, all later ones of that time are.
-    out_of_order: Calendar<T>,
+    ///
+    /// Made when it is first needed: most links of a large network need none, and it takes more memory than all the rest.
+    out_of_order: Option<Box<Calendar<T>>>,
+    /// How far apart two entries are expected to be.
+    gap: Duration,
+    /// How many entries it holds, unless they are lent; none that it ever held comes after `latest_late`.
+    late: usize,
+    latest_late: Instant,
     /// The lent entries are the run's.
     lent: bool,
     /// Since the last review: entries that went into the calendar, and entries of whole pieces that went into the run.
@@ -59,17 +68,13 @@ pub struct ArrivalQueue<T> {
 
 impl<T: Timed> Default for ArrivalQueue<T> {
     fn default() -> Self {
-        Self::around(Calendar::default())
+        Self::expecting(USUAL_GAP)
     }
 }
 
 impl<T: Timed> ArrivalQueue<T> {
     /// An empty one that expects two entries to be about so far apart.
     pub fn expecting(gap: Duration) -> Self {
-        Self::around(Calendar::expecting(gap))
-    }
-
-    fn around(out_of_order: Calendar<T>) -> Self {
         Self {
             front: Vec::new(),
             taken: 0,
@@ -77,7 +82,10 @@ impl<T: Timed> ArrivalQueue<T> {
             back: Vec::new(),
             spare: Vec::new(),
             newest: Instant::ZERO,
-            out_of_order,
+            out_of_order: None,
+            gap,
+            late: 0,
+            latest_late: Instant::ZERO,
             lent: false,
             missed: 0,
             sorted: 0,
@@ -93,17 +101,35 @@ impl<T: Timed> ArrivalQueue<T> {
             self.newest = entry.at();
             self.back.push(entry);
         } else if self.newest == Instant::NEVER {
-            self.out_of_order.push(entry);
+            self.push_out_of_order(entry);
         } else {
             self.push_otherwise(entry);
         }
     }
 
+    #[inline(always)]
+    fn push_out_of_order(&mut self, entry: T) {
+        self.late += 1;
+        self.latest_late = self.latest_late.max(entry.at());
+        match &mut self.out_of_order {
+            Some(calendar) => calendar.push(entry),
+            None => self.make_calendar(entry),
+        }
+    }
+
+    #[cold]
+    fn make_calendar(&mut self, entry: T) {
+        self.out_of_order.insert(Box::new(Calendar::expecting(self.gap))).push(entry);
+    }
+
     /// Into a new piece of the run, before others of the last piece, or into the calendar.
     #[inline(never)]
     fn push_otherwise(&mut self, entry: T) {
+        if self.back.is_empty() && self.middle.is_empty() && self.push_to_front(entry) {
+            return;
+        }
         if self.back.len() == self.back.capacity() {
-            let piece = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(PIECE));
+            let piece = self.new_piece();
             let full = std::mem::replace(&mut self.back, piece);
             self.sorted += full.len() as u64;
             if !full.is_empty() {
@@ -111,7 +137,7 @@ impl<T: Timed> ArrivalQueue<T> {
             }
             if self.middle.len() > MOST_PIECES {
                 self.close(u64::MAX);
-                return self.out_of_order.push(entry);
+                return self.push_out_of_order(entry);
             }
         }
         if entry.at() > self.newest {
@@ -122,25 +148,51 @@ impl<T: Timed> ArrivalQueue<T> {
         let overtakes_many =
             self.back.iter().rev().nth(OVERTAKES).is_some_and(|other| precedes(&entry, other));
         if overtakes_piece || overtakes_many {
-            self.out_of_order.push(entry);
+            self.push_out_of_order(entry);
             self.missed += 1;
             if self.missed == REVIEW_AFTER {
                 self.review();
             }
             return;
         }
-        self.back.push(entry);
-        let mut piece = &mut self.back[..];
-        while let [before @ .., place] = piece {
-            match before.last() {
-                Some(last) if precedes(&entry, last) => *place = *last,
-                _ => {
-                    *place = entry;
-                    break;
-                }
-            }
-            piece = before;
+        insert(&mut self.back, 0, entry);
+    }
+
+    /// Into the piece being taken, if it is the only one and few of its entries are left. So a link to which few packets come at a time
+    /// uses little memory, and always the same. Returns whether it is there.
+    fn push_to_front(&mut self, entry: T) -> bool {
+        if self.lent || self.front.len() - self.taken >= FIRST_PIECE {
+            return false;
         }
+        let is_last = entry.at() > self.newest;
+        if !is_last && entry.at() <= self.latest_late {
+            return false; // One like it may have been too late.
+        }
+        if self.front.capacity() == 0 {
+            self.front = self.new_piece();
+        } else if self.taken == self.front.len() || self.front.len() == self.front.capacity() {
+            self.front.drain(..self.taken);
+            self.taken = 0;
+        }
+        self.sorted += 1;
+        if is_last {
+            self.newest = entry.at();
+            self.front.push(entry);
+        } else {
+            insert(&mut self.front, self.taken, entry);
+        }
+        true
+    }
+
+    /// An empty piece to be added to: one that was used before, unless it is no longer than the one that has just filled.
+    fn new_piece(&mut self) -> Vec<T> {
+        let room = (2 * self.back.len()).clamp(FIRST_PIECE, PIECE);
+        while let Some(spare) = self.spare.pop() {
+            if spare.capacity() >= room {
+                return spare;
+            }
+        }
+        Vec::with_capacity(room)
     }
 
     /// Closes the run if too few entries go into it.
@@ -164,10 +216,38 @@ impl<T: Timed> ArrivalQueue<T> {
     #[inline]
     pub fn next(&self) -> Instant {
         debug_assert!(!self.lent);
-        let out_of_order = self.out_of_order.next();
+        let out_of_order = self.next_out_of_order();
         let piece = self.middle.front().unwrap_or(&self.back);
         let first = self.front.get(self.taken).or_else(|| piece.first());
         first.map_or(out_of_order, |first| first.at().min(out_of_order))
+    }
+
+    /// Asks the processor for the entries that come next.
+    pub fn prefetch_first(&self) {
+        let piece = if self.taken < self.front.len() { &self.front[self.taken..] } else { &self.back };
+        prefetch(&piece[..piece.len().min(2)]);
+    }
+
+    /// Asks the processor for the place of the next entry that is added.
+    pub fn prefetch_last(&self) {
+        prefetch(&self.back[self.back.len().saturating_sub(1)..]);
+    }
+
+    /// The same of the entries that came too late for the run.
+    #[inline]
+    fn next_out_of_order(&self) -> Instant {
+        match &self.out_of_order {
+            Some(calendar) if self.late > 0 => calendar.next(),
+            _ => Instant::NEVER,
+        }
+    }
+
+    /// Takes the next of these entries if it comes before `bound`.
+    #[inline]
+    fn pop_out_of_order(&mut self, bound: Instant) -> Option<T> {
+        let entry = self.out_of_order.as_mut()?.pop(bound)?;
+        self.late -= 1;
+        Some(entry)
     }
 
     /// The first entry of the run, if it has any; it is then in the piece at the front.
@@ -196,8 +276,10 @@ impl<T: Timed> ArrivalQueue<T> {
         if (1..=2 * PIECE).contains(&past.capacity()) && self.newest != Instant::NEVER {
             self.spare.push(past);
         }
-        if self.out_of_order.next() == Instant::NEVER {
-            self.out_of_order.give_up_memory();
+        if self.late == 0
+            && let Some(calendar) = &mut self.out_of_order
+        {
+            calendar.give_up_memory();
         }
     }
 
@@ -206,10 +288,11 @@ impl<T: Timed> ArrivalQueue<T> {
     pub fn pop(&mut self, bound: Instant) -> Option<T> {
         let Some(&first) = self.first() else {
             self.count_down();
-            return self.out_of_order.pop(bound);
+            return self.pop_out_of_order(bound);
         };
-        match self.out_of_order.peek(bound) {
-            Some(other) if precedes(other, &first) => self.out_of_order.pop(bound),
+        let out_of_order = self.out_of_order.as_mut().filter(|_| self.late > 0);
+        match out_of_order.and_then(|calendar| calendar.peek(bound)) {
+            Some(other) if precedes(other, &first) => self.pop_out_of_order(bound),
             _ if first.at() >= bound => None,
             _ => {
                 self.taken += 1;
@@ -222,7 +305,8 @@ impl<T: Timed> ArrivalQueue<T> {
     #[inline]
     pub fn peek(&mut self, bound: Instant) -> Option<&T> {
         self.first();
-        match (self.front.get(self.taken), self.out_of_order.peek(bound)) {
+        let out_of_order = self.out_of_order.as_mut();
+        match (self.front.get(self.taken), out_of_order.and_then(|calendar| calendar.peek(bound))) {
             (Some(first), Some(other)) if precedes(other, first) => Some(other),
             (Some(first), _) => (first.at() < bound).then_some(first),
             (None, other) => other,
@@ -236,7 +320,7 @@ impl<T: Timed> ArrivalQueue<T> {
             self.closed_for -= 1;
             if self.closed_for == 0 {
                 // It takes only entries that come after all pending ones.
-                self.newest = self.out_of_order.latest();
+                self.newest = self.out_of_order.as_ref().map_or(Instant::ZERO, |calendar| calendar.latest());
             }
         }
     }
@@ -247,9 +331,9 @@ impl<T: Timed> ArrivalQueue<T> {
     pub fn lend(&mut self, bound: Instant) -> Option<(Vec<T>, Range<usize>)> {
         if self.first().is_none() {
             self.count_down();
-            return self.out_of_order.lend(bound);
+            return self.out_of_order.as_mut()?.lend(bound);
         }
-        let bound = if self.out_of_order.next() < bound { self.fetch(bound) } else { bound };
+        let bound = if self.next_out_of_order() < bound { self.fetch(bound) } else { bound };
         let pending = &self.front[self.taken..];
         let ready = match pending.last() {
             Some(last) if last.at() < bound => pending.len(),
@@ -268,7 +352,8 @@ impl<T: Timed> ArrivalQueue<T> {
     fn fetch(&mut self, bound: Instant) -> Instant {
         let second = self.middle.front().unwrap_or(&self.back).first();
         let bound = second.map_or(bound, |second| second.at().min(bound));
-        if let Some((entries, ready)) = self.out_of_order.lend(bound) {
+        let Some(calendar) = &mut self.out_of_order else { return bound };
+        if let Some((entries, ready)) = calendar.lend(bound) {
             let missing = ready.len().saturating_sub(self.taken);
             if missing > 0 {
                 let any = self.front[self.taken];
@@ -286,9 +371,10 @@ impl<T: Timed> ArrivalQueue<T> {
                 self.front[to] = *entry;
                 to += 1;
             }
-            self.out_of_order.give_back(entries, ready.end);
+            self.late -= ready.len();
+            calendar.give_back(entries, ready.end);
         }
-        self.out_of_order.next().min(bound)
+        self.next_out_of_order().min(bound)
     }
 
     /// Takes back what was lent, of which the first `taken` are past.
@@ -296,8 +382,24 @@ impl<T: Timed> ArrivalQueue<T> {
     pub fn give_back(&mut self, entries: Vec<T>, taken: usize) {
         if std::mem::take(&mut self.lent) {
             (self.front, self.taken) = (entries, taken);
-        } else {
-            self.out_of_order.give_back(entries, taken);
+        } else if let Some(calendar) = &mut self.out_of_order {
+            self.late -= calendar.give_back(entries, taken);
         }
+    }
+}
+
+/// Puts an entry at its place among those from `begin` on, which are in order.
+fn insert<T: Timed>(entries: &mut Vec<T>, begin: usize, entry: T) {
+    entries.push(entry);
+    let mut piece = &mut entries[begin..];
+    while let [before @ .., place] = piece {
+        match before.last() {
+            Some(last) if precedes(&entry, last) => *place = *last,
+            _ => {
+                *place = entry;
+                break;
+            }
+        }
+        piece = before;
     }
 }

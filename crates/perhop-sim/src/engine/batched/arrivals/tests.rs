@@ -86,3 +86,41 @@ fn the_run_is_closed_where_order_is_rare_and_opened_again() {
     run(&mut queue, now, 2 * CLOSED, 0);
     assert!(queue.newest != Instant::NEVER);
 }
+
+#[test]
+fn few_pending_entries_use_little_memory_and_always_the_same() {
+    let mut queue = ArrivalQueue::expecting(Duration::from_nanos(1000));
+    let entry = |at: u64| Entry { at: Instant::from_nanos(at), rank: 0, added: 0 };
+    let mut taken = Vec::new();
+    for step in 1..1000 {
+        // The second of each pair overtakes the first.
+        queue.push(entry(10 * step + 7));
+        queue.push(entry(10 * step + 3));
+        while let Some((entries, ready)) = queue.lend(Instant::from_nanos(10 * step - 5)) {
+            taken.extend_from_slice(&entries[ready.clone()]);
+            queue.give_back(entries, ready.end);
+        }
+    }
+    assert!(taken.len() > 1990 && taken.is_sorted());
+    assert_eq!((queue.front.capacity(), queue.back.capacity(), queue.late), (FIRST_PIECE, 0, 0));
+    assert!(queue.out_of_order.is_none() && queue.spare.is_empty());
+}
+
+#[test]
+fn an_entry_like_one_that_was_too_late_comes_after_it() {
+    let mut queue = ArrivalQueue::expecting(Duration::from_nanos(1000));
+    let entry = |at: u64, added: u32| Entry { at: Instant::from_nanos(at), rank: 0, added };
+    for at in 0..40 {
+        queue.push(entry(100 + at, 0));
+    }
+    queue.push(entry(101, 1));
+    assert_eq!(queue.late, 1);
+    // The run is short again when the second one comes.
+    while queue.next() < Instant::from_nanos(101) {
+        queue.pop(Instant::from_nanos(101));
+    }
+    queue.push(entry(101, 2));
+    let left = std::iter::from_fn(|| queue.pop(Instant::from_nanos(102)));
+    let left: Vec<u32> = left.map(|entry| entry.added).collect();
+    assert_eq!((left, queue.late), (vec![0, 1, 2], 0));
+}

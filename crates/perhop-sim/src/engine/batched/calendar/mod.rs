@@ -15,13 +15,12 @@ pub(crate) mod tests;
 
 use std::collections::BinaryHeap;
 
-use perhop_core::{Duration, Instant};
+use perhop_core::{Duration, Instant, prefetch};
 
 use self::bit_set::BitSet;
 use self::far::Far;
 use self::review::FILL_IN_ORDER;
 use self::sort::sort;
-use super::prefetch::prefetch;
 use crate::events::{Event, Schedule};
 use crate::timed::{Timed, precedes};
 
@@ -38,6 +37,9 @@ const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
 const ROOMY: usize = 128;
 /// Up to this many entries are sorted by insertion, or by their ranks.
 const SHORT: usize = 64;
+/// How far apart two entries are, for all that is known.
+pub(super) const USUAL_GAP: Duration = Duration::from_nanos(65_536);
+
 /// Pending entries, in the order of (time, rank, addition). That order is part of the simulator's contract: it does not
 /// depend on the calendar's build, nor on its buckets' width.
 #[derive(Clone, Debug)]
@@ -76,7 +78,7 @@ pub struct Calendar<T> {
 
 impl<T: Timed> Default for Calendar<T> {
     fn default() -> Self {
-        Self::expecting(Duration::from_nanos(65_536))
+        Self::expecting(USUAL_GAP)
     }
 }
 
@@ -231,15 +233,17 @@ impl<T: Timed> Calendar<T> {
         (ready > 0).then(|| (std::mem::take(&mut self.current), begin..begin + ready))
     }
 
-    /// Takes back what was lent, of which the first `taken` are past.
+    /// Takes back what was lent, of which the first `taken` are past. Returns how many are so since it was lent.
     #[inline]
-    pub fn give_back(&mut self, entries: Vec<T>, taken: usize) {
+    pub fn give_back(&mut self, entries: Vec<T>, taken: usize) -> usize {
         let added = std::mem::replace(&mut self.current, entries);
+        let past = taken - self.taken;
         self.taken = taken;
         if !added.is_empty() {
             self.current.extend(added);
             sort(&mut self.current[taken..]);
         }
+        past
     }
 
     /// The absolute number of the first bucket after the current one that holds something.

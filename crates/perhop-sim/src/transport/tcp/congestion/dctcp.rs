@@ -30,6 +30,7 @@ impl Algorithm for Dctcp {
     const SUMMARY: &'static str =
         "Marks reduce the window by half the share of packets that are marked, losses by half";
     const ORIGIN: Origin = Origin::published(2010, "RFC 8257").in_linux("dctcp", "3.18");
+    const BYTE_COUNTING: bool = true;
     const NEEDS: Needs = Needs { marks: true, ..Needs::NOTHING };
 
     fn new(setup: &Setup) -> Self {

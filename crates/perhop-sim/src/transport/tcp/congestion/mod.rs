@@ -11,6 +11,7 @@ mod bbr;
 mod bbr3;
 mod cubic;
 mod dctcp;
+mod foreign;
 mod ledbat;
 mod path_model;
 mod prague;
@@ -31,6 +32,7 @@ pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use foreign::{CongestionImplementation, Foreign, ForeignCongestion, ForeignCongestionParams, Need};
 pub use ledbat::Ledbat;
 pub use prague::Prague;
 pub use reno::Reno;
@@ -54,6 +56,8 @@ pub trait Algorithm: CongestionControl + Sized {
     const SLOW_START: bool = true;
     /// It reacts to marks (ECN). Where it does not, a flow may not ask for any.
     const ANSWERS_MARKS: bool = true;
+    /// The key `byte-counting` acts: its window can grow by ACKs, or by the segments that they acknowledge.
+    const BYTE_COUNTING: bool = false;
     /// Its data is ECT(1), which asks queues for marks early and often (RFC 9331); the flow's feedback must be accurate.
     const IS_L4S: bool = false;
     /// What the sender has to keep for it. What no control needs costs nothing.
@@ -61,6 +65,12 @@ pub trait Algorithm: CongestionControl + Sized {
 
     /// The control of a new connection.
     fn new(setup: &Setup) -> Self;
+
+    /// What the sender has to keep for this one: [`NEEDS`](Self::NEEDS), except where a class outside says so.
+    #[inline(always)]
+    fn needs(&self) -> Needs {
+        Self::NEEDS
+    }
 }
 
 /// A congestion control. All windows are in segments.
@@ -145,7 +155,12 @@ impl Needs {
 
     /// Whether the sender's fast path does all that such a control needs.
     pub const fn allow_fast_path(self) -> bool {
-        !(self.colors || self.delivery || self.pacing || self.recovery)
+        self.take_plain_acks() && !self.pacing
+    }
+
+    /// Whether such a control needs nothing more of an ACK of new data in order that reports no mark than how much it is.
+    pub const fn take_plain_acks(self) -> bool {
+        !(self.colors || self.delivery || self.recovery)
     }
 }
 
@@ -255,6 +270,7 @@ pub struct CongestionEvent {
 }
 
 /// A registered congestion control, as documentation and drivers see it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 #[derive(Clone, Copy, Debug)]
 pub struct CongestionInfo {
     /// Its name in scenarios.
@@ -269,6 +285,8 @@ pub struct CongestionInfo {
     pub slow_start: bool,
     /// It reacts to marks (ECN).
     pub answers_marks: bool,
+    /// The key `byte-counting` acts.
+    pub byte_counting: bool,
     /// Its data is ECT(1).
     pub is_l4s: bool,
     /// What the sender keeps for it.
@@ -284,6 +302,7 @@ impl CongestionInfo {
             ecn_backoff: C::ECN_BACKOFF,
             slow_start: C::SLOW_START,
             answers_marks: C::ANSWERS_MARKS,
+            byte_counting: C::BYTE_COUNTING,
             is_l4s: C::IS_L4S,
             needs: C::NEEDS,
         }
@@ -304,16 +323,18 @@ impl<C: CongestionControl> Box<C> {
 /// The first control, the default, is stored beside the fields that each ACK uses. Every other one is boxed, so that it does not
 /// make the sender larger.
 macro_rules! register_congestion_controls {
-    ($first:ident($first_control:ty), $($(#[$when:meta])? $variant:ident($control:ty),)+) => {
+    ($first:ident($first_control:ty), $($(#[$when:meta])? $variant:ident($control:ty),)+; $foreign:ident($foreign_control:ty)) => {
         /// Which congestion control moves the window.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum Congestion {
             #[doc = concat!("See [`", stringify!($first), "`].")] #[default] $first,
             $($(#[$when])? #[doc = concat!("See [`", stringify!($variant), "`].")] $variant,)+
+            /// One that is implemented outside: [`TcpParams::class`](super::TcpParams::class).
+            $foreign,
         }
 
         impl Congestion {
-            /// Every congestion control.
+            /// Every congestion control of this crate.
             pub const ALL: &'static [Self] = &[Self::$first, $($(#[$when])? Self::$variant),+];
             /// Their names.
             pub const NAMES: &'static [&'static str] =
@@ -324,6 +345,7 @@ macro_rules! register_congestion_controls {
                 match self {
                     Self::$first => CongestionInfo::of::<$first_control>(),
                     $($(#[$when])? Self::$variant => CongestionInfo::of::<$control>(),)+
+                    Self::$foreign => CongestionInfo::of::<$foreign_control>(),
                 }
             }
 
@@ -331,6 +353,7 @@ macro_rules! register_congestion_controls {
                 match self {
                     Self::$first => AnyCongestion::$first(Algorithm::new(setup)),
                     $($(#[$when])? Self::$variant => AnyCongestion::$variant(Box::new(Algorithm::new(setup))),)+
+                    Self::$foreign => AnyCongestion::$foreign(Box::new(Algorithm::new(setup))),
                 }
             }
         }
@@ -341,6 +364,7 @@ macro_rules! register_congestion_controls {
         pub(super) enum AnyCongestion {
             $first($first_control),
             $($(#[$when])? $variant(Box<$control>),)+
+            $foreign(Box<$foreign_control>),
         }
 
         impl AnyCongestion {
@@ -356,6 +380,7 @@ macro_rules! register_congestion_controls {
                 match self {
                     Self::$first(control) => take(control, sample),
                     $($(#[$when])? Self::$variant(control) => take(&mut **control, sample),)+
+                    Self::$foreign(control) => take(&mut **control, sample),
                 }
             }
         }
@@ -374,11 +399,12 @@ register_congestion_controls! {
     Ledbat(Ledbat),
     #[cfg(test)] // It needs all that a control may ask of the sender.
     Paced(tests::Paced),
+    ; Foreign(Foreign)
 }
 
 #[inline(always)]
 fn take<C: Algorithm>(control: &mut C, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
-    control.on_ack(&sample(C::NEEDS));
+    control.on_ack(&sample(control.needs()));
     control.window()
 }
 
@@ -391,7 +417,7 @@ impl Serialize for Congestion {
 impl<'de> Deserialize<'de> for Congestion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = Cow::<'_, str>::deserialize(deserializer)?;
-        let known = Self::ALL.iter().find(|control| control.info().name == name);
+        let known = Self::ALL.iter().chain([&Self::Foreign]).find(|control| control.info().name == name);
         known.copied().ok_or_else(|| de::Error::unknown_variant(&name, Self::NAMES))
     }
 }
@@ -408,7 +434,20 @@ impl JsonSchema for Congestion {
         };
         let mut controls = Self::ALL.to_vec();
         controls.sort_by_key(|control| control.info().origin.era);
-        let choices: Vec<Schema> = controls.iter().map(choice).collect();
+        let mut choices: Vec<Schema> = controls.iter().map(choice).collect();
+        let path = "^[\\w.]+:\\w+$";
+        choices.push(json_schema!({
+            "type": "string", "pattern": path,
+            "description": "A class in Python, as `module:Class`: a subclass of `perhop.CongestionControl`.",
+        }));
+        choices.push(json_schema!({
+            "title": "python", "type": "object",
+            "description": "A class in Python with its parameters, which are the other keys.",
+            "properties": {
+                "control": { "type": "string", "description": "The class, as `module:Class`." },
+            },
+            "required": ["control"], "additionalProperties": true,
+        }));
         json_schema!({ "oneOf": choices, "description": "Which rule moves the congestion window." })
     }
 }

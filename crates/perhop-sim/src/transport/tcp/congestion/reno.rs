@@ -27,6 +27,7 @@ impl Algorithm for Reno {
     const NAME: &'static str = "reno";
     const SUMMARY: &'static str = "One segment more each round trip, half the window after a loss";
     const ORIGIN: Origin = Origin::published(1990, "RFC 5681, section 3.1").in_linux("reno", "2.6.13");
+    const BYTE_COUNTING: bool = true;
     const ECN_BACKOFF: Option<f64> = Some(BY_MARK);
 
     fn new(setup: &Setup) -> Self {

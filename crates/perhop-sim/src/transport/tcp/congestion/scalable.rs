@@ -26,6 +26,7 @@ impl Algorithm for Scalable {
     const SUMMARY: &'static str =
         "0.01 segments more for each ACK, 7/8 of the window after a loss; up to 16 segments, as Reno";
     const ORIGIN: Origin = Origin::published(2003, "Kelly 2003, section 3").in_linux("scalable", "2.6.13");
+    const BYTE_COUNTING: bool = true;
 
     fn new(setup: &Setup) -> Self {
         Self { window: Window::new(setup) }

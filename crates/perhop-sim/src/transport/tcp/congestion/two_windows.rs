@@ -26,6 +26,7 @@ impl Algorithm for TwoWindows {
     const SUMMARY: &'static str =
         "Reno that keeps its reserved window where an OUT packet is lost, and halves the rest";
     const ORIGIN: Origin = Origin::paper(1999, "Yeom & Reddy 1999, figure 7");
+    const BYTE_COUNTING: bool = true;
     const NEEDS: Needs = Needs { colors: true, ..Needs::NOTHING };
 
     fn new(setup: &Setup) -> Self {

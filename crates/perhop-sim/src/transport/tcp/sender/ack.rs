@@ -54,6 +54,7 @@ impl TcpSender {
         self.advance(expected, now);
         self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
         if opens {
+            self.rare.opened_at_once = self.rare.statistics.retransmitted == 0;
             self.control.set_window(self.rare.params.initial_window.get() as f64);
         } else if !self.notes {
             self.tell_control(delivered, now);

@@ -32,10 +32,10 @@ pub(in crate::transport::tcp) struct EcnState {
 }
 
 impl EcnState {
-    pub(super) fn new(ecn: TcpEcn, accecn: AccEcn, control: &CongestionInfo) -> Self {
+    pub(super) fn new(ecn: TcpEcn, accecn: AccEcn, control: &CongestionInfo, hears_marks: bool) -> Self {
         let codepoint = if control.is_l4s && !ecn.is_off() { Ecn::Capable1 } else { ecn.codepoint() };
         let ace = (accecn == AccEcn::Ace && ecn.counts()).then(AceReader::default);
-        Self { ecn, codepoint, hears_marks: control.needs.marks, ace, ..Self::default() }
+        Self { ecn, codepoint, hears_marks, ace, ..Self::default() }
     }
 
     /// The marks that an ACK of so many new segments reports: by its ECN-Echo, or by its count. Where each mark is echoed, the
@@ -57,6 +57,18 @@ impl EcnState {
 
     pub(super) fn is_off(&self) -> bool {
         self.ecn.is_off()
+    }
+
+    /// An ACK without ECN-Echo, by which so many marked packets had come, says nothing new, and the sender has nothing to say.
+    #[inline]
+    pub(super) fn has_no_news(&self, counted: u32) -> bool {
+        counted <= self.reported && self.ace.is_none() && !self.says_reduced
+    }
+
+    /// The next new segment says that the window was reduced.
+    #[inline]
+    pub(super) fn has_to_say_reduced(&self) -> bool {
+        self.says_reduced
     }
 
     /// Whether the new segment that is sent now says that the window was reduced.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use perhop_core::Instant;
+use perhop_core::{Ecn, Instant};
 
 use super::transmit::Release;
 use super::{TcpSender, UNTIMED};
@@ -14,16 +14,30 @@ impl TcpSender {
     /// Whether [`ack_fast`](Self::ack_fast) may be called: there are no losses to repair, all that the sender sends is new, its
     /// timer runs, and so does the measurement of a round trip.
     pub(crate) fn is_on_fast_path(&self) -> bool {
-        self.fast_path
-            && self.started
+        self.fast_path && self.is_steady() && self.sends_at_once() && self.timed != UNTIMED
+    }
+
+    #[inline(always)]
+    fn is_steady(&self) -> bool {
+        self.started
             && self.expiry != Instant::NEVER
             && self.next == self.highest
             && self.duplicates == 0
             && !self.recovering
             && self.urgent.is_none()
-            && self.timed != UNTIMED
-            && self.release == Release::Always
             && !(self.handshake && self.acked == 0)
+    }
+
+    /// The last segment, too, is a full one.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn sends_full_segments(&self) -> bool {
+        self.last == self.packet
+    }
+
+    /// A segment leaves as soon as the window lets it out.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn sends_at_once(&self) -> bool {
+        self.release == Release::Always
     }
 
     /// What [`on_ack`](Self::on_ack) and [`transmit`](Self::transmit) do for an ACK of new data that covers neither all data nor
@@ -35,14 +49,117 @@ impl TcpSender {
         if expected <= self.acked || expected > self.timed {
             return None;
         }
+        self.limit = self.take_some(expected, now);
+        Some(self.send_some())
+    }
+
+    /// The same for a sender that may use ECN, whatever its state and the ACK, which says that so many marked packets had come; the
+    /// ACK may cover the timed segment.
+    #[inline(always)]
+    pub(in crate::transport) fn ack_fast_of(
+        &mut self,
+        expected: u32,
+        marked: u32,
+        ece: bool,
+        now: Instant,
+    ) -> Option<Range<u32>> {
+        let may_send = self.sends_at_once() && self.sends_full_segments();
+        if !may_send || !self.takes(expected, marked, ece) {
+            return None;
+        }
+        self.limit = self.take_timed(expected, now);
+        let segments = self.send_some();
+        if self.timed == UNTIMED && !segments.is_empty() {
+            (self.timed, self.timed_at) = (segments.start, now);
+        }
+        Some(segments)
+    }
+
+    /// More than [`ack_fast`](Self::ack_fast) does is to be done of some ACKs.
+    #[inline(always)]
+    pub(crate) fn takes_notes(&self) -> bool {
+        self.notes
+    }
+
+    /// Takes such an ACK, and sends nothing; or returns false, having done nothing.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn take_fast(
+        &mut self,
+        expected: u32,
+        marked: u32,
+        ece: bool,
+        now: Instant,
+    ) -> bool {
+        let takes = self.takes(expected, marked, ece);
+        if takes {
+            self.take_timed(expected, now);
+        }
+        takes
+    }
+
+    /// A paced segment may leave now, if the window lets it out; nothing else is to be done, and it says nothing.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn may_release(&self, now: Instant) -> bool {
+        self.takes_plain
+            && self.is_paced()
+            && self.sends_full_segments()
+            && self.is_steady()
+            && self.next_send <= now
+            && now < self.expiry
+            && !self.rare.ecn.has_to_say_reduced()
+    }
+
+    /// What [`send`](Self::send) does of a full segment of new data, on the fast path.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn send_new(&mut self, now: Instant) {
+        let sequence = self.next;
+        self.next += 1;
+        if self.notes {
+            self.note_sent(sequence, self.packet, now);
+        }
+        self.highest = self.next;
+        if self.timed == UNTIMED {
+            (self.timed, self.timed_at) = (sequence, now);
+        }
+    }
+
+    /// The ECN field of new data.
+    #[inline(always)]
+    pub(in crate::transport) fn ecn_of_data(&self) -> Ecn {
+        self.rare.ecn.codepoint
+    }
+
+    #[inline(always)]
+    fn takes(&self, expected: u32, marked: u32, ece: bool) -> bool {
+        let is_plain = self.takes_plain && !ece && self.rare.ecn.has_no_news(marked);
+        is_plain && self.is_steady() && expected > self.acked && expected < self.highest
+    }
+
+    /// Everything below `expected` has arrived, perhaps with the timed segment. Returns how many segments may then be outstanding.
+    #[inline(always)]
+    fn take_timed(&mut self, expected: u32, now: Instant) -> u32 {
+        self.rare.ecn.marks = 0;
+        if self.timed < expected {
+            self.sample(now);
+        }
+        self.take_some(expected, now)
+    }
+
+    /// Everything below `expected` has arrived. Returns how many segments may then be outstanding.
+    #[inline(always)]
+    fn take_some(&mut self, expected: u32, now: Instant) -> u32 {
         let delivered = expected - self.acked;
         self.acked = expected;
         self.expiry = now.later(self.timeout);
-        self.limit = self.tell_control(delivered, now) as u32;
+        self.tell_control(delivered, now) as u32
+    }
+
+    #[inline(always)]
+    fn send_some(&mut self) -> Range<u32> {
         let first = self.next;
-        let end = (u64::from(expected) + u64::from(self.limit)).min(u64::from(self.end)) as u32;
+        let end = (u64::from(self.acked) + u64::from(self.limit)).min(u64::from(self.end)) as u32;
         let end = end.max(first);
         (self.next, self.highest) = (end, end);
-        Some(first..end)
+        first..end
     }
 }

@@ -61,7 +61,7 @@ impl TcpSender {
     /// From the start on, the connection has only the data that it is [granted](Self::grant).
     pub(in crate::transport) fn await_grants(&mut self) {
         self.end = u32::from(self.handshake);
-        self.fast_path = false;
+        (self.fast_path, self.takes_plain) = (false, false);
         self.notes = true;
         let params = &self.rare.params;
         let validates = params.cwnd_validation.unwrap_or_default() == CwndValidation::Rfc7661;

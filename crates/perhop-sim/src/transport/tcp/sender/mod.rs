@@ -31,7 +31,7 @@ mod transmit;
 use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Duration, Instant, Probability};
 
-use super::congestion::{AnyCongestion, CongestionControl, Needs, Setup};
+use super::congestion::{AnyCongestion, CongestionControl, ForeignCongestionParams, Needs, Setup};
 use super::params::{DEFAULT_ESTIMATION_GAIN, DEFAULT_TARGET_RTT, MOST_TARGET_DELAY};
 use super::{RtoEstimator, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
@@ -77,11 +77,14 @@ pub struct TcpSender {
     /// A recovery from losses is on.
     recovering: bool,
     /// When new data that waits may leave.
-    next_send: Instant,
+    pub(super) next_send: Instant,
     pub(super) started: bool,
     handshake: bool,
     /// The fast path does all that its congestion control asks for, and it does not use ECN.
     fast_path: bool,
+    /// Of an ACK of new data in order that reports no mark, its congestion control learns how much that is, and nothing else is to be
+    /// done.
+    takes_plain: bool,
     /// ECN, or its congestion control, asks for notes of what is sent and acknowledged.
     notes: bool,
     /// The size of the last segment that the application has.
@@ -105,6 +108,8 @@ pub(super) struct Rare {
     delivery: Option<DeliveryRate>,
     /// What ends the first slow start besides losses.
     early_exit: Option<Box<EarlyExit>>,
+    /// The congestion control says at which rate segments leave.
+    has_own_pace: bool,
     /// A paced segment may leave from then on.
     paced_until: Instant,
     /// The congestion control's window is in force in recoveries, and it hears of all that happens there.
@@ -113,6 +118,8 @@ pub(super) struct Rare {
     absent: u32,
     /// Segments found to be lost since the last ACK that was passed to the congestion control.
     lost: u32,
+    /// See [`TcpSender::has_opened_at_once`].
+    opened_at_once: bool,
     /// The application hands its data over in steps.
     granted: Option<Box<Granted>>,
     pub(super) params: TcpParams,
@@ -134,7 +141,7 @@ impl TcpSender {
         let end =
             segments.map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(handshake));
         let rto = RtoEstimator::new(&params);
-        let needs = params.control().info().needs;
+        let needs = params.needs();
         let window = params.window.get();
         let first_round = handshake + params.initial_window.get() as u32;
         let early_exit = EarlyExit::new(&params, first_round).map(Box::new);
@@ -143,7 +150,7 @@ impl TcpSender {
             next: 0,
             highest: 0,
             duplicates: 0,
-            control: params.control().build(&setup(&params, reserved, seed)),
+            control: params.build_control(&setup(&params, reserved, seed)),
             expiry: Instant::NEVER,
             timeout: rto.timeout(),
             timed: UNTIMED,
@@ -161,17 +168,20 @@ impl TcpSender {
             started: false,
             handshake: params.handshake,
             fast_path: false,
+            takes_plain: false,
             notes: false,
             rare: Box::new(Rare {
                 rto,
                 recovery: Recovery::default(),
-                ecn: EcnState::new(ecn, params.accecn, &params.control().info()),
+                ecn: EcnState::new(ecn, params.accecn, &params.control().info(), needs.marks),
                 delivery: (needs.delivery || early_exit.is_some()).then(DeliveryRate::default),
                 early_exit,
+                has_own_pace: needs.pacing,
                 paced_until: Instant::ZERO,
                 owns_recovery: needs.recovery,
                 absent: 0,
                 lost: 0,
+                opened_at_once: false,
                 granted: None,
                 colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
                 params,
@@ -186,12 +196,21 @@ impl TcpSender {
     fn note_what_is_needed(&mut self, needs: Needs) {
         let is_simple = self.rare.early_exit.is_none() && self.rare.ecn.is_off() && !self.is_paced();
         self.fast_path = needs.allow_fast_path() && is_simple;
+        self.takes_plain = needs.take_plain_acks() && self.rare.early_exit.is_none();
         self.notes = needs.delivery || needs.recovery || !is_simple;
     }
 
     /// One past the last segment, and by how many bytes that is shorter than a full one.
     pub(in crate::transport) fn last(&self) -> (u32, u16) {
         (self.end, self.packet.saturating_sub(self.last))
+    }
+
+    /// Its congestion control, which is implemented outside, has these parameters from now on.
+    pub(in crate::transport) fn set_control(&mut self, params: &ForeignCongestionParams) {
+        if let AnyCongestion::Foreign(control) = &mut self.control {
+            control.set_parameters(&params.parameters);
+        }
+        self.limit = self.allowed();
     }
 
     /// The last segment has this size in place of a full one.
@@ -238,6 +257,11 @@ impl TcpSender {
 
     pub(in crate::transport) fn acknowledged(&self) -> u64 {
         u64::from(self.acked.saturating_sub(u32::from(self.handshake)))
+    }
+
+    /// The connection is open, and the packet that opened it was sent once.
+    pub(in crate::transport) fn has_opened_at_once(&self) -> bool {
+        self.rare.opened_at_once
     }
 
     pub(in crate::transport) fn statistics(&self) -> SenderStatistics {

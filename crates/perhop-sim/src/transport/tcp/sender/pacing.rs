@@ -22,8 +22,7 @@ const AVOIDANCE_RATIO: f64 = 1.2;
 impl TcpSender {
     /// The rate at which segments of a paced sender may leave; unlimited before it is known.
     pub(super) fn pacing_rate(&self) -> Option<Bitrate> {
-        let needs = self.rare.params.control().info().needs;
-        if needs.pacing { self.control.pacing_rate() } else { self.window_rate() }
+        if self.rare.has_own_pace { self.control.pacing_rate() } else { self.window_rate() }
     }
 
     /// The rate of the window: unlimited before the first round trip is known. What is outstanding may be more than the window,

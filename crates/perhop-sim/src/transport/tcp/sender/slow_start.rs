@@ -174,7 +174,7 @@ impl TcpSender {
         if self.rare.early_exit.take().is_none() {
             return;
         }
-        let needs = self.rare.params.control().info().needs;
+        let needs = self.rare.params.needs();
         if !needs.delivery {
             self.rare.delivery = None;
         }

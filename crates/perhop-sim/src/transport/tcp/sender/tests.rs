@@ -448,6 +448,44 @@ proptest! {
     }
 }
 
+proptest! {
+    /// The same with ECN.
+    #[test]
+    fn the_fast_path_of_ecn_does_what_the_general_path_does(
+        dctcp in any::<bool>(),
+        happens in prop::collection::vec((0_u32..12, 0_u32..9, 0_u32..20), 20..200),
+    ) {
+        let (mut wire, _) = with_ecn(if dctcp { r#","congestion": "dctcp""# } else { "" });
+        for (what, step, marks) in happens {
+            if what == 0 {
+                wire.now = wire.now.max(wire.sender.wake());
+                wire.act(TcpSender::on_wake);
+            }
+            let expected = (wire.sender.acked + if what < 9 { step / 3 } else { 0 }).min(wire.sender.highest);
+            let ece = marks == 0;
+            let mut short = wire.sender.clone();
+            let sent = echo(&mut wire, expected, ece);
+            if let Some(segments) = short.ack_fast_of(expected, 0, ece, wire.now) {
+                let ecn = short.ecn_of_data();
+                let whole = |sequence| Transmit { ecn, ..Transmit::plain(sequence, wire.sender.packet) };
+                prop_assert_eq!(segments.map(whole).collect::<Vec<_>>(), sent);
+                prop_assert_eq!(format!("{short:?}"), format!("{:?}", wire.sender));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_ack_without_a_mark_takes_the_fast_path_of_ecn() {
+    let (mut wire, _) = with_ecn("");
+    echo(&mut wire, 1, false);
+    echo(&mut wire, 2, false);
+    let fast = |ece| wire.sender.clone().ack_fast_of(3, 0, ece, wire.now);
+    assert_eq!((fast(false), fast(true)), (Some(12..13), None));
+    echo(&mut wire, 3, true);
+    assert_eq!(wire.sender.clone().ack_fast_of(4, 0, false, wire.now), None, "the next segment says CWR");
+}
+
 /// A sender whose application grants data, and what it sends at its start.
 fn with_grants(extra: &str) -> Wire {
     let params = format!(r#"{{"tcp": "newreno", "initial-window": "10p", "tick": "1ms" {extra}}}"#);

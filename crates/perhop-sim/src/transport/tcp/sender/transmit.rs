@@ -62,9 +62,7 @@ impl TcpSender {
     #[cold]
     fn waits(&mut self, cx: &mut Context<'_>) -> bool {
         if self.release == Release::Paced {
-            let waits = cx.now < self.rare.paced_until;
-            self.next_send = if waits { self.rare.paced_until } else { Instant::NEVER };
-            return waits;
+            return self.waits_for_pace(cx.now);
         }
         if self.next_send == Instant::NEVER {
             let wait = cx.rng.up_to(self.rare.params.send_jitter.as_nanos());
@@ -73,14 +71,28 @@ impl TcpSender {
         true
     }
 
+    /// Whether a paced segment waits now until the one before it has left at the pacing rate.
+    #[inline]
+    pub(in crate::transport::tcp) fn waits_for_pace(&mut self, now: Instant) -> bool {
+        let waits = now < self.rare.paced_until;
+        self.next_send = if waits { self.rare.paced_until } else { Instant::NEVER };
+        waits
+    }
+
     /// Segments are paced.
     pub(in crate::transport::tcp) fn is_paced(&self) -> bool {
         self.release == Release::Paced
     }
 
-    /// Notes a segment for pacing, and for what its congestion control needs.
+    /// The same as [`note_sent`](Self::note_sent), in a function of its own, which keeps others short.
     #[cold]
-    fn note_sent(&mut self, sequence: u32, size: u16, now: Instant) {
+    fn note_sent_elsewhere(&mut self, sequence: u32, size: u16, now: Instant) {
+        self.note_sent(sequence, size, now);
+    }
+
+    /// Notes a segment for pacing, and for what its congestion control needs.
+    #[inline(always)]
+    pub(super) fn note_sent(&mut self, sequence: u32, size: u16, now: Instant) {
         self.note_grant_used(now);
         if let Some(delivery) = &mut self.rare.delivery {
             let in_flight = (self.next - self.acked).saturating_sub(self.rare.absent);
@@ -113,7 +125,7 @@ impl TcpSender {
             size = self.last;
         }
         if self.notes {
-            self.note_sent(sequence, size, now);
+            self.note_sent_elsewhere(sequence, size, now);
         }
         let again = sequence < self.highest;
         if !again {

@@ -14,11 +14,15 @@
 //! - The round trip of a timed segment is taken when it is selectively acknowledged, as Linux does, not when the gap before
 //!   it is filled.
 
+mod fast_path;
+
+use std::ops::Range;
+
 use perhop_core::control::Message;
-use perhop_core::{Bitrate, Bytes, Color, Context, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Context, Ecn, Instant};
 
 use super::acks::{AckRecord, Acks};
-use super::congestion::CongestionControl;
+use super::congestion::{CongestionControl, ForeignCongestionParams};
 use super::prr::{Progress, Prr};
 use super::rack::{Path, ProbeAnswer, Rack};
 use super::scoreboard::{Arrived, DUP_THRESH, Scoreboard};
@@ -98,6 +102,10 @@ impl SackSender {
         self.tcp.last()
     }
 
+    pub(in crate::transport) fn set_control(&mut self, params: &ForeignCongestionParams) {
+        self.tcp.set_control(params);
+    }
+
     pub(in crate::transport) fn set_last(&mut self, size: u16) {
         self.tcp.set_last(size);
     }
@@ -136,6 +144,10 @@ impl SackSender {
 
     pub(in crate::transport) fn acknowledged(&self) -> u64 {
         self.tcp.acknowledged()
+    }
+
+    pub(in crate::transport) fn has_opened_at_once(&self) -> bool {
+        self.tcp.has_opened_at_once()
     }
 
     pub(in crate::transport) fn statistics(&self) -> SenderStatistics {
@@ -456,9 +468,26 @@ pub(crate) struct Selective<'a> {
 
 impl Source for Selective<'_> {
     fn on_ack(&mut self, ack: Ack, now: Instant) {
-        if let Some(record) = self.acks.take(ack.number) {
+        if !self.take_fast(ack, now)
+            && let Some(record) = self.acks.take(ack.number, self.sender.tcp.acked)
+        {
             self.sender.on_record(&record, ack.ece, now);
         }
+    }
+    #[inline]
+    fn ack_fast(&mut self, ack: Ack, now: Instant) -> Option<Range<u32>> {
+        self.ack_fast_of(ack, now)
+    }
+    #[inline]
+    fn wake_fast(&mut self, now: Instant) -> Option<Range<u32>> {
+        self.sender.wake_fast(now)
+    }
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.ecn_of_data()
+    }
+    fn on_wake(&mut self, now: Instant) {
+        self.sender.on_wake(now);
     }
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         self.sender.transmit(cx)
@@ -617,6 +646,65 @@ mod tests {
         assert_eq!(wire.sender.statistics().rtt_samples, (2, 2_000_000));
     }
 
+    /// What an ACK leaves, and what is then sent, by each of the short cuts that take it.
+    fn short_cuts(wire: &Wire, plain: Option<(u32, u32)>) -> Vec<(SackSender, Vec<u32>)> {
+        let Some(plain) = plain else { return Vec::new() };
+        let mut found = Vec::new();
+        let mut short = wire.sender.clone();
+        if let Some(segments) = short.ack_fast(plain, false, wire.now) {
+            found.push((short, segments.collect()));
+        }
+        let mut other = Wire { sender: wire.sender.clone(), rng: wire.rng.clone(), now: wire.now };
+        let mut takes = false;
+        let sent = other.act(|sender, now| takes = sender.take_fast(plain, false, now));
+        if takes {
+            found.push((other.sender, sent));
+        }
+        found
+    }
+
+    /// All of a sender's state, but what it keeps for ACKs without selective acknowledgement.
+    fn state(sender: &mut SackSender) -> String {
+        sender.tcp.start();
+        if let Some(rack) = &mut sender.rack {
+            rack.forget_void();
+        }
+        format!("{sender:?}")
+    }
+
+    #[test]
+    fn acks_without_blocks_take_the_fast_path_unless_segments_were_lost_or_sent_again() {
+        for extra in ["", RACK] {
+            let (mut wire, _) = Wire::new(&format!(r#"{extra},"initial-window": "8p","prr": true"#), 1000);
+            wire.ack(1, &[]);
+            let fast = |wire: &Wire, expected, ece| {
+                let mut sender = wire.sender.clone();
+                sender.ack_fast((expected, 0), ece, wire.now)
+            };
+            assert_eq!(fast(&wire, 2, false), Some(10..12));
+            assert_eq!(fast(&wire, 2, true), None);
+            assert_eq!(fast(&wire, 1, false), None, "nothing new");
+            assert_eq!(fast(&wire, 10, false), None, "everything");
+            wire.ack(1, &[(3, 4)]);
+            assert_eq!(fast(&wire, 2, false), None, "3 is held");
+            wire.ack(1, &[(3, 9)]);
+            assert!(matches!(wire.sender.phase, Phase::Recovery(_)));
+            assert_eq!(fast(&wire, 9, false), None);
+        }
+    }
+
+    /// What the sender sends when its timers expire, which its short cut does alike if it takes them.
+    fn expire(wire: &mut Wire) -> Result<Vec<u32>, TestCaseError> {
+        let mut short = wire.sender.clone();
+        let shortened = short.wake_fast(wire.now).map(Iterator::collect::<Vec<u32>>);
+        let sent = wire.act(SackSender::on_wake);
+        if let Some(others) = shortened {
+            prop_assert_eq!(&others, &sent);
+            prop_assert_eq!(state(&mut short), state(&mut wire.sender));
+        }
+        Ok(sent)
+    }
+
     /// A path of 10 ms each way, which loses the packets that `lost` says, over and over.
     fn transfer(
         extra: &str,
@@ -659,13 +747,18 @@ mod tests {
                 acks.extend(taken.ack.map(|ack| (now + delay, ack.number)));
             } else if ack == now {
                 let (_, number) = acks.pop_front().unwrap();
-                let record = records.take(number).unwrap();
+                let shortened = short_cuts(&wire, records.first_plain(number));
+                let record = records.take(number, wire.sender.tcp.acked).unwrap();
                 known.extend(record.blocks.into_iter().flat_map(|(begin, end)| begin..end));
                 sent = wire.act(|sender, now| sender.on_record(&record, false, now));
+                for (mut sender, others) in shortened {
+                    prop_assert_eq!(&others, &sent);
+                    prop_assert!(number % 3 != 0 || state(&mut sender) == state(&mut wire.sender));
+                }
             } else if receiver.wake() == now {
                 acks.extend(receiver.on_wake(now, &mut records).map(|ack| (now + delay, ack.number)));
             } else {
-                sent = wire.act(SackSender::on_wake);
+                sent = expire(&mut wire)?;
             }
             for sequence in &sent {
                 let acked = wire.sender.tcp.acked;
@@ -684,14 +777,15 @@ mod tests {
         #[test]
         fn delivers_everything_and_never_sends_again_what_is_known_to_have_arrived(
             lost in prop::collection::vec(prop::bool::weighted(0.2), 1..80),
-            (prr, limited, cubic, delayed, rack) in any::<(bool, bool, bool, bool, bool)>(),
+            (prr, limited, cubic, delayed, rack, paced) in any::<(bool, bool, bool, bool, bool, bool)>(),
             (segments, window) in (1_u64..150, 1_u32..40),
         ) {
             prop_assume!(!lost.iter().all(|lost| *lost));
             let congestion = if cubic { "cubic" } else { "reno" };
             let detection = if rack { "rack" } else { "duplicate-acks" };
+            let pacing = if paced { r#","pacing": "window""# } else { "" };
             let extra = format!(
-                r#","loss-detection": "{detection}", "prr": {prr}, "limited-transmit": {limited}, "congestion": "{congestion}", "window": "{window}p""#
+                r#","loss-detection": "{detection}", "prr": {prr}, "limited-transmit": {limited}, "congestion": "{congestion}", "window": "{window}p"{pacing}"#
             );
             let statistics = transfer(&extra, segments, &lost, delayed)?;
             prop_assert!(statistics.sent >= segments);

@@ -1,0 +1,252 @@
+//! GraphML (Brandes et al., 2002), with the attributes of the Internet Topology Zoo (Knight et al., IEEE JSAC 29(9), 2011).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perhop_core::Bitrate;
+use roxmltree::{Document, Node};
+
+use super::MOST_LINKS;
+use super::distance::Position;
+use super::graph::GraphLink;
+
+/// What is taken from a file beside its nodes and edges.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Take {
+    /// Delays, from the positions of nodes.
+    pub(super) distances: bool,
+    /// Rates, from `LinkSpeedRaw`.
+    pub(super) rates: bool,
+}
+
+/// A problem: its line, if it has one, and what is wrong.
+type Refusal = (Option<usize>, String);
+
+/// The links of a file.
+///
+/// # Errors
+/// The first problem.
+pub(super) fn read(text: &str, take: Take) -> Result<Vec<GraphLink>, Refusal> {
+    let document = Document::parse(text).map_err(|error| (Some(error.pos().row as usize), plain(&error)))?;
+    let named =
+        |name: &'static str| move |node: &Node<'_, '_>| node.is_element() && node.tag_name().name() == name;
+    let root = document.root_element();
+    let graph = Some(root).filter(named("graphml")).and_then(|root| root.children().find(named("graph")));
+    let Some(graph) = graph else {
+        let found = root.tag_name().name();
+        return Err((None, format!("is no GraphML: a <graphml> holds a <graph>, and here is <{found}>")));
+    };
+    let line = |node: Node<'_, '_>| Some(document.text_pos_at(node.range().start).row as usize);
+    let keys = Keys::of(root);
+    let nodes = nodes(graph, &keys, take).map_err(|(node, text)| (line(node), text))?;
+    let directed = graph.attribute("edgedefault") == Some("directed");
+    let (mut links, mut seen) = (Vec::new(), BTreeSet::new());
+    for edge in graph.children().filter(named("edge")) {
+        let ends = ["source", "target"].map(|end| (end, edge.attribute(end)));
+        let mut found = Vec::new();
+        for (end, id) in ends {
+            let id = id.ok_or_else(|| (line(edge), format!("an <edge> has no `{end}`")))?;
+            found.push(nodes.get(id).ok_or_else(|| {
+                (line(edge), format!("an edge joins the node `{id}`, which the file does not have"))
+            })?);
+        }
+        let [from, to] = found[..] else { unreachable!("two ends") };
+        if from.name == to.name || (directed && seen.contains(&(&to.name, &from.name))) {
+            continue;
+        }
+        seen.insert((&from.name, &to.name));
+        let rate = take.rates.then(|| keys.value(edge, "LinkSpeedRaw")).flatten();
+        let rate = rate.map(|text| rate_of(text).map_err(|text| (line(edge), text))).transpose()?;
+        let delay = from.position.zip(to.position).map(|(from, to)| from.delay_to(to));
+        links.push(GraphLink { from: from.name.clone(), to: to.name.clone(), rate, delay });
+        if links.len() as u64 > MOST_LINKS {
+            return Err((line(edge), format!("more than {MOST_LINKS} links")));
+        }
+    }
+    if links.is_empty() {
+        return Err((line(graph), "the graph has no <edge> between two nodes".into()));
+    }
+    if take.distances && links.iter().all(|link| link.delay.is_none()) {
+        return Err((
+            line(graph),
+            "no edge joins nodes with a `Longitude` and a `Latitude`; leave `distances` out".into(),
+        ));
+    }
+    Ok(links)
+}
+
+/// The parser's message in our words, where it has none of its own that a reader understands.
+fn plain(error: &roxmltree::Error) -> String {
+    match error {
+        roxmltree::Error::DtdDetected => {
+            "has a document type declaration (DTD); remove it, GraphML needs none".into()
+        }
+        _ => format!("is no valid XML: {error}"),
+    }
+}
+
+/// A node of a file.
+struct Router {
+    name: String,
+    position: Option<Position>,
+}
+
+/// The nodes by id. Those of one label have the id in their names.
+fn nodes<'a, 'input>(
+    graph: Node<'a, 'input>,
+    keys: &Keys<'a>,
+    take: Take,
+) -> Result<BTreeMap<&'a str, Router>, (Node<'a, 'input>, String)> {
+    let mut found: BTreeMap<&str, (String, Option<Position>)> = BTreeMap::new();
+    let mut labels: BTreeMap<String, u32> = BTreeMap::new();
+    for node in graph.children().filter(|node| node.is_element() && node.tag_name().name() == "node") {
+        let Some(id) = node.attribute("id") else { return Err((node, "a <node> has no `id`".into())) };
+        let label = keys.value(node, "label").unwrap_or_default();
+        let words: Vec<&str> =
+            label.split(|letter: char| letter.is_whitespace() || letter.is_control()).collect();
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let label = if words.is_empty() { id.to_owned() } else { words.join(" ") };
+        let number = |key: &str, most: f64| {
+            let Some(text) = keys.value(node, key).filter(|_| take.distances) else { return Ok(None) };
+            let value = text.trim().parse::<f64>().ok().filter(|value| (-most..=most).contains(value));
+            value
+                .map(Some)
+                .ok_or_else(|| (node, format!("the {key} `{text}` is no number from -{most} to {most}")))
+        };
+        let position = number("Latitude", 90.0)?.zip(number("Longitude", 180.0)?);
+        let position = position.map(|(latitude, longitude)| Position { latitude, longitude });
+        *labels.entry(label.clone()).or_default() += 1;
+        if found.insert(id, (label, position)).is_some() {
+            return Err((node, format!("a second <node> has the id `{id}`")));
+        }
+    }
+    let routers = found.into_iter().map(|(id, (label, position))| {
+        let name = if labels[&label] > 1 { format!("{label} ({id})") } else { label };
+        (id, Router { name, position })
+    });
+    Ok(routers.collect())
+}
+
+/// The ids of attributes, by name.
+struct Keys<'a>(BTreeMap<&'a str, BTreeSet<&'a str>>);
+
+impl<'a> Keys<'a> {
+    fn of(root: Node<'a, '_>) -> Self {
+        let mut keys: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for key in root.children().filter(|node| node.is_element() && node.tag_name().name() == "key") {
+            if let (Some(name), Some(id)) = (key.attribute("attr.name"), key.attribute("id")) {
+                keys.entry(name).or_default().insert(id);
+            }
+        }
+        Self(keys)
+    }
+
+    /// The text of an attribute of a node or edge.
+    fn value(&self, of: Node<'a, '_>, name: &str) -> Option<&'a str> {
+        let ids = self.0.get(name)?;
+        let mut data = of.children().filter(|node| node.is_element() && node.tag_name().name() == "data");
+        data.find(|node| node.attribute("key").is_some_and(|key| ids.contains(key)))?.text()
+    }
+}
+
+/// A rate from a number of bit/s, such as `1.0E10`.
+fn rate_of(text: &str) -> Result<Bitrate, String> {
+    let bps = text.trim().parse::<f64>().ok().filter(|bps| (1.0..1e18).contains(bps));
+    let rate = bps.and_then(|bps| Bitrate::from_bps((bps + 0.5) as u64).ok());
+    rate.ok_or_else(|| format!("the LinkSpeedRaw `{text}` is no rate in bit/s; or write `same-rates = true`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ALL: Take = Take { distances: true, rates: true };
+
+    /// A graph as the Zoo writes them: made up.
+    const GRAPH: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key attr.name="LinkSpeedRaw" attr.type="double" for="edge" id="d35" />
+  <key attr.name="Longitude" attr.type="double" for="node" id="d29" />
+  <key attr.name="Latitude" attr.type="double" for="node" id="d32" />
+  <key attr.name="label" attr.type="string" for="node" id="d33" />
+  <graph edgedefault="undirected">
+    <data key="d0">made up</data>
+    <node id="0"><data key="d29">0.0</data><data key="d32">0.0</data><data key="d33"> North
+      Town</data></node>
+    <node id="1"><data key="d29">1.0</data><data key="d32">0.0</data><data key="d33">South &amp; East</data></node>
+    <node id="2"><data key="d33">None</data></node>
+    <node id="3"><data key="d33">None</data></node>
+    <node id="4" />
+    <node id="5"><data key="d33">alone</data></node>
+    <edge source="0" target="1"><data key="d35">1.0E10</data></edge>
+    <edge source="1" target="0" />
+    <edge source="1" target="2" />
+    <edge source="2" target="2" />
+    <edge source="3" target="2" />
+    <edge source="3" target="4" />
+  </graph>
+</graphml>
+"#;
+
+    fn link(from: &str, to: &str, rate: Option<&str>, delay: Option<&str>) -> GraphLink {
+        let (rate, delay) = (rate.map(|text| text.parse().unwrap()), delay.map(|text| text.parse().unwrap()));
+        GraphLink { from: from.into(), to: to.into(), rate, delay }
+    }
+
+    #[test]
+    fn a_file_of_the_zoo() {
+        let rest = [
+            link("South & East", "None (2)", None, None),
+            link("None (3)", "None (2)", None, None),
+            link("None (3)", "4", None, None),
+        ];
+        let [there, back] = [Some("10Gbps"), None].map(|rate| (rate, Some("556us")));
+        let there = link("North Town", "South & East", there.0, there.1);
+        let back = link("South & East", "North Town", back.0, back.1);
+        let both = [&[there.clone(), back][..], &rest].concat();
+        assert_eq!(read(GRAPH, ALL), Ok(both));
+        // Of directed edges, two make a link.
+        let directed = GRAPH.replace("undirected", "directed");
+        assert_eq!(read(&directed, ALL), Ok([&[there][..], &rest].concat()));
+        let plain = read(GRAPH, Take { distances: false, rates: false }).unwrap();
+        assert_eq!(plain[0], link("North Town", "South & East", None, None));
+    }
+
+    #[test]
+    fn each_problem_is_one_line() {
+        for (from, to, line, part) in [
+            ("</graphml>", "", None, "is no valid XML: "),
+            (
+                "<graphml xml",
+                "<!DOCTYPE x [<!ENTITY a \"b\">]><graphml xml",
+                None,
+                "document type declaration",
+            ),
+            ("<graph ", "<grape ", None, "is no valid XML"),
+            ("target=\"4\"", "target=\"9\"", Some(21), "joins the node `9`, which the file does not have"),
+            ("target=\"4\"", "", Some(21), "an <edge> has no `target`"),
+            ("id=\"4\"", "id=\"3\"", Some(14), "a second <node> has the id `3`"),
+            ("id=\"4\"", "", Some(14), "a <node> has no `id`"),
+            ("1.0E10", "fast", Some(16), "the LinkSpeedRaw `fast` is no rate in bit/s"),
+            (">1.0<", ">181<", Some(11), "the Longitude `181` is no number from -180 to 180"),
+            ("\"Latitude\"", "\"latitude\"", Some(7), "leave `distances` out"),
+        ] {
+            let (at, text) = read(&GRAPH.replacen(from, to, 1), ALL).unwrap_err();
+            assert!(text.contains(part) && !text.contains('\n'), "{text}");
+            assert!(line.is_none_or(|line| at == Some(line)), "{at:?}: {text}");
+        }
+        assert!(read("<svg/>", ALL).unwrap_err().1.contains("and here is <svg>"));
+        let none = "<graphml><graph edgedefault=\"undirected\"><node id=\"1\"/></graph></graphml>";
+        assert!(read(none, ALL).unwrap_err().1.contains("no <edge> between two nodes"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_graph_or_has_a_problem(cut in 0..GRAPH.len(), insert in "[<>/&\"a-z=0-9 ]{0,6}") {
+            let text = [&GRAPH[..cut], &insert, &GRAPH[cut..]].concat();
+            if let Err((_, problem)) = read(&text, ALL) {
+                prop_assert!(!problem.contains('\n'), "{}", problem);
+            }
+        }
+    }
+}

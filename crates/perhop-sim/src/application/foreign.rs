@@ -1,0 +1,244 @@
+//! Users that are implemented outside this crate, such as by a class in Python.
+//!
+//! The table names the class under `class`; the other keys are the parameters of the class, which this crate keeps as they are.
+//! Whoever runs a network gives each table its [`UserImplementation`]; a driver that has none must refuse the table. What is
+//! measured is the same for all such users: the times from their requests to the responses.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use perhop_core::units::UnitError;
+use perhop_core::{Block, Bytes, Instant, Origin, Rng};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::request_response::RequestResponse;
+use super::{Action, Application, Carrier, Commands, Direction, Event, Measure, User, check_request, refuse};
+
+/// The decisions of a user that is implemented outside.
+pub trait ForeignUser: fmt::Debug + Send + Sync {
+    /// Something happens to the user. Commands are added to `actions`.
+    fn on_event(&mut self, event: Event, now: Instant, actions: &mut Vec<Action>);
+
+    /// A copy with a state of its own.
+    fn boxed_clone(&self) -> Box<dyn ForeignUser>;
+}
+
+/// Makes the users of one group.
+pub trait UserImplementation: fmt::Debug + Send + Sync {
+    /// The user of this number, with this stream, who has not begun.
+    fn build(&self, member: usize, rng: Rng) -> Box<dyn ForeignUser>;
+}
+
+/// Parameters of users that a class in Python decides for.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ForeignApplicationParams {
+    /// The class, as `module:Class`; keys that are not listed here are its parameters.
+    pub class: String,
+    /// Size of an ordinary request, without headers: one of this size is one packet.
+    #[serde(default = "request")]
+    pub request: Bytes,
+    /// How many connections each user has, which the class says.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(skip)]
+    pub connections: u32,
+    /// The parameters of the class.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub parameters: Map<String, Value>,
+    #[serde(skip)]
+    implementation: Option<Arc<dyn UserImplementation>>,
+}
+
+const fn request() -> Bytes {
+    Bytes::new(200)
+}
+const fn one() -> u32 {
+    1
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+/// More connections of one user are a slip of the keyboard.
+const MOST_CONNECTIONS: u32 = 1000;
+
+impl ForeignApplicationParams {
+    /// Gives the table its implementation.
+    pub fn implement(&mut self, implementation: Arc<dyn UserImplementation>) {
+        self.implementation = Some(implementation);
+    }
+
+    /// Whether it can run.
+    pub fn is_implemented(&self) -> bool {
+        self.implementation.is_some()
+    }
+
+    /// The user of this number, who has not begun.
+    pub fn user(&self, member: usize, rng: Rng) -> Foreign {
+        let user = self.implementation.as_ref().map(|implementation| implementation.build(member, rng));
+        Foreign { user, open: vec![VecDeque::new(); self.connections as usize] }
+    }
+}
+
+impl PartialEq for ForeignApplicationParams {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |params: &Self| (params.class.clone(), params.request, params.connections);
+        parts(self) == parts(other) && self.parameters == other.parameters
+    }
+}
+
+/// A user that decides as its implementation does.
+#[derive(Debug)]
+pub struct Foreign {
+    /// None where the user is only looked at, and never begins.
+    user: Option<Box<dyn ForeignUser>>,
+    /// For each connection: when its requests were made whose responses are not complete.
+    open: Vec<VecDeque<Instant>>,
+}
+
+impl Clone for Foreign {
+    fn clone(&self) -> Self {
+        Self { user: self.user.as_ref().map(|user| user.boxed_clone()), open: self.open.clone() }
+    }
+}
+
+impl Block for Foreign {
+    type Params = ForeignApplicationParams;
+    const NAME: &'static str = "python";
+    const SUMMARY: &'static str =
+        "Requests and responds as a class in Python does, a subclass of `perhop.Application`";
+    const ORIGIN: Origin = Origin::published(2026, "the class that it names");
+
+    fn check(params: &ForeignApplicationParams) -> Result<(), UnitError> {
+        if !(1..=MOST_CONNECTIONS).contains(&params.connections) {
+            return refuse("connections", &format!("a user has 1 to {MOST_CONNECTIONS} connections"));
+        }
+        check_request(params.request)
+    }
+}
+
+impl Application for Foreign {
+    const MEASURES: &'static [Measure] = <RequestResponse as Application>::MEASURES;
+
+    fn new(params: &ForeignApplicationParams, rng: Rng) -> Self {
+        params.user(0, rng)
+    }
+
+    fn connections(params: &ForeignApplicationParams) -> u32 {
+        params.connections
+    }
+
+    fn carrier(params: &ForeignApplicationParams) -> Carrier {
+        Carrier::Tcp { request: params.request }
+    }
+}
+
+impl User for Foreign {
+    fn on_event(&mut self, event: Event, commands: &mut Commands<'_>) {
+        if let Event::Arrived { connection, direction: Direction::Response } = event
+            && let Some(began) = self.open[connection as usize].pop_front()
+            && commands.counts(began)
+        {
+            commands.recorded.sample("response_s", commands.now.since(began).as_secs_f64());
+        }
+        let before = commands.actions.len();
+        let user = self.user.as_deref_mut().expect("a driver refuses classes that it cannot run");
+        user.on_event(event, commands.now, commands.actions);
+        for action in &commands.actions[before..] {
+            if let Action::Grant { connection, direction: Direction::Request, .. } = action {
+                self.open[*connection as usize].push_back(commands.now);
+            }
+        }
+    }
+
+    fn finish(&mut self, commands: &mut Commands<'_>) {
+        let open = self.open.iter().flatten().filter(|began| commands.counts(**began)).count();
+        if open > 0 {
+            commands.recorded.add("unfinished", open as f64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ApplicationParams;
+    use super::*;
+    use crate::application::Recorded;
+    use perhop_core::Duration;
+
+    /// Asks on each of two connections, and again a second after each response.
+    #[derive(Clone, Debug)]
+    struct Asks(u32);
+
+    impl ForeignUser for Asks {
+        fn on_event(&mut self, event: Event, now: Instant, actions: &mut Vec<Action>) {
+            self.0 += 1;
+            let grant = |connection, direction, bytes| Action::Grant { connection, direction, bytes };
+            match event {
+                Event::Begins => actions.extend([0, 1].map(|one| grant(one, Direction::Request, 100))),
+                Event::Arrived { connection, direction: Direction::Request } => {
+                    actions.push(grant(connection, Direction::Response, 5000));
+                }
+                _ => actions.push(Action::WakeAt(now + Duration::from_secs(1))),
+            }
+        }
+        fn boxed_clone(&self) -> Box<dyn ForeignUser> {
+            Box::new(self.clone())
+        }
+    }
+
+    #[derive(Debug)]
+    struct Asking;
+
+    impl UserImplementation for Asking {
+        fn build(&self, member: usize, _: Rng) -> Box<dyn ForeignUser> {
+            Box::new(Asks(member as u32))
+        }
+    }
+
+    fn read(inside: &str) -> Result<ForeignApplicationParams, String> {
+        let text = format!(r#"{{"model":"python","class":"my:Asks",{inside}"request":"100B"}}"#);
+        let read: ApplicationParams = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), value);
+        let ApplicationParams::Foreign(params) = read else { panic!("{read:?}") };
+        Ok(params)
+    }
+
+    #[test]
+    fn a_table_keeps_the_parameters_of_its_class() {
+        let params = read(r#""connections":2,"depth":{"a":[1]},"#).unwrap();
+        assert_eq!((params.connections, params.is_implemented()), (2, false));
+        assert_eq!(params.parameters["depth"]["a"][0], 1);
+        assert!(read(r#""connections":0,"#).unwrap_err().contains("1 to 1000 connections"));
+    }
+
+    #[test]
+    fn times_of_responses_are_measured_by_connection() {
+        let mut params = read(r#""connections":2,"#).unwrap();
+        params.implement(Arc::new(Asking));
+        let mut user = params.user(7, Rng::stream(1, "test"));
+        let (mut recorded, mut actions) = (Recorded::default(), Vec::new());
+        let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
+        let mut tell = |user: &mut Foreign, event: Event, seconds: u64| {
+            actions.clear();
+            let (actions, recorded, now) = (&mut actions, &mut recorded, at(seconds));
+            user.on_event(event, &mut Commands { now, warmup: at(1), actions, recorded });
+            actions.len()
+        };
+        let arrived = |connection, direction| Event::Arrived { connection, direction };
+        assert_eq!(tell(&mut user, Event::Begins, 2), 2);
+        assert_eq!(tell(&mut user, arrived(1, Direction::Request), 3), 1);
+        let mut copy = user.clone();
+        assert_eq!(tell(&mut user, arrived(1, Direction::Response), 6), 1);
+        tell(&mut copy, arrived(1, Direction::Response), 9);
+        let mut end = Commands { now: at(9), warmup: at(1), actions: &mut actions, recorded: &mut recorded };
+        user.finish(&mut end);
+        assert_eq!(recorded.samples_of("response_s"), [4.0, 7.0], "of the user, and of its copy");
+        assert_eq!(recorded.sum_of("unfinished"), 1.0);
+    }
+}

@@ -1,0 +1,75 @@
+//! A flow's turn in a window of the look-ahead: all that happens to its two hosts by themselves before the window ends, in one call.
+//!
+//! Links bring nothing to its hosts within the window but what they have brought already. So ACKs that are held, timers of the sender
+//! and late ACKs of the receiver up to its end take place now, and an event need only say which flow has a turn. The packets of one
+//! flow are in order then, and those of several are not: the arrival queue of their first link puts them in order.
+
+use perhop_core::{Duration, Instant};
+
+use super::{BatchedFlow, FEW, NO_LINK, Outlet};
+use crate::control::Post;
+use crate::flow::Turn;
+use crate::probe::Series;
+use crate::sampling::SampleTimes;
+
+const JUST_AFTER: Duration = Duration::from_nanos(1);
+
+impl BatchedFlow {
+    /// Whether it may have its turn: nothing else happens to its hosts within a window of the look-ahead.
+    #[inline]
+    pub(in super::super) fn takes_turns(&self) -> bool {
+        !self.sender_keeps_to_clock && self.first_ack_link != NO_LINK
+    }
+
+    /// All that happens to its sender by itself before `limit`, unless a control message comes first; ACKs that are held also beyond,
+    /// up to the next of its timers. Returns how often something happened.
+    #[inline(never)]
+    pub(in super::super) fn take_turn(
+        &mut self,
+        limit: Instant,
+        Outlet { mut first, channels, events }: Outlet<'_>,
+        (times, series): (&SampleTimes, &mut Series),
+    ) -> u64 {
+        let mut happened = 0;
+        loop {
+            if self.base.sending.feedback().is_none() {
+                let until = (self.sender_sample + JUST_AFTER).min(self.base.next_command());
+                let turn = Turn { held: &mut self.rare.held, limit, until };
+                happened += self.base.act(turn, Post { channels, events }, &mut first);
+            }
+            let message = self
+                .base
+                .sending
+                .feedback()
+                .map_or(Instant::NEVER, |channel| channels.next(channel as usize));
+            let ack = self.rare.held.front().map_or(Instant::NEVER, |&(at, _)| at);
+            let wake = self.base.sender.wake().min(self.base.next_command());
+            if ack <= wake && ack < Instant::NEVER {
+                let may = if ack < limit { ack <= message } else { ack < wake && ack < message };
+                if !may {
+                    break;
+                }
+                let Some((at, ack)) = self.rare.held.pop_front() else { break };
+                if at > self.sender_sample {
+                    self.sample_sender_before(at, times, series);
+                }
+                self.base.acknowledge(ack, at, Post { channels, events }, &mut first);
+            } else if wake < limit && wake <= message {
+                if wake > self.sender_sample {
+                    self.sample_sender_before(wake, times, series);
+                }
+                self.base.wake_sender(wake);
+                self.base.transmit(wake, Post { channels, events }, &mut first);
+                happened += 1;
+            } else {
+                break;
+            }
+        }
+        if self.rare.held.is_empty() && self.rare.held.capacity() > 2 * FEW {
+            self.rare.held.shrink_to(FEW); // A timeout that held many is rare, and most flows need no more memory for it.
+        }
+        self.find_due();
+        self.find_senders_fast_path(times.end());
+        happened
+    }
+}

@@ -1,0 +1,184 @@
+//! One run on several threads: conservative parallel simulation, without rollbacks.
+//!
+//! The routers are divided into parts ([`Partition`]). Each part is a run of the batched engine with its own links, hosts and events
+//! ([`split`]); a flow whose packets pass several parts has a replica in each. A packet that leaves a part needs at least the
+//! look-ahead of the border to reach another one. So in each round all parts run for that long without one another ([`crew`]), and
+//! exchange their packets then.
+//!
+//! The order of simultaneous events depends on what happens and not on when it was added, and a part numbers its flows and links in
+//! the order of the network. So the outcome is the same for every number of threads.
+
+mod barrier;
+mod crew;
+mod partition;
+mod split;
+
+use perhop_core::{Duration, Imbalance, Instant};
+
+use super::Failure;
+use super::batched::{Accepted, Finished};
+use super::setup::Setup;
+use crate::flow::{Ends, Flow};
+use crate::network::Network;
+use crate::outcome::Outcome;
+use crate::probe::{QueueSeries, Series};
+use crate::sampling::SampleTimes;
+use crate::watch::{Progress, Watch};
+use crate::window_control::WindowControls;
+use partition::Partition;
+pub use partition::{LINKS_PER_THREAD, OneThread};
+use split::Part;
+
+/// A run in progress.
+#[derive(Clone, Debug)]
+pub(super) struct Parallel {
+    now: Instant,
+    parts: Vec<Part>,
+    /// A packet takes at least this long from a part to another.
+    lookahead: Duration,
+    times: SampleTimes,
+    controls: WindowControls,
+}
+
+impl Parallel {
+    /// How a network is divided among at most so many threads.
+    ///
+    /// # Errors
+    /// Why it runs on one thread.
+    pub(super) fn divide(network: &Network, setup: &Setup, threads: usize) -> Result<Partition, OneThread> {
+        Partition::of(network, setup, threads)
+    }
+
+    /// The division in which each router is in the part of this number.
+    ///
+    /// # Errors
+    /// Routers of different parts may affect one another at once.
+    pub(super) fn divide_by(
+        network: &Network,
+        setup: &Setup,
+        of_node: &[u32],
+    ) -> Result<Partition, OneThread> {
+        Partition::by(network, setup, of_node)
+    }
+
+    /// The network at time zero.
+    ///
+    /// # Errors
+    /// The watch stopped the run.
+    pub(super) fn new(
+        network: &Network,
+        seed: u64,
+        setup: Setup,
+        accepted: Accepted,
+        partition: &Partition,
+        watch: &Watch,
+    ) -> Result<Self, Failure> {
+        let times = setup.recorder.times.clone();
+        let controls = setup.controls.clone();
+        let parts = split::split(network, seed, setup, accepted, partition, watch)?;
+        let lookahead = partition.lookahead;
+        Ok(Self { now: Instant::ZERO, parts, lookahead, times, controls })
+    }
+
+    /// Handles all events up to and including `until`, unless the watch stops the run.
+    pub(super) fn run_until(&mut self, until: Instant, watch: &Watch, progress: &mut Progress) {
+        let engines = self.parts.iter_mut().map(|part| &mut part.engine).collect();
+        crew::run(engines, self.lookahead, until, watch, progress);
+        self.now = until;
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.now
+    }
+
+    pub(super) fn end(&self) -> Instant {
+        self.times.end()
+    }
+
+    /// Window controls: a network that has any is not divided.
+    pub(super) fn controls(&self) -> &WindowControls {
+        &self.controls
+    }
+
+    /// Ends the run: checks that every queue conserved its packets.
+    ///
+    /// # Errors
+    /// A queue lost or invented packets.
+    pub(super) fn finish(self) -> Result<Outcome, Imbalance> {
+        let Self { parts, times, .. } = self;
+        let flows = times.flows();
+        let mut whole: Vec<Option<Flow>> = std::iter::repeat_with(|| None).take(flows).collect();
+        let mut links = Vec::new();
+        let mut samples = Samples::of(&times);
+        let (mut events, mut hops) = (0, 0);
+        for Part { engine, flows, measured } in parts {
+            let finished: Finished = engine.take_apart()?;
+            events += finished.events;
+            hops += finished.hops;
+            links.extend(measured.iter().copied().zip(finished.links));
+            samples.add(finished.series, &flows, &measured);
+            for ((number, ends), flow) in flows.into_iter().zip(finished.flows) {
+                match &mut whole[number as usize] {
+                    Some(joined) => joined.join(flow, ends),
+                    place => *place = Some(flow),
+                }
+            }
+        }
+        links.sort_by_key(|&(link, _)| link);
+        Ok(Outcome {
+            engine: None,
+            events,
+            hops,
+            flows: whole.into_iter().flatten().map(|flow| flow.finish(&times)).collect(),
+            populations: Vec::new(),
+            links: links.into_iter().map(|(_, link)| link).collect(),
+            applications: Vec::new(),
+            series: samples.finish(),
+        })
+    }
+}
+
+/// The samples of all parts.
+struct Samples {
+    series: Series,
+    flows: usize,
+    queues: Vec<(usize, QueueSeries)>,
+}
+
+impl Samples {
+    fn of(times: &SampleTimes) -> Self {
+        Self { series: Series::default(), flows: times.flows(), queues: Vec::new() }
+    }
+
+    /// Adds those of a part: of its queues, and of the hosts of flows that are there.
+    fn add(&mut self, part: Series, flows: &[(u32, Ends)], measured: &[usize]) {
+        let Self { series, flows: columns, queues } = self;
+        let of_whole = part.times.len() * *columns;
+        let tables = [
+            (&mut series.throughput_bps, part.throughput_bps),
+            (&mut series.window_packets, part.window_packets),
+            (&mut series.rtt_s, part.rtt_s),
+            (&mut series.seen_packets, part.seen_packets),
+        ];
+        for (is_senders, (table, values)) in [false, true, true, true].into_iter().zip(tables) {
+            table.resize(of_whole, f64::NAN);
+            let rows = table.chunks_exact_mut((*columns).max(1)).zip(values.chunks_exact(flows.len().max(1)));
+            for (row, values) in rows {
+                for (&(number, ends), &value) in flows.iter().zip(values) {
+                    if if is_senders { ends.sends } else { ends.receives } {
+                        row[number as usize] = value;
+                    }
+                }
+            }
+        }
+        series.times = part.times;
+        queues.extend(measured.iter().copied().zip(part.queues));
+    }
+
+    fn finish(self) -> Series {
+        let Self { mut series, mut queues, .. } = self;
+        queues.sort_by_key(|&(link, _)| link);
+        series.queues = queues.into_iter().map(|(_, queue)| queue).collect();
+        series
+    }
+}

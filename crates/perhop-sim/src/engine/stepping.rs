@@ -1,0 +1,329 @@
+//! A run that one steps through: read between two steps, changed, copied, and ended like any other.
+//!
+//! A step changes nothing: where no parameter is changed, the outcome is that of an unbroken run, to the bit. The reference engine
+//! shows everything at any time. The batched engine simulates hosts ahead of the clock, so it shows links only, and takes no changes.
+
+use std::fmt;
+
+use perhop_core::measure::PortView;
+use perhop_core::{Bitrate, Duration, Imbalance, Instant};
+
+use super::{Engine, Failure, Run, Simulation};
+use crate::flow::FlowState;
+use crate::network::{FlowSpec, LinkSpec, Network, TransportSpec};
+use crate::observer::Observation;
+use crate::outcome::Outcome;
+use crate::transport::tcp::TcpParams;
+use crate::transport::tcp::congestion::ForeignCongestionParams;
+use crate::transport::udp::UdpParams;
+
+/// A run in progress, with the network as it is by now. A clone is a snapshot: both go on by themselves.
+///
+/// ```
+/// use perhop_core::{Duration, Instant};
+/// use perhop_sim::{Engine, Network, Stepping};
+/// let network = Network::new(Duration::from_secs(2));
+/// let mut run = Stepping::new(&network, 1, Engine::Reference).expect("every flow has a route");
+/// run.run_until(Instant::from_nanos(500_000_000));
+/// let snapshot = run.clone();
+/// assert_eq!(run.finish(), snapshot.finish());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Stepping {
+    network: Network,
+    simulation: Simulation,
+}
+
+/// Why a flow cannot be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// The batched engine simulates hosts ahead of the clock.
+    AheadOfClock,
+    /// It stands for a population, whose flows come and go.
+    Population,
+    /// There is no flow of this number.
+    NoFlow,
+}
+
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AheadOfClock => {
+                "the batched engine simulates hosts ahead of the clock, so flows cannot be read between two steps; use the \
+                 reference engine"
+            }
+            Self::Population => "it is a population, whose flows come and go; their links can be read",
+            Self::NoFlow => "there is no such flow",
+        })
+    }
+}
+
+impl std::error::Error for Unseen {}
+
+/// Why a network cannot change during a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The batched engine simulates hosts ahead of the clock.
+    AheadOfClock,
+    /// The queue of a link: a parameter that is not an AQM's, or one that the AQM cannot change, with the key if there is one.
+    Queue {
+        /// The link's name.
+        link: String,
+        /// The reason, with a key in front as [`split_key`](perhop_core::table::split_key) takes it off.
+        problem: String,
+    },
+    /// The rate of a link that has a trace of its rate.
+    Traced {
+        /// The link's name.
+        link: String,
+    },
+    /// Something else of a link.
+    Link {
+        /// The link's name.
+        link: String,
+    },
+    /// Something of a flow besides the rate of UDP.
+    Flow {
+        /// The flow's name.
+        flow: String,
+    },
+    /// Something else: what there is, the duration, profiles, paths.
+    Other,
+}
+
+/// What can change during a run.
+const CHANGEABLE: &str = "a link's `rate` and `delay`, the parameters of its AQMs, the `rate` of a flow over UDP, and the parameters of a congestion \
+     control in Python";
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AheadOfClock => f.write_str(
+                "the batched engine simulates hosts ahead of the clock, so nothing can change during a run; use the reference engine",
+            ),
+            Self::Queue { problem, .. } => f.write_str(perhop_core::table::split_key(problem).1),
+            Self::Traced { .. } => f.write_str("the link's rate follows a trace"),
+            Self::Link { .. } | Self::Flow { .. } | Self::Other => {
+                write!(f, "this cannot change during a run; these can: {CHANGEABLE}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A change of a running network.
+#[derive(Clone, Debug)]
+enum Change {
+    /// The AQMs of this link have the parameters that its new queue says.
+    Queue(usize),
+    /// The rate and the delay of this link.
+    Link(usize, Bitrate, Duration),
+    /// The rate of this flow.
+    Flow(usize, Box<UdpParams>),
+    /// The parameters of this flow's congestion control, which is implemented outside.
+    Control(usize, Box<ForeignCongestionParams>),
+}
+
+impl Stepping {
+    /// The network at time zero, on this engine. Both give the same outcome.
+    ///
+    /// # Errors
+    /// A flow's endpoints are not connected, or not by its path; the batched engine refuses the network.
+    pub fn new(network: &Network, seed: u64, engine: Engine) -> Result<Self, Failure> {
+        let simulation = Simulation::on_engine(network, seed, engine)?;
+        Ok(Self { network: network.clone(), simulation })
+    }
+
+    /// The same on the reference engine, while an observer sees what becomes of packets at links. A clone has the same observer.
+    ///
+    /// # Errors
+    /// A flow's endpoints are not connected, or not by its path.
+    pub fn observed(network: &Network, seed: u64, observation: Observation) -> Result<Self, Failure> {
+        let mut stepping = Self::new(network, seed, Engine::Reference)?;
+        if let Run::Reference(engine) = &mut stepping.simulation.run {
+            engine.observe(observation);
+        }
+        Ok(stepping)
+    }
+
+    /// The network as it is by now.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Everything up to and including this time has happened.
+    pub fn now(&self) -> Instant {
+        self.simulation.now()
+    }
+
+    /// When the run ends.
+    pub fn end(&self) -> Instant {
+        self.simulation.end()
+    }
+
+    /// Handles all events up to and including `until`, and never beyond the end of the run. A time that has passed changes nothing.
+    pub fn run_until(&mut self, until: Instant) {
+        if until > self.now() {
+            self.simulation.run_until(until);
+        }
+    }
+
+    /// Handles the next event alone, if it comes up to and including `until`; else everything up to then has happened, and it is
+    /// false. Others of the same time may follow an event. The batched engine does not handle events one by one: there it goes on to
+    /// `until`, and is false.
+    pub fn step(&mut self, until: Instant) -> bool {
+        let until = until.min(self.end());
+        if until < self.now() {
+            return false;
+        }
+        if let Run::Reference(engine) = &mut self.simulation.run {
+            return engine.step(until);
+        }
+        self.run_until(until);
+        false
+    }
+
+    /// The queue of the link of this number and what it has counted; `None` for a link without a queue under an AQM.
+    pub fn link(&mut self, number: usize) -> Option<PortView<'_>> {
+        self.network.links.get(number)?.queue.as_ref()?;
+        match &mut self.simulation.run {
+            Run::Batched(engine) => Some(engine.view(number)),
+            Run::Reference(engine) => Some(engine.view(number)),
+            Run::Parallel(_) => unreachable!("a run on one thread was asked for"),
+        }
+    }
+
+    /// The flow of this number.
+    ///
+    /// # Errors
+    /// Why it cannot be seen.
+    pub fn flow(&self, number: usize) -> Result<FlowState, Unseen> {
+        let spec = self.network.flows.get(number).ok_or(Unseen::NoFlow)?;
+        match &self.simulation.run {
+            Run::Reference(_) if spec.population.is_some() => Err(Unseen::Population),
+            Run::Reference(engine) => Ok(engine.flow(number).state()),
+            Run::Batched(_) | Run::Parallel(_) => Err(Unseen::AheadOfClock),
+        }
+    }
+
+    /// The run goes on with another network, which differs from the present one only in what can change: the rates and delays of
+    /// links, the parameters of AQMs (which keep what they have measured), and the rates of flows over UDP. A packet that is being
+    /// sent is finished at the earlier rate.
+    ///
+    /// # Errors
+    /// What cannot change; the run then goes on as before.
+    pub fn become_network(&mut self, network: &Network) -> Result<(), Refused> {
+        let changes = changes(&self.network, network)?;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let Run::Reference(engine) = &mut self.simulation.run else { return Err(Refused::AheadOfClock) };
+        // Queues first, because only they can refuse.
+        let queue = |change: &Change| match change {
+            Change::Queue(number) => Some(*number),
+            Change::Link(..) | Change::Flow(..) | Change::Control(..) => None,
+        };
+        let numbers = changes.iter().filter_map(queue);
+        let queues: Vec<_> = numbers.filter_map(|n| Some((n, network.links[n].queue.as_ref()?))).collect();
+        engine.retune(&queues).map_err(|(number, problem)| Refused::Queue {
+            link: network.links[number].name.clone(),
+            problem: problem.to_string(),
+        })?;
+        for change in changes {
+            match change {
+                Change::Queue(..) => {}
+                Change::Link(number, rate, delay) => engine.change_link(number, rate, delay),
+                Change::Flow(number, params) => engine.change_rate(number, &params),
+                Change::Control(number, params) => engine.change_control(number, &params),
+            }
+        }
+        self.network = network.clone();
+        Ok(())
+    }
+
+    /// Runs to the end, checks that every queue conserved its packets, and returns what was measured.
+    ///
+    /// # Errors
+    /// A queue lost or invented packets.
+    pub fn finish(mut self) -> Result<Outcome, Imbalance> {
+        self.simulation.run_to_end();
+        self.simulation.finish()
+    }
+}
+
+/// What makes one network of the other.
+fn changes(before: &Network, after: &Network) -> Result<Vec<Change>, Refused> {
+    let mut changes = Vec::new();
+    if (before.links.len(), before.flows.len()) != (after.links.len(), after.flows.len()) {
+        return Err(Refused::Other);
+    }
+    for (number, (before, after)) in before.links.iter().zip(&after.links).enumerate() {
+        changes.extend(link_changes(number, before, after)?);
+    }
+    for (number, (before, after)) in before.flows.iter().zip(&after.flows).enumerate() {
+        changes.extend(flow_change(number, before, after)?);
+    }
+    let rest = |network: &Network| Network { links: Vec::new(), flows: Vec::new(), ..network.clone() };
+    if rest(before) == rest(after) { Ok(changes) } else { Err(Refused::Other) }
+}
+
+fn link_changes(number: usize, before: &LinkSpec, after: &LinkSpec) -> Result<Vec<Change>, Refused> {
+    let mut changes = Vec::new();
+    if before == after {
+        return Ok(changes);
+    }
+    let link = || after.name.clone();
+    let same =
+        LinkSpec { rate: before.rate, delay: before.delay, queue: before.queue.clone(), ..after.clone() };
+    if same != *before || before.queue.is_some() != after.queue.is_some() {
+        return Err(Refused::Link { link: link() });
+    }
+    if let (Some(queue), Some(next)) = (&before.queue, &after.queue)
+        && queue != next
+    {
+        if !queue.differs_only_in_aqms(next) {
+            let problem = format!("this cannot change during a run; these can: {CHANGEABLE}");
+            return Err(Refused::Queue { link: link(), problem });
+        }
+        changes.push(Change::Queue(number));
+    }
+    if (before.rate, before.delay) != (after.rate, after.delay) {
+        if before.medium.trace.is_some() && before.rate != after.rate {
+            return Err(Refused::Traced { link: link() });
+        }
+        changes.push(Change::Link(number, after.rate, after.delay));
+    }
+    Ok(changes)
+}
+
+fn flow_change(number: usize, before: &FlowSpec, after: &FlowSpec) -> Result<Option<Change>, Refused> {
+    if before == after {
+        return Ok(None);
+    }
+    let refused = || Refused::Flow { flow: after.name.clone() };
+    if let (TransportSpec::Tcp(tcp), TransportSpec::Tcp(next)) = (&before.transport, &after.transport) {
+        let same = FlowSpec { transport: before.transport.clone(), ..after.clone() };
+        let same_tcp = TcpParams { class: tcp.class.clone(), ..next.clone() };
+        return match (&tcp.class, &next.class) {
+            (Some(class), Some(changed))
+                if same == *before
+                    && same_tcp == *tcp
+                    && (&class.class, &class.needs) == (&changed.class, &changed.needs)
+                    && before.population.is_none() =>
+            {
+                Ok(Some(Change::Control(number, changed.clone())))
+            }
+            _ => Err(refused()),
+        };
+    }
+    let (TransportSpec::Udp(udp), TransportSpec::Udp(next)) = (&before.transport, &after.transport) else {
+        return Err(refused());
+    };
+    let same = FlowSpec { transport: before.transport.clone(), ..after.clone() };
+    let same_udp = UdpParams { rate: udp.rate, ..next.clone() };
+    if same != *before || same_udp != *udp {
+        return Err(refused());
+    }
+    Ok(Some(Change::Flow(number, Box::new(next.clone()))))
+}

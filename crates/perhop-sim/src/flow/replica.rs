@@ -1,0 +1,61 @@
+//! A flow in a part of the network: when a run is divided among threads, each part that packets of a flow pass has a replica of
+//! it, and its two hosts are active in one replica each.
+
+use perhop_core::Instant;
+
+use super::Flow;
+use crate::packet::SimPacket;
+use crate::transport::metadata::Cargo;
+
+/// Which hosts of a flow are in a part of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) sends: bool,
+    pub(crate) receives: bool,
+}
+
+impl Flow {
+    /// The flow at time zero, as it is in a part of the network: with its number and its first steps of data and ACKs there. A host
+    /// that is elsewhere never begins.
+    pub(crate) fn replica(mut self, number: u32, first_steps: (u32, u32), ends: Ends) -> Self {
+        self.sending.renumber(number, first_steps.0);
+        self.receiving.renumber(number, first_steps.1);
+        if !ends.sends {
+            (self.rare.start, self.rare.stop) = (Instant::NEVER, Instant::NEVER);
+        }
+        self
+    }
+
+    /// Adds what another replica of the flow has counted, and takes its hosts.
+    pub(crate) fn join(&mut self, other: Self, ends: Ends) {
+        let Self { sender, sending, receiving, mut rare } = other;
+        let own = &mut self.rare;
+        own.at_warmup.add(&rare.at_warmup);
+        own.lost += rare.lost;
+        own.congested += rare.congested;
+        own.short += rare.short;
+        for color in 0..3 {
+            own.dropped[color] += rare.dropped[color];
+            own.policed_at_links[color] += rare.policed_at_links[color];
+        }
+        if ends.sends {
+            (self.sender, self.sending) = (sender, sending);
+            own.started = rare.started;
+        }
+        if ends.receives {
+            self.receiving = receiving;
+            own.completed = rare.completed;
+            std::mem::swap(&mut own.metadata, &mut rare.metadata);
+        }
+    }
+
+    /// Takes out what a packet carries that goes on in another part of the network.
+    pub(crate) fn unload(&mut self, packet: SimPacket) -> Option<Cargo> {
+        self.rare.metadata.unload(packet.sequence(), !packet.is_ack())
+    }
+
+    /// Takes in what a packet carries that comes from there.
+    pub(crate) fn load(&mut self, packet: SimPacket, cargo: Cargo) {
+        self.rare.metadata.load(packet.sequence(), cargo);
+    }
+}

@@ -1,0 +1,162 @@
+//! The fast path: what the sender does for nearly every ACK, in a few steps.
+//!
+//! It takes ACKs that report nothing beyond a gap, while there are no losses to repair and no segment was sent twice. It does and
+//! leaves what the general path does and leaves: a property test compares them.
+
+use std::ops::Range;
+
+use perhop_core::{Duration, Ecn, Instant};
+
+use super::super::acks::MOST_EXPECTED;
+use super::{Phase, SackSender, Selective};
+use crate::transport::Ack;
+
+impl SackSender {
+    /// What [`on_record`](Self::on_record) and [`transmit`](Self::transmit) do for an ACK of new data, but not of all data. It asks
+    /// for a segment and counts marked packets, and reports nothing else. Returns the segments to put on the wire; `None`, and does
+    /// nothing, for any other ACK.
+    #[inline]
+    pub(super) fn ack_fast(
+        &mut self,
+        (expected, marked): (u32, u32),
+        ece: bool,
+        now: Instant,
+    ) -> Option<Range<u32>> {
+        if !self.is_clean() {
+            return None;
+        }
+        let smoothed_rtt = self.smoothed_for_rack();
+        if self.tcp.is_paced() {
+            let takes = self.tcp.sends_full_segments() && self.tcp.take_fast(expected, marked, ece, now);
+            return takes.then(|| {
+                self.pass(expected, 0, [smoothed_rtt, self.smoothed_for_rack()], now);
+                self.release(now)
+            });
+        }
+        let segments = self.tcp.ack_fast_of(expected, marked, ece, now)?;
+        self.pass(expected, segments.len() as u32, [smoothed_rtt, self.smoothed_for_rack()], now);
+        Some(segments)
+    }
+
+    /// What [`on_wake`](Self::on_wake) and [`transmit`](Self::transmit) do of a paced sender when its next segment may leave. Returns
+    /// the segments to put on the wire; `None`, and does nothing, if anything else is to be done.
+    #[inline]
+    pub(super) fn wake_fast(&mut self, now: Instant) -> Option<Range<u32>> {
+        let is_due = self.rack.as_ref().is_some_and(|rack| rack.wake() <= now);
+        if is_due || !self.tcp.may_release(now) || !self.is_clean() {
+            return None;
+        }
+        self.tcp.next_send = Instant::NEVER;
+        Some(self.release(now))
+    }
+
+    /// A paced sender that has nothing else to do sends what may leave now; returns these segments.
+    #[inline]
+    fn release(&mut self, now: Instant) -> Range<u32> {
+        let Self { tcp, board, rack, .. } = self;
+        let first = tcp.next;
+        let by_window = (tcp.window() as u32).saturating_sub(board.outstanding());
+        let by_receiver = tcp.most().saturating_sub(first - tcp.acked);
+        let room = by_window.min(by_receiver).min(tcp.end.saturating_sub(first));
+        for _ in 0..room {
+            if tcp.waits_for_pace(now) {
+                return first..tcp.next;
+            }
+            board.on_sent();
+            tcp.send_new(now);
+            if let Some(rack) = rack {
+                rack.on_sent(now);
+                rack.arm_probe(tcp.smoothed_span(), tcp.expiry, now);
+            }
+        }
+        tcp.hold();
+        first..tcp.next
+    }
+
+    /// Whether [`ack_plain_fast`](Self::ack_plain_fast) may be called.
+    pub(in crate::transport) fn is_on_fast_path(&self) -> bool {
+        self.tcp.is_on_fast_path() && self.tcp.sends_full_segments() && self.is_clean()
+    }
+
+    /// The same for an ACK of this number that does not cover the timed segment, while the sender [is on the fast
+    /// path](Self::is_on_fast_path).
+    #[inline]
+    pub(in crate::transport) fn ack_plain_fast(&mut self, number: u32, now: Instant) -> Option<Range<u32>> {
+        debug_assert!(self.is_on_fast_path());
+        if number > MOST_EXPECTED {
+            return None;
+        }
+        let segments = self.tcp.ack_fast(number, now)?;
+        let smoothed_rtt = self.smoothed_for_rack();
+        self.pass(number, segments.len() as u32, [smoothed_rtt; 2], now);
+        Some(segments)
+    }
+
+    /// Takes such an ACK for a sender that does not send at once what it may; or returns false, having done nothing.
+    #[inline]
+    pub(super) fn take_fast(&mut self, (expected, marked): (u32, u32), ece: bool, now: Instant) -> bool {
+        let smoothed_rtt = self.smoothed_for_rack();
+        let takes = self.is_clean() && self.tcp.take_fast(expected, marked, ece, now);
+        if takes {
+            self.pass(expected, 0, [smoothed_rtt, self.smoothed_for_rack()], now);
+        }
+        takes
+    }
+
+    #[inline]
+    fn smoothed_for_rack(&self) -> Option<Duration> {
+        self.rack.as_ref().and_then(|_| self.tcp.smoothed_span())
+    }
+
+    #[inline]
+    fn is_clean(&self) -> bool {
+        let Self { board, rack, probe, phase, .. } = self;
+        matches!(phase, Phase::Open)
+            && probe.is_none()
+            && board.is_clean()
+            && rack.as_ref().is_none_or(|rack| rack.is_clean())
+    }
+
+    /// Everything below `expected` has arrived, and so many new segments are sent. `smoothed_rtt` is what it was before, and is.
+    #[inline]
+    fn pass(&mut self, expected: u32, sent: u32, smoothed_rtt: [Option<Duration>; 2], now: Instant) {
+        let Self { tcp, board, rack, .. } = self;
+        board.pass(expected, sent);
+        if let Some(rack) = rack {
+            let [before, after] = smoothed_rtt;
+            rack.pass(expected, sent, before, now);
+            rack.arm_probe(after, tcp.expiry, now);
+        }
+    }
+}
+
+impl Selective<'_> {
+    /// See [`SackSender::ack_fast`].
+    #[inline]
+    pub(super) fn ack_fast_of(&mut self, ack: Ack, now: Instant) -> Option<Range<u32>> {
+        let plain = self.acks.first_plain(ack.number)?;
+        let segments = self.sender.ack_fast(plain, ack.ece, now)?;
+        self.acks.take_first_plain(ack.number);
+        Some(segments)
+    }
+
+    /// See [`SackSender::take_fast`].
+    #[inline]
+    pub(super) fn take_fast(&mut self, ack: Ack, now: Instant) -> bool {
+        if self.sender.tcp.sends_at_once() {
+            return false; // It is no such sender.
+        }
+        let plain = self.acks.first_plain(ack.number);
+        let takes = plain.is_some_and(|plain| self.sender.take_fast(plain, ack.ece, now));
+        if takes {
+            self.acks.take_first_plain(ack.number);
+        }
+        takes
+    }
+
+    /// The ECN field of new data.
+    #[inline]
+    pub(super) fn ecn_of_data(&self) -> Ecn {
+        self.sender.tcp.ecn_of_data()
+    }
+}

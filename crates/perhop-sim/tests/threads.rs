@@ -1,0 +1,245 @@
+//! Runs divided among threads: the same outcome, whatever the division.
+
+use crate::common::{aqm, duplex, every_transport, flow, meter, profile, rap, scheduler, tcp, tfrc, udp};
+use crate::engine::{any_queue, assert_same};
+use perhop_core::meter::AggregateMeter;
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::{Bytes, Duration, Instant};
+use perhop_sim::transport::tcp::TcpEcn;
+use perhop_sim::{
+    Engine, Failure, FlowSpec, LINKS_PER_THREAD, Marking, Network, NodeId, OneThread, Outcome, SharedMeter,
+    Simulation, TransportSpec, Watch,
+};
+use proptest::prelude::*;
+
+fn whole(network: &Network, seed: u64) -> Outcome {
+    Simulation::run(network, seed, Some(Engine::Batched), &Watch::default()).unwrap()
+}
+
+fn on_threads(network: &Network, threads: usize) -> Outcome {
+    Simulation::run_on_threads(network, 1, None, threads, &Watch::default()).unwrap()
+}
+
+pub(crate) fn transports() -> Vec<TransportSpec> {
+    vec![
+        tcp(r#"{"tcp": "newreno", "handshake": true}"#),
+        tcp(r#"{"tcp": "newreno", "delayed-ack": "40ms"}"#),
+        tcp(r#"{"tcp": "linux"}"#),
+        tcp(r#"{"tcp": "linux", "congestion": "bbr"}"#),
+        tcp(r#"{"tcp": "two-windows", "send-jitter": "2ms"}"#),
+        udp(r#"{"udp": "cbr", "rate": "300kbps"}"#),
+        udp(r#"{"udp": "on-off", "rate": "800kbps", "on": "300ms", "off": "500ms"}"#),
+        rap(r#"{"rap": "aimd"}"#),
+        tfrc(r#"{"tfrc": "rfc5348"}"#),
+    ]
+}
+
+/// A ring of routers with this queue in both directions: routes in both directions share it, and cross it partly.
+fn ring(routers: u32, queue: &SchedulerParams, flows: Vec<FlowSpec>) -> Network {
+    let delays = ["2ms", "5ms", "1ms", "3ms"];
+    let links = (0..routers).flat_map(|n| {
+        let delay = delays[n as usize % delays.len()];
+        let mut links = duplex(&format!("l{n}"), n, (n + 1) % routers, "2Mbps", delay, queue.clone());
+        links[1].queue = Some(queue.clone());
+        links
+    });
+    Network {
+        nodes: routers,
+        links: links.collect(),
+        flows,
+        probe_interval: Some(Duration::from_millis(300)),
+        warmup: Duration::from_millis(1100),
+        ..Network::new(Duration::from_secs(3))
+    }
+}
+
+/// So many links that their state is asked for ahead of their turn.
+#[test]
+fn a_network_of_many_links_runs_alike_on_both_engines_and_on_threads() {
+    let queue = scheduler(
+        r#"{"scheduler": "wfq", "queues": [
+            {"name": "in", "match": {"color": "green"}, "rate": "1Mbps", "rule": {"aqm": "red", "thresholds": "5/15/0.1", "limit": "40p"}},
+            {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "20p"}}]}"#,
+    );
+    let flows = transports().into_iter().cycle().take(420).enumerate().map(|(n, transport)| {
+        let n = n as u32;
+        let metered = n.is_multiple_of(3).then(|| profile("0.3Mbps"));
+        flow(format!("{n}"), n % 140, (n + 1 + n / 50) % 140, transport, metered)
+    });
+    let network = Network { duration: Duration::from_millis(1500), ..ring(140, &queue, flows.collect()) };
+    let batched = whole(&network, 1);
+    let reference = Simulation::run(&network, 1, Some(Engine::Reference), &Watch::default()).unwrap();
+    assert!(batched.hops > 50_000, "{}", batched.hops);
+    assert_same(&batched, &reference);
+    assert_same(&batched, &on_threads(&network, 2));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10))]
+
+    /// Any queue, any transports, any meters: each router on any of three threads.
+    #[test]
+    fn any_division_gives_the_same_outcome(
+        seed: u64,
+        routers in 3_u32..8,
+        parts in prop::collection::vec(0_u32..3, 8),
+        ends in prop::collection::vec((0_u32..8, 0_u32..8), 1..14),
+        queue in any_queue(),
+        kind: u8,
+        (metered, feedback, shared, colored) in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+    ) {
+        let transports = transports();
+        let flows = ends.iter().enumerate().map(|(n, (from, to))| {
+            let transport = transports[(n + usize::from(kind)) % transports.len()].clone();
+            let metered = (metered && n % 3 == 0).then(|| profile("0.3Mbps"));
+            let (from, to) = (from % routers, to % routers);
+            // Between hosts of one router without links TCP would send for ever at one time.
+            let to = if from == to { (from + 1) % routers } else { to };
+            let mut flow = flow(format!("{n}"), from, to, transport, metered);
+            flow.access = flow.access.filter(|_| n % 2 == 0);
+            flow.egress = flow.egress.filter(|_| n % 3 == 0);
+            flow.out_feedback = (feedback && n % 2 == 0).then_some(Duration::from_millis(3));
+            if n % 3 == 1 && metered_at_router(&mut flow, shared) {
+                flow.volume = Some(Bytes::new(200_000));
+            }
+            flow.stop = (n % 5 == 3).then_some(Instant::from_nanos(3_000_000_000));
+            flow
+        });
+        let mut network = ring(routers, &queue, flows.collect());
+        let params = profile("0.5Mbps");
+        network.shared_meters = vec![SharedMeter { name: "shared".into(), params }];
+        if colored {
+            let profile = meter("trtcm", r#"{"rate": "0.3Mbps", "burst": "8kB", "peak-rate": "0.8Mbps", "peak-burst": "8kB"}"#);
+            let r#match = perhop_core::scheduler::Match::default();
+            network.links[0].meters = vec![AggregateMeter { name: "all".into(), r#match, profile, promote: false }];
+        }
+        // The first routers of a shared meter's flows stay together.
+        let of_node: Vec<u32> = parts[..routers as usize].to_vec();
+        let division = Simulation::run_divided(&network, seed, &of_node);
+        prop_assume!(!matches!(division, Err(Failure::Undivided(_))));
+        assert_same(&division.unwrap(), &whole(&network, seed));
+    }
+}
+
+/// A meter at the first router; whether it is the flow's own.
+fn metered_at_router(flow: &mut FlowSpec, shared: bool) -> bool {
+    flow.marking = if shared && flow.from == NodeId(0) {
+        Marking::Edge(0)
+    } else {
+        Marking::Ingress(profile("0.2Mbps"))
+    };
+    !shared
+}
+
+#[test]
+fn every_transport_crosses_a_border() {
+    for queue in [aqm("drop-tail", r#"{"limit": "25p"}"#), aqm("codel", "{}")] {
+        let network = every_transport(queue, 20);
+        assert_same(&Simulation::run_divided(&network, 3, &[0, 1]).unwrap(), &whole(&network, 3));
+    }
+}
+
+/// Sixteen by eight routers, with links of 1 to 3 ms between neighbours, and flows across it.
+fn grid() -> Network {
+    let (wide, high) = (16, 8);
+    let queue: SchedulerParams = scheduler(
+        r#"{"scheduler": "wfq", "queues": [
+            {"name": "green", "match": {"color": "green"}, "rate": "1Mbps", "rule": {"aqm": "drop-tail", "limit": "60p"}},
+            {"name": "rest", "rule": {"aqm": "red", "thresholds": "5/20/0.1", "limit": "60p", "weight": 0.02}}]}"#,
+    );
+    let mut links = Vec::new();
+    let mut add = |from: u32, to: u32, delay: u32| {
+        let mut both =
+            duplex(&format!("{from}-{to}"), from, to, "4Mbps", &format!("{delay}ms"), queue.clone());
+        both[1].queue = Some(queue.clone());
+        links.extend(both);
+    };
+    for n in 0..wide * high {
+        if n % wide + 1 < wide {
+            add(n, n + 1, 1 + n % 3);
+        }
+        if n + wide < wide * high {
+            add(n, n + wide, 1 + n % 2);
+        }
+    }
+    let transports = transports();
+    let flows = (0..200).map(|n| {
+        let transport = transports[n as usize % transports.len()].clone();
+        let profile = (n % 2 == 0).then(|| profile("0.2Mbps"));
+        let mut flow =
+            flow(format!("{n}"), n * 37 % (wide * high), n * 61 % (wide * high), transport, profile);
+        flow.tcp_ecn = if n % 4 == 0 { TcpEcn::Classic } else { TcpEcn::Off };
+        flow
+    });
+    Network {
+        nodes: wide * high,
+        links,
+        flows: flows.collect(),
+        warmup: Duration::from_secs(1),
+        ..Network::new(Duration::from_secs(2))
+    }
+}
+
+#[test]
+fn a_grid_gives_the_same_outcome_on_every_number_of_threads() {
+    let network = grid();
+    let one = on_threads(&network, 1);
+    let threads = |most| Simulation::threads_for(&network, most, &Watch::default()).unwrap();
+    assert_eq!(threads(100), Ok(network.links.len() / LINKS_PER_THREAD));
+    for most in [2, 3, 4] {
+        assert_eq!(threads(most), Ok(most));
+        assert_same(&on_threads(&network, most), &one);
+    }
+    assert!(one.flows.iter().filter(|flow| flow.delivered_packets > 0).count() > 150);
+}
+
+#[test]
+fn small_networks_and_those_that_cannot_be_divided_run_on_one_thread() {
+    let threads = |network: &Network| Simulation::threads_for(network, 4, &Watch::default()).unwrap();
+    let network = ring(5, &aqm("drop-tail", r#"{"limit": "9p"}"#).into(), Vec::new());
+    assert_eq!(threads(&network), Err(OneThread::Small { links: 10 }));
+    let grid = grid();
+    assert_eq!(Simulation::threads_for(&grid, 1, &Watch::default()).unwrap(), Err(OneThread::Asked));
+    let mut at_once = grid.clone();
+    at_once.links.iter_mut().for_each(|link| {
+        link.delay = Duration::ZERO;
+        link.rate = "1000Gbps".parse().unwrap();
+    });
+    assert!(threads(&at_once).is_err());
+    let mut one_meter = grid.clone();
+    one_meter.shared_meters = vec![SharedMeter { name: "all".into(), params: profile("1Mbps") }];
+    one_meter.flows.iter_mut().for_each(|flow| flow.marking = Marking::Edge(0));
+    assert_eq!(threads(&one_meter), Err(OneThread::Undivided));
+    let mut on_reference = grid;
+    let outage = perhop_sim::medium::Outage { from: Duration::ZERO, to: Duration::from_millis(1) };
+    on_reference.links[0].medium.outages = vec![outage];
+    assert_eq!(threads(&on_reference), Err(OneThread::Reference));
+}
+
+#[test]
+fn routers_that_share_a_meter_stay_in_one_part() {
+    let mut network = ring(4, &aqm("drop-tail", r#"{"limit": "9p"}"#).into(), Vec::new());
+    network.shared_meters = vec![SharedMeter { name: "all".into(), params: profile("1Mbps") }];
+    network.flows = (0..2).map(|n| flow(format!("{n}"), n, 3, transports()[0].clone(), None)).collect();
+    network.flows.iter_mut().for_each(|flow| flow.marking = Marking::Edge(0));
+    assert_eq!(
+        Simulation::run_divided(&network, 1, &[0, 1, 1, 1]),
+        Err(Failure::Undivided(OneThread::Undivided))
+    );
+    assert_same(&Simulation::run_divided(&network, 1, &[0, 0, 1, 1]).unwrap(), &whole(&network, 1));
+}
+
+#[test]
+fn a_divided_run_ends_as_soon_as_it_is_told_to() {
+    let network = Network { duration: Duration::from_secs(1_000_000), ..grid() };
+    let watch = Watch::default();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| Simulation::run_on_threads(&network, 1, None, 2, &watch).map(|_| ()));
+        while watch.under_way() == 0.0 && !run.is_finished() {
+            std::thread::yield_now();
+        }
+        assert!(watch.under_way() < 0.1, "it has hardly begun");
+        watch.stop();
+        assert_eq!(run.join().unwrap(), Err(Failure::Stopped));
+    });
+}
