@@ -1,0 +1,540 @@
+//! What a page can set of a scenario: a control for each value, with its unit, range and description from the JSON Schema.
+
+use std::sync::OnceLock;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::edit;
+use crate::problem::Problem;
+
+/// More are not shown.
+const MOST_CONTROLS: usize = 400;
+/// Keys that name things, for which there is no control.
+const NAMES: [&str; 7] = ["name", "from", "to", "path", "title", "via", "back"];
+
+/// A parameter that one can set.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "they are the fields of a message, and none is a mode")]
+pub struct Control {
+    /// As in sweeps: `links.uplink.queue.thresholds.max_p`.
+    pub path: String,
+    /// The path within its group.
+    pub label: String,
+    /// The schema's description.
+    pub doc: String,
+    /// `links.uplink`, `flows.bulk`, `run`.
+    pub group: String,
+    /// `number`, `choice`, `switch` or `text`.
+    pub kind: &'static str,
+    /// As it is now.
+    pub value: Value,
+    /// The same in TOML.
+    pub text: String,
+    /// It stands in the text; otherwise this is the default.
+    pub is_set: bool,
+    /// A number is written as text with this unit, in quotes; without quotes if that is empty.
+    pub unit: String,
+    /// The slider's range.
+    pub min: f64,
+    /// See `min`.
+    pub max: f64,
+    /// The least change.
+    pub step: f64,
+    /// The slider moves by factors.
+    pub log: bool,
+    /// Whole numbers only.
+    pub integer: bool,
+    /// For a choice.
+    pub choices: Vec<String>,
+    /// It can change during a run.
+    pub live: bool,
+}
+
+/// The controls of a scenario, given as JSON with its defaults, and as the text that it was read from.
+pub fn controls(scenario: &Value, toml: &str) -> Vec<Control> {
+    let text: toml::Table = toml.parse().unwrap_or_default();
+    let text = serde_json::to_value(text).unwrap_or(Value::Null);
+    let mut walk = Walk { controls: Vec::new() };
+    let place =
+        |path: &str, group: &str| Place { path: path.into(), group: group.into(), ..Place::default() };
+    let properties = &schema()["properties"];
+    for key in ["duration", "warmup"] {
+        walk.property(&properties[key], &scenario[key], Some(&text[key]), &place(key, "run"));
+    }
+    for (key, definition) in [("links", "Link"), ("profiles", "Meter")] {
+        for (name, value) in scenario[key].as_object().into_iter().flatten() {
+            let path = format!("{key}.{name}");
+            walk.any(definition_of(definition), value, Some(&text[key][name]), &place(&path, &path));
+        }
+    }
+    for (number, flow) in scenario["flows"].as_array().into_iter().flatten().enumerate() {
+        let name = flow["name"].as_str().unwrap_or_default();
+        let is_plain = !name.is_empty() && !name.contains(['.', '[', ']']);
+        let path = if is_plain { format!("flows.{name}") } else { format!("flows[{number}]") };
+        walk.any(
+            definition_of("Flow"),
+            flow,
+            Some(&text["flows"][number]),
+            &place(&path, &format!("flows.{name}")),
+        );
+    }
+    walk.controls.truncate(MOST_CONTROLS);
+    walk.controls
+}
+
+fn schema() -> &'static Value {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    SCHEMA.get_or_init(perhop_scenario::schema)
+}
+
+fn definition_of(name: &str) -> &'static Value {
+    &schema()["$defs"][name]
+}
+
+/// The schema that a reference is to, and its name.
+fn resolve(mut node: &'static Value) -> (&'static Value, Option<&'static str>) {
+    let mut name = None;
+    while let Some(reference) = node["$ref"].as_str() {
+        name = reference.rsplit('/').next();
+        node = definition_of(name.unwrap_or_default());
+    }
+    (node, name)
+}
+
+fn alternatives(node: &'static Value) -> Option<&'static Vec<Value>> {
+    node["oneOf"].as_array().or_else(|| node["anyOf"].as_array())
+}
+
+/// The alternative of a schema that a value is of, with those beside it.
+fn fitting(node: &'static Value, value: &Value) -> Option<(&'static Value, &'static [Value])> {
+    let (resolved, _) = resolve(node);
+    if let Some(all) = alternatives(resolved) {
+        return all.iter().find_map(|one| {
+            let (found, beside) = fitting(one, value)?;
+            Some((found, if beside.is_empty() { all.as_slice() } else { beside }))
+        });
+    }
+    does_fit(resolved, value).then_some((node, &[][..]))
+}
+
+fn does_fit(node: &'static Value, value: &Value) -> bool {
+    if let Some(only) = node.get("const") {
+        return only == value;
+    }
+    let is_of = |kind: &str| match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        _ => value.is_null(),
+    };
+    let kinds = node["type"].as_array().map_or(std::slice::from_ref(&node["type"]), Vec::as_slice);
+    if !kinds.iter().filter_map(Value::as_str).any(is_of) {
+        return false;
+    }
+    let (Some(properties), Some(table)) = (node["properties"].as_object(), value.as_object()) else {
+        return true;
+    };
+    let required = node["required"].as_array().map_or(&[][..], Vec::as_slice);
+    required.iter().filter_map(Value::as_str).all(|key| table.contains_key(key))
+        && table.keys().all(|key| properties.contains_key(key))
+        && properties
+            .iter()
+            .all(|(key, one)| one.get("const").is_none_or(|only| table.get(key) == Some(only)))
+}
+
+/// Where a walk is.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    path: String,
+    group: String,
+    /// Within an AQM, whose parameters can change during a run.
+    in_aqm: bool,
+    is_udp: bool,
+}
+
+impl Place {
+    fn key(&self, key: &str) -> Self {
+        Self { path: format!("{}.{key}", self.path), ..self.clone() }
+    }
+}
+
+struct Walk {
+    controls: Vec<Control>,
+}
+
+impl Walk {
+    /// A value of whatever schema. `text` is what stands in the text of the scenario.
+    fn any(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &Place) {
+        let Some((found, beside)) = fitting(node, value) else { return };
+        let (found, _) = resolve(found);
+        let Some(properties) = found["properties"].as_object() else { return };
+        let in_aqm = place.in_aqm || properties.get("aqm").is_some_and(|tag| tag.get("const").is_some());
+        let place = Place { in_aqm, is_udp: value.get("udp").is_some(), ..place.clone() };
+        for (key, property) in properties {
+            let inner = place.key(key);
+            if let Some(name) = property["const"].as_str() {
+                self.tag(key, name, beside, text, &inner);
+            } else if let Some(value) = value.get(key) {
+                self.property(property, value, text.and_then(|text| text.get(key)), &inner);
+            }
+        }
+    }
+
+    fn property(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &Place) {
+        let last = place.path.rsplit('.').next().unwrap_or_default();
+        if NAMES.contains(&last) || value.is_null() {
+            return;
+        }
+        match value {
+            Value::Object(_) => self.any(node, value, text, place),
+            Value::Array(values) => {
+                let Some((found, _)) = fitting(node, value) else { return };
+                let items = &resolve(found).0["items"];
+                for (number, value) in values.iter().enumerate().filter(|(_, value)| value.is_object()) {
+                    let inner = Place { path: format!("{}[{number}]", place.path), ..place.clone() };
+                    self.any(items, value, text.and_then(|text| text.get(number)), &inner);
+                }
+            }
+            _ => self.leaf(node, value, text, place),
+        }
+    }
+
+    /// The key that names a block.
+    fn tag(&mut self, key: &str, name: &str, beside: &'static [Value], text: Option<&Value>, place: &Place) {
+        let choices = beside.iter().filter_map(|one| resolve(one).0["properties"][key]["const"].as_str());
+        // What Python implements can run only where Python does.
+        let choices: Vec<String> = choices.filter(|&name| name != "python").map(str::to_owned).collect();
+        if choices.len() < 2 {
+            return;
+        }
+        let chosen = beside.iter().find(|one| resolve(one).0["properties"][key]["const"] == name);
+        let doc = chosen.and_then(|one| resolve(one).0["description"].as_str()).unwrap_or_default();
+        let is_set = text.is_some_and(|text| text.get(key).is_some());
+        let control = Control { kind: "choice", choices, ..Self::control(doc, &name.into(), is_set, place) };
+        self.controls.push(Control { live: false, ..control });
+    }
+
+    fn leaf(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &Place) {
+        let Some((found, beside)) = fitting(node, value) else { return };
+        let (resolved, name) = resolve(found);
+        let name = name.or_else(|| resolve(node).1);
+        let doc =
+            node["description"].as_str().or_else(|| resolved["description"].as_str()).unwrap_or_default();
+        let is_set = text.is_some_and(|text| !text.is_null());
+        let control = Self::control(doc, value, is_set, place);
+        if is_ramp(name) && value.as_str().is_some_and(|text| text.split('/').count() == 3) {
+            return self.thresholds(value, &control);
+        }
+        let control = match value {
+            Value::Bool(_) => Control { kind: "switch", ..control },
+            Value::Number(number) => {
+                let number = number.as_f64().unwrap_or_default();
+                ranged(number, resolved, place, control)
+            }
+            Value::String(_) if beside.iter().any(|one| one.get("const").is_some()) => {
+                let choices = beside.iter().filter_map(|one| one["const"].as_str());
+                Control { kind: "choice", choices: choices.map(str::to_owned).collect(), ..control }
+            }
+            Value::String(text) => match quantity(text).filter(|_| resolved.get("pattern").is_some()) {
+                Some((number, unit)) => {
+                    let control = Control { unit: unit.into(), value: number.into(), ..control };
+                    ranged(number, resolved, place, control)
+                }
+                None => control,
+            },
+            _ => return,
+        };
+        self.controls.push(control);
+    }
+
+    /// Three sliders for `30/90/0.05`.
+    fn thresholds(&mut self, value: &Value, control: &Control) {
+        let text = value.as_str().unwrap_or_default();
+        let parts: Vec<(f64, &str)> = text.split('/').filter_map(quantity).collect();
+        let &[(min, unit), (max, _), (max_p, _)] = parts.as_slice() else { return };
+        let most = nice((2.0 * max).max(4.0 * min));
+        for (name, number, most, log) in
+            [("min", min, most, false), ("max", max, most, false), ("max_p", max_p, 1.0, true)]
+        {
+            let unit = if name == "max_p" { "" } else { unit };
+            self.controls.push(Control {
+                path: format!("{}.{name}", control.path),
+                label: format!("{} {name}", control.label),
+                kind: "number",
+                value: number.into(),
+                text: format!("{number}{unit}"),
+                unit: unit.into(),
+                min: if log { 0.001_f64.min(number) } else { 0.0 },
+                max: most,
+                step: if log { 0.001 } else { 1.0 },
+                log,
+                integer: !log && unit != "kB" && unit != "MB",
+                ..control.clone()
+            });
+        }
+    }
+
+    fn control(doc: &str, value: &Value, is_set: bool, place: &Place) -> Control {
+        let Place { path, group, in_aqm, is_udp } = place;
+        let label = path.strip_prefix(group.as_str()).unwrap_or(path).trim_start_matches('.');
+        let last = path.rsplit('.').next().unwrap_or_default();
+        let is_of_link = group.starts_with("links.") && (label == "rate" || label == "delay");
+        Control {
+            path: path.clone(),
+            label: label.replace('.', " "),
+            doc: doc.replace('\n', " "),
+            group: group.clone(),
+            kind: "text",
+            value: value.clone(),
+            text: value.to_string(),
+            is_set,
+            unit: String::new(),
+            min: 0.0,
+            max: 0.0,
+            step: 0.0,
+            log: false,
+            integer: false,
+            choices: Vec::new(),
+            live: *in_aqm || is_of_link || (*is_udp && last == "rate"),
+        }
+    }
+}
+
+/// `20Mbps` as 20 and `Mbps`.
+fn quantity(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, text[end..].trim()))
+}
+
+/// A number with the range of its slider: a factor around what it is, within the bounds of the schema.
+fn ranged(number: f64, schema: &Value, place: &Place, control: Control) -> Control {
+    let bound = |key: &str| schema[key].as_f64();
+    let last = place.path.rsplit('.').next().unwrap_or_default();
+    let integer = schema["type"] == "integer" || control.unit == "p";
+    let is_part = bound("maximum") == Some(1.0);
+    let log = !is_part && number > 0.0 && last != "count" || bound("exclusiveMinimum") == Some(0.0);
+    let (mut min, mut max) = match (number, log) {
+        (_, true) if is_part => (0.0001_f64.min(number), 1.0),
+        (number, true) => (number / 20.0, nice(number * 20.0)),
+        (_, false) if is_part => (0.0, 1.0),
+        (0.0, false) => (0.0, 100.0),
+        (number, false) => (0.0, nice(number * 4.0)),
+    };
+    min = bound("minimum").map_or(min, |bound| bound.max(min));
+    max = bound("maximum").map_or(max, |bound| bound.min(max));
+    if integer {
+        (min, max) =
+            (min.ceil().max(if log { 1.0 } else { min }), max.ceil().max(10.0_f64.min(max.ceil() + 10.0)));
+    }
+    let step = if integer { 1.0 } else { nice((max - min) / 1000.0) };
+    Control { kind: "number", min, max, step, log, integer, ..control }
+}
+
+/// The next 1, 2 or 5 times a power of ten.
+fn nice(number: f64) -> f64 {
+    let mut decade = 1e-9;
+    while decade < 1e15 {
+        for factor in [1.0, 2.0, 5.0] {
+            if decade * factor >= number * (1.0 - 1e-9) {
+                return decade * factor;
+            }
+        }
+        decade *= 10.0;
+    }
+    number
+}
+
+/// The text with another value at a path. Where the path names a block (`links.uplink.queue.aqm`), the keys of its table that the new block has,
+/// too, stay as they are, the others go, and those that it requires get ordinary values.
+///
+/// # Errors
+/// There is no such place, or the value is no TOML.
+pub fn set(scenario: &Value, toml: &str, path: &str, value: &str) -> Result<String, Problem> {
+    let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let name = value.trim().trim_matches('"');
+    let before = controls(scenario, toml).into_iter().find(|control| control.path == path);
+    let blocks = match key {
+        "aqm" => alternatives(definition_of("Aqm")),
+        "scheduler" => alternatives(definition_of("Scheduler")),
+        "marker" => alternatives(definition_of("Meter")),
+        _ => None,
+    };
+    let find = |name: &str| blocks?.iter().find(|one| one["properties"][key]["const"] == name);
+    let (Some(before), Some(new)) = (before, find(name)) else { return edit::edit(toml, path, value) };
+    let Some(old) = find(before.value.as_str().unwrap_or_default()) else {
+        return edit::edit(toml, path, value);
+    };
+    let same =
+        |key: &&String| kind(&old["properties"][key.as_str()]) == kind(&new["properties"][key.as_str()]);
+    let keep = new["properties"].as_object().into_iter().flatten().map(|(key, _)| key).filter(same);
+    let mut keep: Vec<&str> = keep.map(String::as_str).collect();
+    keep.retain(|&kept| kept != key);
+    let there = |wanted: &str| {
+        at(scenario, parent).and_then(|table| table.get(wanted)).is_some_and(|value| !value.is_null())
+    };
+    let mut keys = vec![(key.to_owned(), format!("\"{name}\""))];
+    let required = new["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    for wanted in required.filter(|&wanted| wanted != key && !(keep.contains(&wanted) && there(wanted))) {
+        let property = resolve(&new["properties"][wanted]);
+        keys.push((wanted.to_owned(), ordinary(property, at(scenario, parent))));
+    }
+    let sets = new["properties"].as_object().into_iter().flatten();
+    let sets: Vec<&String> = sets.filter(|(_, one)| is_ramp(named(one))).map(|(key, _)| key).collect();
+    let is_given = |set: &&&String| {
+        keys.iter().any(|(key, _)| key == **set) || keep.contains(&set.as_str()) && there(set)
+    };
+    // None is required where one of several will do: that of OUT packets.
+    if let (None, Some(set)) = (sets.iter().find(is_given), sets.iter().rfind(|set| *set != &"red")) {
+        let property = (&new["properties"][set.as_str()], Some("Thresholds"));
+        keys.push(((*set).clone(), ordinary(property, at(scenario, parent))));
+    }
+    edit::replace(toml, path, &keys, &keep)
+}
+
+/// The name of a property's quantity, also where it may be left out.
+fn named(property: &'static Value) -> Option<&'static str> {
+    let one = property["anyOf"].as_array().and_then(|either| either.first()).unwrap_or(property);
+    resolve(one).1
+}
+
+/// What makes two properties the same kind of thing.
+fn kind(property: &Value) -> (&Value, &Value) {
+    (&property["$ref"], &property["type"])
+}
+
+/// The value at a path of a scenario in JSON.
+fn at<'a>(scenario: &'a Value, path: &str) -> Option<&'a Value> {
+    if let Some(rest) = path.strip_prefix("links.") {
+        let links = scenario["links"].as_object()?;
+        let (name, link) = links
+            .iter()
+            .filter(|(name, _)| rest.starts_with(name.as_str()))
+            .max_by_key(|(name, _)| name.len())?;
+        return within(link, rest[name.len()..].trim_start_matches('.'));
+    }
+    if let Some(rest) = path.strip_prefix("flows.") {
+        let (name, inner) = rest.split_once('.').unwrap_or((rest, ""));
+        let flow = scenario["flows"].as_array()?.iter().find(|flow| flow["name"] == name)?;
+        return within(flow, inner);
+    }
+    within(scenario, path)
+}
+
+fn within<'a>(mut value: &'a Value, path: &str) -> Option<&'a Value> {
+    for step in perhop_scenario::steps(path) {
+        value = match step {
+            perhop_scenario::KeyPart::Key(key) => value.get(key)?,
+            perhop_scenario::KeyPart::Index(index) => value.get(index)?,
+        };
+    }
+    Some(value)
+}
+
+/// Whether a type takes `30/90/0.05`: three thresholds, or a curve that may be one ramp.
+fn is_ramp(name: Option<&str>) -> bool {
+    matches!(name, Some("Thresholds" | "DropCurve"))
+}
+
+/// An ordinary value in TOML for a key that a block requires, beside the keys that stand there.
+fn ordinary((schema, name): (&'static Value, Option<&'static str>), table: Option<&Value>) -> String {
+    let texts =
+        || table.and_then(Value::as_object).into_iter().flatten().filter_map(|(_, value)| value.as_str());
+    let limit = texts().find_map(|text| text.strip_suffix('p')?.parse::<f64>().ok());
+    match name {
+        name if is_ramp(name) => {
+            let present = texts().find(|text| text.split('/').count() == 3);
+            let from_limit = || {
+                let limit = limit.unwrap_or(100.0);
+                format!("{}/{}/0.1", (limit / 6.0).ceil(), (limit / 2.0).ceil())
+            };
+            format!("\"{}\"", present.map_or_else(from_limit, str::to_owned))
+        }
+        Some("Depth") => "\"100p\"".into(),
+        Some("Bytes") => "\"1500B\"".into(),
+        Some("Aqm") => {
+            let limit = limit.unwrap_or(100.0);
+            format!("{{ aqm = \"drop-tail\", limit = \"{limit}p\" }}")
+        }
+        _ => match (&schema["examples"][0], schema["minimum"].as_f64()) {
+            (Value::String(example), _) => format!("\"{example}\""),
+            (_, Some(minimum)) => minimum.to_string(),
+            _ => "1".into(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::describe;
+
+    const TEXT: &str = r#"
+duration = "5s"
+[links.up]
+from = "a"
+to = "b"
+rate = "10Mbps"
+delay = "10ms"
+queue = { aqm = "red", thresholds = "5/15/0.1", limit = "60p" }
+[[flows]]
+name = "bulk"
+count = 3
+from = "a"
+to = "b"
+transport = { tcp = "linux" }
+"#;
+
+    fn scenario(text: &str) -> Value {
+        serde_json::to_value(describe::read(text).unwrap()).unwrap()
+    }
+
+    fn control(path: &str) -> Control {
+        let all = controls(&scenario(TEXT), TEXT);
+        let paths: Vec<_> = all.iter().map(|control| control.path.clone()).collect();
+        all.into_iter().find(|control| control.path == path).unwrap_or_else(|| panic!("{paths:?}"))
+    }
+
+    #[test]
+    fn values_have_units_ranges_and_descriptions() {
+        let rate = control("links.up.rate");
+        assert_eq!(
+            (rate.unit.as_str(), &rate.value, rate.live, rate.is_set),
+            ("Mbps", &10.0.into(), true, true)
+        );
+        assert_eq!((rate.min, rate.max, rate.log), (0.5, 200.0, true));
+        assert_eq!(rate.doc, "Rate of each direction.");
+        let max_p = control("links.up.queue.thresholds.max_p");
+        assert_eq!((max_p.unit.as_str(), &max_p.value, max_p.max, max_p.live), ("", &0.1.into(), 1.0, true));
+        let weight = control("links.up.queue.weight");
+        assert_eq!((weight.is_set, weight.log, weight.max), (false, true, 1.0));
+        let count = control("flows.bulk.count");
+        assert_eq!((count.integer, count.min, count.max, count.live), (true, 0.0, 20.0, false));
+        assert_eq!(control("links.up.queue.gentle").kind, "switch");
+        assert!(control("links.up.queue.thresholds.min").integer);
+    }
+
+    #[test]
+    fn blocks_are_a_choice() {
+        let aqm = control("links.up.queue.aqm");
+        assert!(aqm.choices.contains(&"codel".to_owned()) && aqm.choices.contains(&"pie".to_owned()));
+        assert_eq!((aqm.kind, aqm.live), ("choice", false));
+        assert!(control("flows.bulk.transport.tcp").choices.contains(&"newreno".to_owned()));
+    }
+
+    #[test]
+    fn every_aqm_can_take_the_place_of_red() {
+        let aqm = control("links.up.queue.aqm");
+        for name in aqm.choices.iter().filter(|name| *name != "dwred") {
+            let text = set(&scenario(TEXT), TEXT, "links.up.queue.aqm", &format!("\"{name}\"")).unwrap();
+            if let Err(problem) = describe::read(&text) {
+                panic!("{name}: {problem:?}\n{text}");
+            }
+        }
+    }
+}

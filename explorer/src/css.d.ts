@@ -1,0 +1,2 @@
+// esbuild bundles style sheets into page.css.
+declare module "*.css";

@@ -1,0 +1,241 @@
+// Sliders, switches and choices for a scenario's parameters, as the engine lists them from the schema.
+
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import type { Control } from "../protocol.ts";
+import { runName } from "./charts.tsx";
+import { Marked } from "./marked.tsx";
+import * as store from "./store.ts";
+
+const filter = signal("");
+
+/** The parameters of the run whose panel is shown. */
+export function Controls() {
+  const shown = store.shown.value;
+  if (!shown) return null;
+  const { controls } = shown.opened;
+  const wanted = store.entry.value?.controls ?? [];
+  const first = wanted.flatMap((path) => controls.find((control) => control.path === path) ?? []);
+  const rest = controls.filter((control) => !first.includes(control));
+  const search = filter.value.trim().toLowerCase();
+  const found = rest.filter(({ path, doc }) => search === "" || `${path} ${doc}`.toLowerCase().includes(search));
+  const groups = new Map<string, Control[]>();
+  for (const control of found) groups.set(control.group, [...(groups.get(control.group) ?? []), control]);
+  return (
+    <div class="controls">
+      <RunChoice />
+      <label class="switch">
+        <input
+          type="checkbox"
+          checked={store.wholeRun.value}
+          onChange={(event) => {
+            store.wholeRun.value = event.currentTarget.checked;
+          }}
+        />
+        Changes act on the whole run (it begins again, same seed); otherwise from now on
+      </label>
+      {first.length > 0 && (
+        <fieldset>
+          <legend>First to try</legend>
+          {first.map((control) => (
+            <Field key={`${store.target.value} ${control.path}`} control={control} />
+          ))}
+        </fieldset>
+      )}
+      <label class="search">
+        Find a parameter{" "}
+        <input
+          type="search"
+          value={filter.value}
+          onInput={(event) => {
+            filter.value = event.currentTarget.value;
+          }}
+        />
+      </label>
+      {[...groups].map(([group, members]) => {
+        const inside = (
+          <>
+            {members.map((control) => (
+              <Field key={`${store.target.value} ${control.path}`} control={control} />
+            ))}
+          </>
+        );
+        return (
+          <details key={group} open={search !== "" || (first.length === 0 && group.startsWith("links"))}>
+            <summary>
+              {group} <span class="count">{members.length}</span>
+            </summary>
+            {inside}
+          </details>
+        );
+      })}
+      {found.length === 0 && <p class="hint">No parameter matches.</p>}
+    </div>
+  );
+}
+
+/** Whether the panel shows A or B. */
+export function RunChoice() {
+  if (!store.second.value) return null;
+  return (
+    <fieldset class="runs">
+      <legend>Of</legend>
+      {([0, 1] as const).map((which) => (
+        <label key={which}>
+          <input
+            type="radio"
+            name="run"
+            checked={store.target.value === which}
+            onChange={() => {
+              store.target.value = which;
+            }}
+          />
+          {runName(which)}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function Field(props: { control: Control }) {
+  const { control } = props;
+  const id = `c-${store.target.value}-${control.path.replaceAll(/[^A-Za-z0-9_-]/g, "_")}`;
+  const which = store.target.value;
+  const problem = store.problems.value[which];
+  const wrong = problem?.key === control.path ? problem.text : "";
+  const send = (value: number | boolean | string) => void store.set(control.path, store.toToml(control, value), which);
+  return (
+    <div class={control.isSet ? "field" : "field default"}>
+      <div class="name">
+        <label for={id}>
+          <code>{control.label}</code>
+          {!control.live && (
+            <span class="restarts" title="A change begins the run again, on the same seed">
+              {" "}
+              ↺<span class="unseen"> begins the run again</span>
+            </span>
+          )}
+        </label>
+      </div>
+      {control.kind === "switch" && (
+        <input
+          id={id}
+          type="checkbox"
+          checked={control.value === true}
+          onChange={(event) => send(event.currentTarget.checked)}
+        />
+      )}
+      {control.kind === "choice" && (
+        <select id={id} value={String(control.value)} onChange={(event) => send(event.currentTarget.value)}>
+          {control.choices.map((choice) => (
+            <option key={choice}>{choice}</option>
+          ))}
+        </select>
+      )}
+      {control.kind === "text" && <Text id={id} value={String(control.value)} onChange={send} />}
+      {control.kind === "number" && <NumberField id={id} control={control} onChange={send} />}
+      {control.doc && (
+        <p class="doc">
+          <Marked text={control.doc} />
+        </p>
+      )}
+      {wrong && (
+        <p class="wrong" role="alert">
+          {wrong}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Text(props: { id: string; value: string; onChange: (value: string) => void }) {
+  const [text, setText] = useState(props.value);
+  useEffect(() => setText(props.value), [props.value]);
+  return (
+    <input
+      id={props.id}
+      value={text}
+      spellcheck={false}
+      onInput={(event) => setText(event.currentTarget.value)}
+      onChange={(event) => props.onChange(event.currentTarget.value)}
+    />
+  );
+}
+
+const STEPS = 400;
+
+/** Where on the slider a value is, from 0 to STEPS, on a scale of factors. */
+function toSlider(control: Control, value: number): number {
+  const { min, max } = control;
+  const low = Math.max(min, max * 1e-6, Number.MIN_VALUE);
+  if (value <= low) return 0;
+  return (STEPS * Math.log(value / low)) / Math.log(max / low);
+}
+
+function fromSlider(control: Control, at: number): number {
+  const { min, max } = control;
+  if (at <= 0) return min;
+  if (at >= STEPS) return max;
+  const low = Math.max(min, max * 1e-6, Number.MIN_VALUE);
+  const value = Number((low * (max / low) ** (at / STEPS)).toPrecision(3));
+  return control.integer ? Math.round(value) : value;
+}
+
+function NumberField(props: { id: string; control: Control; onChange: (value: number) => void }) {
+  const { control } = props;
+  const given = Number(control.value);
+  const [value, setValue] = useState(given);
+  const [text, setText] = useState(String(given));
+  const [held, setHeld] = useState(false);
+  const setting = store.setting.value;
+  useEffect(() => {
+    // What comes back while one still moves is older than what one sees.
+    if (held || setting) return;
+    setValue(given);
+    setText(String(given));
+  }, [given, held, setting]);
+  const log = control.log && control.max > 0;
+  const top = Math.max(control.max, given);
+  const slide = (raw: number) => {
+    const next = log ? fromSlider(control, raw) : Number(raw.toPrecision(10));
+    setValue(next);
+    setText(String(next));
+    props.onChange(next);
+  };
+  return (
+    <div class="number">
+      <input
+        type="range"
+        aria-label={`${control.label}, slider`}
+        aria-valuetext={`${value} ${control.unit}`}
+        data-path={control.path}
+        min={log ? 0 : control.min}
+        max={log ? STEPS : top}
+        step={log ? 1 : control.step}
+        value={log ? toSlider(control, value) : value}
+        onPointerDown={() => setHeld(true)}
+        onPointerUp={() => setHeld(false)}
+        onPointerCancel={() => setHeld(false)}
+        onInput={(event) => slide(Number(event.currentTarget.value))}
+      />
+      <input
+        id={props.id}
+        class="exact"
+        inputMode="decimal"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onChange={(event) => {
+          const next = Number(event.currentTarget.value.replace(",", "."));
+          if (event.currentTarget.value.trim() === "" || !Number.isFinite(next)) {
+            store.say(`${control.path}: expected a number, such as ${given}.`, true);
+            setText(String(given));
+            return;
+          }
+          setValue(next);
+          props.onChange(next);
+        }}
+      />
+      <span class="unit">{control.unit}</span>
+    </div>
+  );
+}

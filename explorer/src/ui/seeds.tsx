@@ -1,0 +1,121 @@
+// Several seeds: means with 95 % intervals, and differences of the two runs on the same seeds.
+
+import type { Interval } from "../protocol.ts";
+import { measure } from "./format.ts";
+import { paired } from "./paired.ts";
+import * as store from "./store.ts";
+
+/** The panel. */
+export function Seeds() {
+  const [a, b] = store.intervals.value;
+  const both = a !== null && b !== null;
+  return (
+    <div class="seeds">
+      <div class="row">
+        <label>
+          Seeds{" "}
+          <select
+            value={store.seedCount.value}
+            onChange={(event) => {
+              store.seedCount.value = Number(event.currentTarget.value);
+            }}
+          >
+            {[3, 5, 10, 20, 30].map((count) => (
+              <option key={count} value={count}>
+                {count}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="button" class="main" disabled={store.measuring.value} onClick={() => void store.measure()}>
+          {store.measuring.value ? "Running…" : "Run them"}
+        </button>
+        <label class="switch">
+          <input
+            type="checkbox"
+            checked={store.follow.value}
+            onChange={(event) => {
+              store.follow.value = event.currentTarget.checked;
+              if (event.currentTarget.checked) void store.measure();
+            }}
+          />
+          Run again after each change
+        </label>
+      </div>
+      <p class="hint">
+        Whole runs with the parameters as they are now, seeds 1 to {store.seedCount.value}. Means with 95 % confidence
+        intervals (Student’s t), as in <code>perhop run</code>.
+        {both && " Differences are B − A on the same seeds, with intervals of their own."}
+      </p>
+      {a && (
+        <p class="hint" aria-live="polite">
+          {a.done} of {a.seeds.length} runs{b ? ` of A, ${b.done} of B` : ""},{" "}
+          {Math.round((a.wallMs ?? 0) + (b?.wallMs ?? 0))} ms.
+        </p>
+      )}
+      {a && (
+        // A wide table scrolls by itself.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+        <section class="scroll" aria-label="Intervals" tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">measure</th>
+                <th scope="col">{both ? "A" : "mean"}</th>
+                {both && <th scope="col">B</th>}
+                {both && <th scope="col">B − A</th>}
+                {!both && <th scope="col">95 % interval</th>}
+              </tr>
+            </thead>
+            <tbody>
+              {a.rows.map((row) => (
+                <Row key={row.name} row={row} other={b?.rows.find(({ name }) => name === row.name)} both={both} />
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+    </div>
+  );
+}
+
+function Row(props: { row: Interval; other: Interval | undefined; both: boolean }) {
+  const { row, other } = props;
+  const { name, unit, text } = measure(row.name, row.unit);
+  const difference = other ? paired(row.values, other.values) : null;
+  const half = (of: Interval) => <small> ± {text((of.high - of.low) / 2)}</small>;
+  return (
+    <tr>
+      <th scope="row">
+        {name}
+        {unit && <span class="unit">, {unit}</span>}
+      </th>
+      <td>
+        {text(row.mean)}
+        {props.both && half(row)}
+      </td>
+      {props.both && (
+        <td>
+          {other && text(other.mean)}
+          {other && half(other)}
+        </td>
+      )}
+      {props.both && (
+        <td data-verdict={difference?.verdict}>
+          {difference && (
+            <>
+              {difference.mean > 0 ? "+" : ""}
+              {text(difference.mean)} ± {text(difference.half)}
+              <small>{difference.verdict}</small>
+            </>
+          )}
+        </td>
+      )}
+      {!props.both && (
+        <td>
+          {text(row.low)} to {text(row.high)}
+        </td>
+      )}
+    </tr>
+  );
+}

@@ -1,0 +1,93 @@
+// Colors of charts and of the network, for light and dark. Okabe & Ito, "Color Universal Design", 2008: told apart with every common
+// kind of color blindness. A second channel (dashes, shapes, labels) says the same everywhere.
+
+import { effect, signal } from "@preact/signals";
+
+/** What the user has chosen; `system` follows the operating system. */
+export type ThemeChoice = "system" | "light" | "dark";
+
+/** Colors that a canvas draws with. */
+export interface Palette {
+  ink: string;
+  muted: string;
+  grid: string;
+  surface: string;
+  line: string;
+  accent: string;
+  /** Series in the order in which they are given out. */
+  series: readonly string[];
+  /** Packets by drop precedence: green (IN), yellow, red (OUT). */
+  packet: { green: string; yellow: string; red: string; ack: string };
+  drop: string;
+  mark: string;
+}
+
+const LIGHT: Palette = {
+  ink: "#17212b",
+  muted: "#4a5866",
+  grid: "#dfe5ea",
+  surface: "#ffffff",
+  line: "#9aa7b3",
+  accent: "#0067a3",
+  series: ["#0072b2", "#d55e00", "#009e73", "#b0568c", "#b87f00", "#2f8fc4", "#17212b"],
+  packet: { green: "#009e73", yellow: "#e69f00", red: "#d55e00", ack: "#7d8b98" },
+  drop: "#d55e00",
+  mark: "#b0568c",
+};
+
+const DARK: Palette = {
+  ink: "#e8eef3",
+  muted: "#a9b6c2",
+  grid: "#2b3641",
+  surface: "#172029",
+  line: "#5d6b78",
+  accent: "#6fc3f2",
+  series: ["#56b4e9", "#ff8a3d", "#1fc79b", "#e59cc5", "#f0e442", "#8fb3ff", "#e8eef3"],
+  packet: { green: "#1fc79b", yellow: "#f0c542", red: "#ff7f3a", ack: "#8493a1" },
+  drop: "#ff8a3d",
+  mark: "#e59cc5",
+};
+
+/** Dashes of lines, by the order of series: the second channel beside color. */
+export const DASHES: readonly (readonly number[])[] = [[], [7, 4], [2, 3], [10, 3, 2, 3], [14, 4], [4, 2], [1, 4]];
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const systemIsDark = signal(dark.matches);
+dark.addEventListener("change", () => {
+  systemIsDark.value = dark.matches;
+});
+
+/** The choice, kept in this browser only. */
+export const themeChoice = signal<ThemeChoice>(kept());
+
+/** The palette that is in force. */
+export const palette = signal<Palette>(LIGHT);
+
+effect(() => {
+  const choice = themeChoice.value;
+  const isDark = choice === "dark" || (choice === "system" && systemIsDark.value);
+  document.documentElement.dataset.theme = isDark ? "dark" : "light";
+  palette.value = isDark ? DARK : LIGHT;
+  try {
+    localStorage.setItem("perhop-theme", choice);
+  } catch {
+    // A browser that keeps nothing: the choice lasts for this visit.
+  }
+});
+
+function kept(): ThemeChoice {
+  try {
+    const value = localStorage.getItem("perhop-theme");
+    return value === "light" || value === "dark" ? value : "system";
+  } catch {
+    return "system";
+  }
+}
+
+const reduced = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** The user wants no motion: packets are then shown as counts, and nothing moves by itself. */
+export const reducedMotion = signal(reduced.matches);
+reduced.addEventListener("change", () => {
+  reducedMotion.value = reduced.matches;
+});

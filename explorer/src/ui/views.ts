@@ -1,0 +1,318 @@
+// What the charts show of a run: from columns of samples to lines, thresholds and rates.
+
+import type { Histogram, Line as Level_, LinkInfo, Opened } from "../protocol.ts";
+import type { Level, Line } from "./chart.tsx";
+import { percent } from "./format.ts";
+import { cumulative, growth, type History, mean, quantile, rate } from "./history.ts";
+import { DASHES, type Palette } from "./theme.ts";
+
+const COLOR_NAMES = ["green", "yellow", "red"] as const;
+/** Drop precedences as the papers call them, where only two are in use. */
+const IN_OUT = ["IN", "OUT", "OUT"] as const;
+/** Counts of all reasons, by color. */
+const ALL = "all";
+
+/** What a chart needs. */
+export interface View {
+  unit: string;
+  x: number[];
+  lines: Line[];
+  levels?: Level[];
+}
+
+const SCALE = { packets: 1, bytes: 1e-3, s: 1e3, "": 1 } as const;
+const UNIT = { packets: "packets", bytes: "kB", s: "ms", "": "" } as const;
+
+/** The unit in which this link's thresholds are, other than its limit. */
+function unitOf(link: LinkInfo): "packets" | "bytes" | "s" {
+  return link.lines.find((line) => line.name !== "limit")?.unit ?? "packets";
+}
+
+/** The queue in the unit of its thresholds, its averages, and the thresholds. */
+export function queue(history: History, link: number, colors: Palette): View | null {
+  const info = history.opened.links[link];
+  if (!info) return null;
+  const unit = unitOf(info);
+  const kind = unit === "s" ? "delay" : unit === "bytes" ? "bytes" : "queue";
+  const scale = SCALE[unit];
+  const values = history.values((column) => column.kind === kind && column.link === link);
+  if (!values) return null;
+  const scaled = (of: number[]) => (scale === 1 ? of : of.map((value) => value * scale));
+  const lines: Line[] = [
+    {
+      label: unit === "s" ? "queueing delay" : "queue",
+      values: scaled(values),
+      color: colors.line,
+      width: 1,
+      filled: true,
+    },
+  ];
+  const tint = new Map<string, string>();
+  const compared = comparedWith(info);
+  for (const [index, column] of history.opened.columns.entries()) {
+    if (column.kind !== "gauge" || column.link !== link || !(column.unit === unit || compared.has(column.name)))
+      continue;
+    const color = colors.series[tint.size % colors.series.length] ?? colors.ink;
+    const dash = DASHES[tint.size % DASHES.length] ?? [];
+    tint.set(column.name, color);
+    lines.push({ label: column.name, values: scaled(history.columns[index] ?? []), color, dash, width: 2.25 });
+  }
+  const top = Math.max(...values.slice(-4000), 0) * scale;
+  const levels = info.lines
+    .filter((line) => line.unit === unit)
+    .filter((line) => line.name !== "limit" || line.value * scale < top * 1.6)
+    .map((line): Level => level(line, scale, (line.gauge && tint.get(line.gauge)) || colors.muted));
+  return { unit: UNIT[unit], x: history.times, lines, levels };
+}
+
+/** The gauges that this link's mechanism compares with thresholds: in their unit. */
+function comparedWith(link: LinkInfo): Set<string> {
+  return new Set(link.lines.flatMap((line) => (line.gauge === null ? [] : [line.gauge])));
+}
+
+function level(line: Level_, scale: number, color: string): Level {
+  return { label: line.name, value: line.value * scale, color, dash: line.name === "limit" ? [2, 2] : [6, 4] };
+}
+
+/** Gauges without a unit, such as probabilities. */
+export function gauges(history: History, link: number, colors: Palette): View | null {
+  const lines: Line[] = [];
+  const info = history.opened.links[link];
+  const compared = info ? comparedWith(info) : new Set<string>();
+  for (const [index, column] of history.opened.columns.entries()) {
+    if (column.kind !== "gauge" || column.link !== link || column.unit !== "" || compared.has(column.name)) continue;
+    const at = lines.length;
+    const color = colors.series[at % colors.series.length] ?? colors.ink;
+    lines.push({
+      label: column.name,
+      values: history.columns[index] ?? [],
+      color,
+      dash: DASHES[at % DASHES.length] ?? [],
+    });
+  }
+  return lines.length === 0 ? null : { unit: "", x: history.times, lines };
+}
+
+/** How many packets of each color have come to this link. */
+export function arrivedByColor(history: History, link: number): number[] {
+  return [0, 1, 2].map(
+    (of) =>
+      history.values(({ kind, link: at, color }) => kind === "arrived" && at === link && color === of)?.at(-1) ?? 0,
+  );
+}
+
+/** What the colors of packets are called at this link: IN and OUT where there are no three. */
+export function colorNames(history: History, link: number): readonly string[] {
+  const [, yellow = 0, red = 0] = arrivedByColor(history, link);
+  return yellow > 0 && red > 0 ? COLOR_NAMES : IN_OUT;
+}
+
+/** Drops and marks a second, by reason. */
+export function losses(history: History, link: number, colors: Palette): View {
+  const lines: Line[] = [];
+  const reasons: string[] = [];
+  history.opened.columns.forEach((column, index) => {
+    if ((column.kind !== "dropped" && column.kind !== "marked") || column.link !== link || column.name === ALL) return;
+    const counts = history.columns[index] ?? [];
+    const total = counts.at(-1) ?? 0;
+    if (total === 0) return;
+    if (!reasons.includes(column.name)) reasons.push(column.name);
+    const at = reasons.indexOf(column.name);
+    const isMark = column.kind === "marked";
+    lines.push({
+      label: `${isMark ? "marked" : "dropped"}: ${column.name}`,
+      values: rate(history.times, counts, 1),
+      color: isMark ? colors.mark : (colors.series[(at + 1) % colors.series.length] ?? colors.drop),
+      dash: DASHES[at % DASHES.length] ?? [],
+      note: `${total.toLocaleString("en")} in all`,
+    });
+  });
+  return { unit: "packets/s", x: history.times, lines };
+}
+
+/** Of the packets of each color, how many were dropped, as a sentence; empty where one color comes only. */
+export function lossesByColor(history: History, link: number): string {
+  const arrived = arrivedByColor(history, link);
+  if (arrived.filter((count) => count > 0).length < 2) return "";
+  const names = colorNames(history, link);
+  const parts = arrived.flatMap((count, color) => {
+    if (count === 0) return [];
+    const dropped =
+      history
+        .values(
+          ({ kind, link: at, color: of, name }) => kind === "dropped" && at === link && of === color && name === ALL,
+        )
+        ?.at(-1) ?? 0;
+    return [`${names[color]} ${percent(dropped / count)}`];
+  });
+  return `Dropped so far, by drop precedence: ${parts.join(", ")}.`;
+}
+
+/** The groups of a scenario's flows, in order, with their flows by number. */
+export function groups(opened: Opened): Map<string, number[]> {
+  const found = new Map<string, number[]>();
+  opened.flows.forEach((flow, index) => {
+    found.set(flow.group, [...(found.get(flow.group) ?? []), index]);
+  });
+  return found;
+}
+
+/** The color and the dash of each group. */
+export function groupStyle(at: number, colors: Palette): { color: string; dash: readonly number[] } {
+  return { color: colors.series[at % colors.series.length] ?? colors.ink, dash: DASHES[at % DASHES.length] ?? [] };
+}
+
+/** The throughput of each group, and what its profiles are. */
+export function throughput(history: History, colors: Palette): View {
+  const lines: Line[] = [];
+  const levels: Level[] = [];
+  let at = 0;
+  for (const [group, flows] of groups(history.opened)) {
+    const style = groupStyle(at++, colors);
+    const delivered = history.sum(({ kind, flow }) => kind === "delivered" && flow !== null && flows.includes(flow));
+    if (!delivered) continue;
+    const each = flows.length > 1 ? ` (${flows.length} flows)` : "";
+    const mbps = rate(history.times, delivered, 1).map((value) => (value === null ? null : (value * 8) / 1e6));
+    lines.push({ label: `${group}${each}`, values: mbps, color: style.color, dash: style.dash });
+    const profile = flows.reduce((sum, flow) => sum + (history.opened.flows[flow]?.profileBps ?? 0), 0);
+    if (profile > 0)
+      levels.push({
+        label: `profile of ${group}`,
+        value: profile / 1e6,
+        color: style.color,
+        dash: style.dash.length ? style.dash : [5, 4],
+      });
+  }
+  return { unit: "Mbit/s", x: history.times, lines, levels };
+}
+
+/** The windows of flows: at most so many lines, those of each group in its color. */
+export function windows(history: History, colors: Palette): View | null {
+  const lines: Line[] = [];
+  const all = [...groups(history.opened)];
+  const each = Math.max(1, Math.floor(16 / Math.max(1, all.length)));
+  all.forEach(([group, flows], at) => {
+    const style = groupStyle(at, colors);
+    let taken = 0;
+    for (const flow of flows) {
+      const values = history.values((column) => column.kind === "window" && column.flow === flow);
+      if (!values || taken === each || values.every((value) => Number.isNaN(value))) continue;
+      const gaps = values.map((value) => (Number.isNaN(value) ? null : value));
+      const label =
+        flows.length === 1
+          ? group
+          : taken === 0
+            ? `${group} (${Math.min(each, flows.length)} of ${flows.length})`
+            : (history.opened.flows[flow]?.name ?? group);
+      lines.push({ label, values: gaps, color: style.color, dash: style.dash, width: 1.25, unlisted: taken > 0 });
+      taken++;
+    }
+  });
+  return lines.length === 0 ? null : { unit: "packets", x: history.times, lines };
+}
+
+/** The distribution of queueing delay at a link, of one run or of two on one axis. */
+export function delays(histograms: (Histogram | undefined)[], names: string[], colors: Palette): View | null {
+  const curves = histograms.map((histogram) => (histogram ? cumulative(histogram) : null));
+  const x = [...new Set(curves.flatMap((curve) => curve?.upperMs ?? []))].sort((a, b) => a - b);
+  if (x.length < 2) return null;
+  const lines: Line[] = [];
+  curves.forEach((curve, which) => {
+    if (!curve || curve.upperMs.length < 2) return;
+    let at = 0;
+    const values = x.map((upper) => {
+      while (at + 1 < curve.upperMs.length && (curve.upperMs[at + 1] ?? 0) <= upper) at++;
+      return curve.percent[at] ?? 100;
+    });
+    const median = quantile(histograms[which], 0.5);
+    const high = quantile(histograms[which], 0.99);
+    lines.push({
+      label: names[which] ?? "",
+      values,
+      color: colors.series[which] ?? colors.ink,
+      dash: DASHES[which] ?? [],
+      width: 2.25,
+      filled: which === 0,
+      note: median === null || high === null ? "–" : `median ${median.toFixed(1)} ms, 99 %: ${high.toFixed(1)} ms`,
+    });
+  });
+  return lines.length === 0 ? null : { unit: "%", x, lines };
+}
+
+/** Queueing delay of both runs on one axis. */
+export function delayOver(
+  histories: (History | null)[],
+  links: number[],
+  names: string[],
+  colors: Palette,
+): View | null {
+  const longest = histories.reduce((a, b) => ((b?.times.length ?? 0) > (a?.times.length ?? 0) ? b : a), null);
+  if (!longest) return null;
+  const lines = histories.flatMap((history, which): Line[] => {
+    const values = history?.values(({ kind, link }) => kind === "delay" && link === links[which]);
+    if (!values) return [];
+    return [
+      {
+        label: names[which] ?? "",
+        values: Array.from({ length: longest.times.length }, (_, i) =>
+          values[i] === undefined ? null : values[i] * 1000,
+        ),
+        color: colors.series[which] ?? colors.ink,
+        dash: DASHES[which] ?? [],
+        width: 1.5,
+      },
+    ];
+  });
+  return { unit: "ms", x: longest.times, lines };
+}
+
+/** A few numbers that answer at a glance. */
+export interface Figure {
+  name: string;
+  value: number | null;
+  unit: string;
+  /** More is worse (`up` is bad) or better; `null` where it depends. */
+  good: "more" | "less" | null;
+}
+
+/** Key figures of a link over the last `span` seconds of a run. */
+export function figures(history: History, link: number, span: number): Figure[] {
+  const { times, opened } = history;
+  const info = opened.links[link];
+  const now = times.at(-1) ?? 0;
+  const since = Math.max(0, now - span);
+  const of = (kind: string) =>
+    history.sum(
+      (column) => column.kind === kind && column.link === link && (column.color !== null || kind === "sentBytes"),
+    );
+  const sent = growth(times, of("sentBytes"), since);
+  const arrived = growth(times, of("arrived"), since);
+  const elapsed = now - since;
+  const delay = mean(
+    times,
+    history.values(({ kind, link: at }) => kind === "delay" && at === link),
+    since,
+  );
+  const per = (count: number) => (arrived > 0 ? (100 * count) / arrived : null);
+  return [
+    {
+      name: "link utilization",
+      value: elapsed > 0 && info ? Math.min(100, (800 * sent) / info.rateBps / elapsed) : null,
+      unit: "%",
+      good: "more",
+    },
+    {
+      name: "mean queue",
+      value: mean(
+        times,
+        history.values(({ kind, link: at }) => kind === "queue" && at === link),
+        since,
+      ),
+      unit: "packets",
+      good: "less",
+    },
+    { name: "mean queueing delay", value: delay === null ? null : delay * 1000, unit: "ms", good: "less" },
+    { name: "dropped", value: per(growth(times, of("dropped"), since)), unit: "%", good: "less" },
+    { name: "marked", value: per(growth(times, of("marked"), since)), unit: "%", good: null },
+  ];
+}

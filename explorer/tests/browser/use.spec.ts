@@ -1,0 +1,212 @@
+// What one does with the page: load, move a slider, compare, ask why, write TOML, share, export; by mouse, by keyboard, on a phone.
+
+import { readFileSync } from "node:fs";
+import { expect, open, shot, still, test, time, until } from "./page.ts";
+
+test("the first scenario of the gallery opens and plays", async ({ page }) => {
+  await open(page, "");
+  await until(page, 5);
+  await expect(page.getByRole("heading", { level: 2 })).not.toBeEmpty();
+  await expect(page.locator(".figures")).toContainText("link utilization");
+  await shot(page, "load");
+});
+
+test("a slider acts from now on, and its value stands in the text", async ({ page }) => {
+  await open(page);
+  await until(page, 8);
+  const before = await time(page);
+  const slider = page.getByRole("slider", { name: /max_p/ }).first();
+  await slider.focus();
+  for (let i = 0; i < 30; i++) await page.keyboard.press("ArrowRight");
+  await expect(page.getByRole("status")).toContainText("from");
+  expect(await time(page)).toBeCloseTo(before, 6);
+  const value = await page.locator(".field input.exact").first().inputValue();
+  expect(Number(value)).toBeGreaterThan(0.15);
+  await page.getByRole("tab", { name: "Scenario" }).click();
+  await expect(page.locator("#toml")).toHaveValue(new RegExp(value.replace(".", "\\.")));
+  await shot(page, "slider");
+});
+
+test("the legend shows the values under the pointer", async ({ page }) => {
+  await open(page);
+  await until(page, 8);
+  const chart = page.locator(".chart").first();
+  const latest = await chart.locator(".legend b").first().textContent();
+  await expect(chart.locator(".legend .pointed")).toHaveCount(0);
+  // At time zero the queue is empty.
+  await chart.locator(".u-over").hover({ position: { x: 0, y: 40 } });
+  await expect(chart.locator(".legend .pointed")).toContainText(/^at 0/);
+  await expect(chart.locator(".legend b").first()).toHaveText("0 packets");
+  await page.mouse.move(0, 0);
+  await expect(chart.locator(".legend b").first()).toHaveText(latest ?? "");
+});
+
+test("a second mechanism runs beside the first", async ({ page }) => {
+  await open(page);
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.getByRole("button", { name: "codel", exact: true }).click();
+  await expect(page.getByText("B: codel").first()).toBeVisible();
+  await until(page, 15);
+  await expect(page.locator("canvas[role=img]")).toHaveCount(2);
+  await expect(page.locator(".figures .second").first()).toBeVisible();
+  await shot(page, "compare", true);
+});
+
+test("why a packet was dropped", async ({ page }) => {
+  await open(page);
+  await until(page, 6);
+  await page.getByRole("button", { name: "Next drop" }).click();
+  await expect(page.locator(".explained .sentence")).toContainText(/dropped|marked/);
+  await expect(page.locator(".rule .decided").first()).toBeVisible();
+  await expect(page.locator(".explained table")).toContainText("random number");
+  await shot(page, "why");
+});
+
+test("broken TOML gives the program's message at its line, and the run goes on", async ({ page }) => {
+  await open(page);
+  await page.getByRole("tab", { name: "Scenario" }).click();
+  const text = await page.locator("#toml").inputValue();
+  await page.locator("#toml").fill(text.replace(/"10Mbps"/, '"10Mbs"'));
+  await expect(page.locator("#toml-problem")).toContainText("`10Mbs`".replaceAll("`", ""));
+  const line = text.split("\n").findIndex((of) => of.includes('"10Mbps"')) + 1;
+  await expect(page.locator("#toml-problem")).toContainText(`Line ${line}`);
+  await expect(page.locator(".gutter .bad")).toHaveText(String(line));
+  await shot(page, "broken-toml");
+  await page.locator("#toml").fill(text.replace(/"10Mbps"/, '"5Mbps"'));
+  await expect(page.locator("#toml-problem")).toHaveCount(0);
+  await page.locator("#toml").press("Control+Enter");
+  await page.getByRole("tab", { name: "Parameters" }).click();
+  await expect(page.locator('input[data-path$=".rate"]').first()).toHaveAttribute("aria-valuetext", "5 Mbps");
+});
+
+test("a link carries scenario, changes, seed and time", async ({ page, context }) => {
+  await open(page);
+  await page.getByLabel("Seed", { exact: true }).fill("7");
+  await page.getByLabel("Seed", { exact: true }).press("Enter");
+  await until(page, 4);
+  await page.locator(".field input.exact").first().fill("0.3");
+  await page.locator(".field input.exact").first().press("Enter");
+  await expect(page.getByRole("status")).toContainText("0.3");
+  await page.keyboard.press("Tab");
+  await page.getByRole("button", { name: "Next packet" }).click();
+  await still(page);
+  const now = await time(page);
+  await page.getByRole("button", { name: "Share" }).click();
+  const link = await page.locator("#link").inputValue();
+  const figures = (await page.locator(".figures").textContent()) ?? "";
+  const other = await context.newPage();
+  await other.goto(link);
+  await expect.poll(() => time(other)).toBeCloseTo(now, 9);
+  await expect(other.getByLabel("Seed", { exact: true })).toHaveValue("7");
+  await expect(other.locator(".field input.exact").first()).toHaveValue("0.3");
+  await expect(other.locator(".figures")).toHaveText(figures);
+});
+
+test("several seeds give intervals, and differences of both runs", async ({ page }) => {
+  await open(page);
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.getByRole("button", { name: "drop-tail", exact: true }).click();
+  await expect(page.getByText("B: drop-tail").first()).toBeVisible();
+  await page.getByRole("tab", { name: "Several seeds" }).click();
+  await page.locator(".seeds select").selectOption("3");
+  await page.getByRole("button", { name: "Run them" }).click();
+  await expect(page.getByText("3 of 3 runs of A, 3 of B")).toBeVisible({ timeout: 60_000 });
+  await expect(page.locator("td[data-verdict]").first()).toContainText("±");
+  await shot(page, "seeds");
+});
+
+test("exports: PNG, CSV and TOML", async ({ page }) => {
+  await open(page);
+  await until(page, 5);
+  await page.getByRole("button", { name: "Export" }).click();
+  const fetched = async (name: string) => {
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name }).click();
+    return readFileSync(await (await download).path());
+  };
+  expect((await fetched("PNG of the charts")).subarray(1, 4).toString()).toBe("PNG");
+  const samples = (await fetched("CSV of the samples")).toString().trim().split("\n");
+  expect(samples.length).toBeGreaterThan(20);
+  expect(new Set(samples.filter((row) => !row.startsWith("#")).map((row) => row.split(",").length)).size).toBe(1);
+  expect((await fetched("TOML of the scenario")).toString()).toContain("[links");
+});
+
+test("everything by keyboard", async ({ page }) => {
+  await open(page);
+  await page.keyboard.press("Space");
+  await expect(page.getByRole("button", { name: "Play" })).toBeVisible();
+  await page.keyboard.press("?");
+  await expect(page.getByRole("dialog")).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("dialog")).toHaveCount(0);
+  await page.keyboard.press("4");
+  await expect(page.getByRole("tab", { name: "Several seeds" })).toBeFocused();
+  await page.keyboard.press("ArrowLeft");
+  await expect(page.getByRole("tab", { name: "Why dropped?" })).toBeFocused();
+  // Every control is in the order of Tab, and shows that it has the focus.
+  await page.keyboard.press("1");
+  const seen = new Set<string>();
+  for (let i = 0; i < 60; i++) {
+    await page.keyboard.press("Tab");
+    const focus = await page.evaluate(() => {
+      const element = document.activeElement;
+      if (!(element instanceof HTMLElement) || element === document.body) return null;
+      const style = getComputedStyle(element);
+      return {
+        name: `${element.tagName} ${element.id} ${element.textContent}`.slice(0, 80),
+        outline: style.outlineStyle,
+      };
+    });
+    if (!focus) continue;
+    expect(focus.outline, focus.name).not.toBe("none");
+    seen.add(focus.name);
+  }
+  const all = [...seen].join("\n");
+  for (const wanted of [
+    "Scenarios",
+    "Compare",
+    "Share",
+    "Export",
+    "Help",
+    "Play",
+    "Restart",
+    "Next packet",
+    "Next drop",
+  ]) {
+    expect(all).toContain(wanted);
+  }
+  await shot(page, "keyboard");
+});
+
+test("a phone's width needs no sideways scrolling", async ({ page }) => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  await open(page);
+  await until(page, 8);
+  for (const panel of ["Parameters", "Scenario", "Why dropped?", "Several seeds"]) {
+    await page.getByRole("tab", { name: panel }).click();
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+  }
+  await page.getByRole("tab", { name: "Parameters" }).click();
+  await shot(page, "phone", true);
+  await page.getByRole("button", { name: "Scenarios" }).click();
+  await shot(page, "phone-gallery");
+});
+
+test("the gallery's scenarios all open and run", async ({ page }) => {
+  await open(page);
+  await page.getByRole("button", { name: "Scenarios" }).click();
+  await shot(page, "gallery");
+  const ids: string[] = await (await page.request.get("gallery/index.json"))
+    .json()
+    .then((all) => all.map((of: { id: string }) => of.id));
+  expect(ids.length).toBeGreaterThanOrEqual(12);
+  for (const id of ids) {
+    await open(page, "");
+    await page.goto(`index.html#g=${id}`);
+    await page.reload();
+    await expect(page.locator(".chart canvas").first()).toBeVisible();
+    await expect.poll(() => time(page), { timeout: 60_000 }).toBeGreaterThan(3);
+    await expect(page.locator(".message.bad"), id).toHaveCount(0);
+    await shot(page, `gallery-${id}`);
+  }
+});

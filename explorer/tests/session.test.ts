@@ -1,0 +1,236 @@
+/** The engine as the page uses it: opens, plays, changes, explains, exports. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { frameOf, type Header } from "../src/engine/frames.ts";
+import { type Engine, Refused } from "../src/engine/module.ts";
+import { Player } from "../src/engine/player.ts";
+import { type Changed, EVENT, EVENT_FIELDS, type Explanation, type Frame, type Opened } from "../src/protocol.ts";
+import { engine, entries, files, scenario } from "./engine.ts";
+
+function open(one: Engine, toml: string): Opened {
+  return one.ask<Opened>({ do: "open", toml, seed: "1" }).value;
+}
+
+function frame(one: Engine, ...opened: Opened[]): Frame {
+  const { value, numbers } = one.ask<Header>({ do: "frame" });
+  const columns = opened.map((each) => each.columns.length);
+  return frameOf(value, numbers, columns, 0);
+}
+
+/** The values of a column of the first run. */
+function column(shown: Frame, opened: Opened, kind: string, name: string = kind): number[] {
+  const place = opened.columns.findIndex((each) => each.kind === kind && each.name === name);
+  const { times, values } = shown.runs[0]?.samples ?? { times: [], values: [] };
+  return Array.from(times, (_, row) => values[row * opened.columns.length + place] ?? Number.NaN);
+}
+
+test("the gallery and its index name the same scenarios, and each entry fits its scenario", async () => {
+  const one = await engine();
+  assert.deepEqual(entries.map(({ id }) => id).sort(), files.sort());
+  for (const entry of entries) {
+    const opened = open(one, scenario(entry.id));
+    assert.ok(
+      opened.links.some(({ name, measured }) => name === entry.link && measured),
+      `${entry.id}: link ${entry.link}`,
+    );
+    const paths = opened.controls.map(({ path }) => path);
+    for (const path of entry.controls) assert.ok(paths.includes(path), `${entry.id}: ${path} of\n${paths.join("\n")}`);
+    for (const { path, value } of entry.compare ?? []) {
+      const edited = one.ask<string>({ do: "edit", toml: opened.toml, path, value }).value;
+      assert.equal(one.ask({ do: "check", toml: edited }).value, null);
+    }
+    assert.deepEqual(opened.notices, [], entry.id);
+  }
+});
+
+test("samples do not depend on how far a run goes at once", async () => {
+  const toml = scenario("red");
+  const shown = async (steps: number[]) => {
+    const one = await engine();
+    const opened = open(one, toml);
+    for (const untilS of steps) one.ask({ do: "advance", untilS });
+    return { opened, shown: frame(one, opened) };
+  };
+  const [at_once, by_parts] = [await shown([5]), await shown([0.0013, 1, 1.0001, 3.7, 5])];
+  assert.deepEqual(at_once.shown.runs[0]?.samples, by_parts.shown.runs[0]?.samples);
+  const stepped = await engine();
+  const opened = open(stepped, toml);
+  for (let i = 0; i < 500; i++) stepped.ask({ do: "step", link: i % 2 ? 0 : null });
+  stepped.ask({ do: "seek", timeS: 5 });
+  assert.deepEqual(frame(stepped, opened).runs[0]?.samples, at_once.shown.runs[0]?.samples);
+  const queue = column(at_once.shown, at_once.opened, "queue");
+  assert.equal(queue.length, 251);
+  assert.ok(Math.max(...queue) > 5);
+});
+
+test("packets are conserved in every sample", async () => {
+  const one = await engine();
+  const opened = open(one, scenario("rio"));
+  one.ask({ do: "advance", untilS: 20 });
+  const shown = frame(one, opened);
+  const total = (kind: string) => {
+    const places = opened.columns.flatMap((each, place) => (each.kind === kind && each.name === "all" ? [place] : []));
+    const { times, values } = shown.runs[0]?.samples ?? { times: [], values: [] };
+    return Array.from(times, (_, row) =>
+      places.reduce((sum, place) => sum + (values[row * opened.columns.length + place] ?? Number.NaN), 0),
+    );
+  };
+  // A change of columns of all colors would show here: kinds have the name of the kind, or "all".
+  const names = opened.columns.filter(({ kind }) => kind === "arrived");
+  assert.equal(names.length, 3);
+  const [arrived, sent, dropped, waiting] = [
+    total("arrived"),
+    total("sent"),
+    total("dropped"),
+    column(shown, opened, "queue"),
+  ];
+  arrived.forEach((packets, row) => {
+    assert.equal(packets, (sent[row] ?? 0) + (dropped[row] ?? 0) + (waiting[row] ?? 0), `row ${row}`);
+  });
+  assert.ok((dropped.at(-1) ?? 0) > 50);
+});
+
+test("max_p acts while the run goes on, another AQM begins again", async () => {
+  const one = await engine();
+  const opened = open(one, scenario("red"));
+  one.ask({ do: "advance", untilS: 10 });
+  const before = one.ask<Header>({ do: "frame" }).value.generation;
+  const set = (path: string, value: string) => one.ask<Changed>({ do: "set", path, value, which: 0 }).value;
+  const live = set("links.bottleneck.queue.thresholds.max_p", "0.02");
+  assert.deepEqual([live.how, live.generation], ["live", before]);
+  assert.ok(live.toml.includes('thresholds = "15/45/0.02"') && live.toml.startsWith("# The classic setting"));
+  const anew = set("links.bottleneck.queue.aqm", '"codel"');
+  assert.deepEqual([anew.how, anew.generation, anew.opened.links[0]?.aqm], ["restarted", before + 1, "codel"]);
+  const shown = frame(one, anew.opened);
+  assert.deepEqual([shown.timeS, shown.fresh, shown.runs[0]?.samples.times[0]], [10, true, 0]);
+  assert.ok(opened.columns.length > anew.opened.columns.length - 2);
+});
+
+test("a second mechanism runs beside the first on the same seed", async () => {
+  const one = await engine();
+  const toml = scenario("red");
+  const opened = open(one, toml);
+  one.ask({ do: "advance", untilS: 3 });
+  const second = one.ask<Opened>({ do: "compare", toml }).value;
+  one.ask({ do: "advance", untilS: 6 });
+  const shown = frame(one, opened, second);
+  assert.equal(shown.runs.length, 2);
+  assert.deepEqual(shown.runs[0]?.samples, shown.runs[1]?.samples);
+  assert.equal(one.ask({ do: "compare", toml: null }).value, null);
+  assert.equal(frame(one, opened).runs.length, 1);
+});
+
+test("RED's drop by chance has its average, probability and random number", async () => {
+  const one = await engine();
+  const opened = open(one, scenario("red"));
+  one.ask({ do: "advance", untilS: 30 });
+  const { events } = frame(one, opened).runs[0] ?? { events: new Float64Array() };
+  const early = opened.reasons.indexOf("early");
+  let [seen, drawn] = [0, 0];
+  for (let at = 0; at < events.length; at += EVENT_FIELDS) {
+    if (events[at + EVENT.reason] !== early) continue;
+    const told = one.ask<Explanation>({ do: "explain", event: events[at + EVENT.id], which: 0 }).value;
+    const fact = (name: string) => told.facts.find((each) => each.name === name)?.value ?? Number.NaN;
+    const [average, p_b, p, number] = ["average total", "p_b", "probability", "random number"].map(fact) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    // Where the spread probability has come to 1, no number is drawn.
+    assert.ok(average >= 15 && average < 45 && p >= p_b - 1e-12, told.sentence);
+    assert.ok(p === 1 ? Number.isNaN(number) && /certain/.test(told.sentence) : number < p, told.sentence);
+    drawn += p < 1 ? 1 : 0;
+    assert.ok(Math.abs(p_b - (0.1 * (average - 15)) / 30) < 1e-12);
+    assert.ok(
+      told.decisive.every((line) => line < told.rule.length) && told.rule[told.decisive.at(-1) ?? 0]?.includes("early"),
+    );
+    assert.match(told.source, /Floyd/);
+    seen++;
+  }
+  assert.ok(seen > 10 && drawn > 10, `${seen} ${drawn}`);
+});
+
+test("problems say where they stand", async () => {
+  const one = await engine();
+  const wrong = scenario("red").replace('limit = "120p"', 'limit = "120"');
+  const problem = one.ask<{ line: number; column: number; key: string; text: string }>({
+    do: "check",
+    toml: wrong,
+  }).value;
+  assert.deepEqual([problem.line, problem.key], [11, "links.bottleneck.queue.limit"]);
+  assert.match(problem.text, /868p/);
+  assert.throws(() => open(one, wrong), Refused);
+});
+
+test("exports are tables, whose names begin no formula", async () => {
+  const one = await engine();
+  open(one, scenario("bufferbloat").replace('name = "call"', 'name = "=1+1,\\"x\\""'));
+  one.ask({ do: "advance", untilS: 10 });
+  const csv = (kind: string) => one.ask<string>({ do: "export", kind, which: 0 }).value.trimEnd().split("\n");
+  const samples = csv("samples");
+  assert.equal(samples.length, 1002);
+  assert.match(samples[0] ?? "", /^time_s,uplink queue,uplink bytes/);
+  assert.match(samples[0] ?? "", /"'=1\+1,""x""/);
+  assert.equal(csv("events")[0], "time_s,link,flow,color,event,reason,size_bytes");
+  const outcome = JSON.parse(one.ask<string>({ do: "export", kind: "outcome", which: 0 }).value) as Record<
+    string,
+    number
+  >;
+  assert.ok((outcome["links.uplink.utilization"] ?? 0) > 0.9);
+});
+
+test("hostile requests and texts are refused, and the engine goes on", async () => {
+  const one = await engine();
+  const toml = scenario("red");
+  const texts = [
+    "",
+    "\0",
+    "x".repeat(2_000_000),
+    "[".repeat(100_000),
+    "a = ".concat("[".repeat(20_000)),
+    `a${".a".repeat(20_000)} = 1`,
+    toml.replace("count = 8", "count = 4000000000"),
+    toml.replace('rate = "10Mbps"', 'rate = "9999999999999999999Gbps"'),
+    toml.replace('duration = "120s"', 'duration = "99999999999999s"'),
+    toml.replace('to = "b"', 'to = "<img src=x onerror=alert(1)>"').slice(0, -200),
+    'title = "<script>"',
+  ];
+  for (const text of texts) {
+    assert.throws(() => open(one, text), Refused, text.slice(0, 60));
+    assert.notEqual(one.ask({ do: "check", toml: text }).value, null);
+  }
+  open(one, toml);
+  for (const request of [
+    { do: "nothing" },
+    { do: "open", toml, seed: "-1" },
+    { do: "open", toml, seed: "18446744073709551616" },
+    { do: "advance", untilS: -1 },
+    { do: "advance", untilS: 1e300 },
+    { do: "set", path: "__proto__.x", value: "1", which: 0 },
+    { do: "set", path: "links.bottleneck.queue.limit", value: '"1p"\n[x]', which: 0 },
+    { do: "set", path: "duration", value: '"1s"', which: 7 },
+    { do: "explain", event: 1e9, which: 0 },
+    { do: "export", kind: "../../etc/passwd", which: 0 },
+  ]) {
+    assert.throws(() => one.ask(request), Refused, JSON.stringify(request));
+  }
+  one.ask({ do: "advance", untilS: 1 });
+});
+
+test("a player runs at its speed, and sends frames", async () => {
+  let clock = 0;
+  const frames: Frame[] = [];
+  const player = new Player(await engine(), { now: () => clock, send: (sent) => frames.push(sent) });
+  player.answer({ id: 0, do: "open", toml: scenario("red"), seed: "1" });
+  player.answer({ id: 1, do: "play", speed: 4 });
+  for (let tick = 1; tick <= 60; tick++) {
+    clock = (tick * 1000) / 60;
+    player.tick();
+  }
+  assert.ok(Math.abs((frames.at(-1)?.timeS ?? 0) - 4) < 1e-6, String(frames.at(-1)?.timeS));
+  const rows = frames.reduce((sum, each) => sum + (each.runs[0]?.samples.times.length ?? 0), 0);
+  assert.equal(rows, 201);
+  player.answer({ id: 2, do: "pause" });
+  assert.equal(player.isPlaying, false);
+});
