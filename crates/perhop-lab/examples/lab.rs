@@ -20,14 +20,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = perhop_lab::Options { seed, real_time: true, watch: None, die_with_parent: false, joint };
     let run = perhop_lab::run(&scenario, options, &AtomicBool::new(false), &mut |_| {})?;
     let mut flows = run.outcome.flows.iter();
-    for group in &scenario.flows {
+    for class in scenario.classes() {
         let members: Vec<f64> =
-            flows.by_ref().take(group.count as usize).map(|flow| flow.throughput_bps).collect();
+            flows.by_ref().take(class.flows as usize).map(|flow| flow.throughput_bps).collect();
         println!(
             "{}: {:.3} Mbit/s each",
-            group.name,
+            class.name,
             members.iter().sum::<f64>() / members.len() as f64 / 1e6
         );
+    }
+    for application in &run.outcome.applications {
+        println!("{}: {:?}", application.name, application.measures);
     }
     for link in &run.outcome.links {
         println!(

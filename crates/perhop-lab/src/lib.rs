@@ -18,6 +18,7 @@ mod report;
 mod run;
 mod sandbox;
 mod setting;
+mod sockets;
 mod system;
 #[cfg(test)]
 mod tests;

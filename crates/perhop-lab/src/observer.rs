@@ -9,8 +9,9 @@ use perhop_core::{Duration, Instant};
 use perhop_live::{Plane, Report, StreamCounts, Watcher, Windows};
 use perhop_sim::{QueueSeries, Series};
 
-use crate::hosts::Shared;
+use crate::hosts::{Shared, Side};
 use crate::report::{Glimpse, GlimpseOfLink};
+use crate::setting::Setting;
 
 /// Records probe samples, and the counters at the end of the warm-up and of the run.
 pub(crate) struct Observer<'a> {
@@ -20,9 +21,10 @@ pub(crate) struct Observer<'a> {
     end: Instant,
     interval: Option<Duration>,
     next: Instant,
-    /// Bytes of data in a packet and the packet's size on the wire, for each flow.
-    sizes: Vec<(u16, u16)>,
-    /// Bytes of data received by the last probe sample.
+    setting: &'a Setting,
+    /// How many flows the network has.
+    columns: usize,
+    /// Bytes on the wire that the receiver of each flow of the network had by the last probe sample.
     before: Vec<u64>,
     samples: Samples,
     glimpses: Glimpses,
@@ -43,17 +45,15 @@ pub(crate) struct Glimpses {
     /// How often; `None` if nobody watches.
     pub(crate) interval: Option<Duration>,
     pub(crate) to: SyncSender<Glimpse>,
-    /// The group of each flow.
-    pub(crate) groups: Vec<usize>,
 }
 
 /// The counters at some time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
-    /// Bytes of data that the receiver of each flow has received.
-    pub(crate) received: Vec<u64>,
-    /// The router's counters of each flow's data.
-    pub(crate) data: Vec<StreamCounts>,
+    /// Bytes on the wire and packets that have arrived of each flow's data, and of a connection's requests.
+    pub(crate) arrived: Vec<[(u64, u64); 2]>,
+    /// The router's counters of each flow's data, and of what goes back.
+    pub(crate) streams: Vec<[StreamCounts; 2]>,
     /// What each link has counted.
     pub(crate) links: Vec<Counted>,
 }
@@ -62,12 +62,12 @@ impl<'a> Observer<'a> {
     pub(crate) fn new(
         shared: &'a Shared,
         windows: Arc<Windows>,
-        (warmup, duration, interval): (Duration, Duration, Option<Duration>),
-        sizes: Vec<(u16, u16)>,
+        setting: &'a Setting,
+        (columns, interval): (usize, Option<Duration>),
         glimpses: Glimpses,
     ) -> Self {
-        let (warmup, end) = (Instant::ZERO + warmup, Instant::ZERO + duration);
-        let flows = sizes.len();
+        let (warmup, end) = (Instant::ZERO + setting.warmup, Instant::ZERO + setting.duration);
+        let flows = setting.flows.len();
         let mut observer = Self {
             shared,
             windows,
@@ -75,14 +75,15 @@ impl<'a> Observer<'a> {
             end,
             interval,
             next: Instant::ZERO,
-            sizes,
-            before: vec![0; flows],
+            setting,
+            columns,
+            before: vec![0; columns],
             samples: Samples::default(),
             glimpses,
         };
         observer.samples.at_warmup = Totals {
-            received: vec![0; flows],
-            data: vec![StreamCounts::default(); flows],
+            arrived: vec![<[(u64, u64); 2]>::default(); flows],
+            streams: vec![<[StreamCounts; 2]>::default(); flows],
             links: Vec::new(),
         };
         observer.next = observer.after(Instant::ZERO);
@@ -108,10 +109,18 @@ impl<'a> Observer<'a> {
         regular(self.interval).min(regular(self.glimpses.interval)).min(warmup).min(self.end)
     }
 
+    fn arrived(&self) -> impl Iterator<Item = [(u64, u64); 2]> {
+        self.setting.flows.iter().zip(&self.shared.flows).map(|(flow, gauges)| gauges.arrived(flow))
+    }
+
     fn totals(&self, plane: &Plane) -> Totals {
+        let both = plane.streams().step_by(2).map(|(_, counts)| *counts);
         Totals {
-            received: self.shared.flows.iter().map(|flow| flow.received.load(Ordering::Relaxed)).collect(),
-            data: plane.streams().step_by(2).map(|(_, counts)| *counts).collect(),
+            arrived: self.arrived().collect(),
+            streams: both
+                .zip(plane.streams().skip(1).step_by(2).map(|(_, counts)| *counts))
+                .map(<[_; 2]>::from)
+                .collect(),
             links: plane.ports().map(|(_, _, port)| port.counted()).collect(),
         }
     }
@@ -127,23 +136,39 @@ impl<'a> Observer<'a> {
     }
 
     fn record(&mut self, plane: &Plane, at: Instant, interval: Duration) {
-        let Self { shared, windows, samples, sizes, before, .. } = self;
+        let Self { shared, windows, samples, setting, columns, before, .. } = self;
         let series = &mut samples.series;
         series.times.push(at);
         let first = series.seen_packets.len();
-        series.seen_packets.resize(first + sizes.len(), f64::NAN);
-        for (flow, window) in plane.sampled_windows() {
-            series.seen_packets[first + flow] = window;
+        for column in [
+            &mut series.seen_packets,
+            &mut series.window_packets,
+            &mut series.rtt_s,
+            &mut series.throughput_bps,
+        ] {
+            column.resize(first + *columns, f64::NAN);
         }
-        for (number, (payload, packet)) in sizes.iter().enumerate() {
-            let flow = &shared.flows[number];
-            let received = flow.received.load(Ordering::Relaxed);
-            let new = received - std::mem::replace(&mut before[number], received);
-            let bits = new as f64 * 8.0 * f64::from(*packet) / f64::from(*payload);
-            series.throughput_bps.push(bits / interval.as_secs_f64());
-            series.window_packets.push(windows.get(number).unwrap_or(f64::NAN));
-            let rtt = flow.rtt_us.load(Ordering::Relaxed);
-            series.rtt_s.push(if rtt == 0 { f64::NAN } else { f64::from(rtt) * 1e-6 });
+        for (number, window) in plane.sampled_windows() {
+            series.seen_packets[first + setting.flows[number].flow] = window;
+        }
+        let mut received = vec![0; *columns];
+        for (flow, gauges) in setting.flows.iter().zip(&shared.flows) {
+            let [data, requests] = gauges.arrived(flow);
+            received[flow.flow] += data.0;
+            if let Some(of) = flow.requests {
+                received[of.flow] += requests.0;
+            }
+            // The flows of a population have no window and no round-trip time in common.
+            if !flow.is_passing {
+                let window = windows.get(flow.number).unwrap_or(f64::NAN);
+                series.window_packets[first + flow.flow] = window;
+                let rtt = gauges.rtt_us.load(Ordering::Relaxed);
+                series.rtt_s[first + flow.flow] = if rtt == 0 { f64::NAN } else { f64::from(rtt) * 1e-6 };
+            }
+        }
+        for (flow, received) in received.into_iter().enumerate() {
+            let new = received - std::mem::replace(&mut before[flow], received);
+            series.throughput_bps[first + flow] = new as f64 * 8.0 / interval.as_secs_f64();
         }
         if series.queues.is_empty() {
             series.queues = plane.ports().map(|(name, ..)| QueueSeries::of(name)).collect();
@@ -156,13 +181,12 @@ impl<'a> Observer<'a> {
 
 impl Observer<'_> {
     fn glimpse(&self, plane: &Plane, report: &Report, at: Instant) -> Glimpse {
-        let groups = self.glimpses.groups.iter().max().map_or(0, |last| last + 1);
-        let mut received = vec![0.0; groups];
-        for ((flow, (payload, packet)), group) in
-            self.shared.flows.iter().zip(&self.sizes).zip(&self.glimpses.groups)
-        {
-            let data = flow.received.load(Ordering::Relaxed) as f64;
-            received[*group] += data * f64::from(*packet) / f64::from(*payload);
+        let mut received = vec![0.0; self.setting.groups];
+        // For users: the data that they receive.
+        let towards =
+            self.setting.flows.iter().zip(self.arrived()).filter(|(flow, _)| flow.from == Side::Sending);
+        for (flow, [data, _]) in towards {
+            received[flow.group] += data.0 as f64;
         }
         let links = plane.ports().map(|(name, _, port)| {
             let counters = port.counters();

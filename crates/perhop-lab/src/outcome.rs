@@ -2,16 +2,20 @@
 
 use nix::sys::utsname::uname;
 use perhop_core::{Duration, Instant};
+use perhop_live::device::AnyDevice;
 use perhop_live::{Loss, Plane, Report, StreamCounts};
 use perhop_scenario::Scenario;
 use perhop_sim::transport::transit::TransitMeter;
-use perhop_sim::{Completion, FlowOutcome, FlowSpec, Marking, Network, Outcome};
+use perhop_sim::{
+    ApplicationOutcome, Completion, FlowOutcome, FlowRecord, FlowSpec, Marking, Network, Outcome,
+    PopulationOutcome,
+};
 
-use crate::hosts::{Received, Sent};
-use crate::observer::{Samples, Totals};
+use crate::hosts::{Done, PATIENCE, Received, Side};
+use crate::observer::Samples;
 use crate::report::{Drops, LabReport, Late};
 use crate::run::Run;
-use crate::setting::{HostFlow, Kind, Setting};
+use crate::setting::{HostFlow, Kind, Population, Setting, on_wire};
 use crate::topology;
 
 /// The 99th percentile of lateness and the longest pause may always be this long, however short round trips are.
@@ -22,6 +26,9 @@ const LEAST_PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Routed {
     pub(crate) plane: Plane,
     pub(crate) report: Report,
+    /// They stay open until the hosts have ended: what these send at last is lost nowhere.
+    #[expect(dead_code, reason = "it is kept, not used")]
+    pub(crate) devices: [AnyDevice; 2],
     pub(crate) real_time: bool,
     pub(crate) cpu: Duration,
     pub(crate) wall: Duration,
@@ -34,75 +41,143 @@ pub(crate) struct Measured<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) samples: Samples,
     pub(crate) routed: &'a Routed,
-    pub(crate) sent: &'a Sent,
-    pub(crate) received: &'a Received,
+    /// What the sending host did, and the receiving one.
+    pub(crate) hosts: [Done; 2],
+    pub(crate) applications: Vec<ApplicationOutcome>,
 }
 
 impl Measured<'_> {
     /// The result of the run.
     pub(crate) fn into_run(self) -> Run {
         let report = self.report();
-        let flows = self.network.flows.iter().zip(&self.setting.flows);
-        let flows = flows.map(|(spec, flow)| self.flow_outcome(spec, flow)).collect();
+        let (flows, populations) = (self.flows(), self.populations());
         let (events, hops) = (self.routed.report.slept, self.routed.plane.counters().all_read());
+        let applications = self.applications;
         let Samples { series, links, .. } = self.samples;
         Run {
-            outcome: Outcome {
-                engine: None,
-                events,
-                hops,
-                flows,
-                populations: Vec::new(),
-                links,
-                applications: Vec::new(),
-                series,
-            },
+            outcome: Outcome { engine: None, events, hops, flows, populations, links, applications, series },
             report,
         }
     }
 
-    fn flow_outcome(&self, spec: &FlowSpec, flow: &HostFlow) -> FlowOutcome {
-        let Self { network, samples: Samples { at_warmup, at_end, .. }, sent, received, .. } = self;
-        let measured = network.duration - network.warmup;
-        let number = flow.number;
-        let new = |count: fn(&Totals, usize) -> u64| count(at_end, number) - count(at_warmup, number);
-        let on_wire = |data: u64| data as f64 * f64::from(flow.packet) / f64::from(flow.payload);
-        let bps = |data: u64| on_wire(data) * 8.0 / measured.as_secs_f64();
-        let data = new(|totals, number| totals.received[number]);
-        let by_color = |of: fn(&StreamCounts) -> [u64; 3]| {
-            let (now, then) = (of(&at_end.data[number]), of(&at_warmup.data[number]));
-            std::array::from_fn(|color| now[color] - then[color])
+    fn at(&self, side: Side) -> &Done {
+        &self.hosts[side as usize]
+    }
+
+    /// The result of each flow of the network; for the flow of a population, the sum over all flows of that population.
+    fn flows(&self) -> Vec<FlowOutcome> {
+        let Self { network, setting, .. } = self;
+        let standing = |spec: &FlowSpec| FlowOutcome {
+            started: spec.start.0,
+            policed: self.polices(spec).then_some([0; 3]),
+            ..FlowOutcome::default()
         };
-        let mut marked = by_color(|counts| counts.marked);
-        if spec.marking == Marking::None {
-            marked[spec.color.index()] = new(|totals, number| totals.data[number].arrived.packets);
+        let mut outcomes: Vec<FlowOutcome> = network.flows.iter().map(standing).collect();
+        for flow in &setting.flows {
+            let outcome = self.flow_outcome(&network.flows[flow.flow], flow);
+            if flow.is_passing {
+                outcomes[flow.flow].add(&outcome);
+            } else {
+                outcomes[flow.flow] = outcome;
+            }
+            if let Some(requests) = flow.requests {
+                outcomes[requests.flow] = self.requests_outcome(&network.flows[requests.flow], flow);
+            }
         }
+        outcomes
+    }
+
+    /// What became of the flows of each population.
+    fn populations(&self) -> Vec<PopulationOutcome> {
+        let Self { network, setting, .. } = self;
+        let received = &self.at(Side::Receiving).received;
+        let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
+        let outcome = |population: &Population| {
+            let completed = |member| {
+                let at: Option<Instant> =
+                    received.completed.get(population.first + member).copied().flatten();
+                at.filter(|&at| at <= window.1).unwrap_or(Instant::NEVER)
+            };
+            let records = population.records.iter().enumerate();
+            let flows: Vec<FlowRecord> = records
+                .map(|(member, record)| FlowRecord { completed: completed(member), ..*record })
+                .collect();
+            let mean_open = mean_open(&flows, window);
+            PopulationOutcome { flow: population.flow, flows, mean_open }
+        };
+        setting.populations.iter().map(outcome).collect()
+    }
+
+    /// Whether meters may drop packets of a flow.
+    fn polices(&self, spec: &FlowSpec) -> bool {
+        self.network.polices(spec, &self.network.route_of(spec, false).unwrap_or_default())
+    }
+
+    fn flow_outcome(&self, spec: &FlowSpec, flow: &HostFlow) -> FlowOutcome {
+        let (network, number) = (self.network, flow.number);
+        let (sent, received) = (&self.at(flow.from).sent, &self.at(flow.from.other()).received);
+        // The kernel counts the end of a connection as a byte.
+        let acked = sent.acked.get(number).copied().unwrap_or(0).min(flow.volume.unwrap_or(u64::MAX));
+        let own = (sent.statistics.get(number).cloned().unwrap_or_default(), acked);
+        let (sender, acked) = self.at(Side::Sending).attended.senders.get(&number).cloned().unwrap_or(own);
         let transit = received.transits.get(number).and_then(Option::as_ref);
         FlowOutcome {
-            started: flow.start,
-            delivered_packets: data / u64::from(flow.payload),
-            delivered_bytes: on_wire(data) as u64,
-            throughput_bps: bps(data),
-            acked_bps: bps(sent.acked.get(number).copied().unwrap_or(0)),
+            acked_bps: self.bps(flow.on_wire(acked).0),
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
             late: transit.and_then(TransitMeter::late),
             play_out_s: transit.and_then(TransitMeter::play_out),
-            marked,
-            policed: network
-                .polices(spec, &network.route_of(spec, false).unwrap_or_default())
-                .then(|| by_color(|counts| counts.policed)),
-            congested: None,
-            lost: None,
-            dropped: by_color(|counts| counts.dropped),
             completion: completion(network, spec, flow, received),
-            sender: sent.statistics.get(number).cloned().unwrap_or_default(),
+            sender,
+            ..self.counted(spec, flow, 0)
+        }
+    }
+
+    /// What became of the requests of a user's connection. The ACKs of responses are among the packets that were sent.
+    fn requests_outcome(&self, spec: &FlowSpec, flow: &HostFlow) -> FlowOutcome {
+        let (sender, acked) =
+            self.at(Side::Receiving).attended.senders.get(&flow.number).cloned().unwrap_or_default();
+        let payload = flow.requests.map_or(flow.payload, |requests| requests.payload);
+        let acked = on_wire(acked, payload, flow.headers()).0;
+        FlowOutcome { acked_bps: self.bps(acked), sender, ..self.counted(spec, flow, 1) }
+    }
+
+    /// In bit/s over the time after the warm-up.
+    fn bps(&self, bytes: u64) -> f64 {
+        let measured = self.network.duration - self.network.warmup;
+        bytes as f64 * 8.0 / measured.as_secs_f64()
+    }
+
+    /// What receiver and router counted of a flow: of its data, or of what goes back.
+    fn counted(&self, spec: &FlowSpec, flow: &HostFlow, way: usize) -> FlowOutcome {
+        let Samples { at_warmup, at_end, .. } = &self.samples;
+        let number = flow.number;
+        let (then, now) = (at_warmup.arrived[number][way], at_end.arrived[number][way]);
+        let (delivered_bytes, delivered_packets) = (now.0 - then.0, now.1 - then.1);
+        let (streams_then, streams_now) = (&at_warmup.streams[number][way], &at_end.streams[number][way]);
+        let by_color = |of: fn(&StreamCounts) -> [u64; 3]| {
+            let (now, then) = (of(streams_now), of(streams_then));
+            std::array::from_fn(|color| now[color] - then[color])
+        };
+        let mut marked = by_color(|counts| counts.marked);
+        if spec.marking == Marking::None {
+            marked[spec.color.index()] = streams_now.arrived.packets - streams_then.arrived.packets;
+        }
+        FlowOutcome {
+            started: flow.start,
+            delivered_packets,
+            delivered_bytes,
+            throughput_bps: self.bps(delivered_bytes),
+            marked,
+            policed: self.polices(spec).then(|| by_color(|counts| counts.policed)),
+            dropped: by_color(|counts| counts.dropped),
+            ..FlowOutcome::default()
         }
     }
 
     fn report(&self) -> LabReport {
-        let Self { network, setting, scenario, routed, sent, .. } = self;
+        let Self { network, setting, scenario, routed, hosts, .. } = self;
         let shortest = topology::shortest_round_trip(network);
         let mut report = LabReport {
             invalid: Vec::new(),
@@ -117,7 +192,7 @@ impl Measured<'_> {
                 .map_or_else(|_| String::new(), |name| name.release().to_string_lossy().into_owned()),
             senders: senders(setting, scenario),
         };
-        report.invalid = faults(&report, shortest, sent);
+        report.invalid = faults(&report, shortest, hosts);
         report
     }
 
@@ -137,7 +212,7 @@ impl Measured<'_> {
     }
 
     fn drops(&self) -> Drops {
-        let Self { routed: Routed { plane, report, .. }, sent, received, .. } = self;
+        let Self { routed: Routed { plane, report, .. }, hosts: [sent, received], .. } = self;
         let at_devices = report.aside.iter().map(|aside| aside.overrun + aside.merged + aside.too_long);
         Drops {
             to_router: sent.drops.to_router + received.drops.to_router + at_devices.sum::<u64>(),
@@ -149,7 +224,8 @@ impl Measured<'_> {
 
     /// Notes on flows that did not connect or start.
     fn notes(&self) -> Vec<String> {
-        let Self { network, sent, .. } = self;
+        let network = self.network;
+        let sent = &self.at(Side::Sending).sent;
         let mut notes = Vec::new();
         if let [first, ..] = &sent.unconnected[..] {
             let (flows, which) =
@@ -164,6 +240,12 @@ impl Measured<'_> {
         }
         notes
     }
+}
+
+/// How many of these flows were open at once, on average over a time.
+fn mean_open(flows: &[FlowRecord], (begin, end): (Instant, Instant)) -> f64 {
+    let open = flows.iter().map(|flow| flow.completed.min(end).since(flow.started.max(begin)).as_nanos());
+    open.map(u128::from).sum::<u128>() as f64 / end.since(begin).as_nanos() as f64
 }
 
 /// Whether and when a flow completed its volume.
@@ -188,7 +270,7 @@ fn senders(setting: &Setting, scenario: &Scenario) -> Vec<String> {
 }
 
 /// Faults of the machine that could have changed the result.
-fn faults(report: &LabReport, shortest: Duration, sent: &Sent) -> Vec<String> {
+fn faults(report: &LabReport, shortest: Duration, hosts: &[Done; 2]) -> Vec<String> {
     let LabReport { late, drops, .. } = report;
     let mut faults = Vec::new();
     let millis = |span: Duration| format!("{:.3} ms", span.as_secs_f64() * 1e3);
@@ -214,9 +296,16 @@ fn faults(report: &LabReport, shortest: Duration, sent: &Sent) -> Vec<String> {
     for (packets, place) in outside.into_iter().filter(|(packets, _)| *packets > 0) {
         faults.push(format!("{packets} packets were lost {place}, where the scenario has no queue"));
     }
-    faults.extend(sent.failed.iter().map(|failed| format!("a flow failed: {failed}")));
-    faults.extend(sent.behind.iter().map(|(flow, behind)| {
-        format!("at the end the sending host was {} late with packets of {flow}", millis(*behind))
+    let failed = hosts.iter().flat_map(|host| host.sent.failed.iter().chain(&host.attended.failed));
+    faults.extend(failed.map(|failed| format!("a flow failed: {failed}")));
+    let late = hosts.iter().flat_map(|host| host.sent.late.iter().chain(&host.attended.late));
+    for (what, late) in late.filter(|(_, late)| *late > PATIENCE) {
+        let (late, patience) = (millis(*late), millis(PATIENCE));
+        faults.push(format!("a host was {late} late with {what}; at most {patience} is allowed"));
+    }
+    let behind = hosts.iter().flat_map(|host| &host.sent.behind);
+    faults.extend(behind.map(|(flow, behind)| {
+        format!("at the end a host was {} late with packets of {flow}", millis(*behind))
     }));
     faults
 }

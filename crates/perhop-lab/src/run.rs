@@ -15,13 +15,14 @@ use perhop_scenario::Scenario;
 use perhop_sim::{Network, Outcome};
 
 use crate::error::LabError;
-use crate::hosts::{self, Begin, Joint, Progress, Shared};
+use crate::hosts::{self, Begin, Joint, Progress, Shared, Side, Users};
 use crate::joint;
 use crate::observer::{Glimpses, Observer, Samples};
 use crate::outcome::{Measured, Routed};
 use crate::report::{Glimpse, LabReport};
 use crate::sandbox;
 use crate::setting::Setting;
+use crate::sockets;
 use crate::topology;
 
 /// Options of a run.
@@ -72,21 +73,21 @@ pub fn run(
     let (setting, joint) = prepare(scenario, &network, options)?;
     let plane = Plane::new(topology::plane(&network, &setting.flows, setting.mtu), options.seed);
     let shared = Shared::new(setting.flows.len());
+    let users = Users::new(&network, &setting, options.seed);
     let lab = Lab { network: &network, setting: &setting, shared: &shared, options, stop };
     let windows = plane.windows();
-    thread::scope(|scope| {
+    let asks = asks(&network);
+    let common = (&setting, &shared, &users);
+    let measured = thread::scope(|scope| {
+        let windows = &windows;
+        let start = |side, begin| {
+            let run = move || hosts::run(side, common, windows, asks, (joint, begin));
+            scope.spawn(move || run().inspect_err(|_| lab.shared.stop()))
+        };
         let (begin, sending) = channels();
-        let sender = scope.spawn({
-            let asks = asks(&network);
-            move || {
-                hosts::send(lab.setting, lab.shared, windows, asks, (joint, begin))
-                    .inspect_err(|_| lab.shared.stop())
-            }
-        });
+        let sender = start(Side::Sending, begin);
         let (begin, receiving) = channels();
-        let catcher = scope.spawn(move || {
-            hosts::receive(lab.setting, lab.shared, (joint, begin)).inspect_err(|_| lab.shared.stop())
-        });
+        let catcher = start(Side::Receiving, begin);
         let progress = [&sending.progress, &receiving.progress];
         let devices = joint::join(&setting, progress, [&sending.joined, &receiving.joined]);
         // A host that still waits for its interface stops waiting.
@@ -106,10 +107,13 @@ pub fn run(
             return Err(LabError::Interrupted);
         }
         routed.plane.balance().map_err(LabError::Unbalanced)?;
-        let (network, setting, routed) = (&network, &setting, &routed);
-        let (sent, received) = (&sent, &received);
-        Ok(Measured { network, setting, scenario, samples, routed, sent, received }.into_run())
-    })
+        Ok((sent, received, routed, samples))
+    });
+    let (sent, received, routed, samples) = measured?;
+    let applications = users.outcomes(&network, &setting);
+    let (network, setting, routed, hosts) = (&network, &setting, &routed, [sent, received]);
+    let measured = Measured { network, setting, scenario, samples, routed, hosts, applications };
+    Ok(measured.into_run())
 }
 
 /// Checks that this system can run the scenario, and enters a user namespace.
@@ -122,6 +126,7 @@ fn prepare(scenario: &Scenario, network: &Network, options: Options) -> Result<(
             .notes
             .push(format!("{why}, so the hosts are joined to the router by Ethernet and packet sockets"));
     }
+    sockets::allow(&setting)?;
     sandbox::enter_user_namespace()?;
     if options.die_with_parent {
         set_pdeathsig(Signal::SIGKILL).map_err(LabError::doing("tying this process to its parent"))?;
@@ -161,12 +166,10 @@ impl Lab<'_> {
         watch: &mut dyn FnMut(&Glimpse),
     ) -> Result<(Routed, Samples), LabError> {
         let Self { network, setting, shared, options, stop } = *self;
-        let sizes = setting.flows.iter().map(|flow| (flow.payload, flow.packet)).collect();
-        let times = (setting.warmup, setting.duration, network.probe_interval);
         let (to, glimpses) = sync_channel(GLIMPSES);
-        let groups = setting.flows.iter().map(|flow| flow.group).collect();
-        let watched = Glimpses { interval: options.watch, to, groups };
-        let mut observer = Observer::new(shared, runner.plane().windows(), times, sizes, watched);
+        let watched = Glimpses { interval: options.watch, to };
+        let columns = (network.flows.len(), network.probe_interval);
+        let mut observer = Observer::new(shared, runner.plane().windows(), setting, columns, watched);
         thread::scope(|scope| {
             let router = scope.spawn(move || {
                 let routed = route(runner, setting.duration, options.real_time, stop, &mut observer);
@@ -223,6 +226,6 @@ fn route(
     let cpu = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
         .map_err(LabError::doing("reading the thread's CPU time"))?;
     let cpu = Duration::from_nanos(std::time::Duration::from(cpu).as_nanos() as u64);
-    let (plane, report) = runner.into_parts();
-    Ok(Routed { plane, report, real_time, cpu, wall })
+    let (plane, report, devices) = runner.into_parts();
+    Ok(Routed { plane, report, devices, real_time, cpu, wall })
 }

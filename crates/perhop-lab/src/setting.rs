@@ -1,20 +1,23 @@
 //! A scenario as two hosts can run it: the kernel's settings for each flow, or why there are none.
 
-use perhop_core::{Duration, Instant, Rng};
+use std::collections::BTreeMap;
+
+use perhop_core::{Bytes, Duration, Instant, Rng};
 use perhop_scenario::Scenario;
 use perhop_scenario::format::IpVersion;
+use perhop_sim::application::Carrier;
 use perhop_sim::transport::datagram::{DatagramReceiver, DatagramSender};
 use perhop_sim::transport::tcp::{NewRenoTimer, Pacing, PartialWindowDeflation, TcpParams, Variant};
-use perhop_sim::{FlowSpec, Network, TransportSpec};
+use perhop_sim::{FlowRecord, FlowSpec, Network, TransportSpec};
 
 use crate::error::LabError;
-use crate::hosts::letter;
+use crate::hosts::{Side, letter};
 
 pub(crate) const PROTOCOL_TCP: u8 = 6;
 pub(crate) const PROTOCOL_UDP: u8 = 17;
 
 /// The port of the first flow's sender; the others follow.
-const FIRST_PORT: u16 = 20_000;
+pub(crate) const FIRST_PORT: u16 = 20_000;
 /// Where TCP receivers listen.
 pub(crate) const LISTENER: u16 = 5001;
 /// The most flows that have a port.
@@ -31,6 +34,14 @@ const SMALLEST_MTU: [u16; 2] = [576, 1280];
 #[derive(Clone, Debug)]
 pub(crate) struct HostFlow {
     pub(crate) number: usize,
+    /// Its flow in the network; for a flow of a population, the flow that represents the population there.
+    pub(crate) flow: usize,
+    /// The host at which its data begin; connections of users begin at the servers.
+    pub(crate) from: Side,
+    /// It is a connection of a user: its data are responses.
+    pub(crate) requests: Option<Requests>,
+    /// It belongs to a population: it closes its connection when all is sent.
+    pub(crate) is_passing: bool,
     pub(crate) name: String,
     /// The group that it belongs to.
     pub(crate) group: usize,
@@ -41,9 +52,35 @@ pub(crate) struct HostFlow {
     /// A full packet of data on the wire, and the bytes of data in it.
     pub(crate) packet: u16,
     pub(crate) payload: u16,
-    /// Bytes of data that it has to send, in whole packets; `None` for endless.
+    /// Bytes of data that it has to send; `None` for endless. Those of a flow of the network come in whole packets.
     pub(crate) volume: Option<u64>,
     pub(crate) kind: Kind,
+}
+
+/// The other direction of a user's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Requests {
+    /// The flow of the network that it is.
+    pub(crate) flow: usize,
+    /// Bytes of data in a full packet.
+    pub(crate) payload: u16,
+}
+
+/// A user of an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostUser {
+    /// The group among those of the network, and the number within it.
+    pub(crate) application: usize,
+    pub(crate) member: usize,
+    /// The numbers of the first connection's flow, and how many there are; they follow one another.
+    pub(crate) first: usize,
+    pub(crate) connections: usize,
+}
+
+/// Bytes on the wire and packets of so much data.
+pub(crate) fn on_wire(data: u64, payload: u16, headers: u16) -> (u64, u64) {
+    let packets = data.div_ceil(u64::from(payload));
+    (data + packets * u64::from(headers), packets)
 }
 
 /// The sender of a flow.
@@ -68,15 +105,63 @@ pub(crate) enum Kind {
 }
 
 impl HostFlow {
+    /// The bytes on the wire of so much data from the flow's beginning on, and their packets.
+    pub(crate) fn on_wire(&self, data: u64) -> (u64, u64) {
+        on_wire(data, self.payload, self.headers())
+    }
+
+    /// Bytes of headers in a packet.
+    pub(crate) fn headers(&self) -> u16 {
+        self.packet - self.payload
+    }
+
+    /// The sending host sends it by itself, without a user.
+    pub(crate) fn is_unattended(&self) -> bool {
+        self.requests.is_none()
+    }
+
+    /// The flow with this number within the population that this flow represents.
+    fn member(&self, member: usize, record: &FlowRecord) -> Self {
+        let number = self.number + member;
+        Self {
+            number,
+            is_passing: true,
+            name: format!("{}#{member}", self.name),
+            port: FIRST_PORT + number as u16,
+            start: record.started,
+            stop: None,
+            volume: Some(record.size.get()),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn is_tcp(&self) -> bool {
         matches!(self.kind, Kind::Tcp { .. })
     }
 }
 
+/// The flows of a population.
+#[derive(Clone, Debug)]
+pub(crate) struct Population {
+    /// The flow of the network that represents them.
+    pub(crate) flow: usize,
+    /// The number of the first one.
+    pub(crate) first: usize,
+    /// What is known of them before the run.
+    pub(crate) records: Vec<FlowRecord>,
+}
+
 /// A scenario as two hosts run it.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
+    /// By number; those of a population one after another, as they begin.
     pub(crate) flows: Vec<HostFlow>,
+    /// The populations, in the order of the flows that stand for them.
+    pub(crate) populations: Vec<Population>,
+    /// The users of applications over TCP, in the order of their flows.
+    pub(crate) users: Vec<HostUser>,
+    /// How many groups of flows there are.
+    pub(crate) groups: usize,
     pub(crate) ip: IpVersion,
     pub(crate) mtu: u16,
     pub(crate) sysctl: Vec<(String, String)>,
@@ -101,12 +186,16 @@ impl Setting {
         let has_timestamps =
             sysctl.iter().all(|(name, value)| name != "net.ipv4.tcp_timestamps" || value != "0");
         let groups = scenario.flows.iter().enumerate();
-        let groups = groups.flat_map(|(group, flow)| (0..flow.count).map(move |_| group));
+        let groups = groups.flat_map(|(group, flow)| {
+            let directions = if flow.application.is_some() { 2 } else { 1 };
+            (0..flow.flows() * directions).map(move |_| group)
+        });
+        let connections = connections(network);
         let network_header = match ip {
             IpVersion::V4 => 20,
             IpVersion::V6 => 40,
         };
-        let mut flows = Vec::new();
+        let (mut flows, mut populations, mut users) = (Vec::new(), Vec::new(), Vec::new());
         for ((number, spec), group) in network.flows.iter().enumerate().zip(groups) {
             let congestion = scenario.flows[group].live.congestion.as_deref();
             let unfit = |key: &str, text: String| LabError::Unfit(format!("flows[{group}].{key}: {text}"));
@@ -115,19 +204,58 @@ impl Setting {
                 return Err(unfit("out-feedback", text.into()));
             }
             let conversion = Conversion { spec, congestion, network_header, has_timestamps, seed, unfit };
-            flows.push(conversion.host_flow(number, group)?);
+            let flow = match connections.get(&number) {
+                None => conversion.host_flow(number, flows.len(), group)?,
+                Some(Half::Requests) => continue,
+                Some(Half::Reversed) => {
+                    HostFlow { from: Side::Receiving, ..conversion.host_flow(number, flows.len(), group)? }
+                }
+                Some(Half::Responses { flow, request, user }) => {
+                    let host = conversion.host_flow(number, flows.len(), group)?;
+                    if let Some(user) = user {
+                        users.push(HostUser { first: flows.len(), ..*user });
+                    }
+                    let payload = u64::from(host.payload).min(request.get()) as u16;
+                    HostFlow { requests: Some(Requests { flow: *flow, payload }), ..host }
+                }
+            };
+            let Some(records) = network.flows_of(spec, seed) else {
+                flows.push(flow);
+                continue;
+            };
+            let others = network.flows.len() - 1 - number;
+            let free = MOST_FLOWS - flows.len() - others;
+            let records: Vec<FlowRecord> = records.take(free + 1).collect();
+            if records.len() > free {
+                let text = format!(
+                    "more than {free} flows would begin with seed {seed}, and a host has ports for no more: lower the \
+                     arrivals, or shorten the run"
+                );
+                return Err(LabError::Unfit(format!("flows[{group}].arrivals: {text}")));
+            }
+            populations.push(Population { flow: number, first: flows.len(), records: records.clone() });
+            let members = records.iter().enumerate().map(|(member, record)| flow.member(member, record));
+            flows.extend(members);
         }
         let smallest = SMALLEST_MTU[usize::from(ip == IpVersion::V6)];
         let mtu = flows.iter().map(|flow| flow.packet).max().unwrap_or(0).max(smallest);
         Ok(Self {
             notes: notes(scenario, &flows),
             flows,
+            populations,
+            users,
+            groups: scenario.flows.len(),
             ip,
             mtu,
             sysctl,
             duration: scenario.duration,
             warmup: scenario.warmup,
         })
+    }
+
+    /// Whether data of a flow that needs no user begin at this host.
+    pub(crate) fn has_flows_from(&self, side: Side) -> bool {
+        self.flows.iter().any(|flow| flow.from == side && flow.is_unattended())
     }
 
     /// The kernel's congestion controls that flows use.
@@ -137,6 +265,41 @@ impl Setting {
             Kind::Datagrams { .. } => None,
         })
     }
+}
+
+/// A direction of a user's connection.
+enum Half {
+    /// Whose other direction is this flow, with requests of so many bytes; with the user whose first connection it is.
+    Responses {
+        flow: usize,
+        request: Bytes,
+        user: Option<HostUser>,
+    },
+    Requests,
+    /// A source of its own at the receiving host.
+    Reversed,
+}
+
+/// The flows of users' connections, by their number in the network.
+fn connections(network: &Network) -> BTreeMap<usize, Half> {
+    let mut halves = BTreeMap::new();
+    for (application, spec) in network.applications.iter().enumerate() {
+        let Carrier::Tcp { request } = spec.params.carrier() else {
+            let all = spec.users.iter().flatten();
+            halves.extend(all.map(|connection| (connection.request, Half::Reversed)));
+            continue;
+        };
+        for (member, connections) in spec.users.iter().enumerate() {
+            for (number, connection) in connections.iter().enumerate() {
+                let user = HostUser { application, member, first: 0, connections: connections.len() };
+                let user = (number == 0).then_some(user);
+                let flow = connection.request;
+                halves.insert(connection.response, Half::Responses { flow, request, user });
+                halves.insert(connection.request, Half::Requests);
+            }
+        }
+    }
+    halves
 }
 
 /// Converts a flow of a scenario into a flow of two hosts.
@@ -151,7 +314,7 @@ struct Conversion<'a, F> {
 }
 
 impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
-    fn host_flow(&self, number: usize, group: usize) -> Result<HostFlow, LabError> {
+    fn host_flow(&self, flow: usize, number: usize, group: usize) -> Result<HostFlow, LabError> {
         let spec = self.spec;
         let (first, last) = spec.start;
         let start = first + Duration::from_nanos(self.stream("start").up_to(last.since(first).as_nanos()));
@@ -162,6 +325,10 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
         };
         Ok(HostFlow {
             number,
+            flow,
+            from: Side::Sending,
+            requests: None,
+            is_passing: false,
             name: spec.name.clone(),
             group,
             port: FIRST_PORT + number as u16,
@@ -241,7 +408,7 @@ fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
 
 /// Where the kernel differs from the scenario.
 fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
-    use perhop_scenario::format::Transport;
+    use perhop_scenario::format::{Flow, Transport};
     let tcp = || {
         scenario.flows.iter().filter_map(|flow| match &flow.transport {
             Transport::Tcp(params) => Some(params),
@@ -255,6 +422,16 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
              the scenario"
                 .into(),
         );
+    }
+    let is_unopened = |flow: &Flow| {
+        flow.arrivals.is_some() && matches!(&flow.transport, Transport::Tcp(params) if !params.handshake)
+    };
+    if let Some(flow) = scenario.flows.iter().find(|flow| is_unopened(flow)) {
+        notes.push(format!(
+            "the kernel opens each connection with a handshake, so flows of {} take a round trip longer than in a simulation \
+             without `handshake = true`",
+            flow.name
+        ));
     }
     let of_ns = |params: &TcpParams| {
         (params.newreno_timer, params.partial_window_deflation)

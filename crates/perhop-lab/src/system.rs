@@ -1,5 +1,5 @@
-//! The system call for which no safe wrapper exists.
-#![expect(unsafe_code, reason = "a system call that fills a plain structure")]
+//! The system calls for which no safe wrapper exists.
+#![expect(unsafe_code, reason = "system calls that read or fill plain values")]
 
 use std::io;
 use std::mem;
@@ -52,4 +52,20 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
         timeouts: 0,
         acked: info.tcpi_bytes_acked,
     })
+}
+
+/// Wakes whoever waits for a socket only when so many bytes can be read, or no more will come (socket(7), SO_RCVLOWAT).
+pub(crate) fn set_low_water_mark(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the kernel reads an integer that lives through the call, with its size.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const bytes).cast(),
+            mem::size_of_val(&bytes) as libc::socklen_t,
+        )
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

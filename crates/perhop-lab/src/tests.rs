@@ -2,13 +2,14 @@
 
 use etherparse::PacketBuilder;
 use perhop_core::measure::{Counted, LinkOutcome};
-use perhop_core::{Duration, Instant};
-use perhop_live::{Plane, Sink};
+use perhop_core::{Color, Dscp, Duration, Instant};
+use perhop_live::{Coloring, Plane, Sink};
 use perhop_scenario::Scenario;
-use perhop_sim::{Simulation, TransportSpec};
+use perhop_sim::{Simulation, TransportSpec, Watch};
 
 use crate::error::LabError;
-use crate::setting::{Kind, Setting};
+use crate::hosts::Side;
+use crate::setting::{HostUser, Kind, Requests, Setting};
 use crate::topology;
 
 /// Two links in a row, with every kind of marking and of access; a path the long way round.
@@ -169,6 +170,122 @@ fn volumes_are_whole_packets_of_data() {
     let volume = |change| setting(change).unwrap().flows[0].volume;
     assert_eq!(volume(("name = \"one\"", "name = \"one\", volume = \"1153B\"")), Some(3 * 524));
     assert_eq!(volume(("", "")), None);
+}
+
+const POPULATION: &str = r#"
+duration = "4s"
+links.only = { from = "a", to = "b", rate = "4Mbps", delay = "3ms" }
+flows = [
+  { name = "web", from = "a", to = "b", transport = { tcp = "newreno", packet = "576B" }, arrivals = { rate = "40/s" }, sizes = { constant = "1kB" } },
+  { name = "one", from = "a", to = "b", transport = { tcp = "newreno", packet = "576B" } },
+]
+"#;
+
+#[test]
+fn flows_of_a_population_are_those_of_the_simulation() {
+    let scenario = scenario(POPULATION);
+    let network = scenario.network();
+    let setting = Setting::new(&scenario, &network, 7).unwrap();
+    let simulated = Simulation::run(&network, 7, None, &Watch::default()).unwrap();
+    let [population] = &setting.populations[..] else { panic!("there is one") };
+    let drawn = simulated.populations[0].flows.iter();
+    let drawn: Vec<_> = drawn.map(|record| (record.started, record.size, record.idle)).collect();
+    let known: Vec<_> =
+        population.records.iter().map(|record| (record.started, record.size, record.idle)).collect();
+    assert_eq!(known, drawn);
+    assert!((120..200).contains(&drawn.len()), "{}", drawn.len());
+    // They have numbers and ports one after another, then comes the next group.
+    let (members, rest) = setting.flows.split_at(drawn.len());
+    for (number, (flow, (started, size, _))) in members.iter().zip(&drawn).enumerate() {
+        assert_eq!((flow.number, flow.flow, flow.group, flow.is_passing), (number, 0, 0, true));
+        assert_eq!(
+            (flow.start, flow.volume, flow.port),
+            (*started, Some(size.get()), 20_000 + number as u16)
+        );
+    }
+    let [one] = rest else { panic!("one flow is left") };
+    assert_eq!((one.number, one.flow, one.group, one.is_passing), (drawn.len(), 1, 1, false));
+    // 1000 bytes of data are two packets, each with 52 bytes of headers.
+    assert_eq!(members[0].on_wire(1000), (1104, 2));
+    assert_eq!(members[0].on_wire(0), (0, 0));
+    // The data plane has a stream of its own for each, in each direction.
+    let plane = topology::plane(&network, &setting.flows, setting.mtu);
+    assert_eq!(plane.streams.len(), 2 * (drawn.len() + 1));
+    assert!(
+        setting.notes.iter().any(|note| note.contains("without `handshake = true`")),
+        "{:?}",
+        setting.notes
+    );
+}
+
+const USERS: &str = r#"
+duration = "4s"
+links.only = { from = "a", to = "b", rate = "4Mbps", delay = "3ms" }
+flows = [
+  { name = "calls", count = 2, from = "a", to = "b", application = { model = "call" } },
+  { name = "web", count = 2, from = "a", to = "b", color = "red", dscp = 12, access = { rate = "5Mbps", delay = "1ms" }, transport = { tcp = "linux", packet = "576B" }, application = { model = "web", connections = 3 } },
+  { name = "one", from = "a", to = "b", transport = { tcp = "linux" } },
+]
+"#;
+
+#[test]
+fn a_connection_of_a_user_is_one_flow_of_hosts_and_a_call_is_two() {
+    let scenario = scenario(USERS);
+    let network = scenario.network();
+    let setting = Setting::new(&scenario, &network, 7).unwrap();
+    let names: Vec<&str> = setting.flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "calls/0",
+            "calls/1",
+            "calls (reverse)/0",
+            "calls (reverse)/1",
+            "web/0",
+            "web/1",
+            "web/2",
+            "web/3",
+            "web/4",
+            "web/5",
+            "one/0"
+        ]
+    );
+    // The network has six more flows, of requests, before the last one.
+    assert_eq!(
+        setting.flows.iter().map(|flow| flow.flow).collect::<Vec<_>>(),
+        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16]
+    );
+    assert_eq!(
+        setting.flows.iter().map(|flow| flow.group).collect::<Vec<_>>(),
+        [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2]
+    );
+    let sides: Vec<Side> = setting.flows[1..4].iter().map(|flow| flow.from).collect();
+    assert_eq!(sides, [Side::Sending, Side::Receiving, Side::Receiving]);
+    // 350 bytes of a request fit into one packet.
+    assert_eq!(setting.flows[6].requests, Some(Requests { flow: 12, payload: 350 }));
+    assert!(setting.flows[10].is_unattended());
+    let users = [(0, 4), (1, 7)];
+    let users = users.map(|(member, first)| HostUser { application: 1, member, first, connections: 3 });
+    assert_eq!(setting.users, users);
+    // The client opens the connection, and its port names both streams; what it sends has the group's codepoint.
+    let plane = topology::plane(&network, &setting.flows, setting.mtu);
+    let [responses, requests] = &plane.streams[12..14] else { panic!("two streams") };
+    assert_eq!((responses.device, requests.device), (topology::SENDERS, topology::RECEIVERS));
+    let port = Some(20_006..=20_006);
+    assert_eq!((&responses.selector.destination_ports, &requests.selector.source_ports), (&port, &port));
+    assert_eq!(requests.coloring, Coloring::Fixed(Color::Red, Dscp::new(12).unwrap()));
+    let call = &plane.streams[4];
+    assert_eq!((call.device, call.leaves), (topology::RECEIVERS, topology::SENDERS));
+    assert_eq!(call.selector.source_ports, Some(20_002..=20_002));
+}
+
+#[test]
+fn more_flows_than_ports_are_refused() {
+    let scenario = scenario(&POPULATION.replace("40/s", "40000/s"));
+    let error = Setting::new(&scenario, &scenario.network(), 7).expect_err("they are too many").to_string();
+    let said =
+        "flows[0].arrivals: more than 45534 flows would begin with seed 7, and a host has ports for no more";
+    assert!(error.starts_with(said), "{error}");
 }
 
 #[test]

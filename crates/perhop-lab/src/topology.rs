@@ -8,6 +8,7 @@ use perhop_live::{
 };
 use perhop_sim::{AccessSpec, FlowSpec, Marking, Network, TransportSpec};
 
+use crate::hosts::Side;
 use crate::setting::{HostFlow, PROTOCOL_TCP, PROTOCOL_UDP};
 
 /// The device of the host that sends data, and that of the host that receives it.
@@ -49,8 +50,8 @@ pub(crate) fn plane(network: &Network, flows: &[HostFlow], mtu: u16) -> PlaneSpe
     builder.add_links();
     builder.add_shared_meters();
     builder.add_controls();
-    for (spec, flow) in network.flows.iter().zip(flows) {
-        builder.add_flow(spec, flow);
+    for flow in flows {
+        builder.add_flow(&network.flows[flow.flow], flow);
     }
     builder.plane
 }
@@ -116,15 +117,15 @@ impl Builder<'_> {
 
     /// The two streams of a flow: data, and ACKs or feedback.
     fn add_flow(&mut self, spec: &FlowSpec, flow: &HostFlow) {
-        let (at_host, at_router) = self.meters_of(spec);
+        let (at_host, at_router) = self.meters_of(spec, &flow.name);
         let control = self.control_of(spec, flow, at_host.or(at_router));
         // Numbers of wires follow from this order.
         let from_sender = self.access(spec.access.as_ref());
         let to_receiver = self.access(spec.egress.as_ref());
         let from_receiver = self.access(spec.egress.as_ref());
         let to_sender = self.access(spec.access.as_ref());
-        let data = control.map(|(control, member)| Hop::Data(control, member));
-        let before = [at_host.map(Hop::Meter), from_sender, data, at_router.map(Hop::Meter)];
+        let sampled = control.map(|(control, member)| Hop::Data(control, member));
+        let before = [at_host.map(Hop::Meter), from_sender, sampled, at_router.map(Hop::Meter)];
         let forward = before.into_iter().flatten().chain(self.links_of(spec, false)).chain(to_receiver);
         let acks = control.map(|(control, member)| Hop::Ack(control, member));
         let after = [acks, to_sender];
@@ -132,39 +133,56 @@ impl Builder<'_> {
             from_receiver.into_iter().chain(self.links_of(spec, true)).chain(after.into_iter().flatten());
         let (forward, backward) = (forward.collect(), backward.collect());
 
+        let (sender, receiver) = match flow.from {
+            Side::Sending => (SENDERS, RECEIVERS),
+            Side::Receiving => (RECEIVERS, SENDERS),
+        };
         let protocol = if flow.is_tcp() { PROTOCOL_TCP } else { PROTOCOL_UDP };
         let any = Selector { protocol: Some(protocol), ..Selector::default() };
         let ports = Some(flow.port..=flow.port);
+        let (from, to) = (
+            Selector { source_ports: ports.clone(), ..any.clone() },
+            Selector { destination_ports: ports, ..any },
+        );
+        // The port is that of the host that opens the connection.
+        let (data, back) = if flow.is_unattended() { (from, to) } else { (to, from) };
+        let back_coloring = match flow.requests {
+            None => Coloring::Fixed(Color::default(), Dscp::DEFAULT),
+            Some(requests) => {
+                let spec = &self.network.flows[requests.flow];
+                Coloring::Fixed(spec.color, spec.dscp)
+            }
+        };
         let id = FlowId(flow.number as u32);
         let label = spec.path.map_or(0, |path| self.network.paths[path].label);
         self.plane.streams.push(StreamSpec {
-            name: spec.name.clone(),
+            name: flow.name.clone(),
             flow: StreamFlow::One(id, Direction::Forward),
-            device: SENDERS,
-            selector: Selector { source_ports: ports.clone(), ..any.clone() },
+            device: sender,
+            selector: data,
             coloring: Coloring::Fixed(spec.color, spec.dscp),
             service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
             label,
             route: forward,
-            leaves: RECEIVERS,
+            leaves: receiver,
         });
         self.plane.streams.push(StreamSpec {
-            name: format!("{} (back)", spec.name),
+            name: format!("{} (back)", flow.name),
             flow: StreamFlow::One(id, Direction::Backward),
-            device: RECEIVERS,
-            selector: Selector { destination_ports: ports, ..any },
-            coloring: Coloring::Fixed(Color::default(), Dscp::DEFAULT),
+            device: receiver,
+            selector: back,
+            coloring: back_coloring,
             service: ServiceLevel::NONE,
             label,
             route: backward,
-            leaves: SENDERS,
+            leaves: sender,
         });
     }
 
     /// The meters of a flow: at its host, and at its first router.
-    fn meters_of(&mut self, spec: &FlowSpec) -> (Option<usize>, Option<usize>) {
+    fn meters_of(&mut self, spec: &FlowSpec, name: &str) -> (Option<usize>, Option<usize>) {
         let own = |params: &MeterParams, rate| MeterSpec {
-            name: format!("flows/{}/marker", spec.name),
+            name: format!("flows/{name}/marker"),
             params: params.clone(),
             rate,
         };

@@ -77,6 +77,12 @@ const REMEMBERED: usize = 4096;
 #[derive(Debug)]
 pub struct Classifier {
     rules: Vec<(Selector, u32)>,
+    /// Places of rules that ask for a single source port, or else for a single destination port, in the order of ports and places:
+    /// with a rule for each of many flows, few are asked about a packet.
+    by_source_port: Vec<(u16, usize)>,
+    by_destination_port: Vec<(u16, usize)>,
+    /// Places of all other rules, in order.
+    others: Vec<usize>,
     recent: Box<[Option<Remembered>]>,
 }
 
@@ -86,7 +92,38 @@ type Remembered = (FiveTuple, Dscp, Option<u32>);
 impl Classifier {
     /// One that asks these rules in order; each names a stream.
     pub fn new(rules: Vec<(Selector, u32)>) -> Self {
-        Self { rules, recent: vec![None; REMEMBERED].into_boxed_slice() }
+        let single = |ports: &Option<RangeInclusive<u16>>| {
+            ports.as_ref().filter(|ports| ports.start() == ports.end()).map(|ports| *ports.start())
+        };
+        let (mut by_source_port, mut by_destination_port, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, (rule, _)) in rules.iter().enumerate() {
+            match (single(&rule.source_ports), single(&rule.destination_ports)) {
+                (Some(port), _) => by_source_port.push((port, place)),
+                (None, Some(port)) => by_destination_port.push((port, place)),
+                (None, None) => others.push(place),
+            }
+        }
+        by_source_port.sort_unstable();
+        by_destination_port.sort_unstable();
+        let recent = vec![None; REMEMBERED].into_boxed_slice();
+        Self { rules, by_source_port, by_destination_port, others, recent }
+    }
+
+    /// The first rule that takes a packet.
+    fn first(&self, fields: &Fields) -> Option<u32> {
+        let selects = |place: &usize| self.rules[*place].0.selects(&fields.tuple, fields.dscp);
+        let with_port = |index: &[(u16, usize)], port| {
+            let from = index.partition_point(|&(other, _)| other < port);
+            let places =
+                index[from..].iter().take_while(|(other, _)| *other == port).map(|&(_, place)| place);
+            places.into_iter().find(|place| selects(place))
+        };
+        let found = [
+            with_port(&self.by_source_port, fields.tuple.source_port),
+            with_port(&self.by_destination_port, fields.tuple.destination_port),
+            self.others.iter().copied().find(|place| selects(place)),
+        ];
+        found.into_iter().flatten().min().map(|place| self.rules[place].1)
     }
 
     /// The stream of a packet, if any rule takes it.
@@ -98,8 +135,7 @@ impl Classifier {
         {
             return *stream;
         }
-        let stream = self.rules.iter().find(|(rule, _)| rule.selects(&fields.tuple, fields.dscp));
-        let stream = stream.map(|&(_, stream)| stream);
+        let stream = self.first(fields);
         self.recent[place] = Some((fields.tuple, fields.dscp, stream));
         stream
     }
@@ -190,6 +226,24 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_index_by_ports_finds_the_first_rule(
+            rules in proptest::collection::vec((0_u8..4, 0_u16..4, 0_u16..3, 0_u8..3), 0..12),
+            (last, port, dscp) in (0_u8..8, 0_u16..8, 0_u8..3),
+        ) {
+            let rule = |&(kind, from, more, codepoint): &(u8, u16, u16, u8)| Selector {
+                source_ports: (kind & 1 == 1).then_some(from..=from + more),
+                destination_ports: (kind & 2 == 2).then_some(80 - from / 2..=80 - from / 2 + more / 2),
+                dscp: (codepoint > 0).then(|| Codepoints::from(Dscp::new(codepoint).unwrap())),
+                ..Selector::default()
+            };
+            let rules: Vec<(Selector, u32)> = rules.iter().map(rule).zip(0..).collect();
+            let fields = fields(last, port, dscp);
+            let one_by_one = rules.iter().find(|(rule, _)| rule.selects(&fields.tuple, fields.dscp));
+            let expected = one_by_one.map(|&(_, stream)| stream);
+            prop_assert_eq!(Classifier::new(rules).stream_of(&fields), expected);
+        }
+
         #[test]
         fn memory_changes_no_answer(packets in proptest::collection::vec((0_u8..8, 0_u16..4, 0_u8..3), 0..200)) {
             let rules = || {

@@ -209,9 +209,9 @@ impl<D: Device, const N: usize> Runner<D, N> {
         &self.report
     }
 
-    /// Ends it; its devices are closed.
-    pub fn into_parts(self) -> (Plane, Report) {
-        (self.plane, self.report)
+    /// Ends it.
+    pub fn into_parts(self) -> (Plane, Report, [D; N]) {
+        (self.plane, self.report, self.devices)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use perhop_core::Codepoints;
+use perhop_core::{Codepoints, Dscp, Precedences};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::classifier::{Prefix, Selector};
@@ -25,6 +25,20 @@ pub struct Match {
     pub destination_ports: Option<PortRange>,
     /// Their codepoint when they come, or a list of codepoints.
     pub dscp: Option<Codepoints>,
+    /// Their IP precedence when they come, the three highest bits of the codepoint, or a list of precedences.
+    pub precedence: Option<Precedences>,
+    /// Not those that agree with every key of this table.
+    pub not: Option<Except>,
+}
+
+/// Packets that are left out, by their codepoint or precedence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Except {
+    /// Their codepoint, or a list of codepoints.
+    pub dscp: Option<Codepoints>,
+    /// Their IP precedence, or a list of precedences.
+    pub precedence: Option<Precedences>,
 }
 
 /// A network, or a single address.
@@ -70,6 +84,17 @@ impl Match {
         {
             return Err(("destination", "source and destination must both be IPv4 or both IPv6"));
         }
+        if self.not.is_some_and(|not| not == Except::default()) {
+            return Err(("not", "it has no condition, so no packet would match; write { dscp = 46 }"));
+        }
+        let by_codepoint = self.precedence.is_some() || self.not.is_some();
+        if by_codepoint && self.codepoints().next().is_none() {
+            let key = if self.not.is_some() { "not" } else { "precedence" };
+            return Err((
+                key,
+                "with the other keys it leaves no packet; write keys that some packet matches",
+            ));
+        }
         let without_ports = self.protocol.is_some_and(|protocol| !matches!(protocol.0, 6 | 17));
         for (key, ports) in
             [("source-ports", &self.source_ports), ("destination-ports", &self.destination_ports)]
@@ -90,8 +115,24 @@ impl Match {
             protocol: self.protocol.map(|protocol| protocol.0),
             source_ports: ports(&self.source_ports),
             destination_ports: ports(&self.destination_ports),
-            dscp: self.dscp,
+            dscp: if self.precedence.is_none() && self.not.is_none() {
+                self.dscp
+            } else {
+                Some(self.codepoints().collect())
+            },
         }
+    }
+
+    /// The codepoints that it takes.
+    fn codepoints(&self) -> impl Iterator<Item = Dscp> {
+        let agree = |dscp, codepoints: Option<Codepoints>, precedence: Option<Precedences>| {
+            codepoints.is_none_or(|codepoints| codepoints.contains(dscp))
+                && precedence.is_none_or(|precedences| precedences.contains(dscp))
+        };
+        (0..64).filter_map(Dscp::new).filter(move |&dscp| {
+            let left_out = self.not.is_some_and(|not| agree(dscp, not.dscp, not.precedence));
+            agree(dscp, self.dscp, self.precedence) && !left_out
+        })
     }
 }
 
@@ -169,5 +210,38 @@ impl<'de> Deserialize<'de> for PortRange {
             }
         }
         deserializer.deserialize_any(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precedence_and_not_become_codepoints() {
+        let read = |dscp: &str, precedence: &str, not: Option<(&str, &str)>| {
+            let of = |text: &str| -> Option<Vec<u8>> {
+                (!text.is_empty()).then(|| text.split(' ').map(|n| n.parse().unwrap()).collect())
+            };
+            let codepoints =
+                |text| of(text).map(|all| all.into_iter().filter_map(Dscp::new).collect::<Codepoints>());
+            let precedences = |text| of(text).map(Precedences::of);
+            Match {
+                dscp: codepoints(dscp),
+                precedence: precedences(precedence),
+                not: not.map(|(d, p)| Except { dscp: codepoints(d), precedence: precedences(p) }),
+                ..Match::default()
+            }
+        };
+        let taken =
+            |found: &Match| found.selector().dscp.map(|all| all.iter().map(Dscp::get).collect::<Vec<_>>());
+        assert_eq!(taken(&Match::default()), None);
+        assert_eq!(taken(&read("46 10", "5", None)), Some(vec![46]));
+        assert_eq!(taken(&read("", "1", Some(("8 10 12 14 15", "")))), Some(vec![9, 11, 13]));
+        assert_eq!(taken(&read("", "", Some(("", "0 2 3 4 5 6 7")))), Some((8..16).collect()));
+        assert_eq!(read("46", "4", None).check().unwrap_err().0, "precedence");
+        assert_eq!(read("46", "", Some(("46", ""))).check().unwrap_err().0, "not");
+        assert_eq!(read("", "", Some(("", ""))).check().unwrap_err().0, "not");
+        assert_eq!(read("46", "5", Some(("44", ""))).check(), Ok(()));
     }
 }

@@ -377,13 +377,18 @@ fn check_what_left(log: &Log<'_>, setting: &Setting) -> u64 {
 
 /// Each reported loss is counted by the queue.
 fn check_losses(log: &Log<'_>, port: &PortView<'_>) {
+    let mut policed = log.fates.iter().filter(|fate| matches!(fate, Fate::Policed(_))).count() as u64;
     for (reason, packets) in port.counters().drops() {
+        let counted = packets.iter().sum::<u64>();
+        if reason == Reason::Policed {
+            policed += counted; // by a scheduler
+            continue;
+        }
         let reported = log.losses.iter().filter(|(why, _)| *why == Loss::Dropped(reason)).count();
-        assert_eq!(packets.iter().sum::<u64>(), reported as u64, "{reason:?}");
+        assert_eq!(counted, reported as u64, "{reason:?}");
     }
-    let policed = log.fates.iter().filter(|fate| matches!(fate, Fate::Policed(_))).count();
     let reported = log.losses.iter().filter(|(why, _)| *why == Loss::Dropped(Reason::Policed)).count();
-    assert_eq!(policed, reported);
+    assert_eq!(policed, reported as u64);
     assert!(log.losses.iter().all(|(why, _)| matches!(why, Loss::Dropped(_))));
 }
 
@@ -523,12 +528,13 @@ fn long_script() -> Vec<Scripted> {
 
 #[test]
 fn every_registered_block_has_a_script() {
-    for block in registry() {
+    // The data plane has no Python: it refuses classes by name.
+    for block in registry().filter(|block| block.name != "python") {
         let rows = match block.role {
             Role::Aqm => AQMS,
             Role::Scheduler => SCHEDULERS,
             Role::Meter => METERS,
-            Role::Application => unreachable!("the core has none"),
+            Role::Application | Role::CongestionControl => unreachable!("the core has none"),
         };
         assert!(rows.iter().any(|(name, _)| *name == block.name), "`{}` has no parameters", block.name);
     }

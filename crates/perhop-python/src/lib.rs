@@ -1,14 +1,20 @@
 //! `perhop._engine`: conversions between Python and the engine, nothing else.
 
+mod by_hand;
+mod classes;
 mod live;
 mod outcome;
 mod record;
 mod replay;
+mod stepping;
+mod student;
 
 use std::path::PathBuf;
 
+use classes::{Classes, Surroundings};
+use perhop_replay::Captures;
 use perhop_scenario::{Driver, Files, Folder, NoFiles, Notice, Scenario, notices_in};
-use perhop_sim::{Engine, Failure, Simulation, Watch};
+use perhop_sim::{Engine, Failure, Network, Simulation, Watch};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -54,6 +60,11 @@ impl Cancel {
     /// Ends every run that was given this object; they raise `Cancelled`.
     fn cancel(&self) {
         self.watch.stop();
+    }
+
+    /// Whether `cancel` was called.
+    fn is_cancelled(&self) -> bool {
+        self.watch.is_stopped()
     }
 
     /// The runs with this object that are on, each by the part of it that has been simulated.
@@ -115,10 +126,11 @@ fn read_json(
 }
 
 fn files(folder: Option<PathBuf>) -> Box<dyn Files> {
-    match folder {
-        Some(folder) => Box::new(Folder::new(folder)),
+    let files: Box<dyn Files> = match folder.clone() {
+        Some(folder) => Box::new(Captures(Folder::new(folder))),
         None => Box::new(NoFiles),
-    }
+    };
+    Box::new(Surroundings { files, classes: Classes { folder } })
 }
 
 fn driver(real_packets: bool) -> Driver {
@@ -133,6 +145,21 @@ fn with_notices(
     let told = read.as_ref().map_or_else(|_| Vec::new(), Scenario::notices);
     let notices = notices_in(toml, origin, told).iter().map(Notice::to_string).collect();
     canonical(read).map(|text| (text, notices))
+}
+
+/// What the network of a scenario is like, as JSON.
+#[pyfunction]
+fn shape(py: Python<'_>, scenario: &str) -> PyResult<String> {
+    let scenario =
+        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let shape = py.detach(|| scenario.shape());
+    serde_json::to_string(&shape).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// A scenario with a table for each link in place of its topology, as canonical JSON.
+#[pyfunction]
+fn written_out(scenario: &str) -> PyResult<String> {
+    canonical(Scenario::from_json(scenario, "scenario").map(|scenario| scenario.written_out()))
 }
 
 /// The JSON Schema of the scenario format.
@@ -154,19 +181,29 @@ fn measures() -> String {
 }
 
 /// Runs a scenario once, on the engine of this name; without one, on the batched engine if that accepts the network, else on the
-/// reference engine. Other Python threads go on meanwhile.
+/// reference engine. The batched engine divides a large network among at most so many threads. Other Python threads go on meanwhile.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, cancel = None, *, engine = None))]
+#[pyo3(signature = (scenario, seed, cancel = None, *, engine = None, threads = 1))]
 fn simulate<'py>(
     py: Python<'py>,
     scenario: &str,
     seed: u64,
     cancel: Option<&Cancel>,
     engine: Option<&str>,
+    threads: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (scenario, watch) = fitting(scenario, cancel)?;
     let engine = engine.map(engine_of).transpose()?;
-    let outcome = py.detach(|| Simulation::run(&scenario.network(), seed, engine, &watch));
+    let (mut network, watch) = (py.detach(|| scenario.network()), watch.of_one_run());
+    let fault = classes::implement(&mut network, &watch);
+    let run = |network: Network, threads| Simulation::run_on_threads(&network, seed, engine, threads, &watch);
+    let outcome = match fault {
+        None => py.detach(|| run(network, threads)),
+        Some(fault) => {
+            let outcome = run(network, 1); // this thread has the interpreter
+            fault.take(py).map_or(Ok(outcome), Err)?
+        }
+    };
     outcome::to_dict(py, &scenario, outcome.map_err(|failure| raised(&failure))?)
 }
 
@@ -200,6 +237,29 @@ fn engine_for(
     Ok((used.engine().name(), used.reason()))
 }
 
+/// On how many threads at most so many run a scenario if no engine is requested, and why on one if it is one.
+#[pyfunction]
+#[pyo3(signature = (scenario, threads, cancel = None))]
+fn threads_for(
+    py: Python<'_>,
+    scenario: &str,
+    threads: usize,
+    cancel: Option<&Cancel>,
+) -> PyResult<(usize, Option<String>)> {
+    let scenario =
+        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let watch = cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default();
+    let network = scenario.network();
+    if classes::has_any(&network) {
+        return Ok((1, Some("classes in Python run on one thread".into())));
+    }
+    let used = py.detach(|| Simulation::threads_for(&network, threads, &watch));
+    Ok(match used.map_err(|failure| raised(&failure))? {
+        Ok(used) => (used, None),
+        Err(reason) => (1, Some(reason.to_string())),
+    })
+}
+
 fn engine_of(name: &str) -> PyResult<Engine> {
     let found = Engine::ALL.into_iter().find(|engine| engine.name() == name);
     found.ok_or_else(|| {
@@ -210,7 +270,10 @@ fn engine_of(name: &str) -> PyResult<Engine> {
 
 fn raised(failure: &Failure) -> PyErr {
     match failure {
-        Failure::NoRoute(_) | Failure::Refused(_) => ScenarioError::new_err(failure.to_string()),
+        Failure::NoRoute(_)
+        | Failure::Refused(_)
+        | Failure::Undivided(_)
+        | Failure::NotImplemented { .. } => ScenarioError::new_err(failure.to_string()),
         Failure::Imbalance(imbalance) => PyRuntimeError::new_err(format!("perhop is at fault: {imbalance}")),
         Failure::Stopped => Cancelled::new_err("cancelled"),
     }
@@ -225,6 +288,8 @@ fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> 
     let dict = PyDict::new(py);
     dict.set_item("flows", memory.flows)?;
     dict.set_item("flow_bytes", memory.flow_bytes)?;
+    dict.set_item("links", memory.links)?;
+    dict.set_item("link_bytes", memory.link_bytes)?;
     dict.set_item("samples", memory.samples)?;
     dict.set_item("sample_bytes", memory.sample_bytes)?;
     dict.set_item("run_bytes", memory.run())?;
@@ -240,7 +305,14 @@ mod _engine {
     use super::{
         Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, engine_for, measures,
         memory, read_json, read_toml, scenario_from_json, scenario_from_toml, scenario_schema,
-        scenario_to_toml, simulate,
+        scenario_to_toml, shape, simulate, threads_for, written_out,
+    };
+    #[pymodule_export]
+    use crate::by_hand::{MeterByHand, QueueByHand};
+    #[pymodule_export]
+    use crate::classes::{
+        AckView, ActionView, Depth, LossView, PacketView, QueueView, RandomView, Verdict, check_application,
+        check_aqm, check_congestion_control, check_meter, quantity,
     };
     #[pymodule_export]
     use crate::live::{live, live_probe};
@@ -248,6 +320,10 @@ mod _engine {
     use crate::record::{record, record_format};
     #[pymodule_export]
     use crate::replay::replay;
+    #[pymodule_export]
+    use crate::stepping::{Stepper, duration_ns};
+    #[pymodule_export]
+    use crate::student::{student_t_cdf, student_t_quantile};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -29,12 +29,13 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("groups", groups(py, scenario)?)?;
     dict.set_item("flows", flows(py, scenario, &outcome.flows)?)?;
     dict.set_item("populations", populations(py, &outcome.populations)?)?;
-    let links = outcome.links.iter().map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?;
+    let links = outcome.links.iter().filter(|one| scenario.has_results(&one.name));
+    let links = links.map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?;
     dict.set_item("links", PyList::new(py, links)?)?;
     let applications =
         outcome.applications.into_iter().map(|one| application(py, one)).collect::<PyResult<Vec<_>>>()?;
     dict.set_item("applications", PyList::new(py, applications)?)?;
-    dict.set_item("series", series(py, outcome.series, outcome.flows.len())?)?;
+    dict.set_item("series", series(py, scenario, outcome.series, outcome.flows.len())?)?;
     Ok(dict)
 }
 
@@ -183,7 +184,12 @@ fn application(py: Python<'_>, outcome: ApplicationOutcome) -> PyResult<Bound<'_
 }
 
 /// Tables of samples become arrays as they are: they are most of a large run, and no copy is made of them.
-fn series(py: Python<'_>, series: Series, flows: usize) -> PyResult<Bound<'_, PyDict>> {
+fn series<'py>(
+    py: Python<'py>,
+    scenario: &Scenario,
+    series: Series,
+    flows: usize,
+) -> PyResult<Bound<'py, PyDict>> {
     let looks = series.times.len();
     let table = |values: Vec<f64>| values.into_pyarray(py).reshape([looks, flows]);
     let dict = PyDict::new(py);
@@ -194,7 +200,7 @@ fn series(py: Python<'_>, series: Series, flows: usize) -> PyResult<Bound<'_, Py
     dict.set_item("rtt_s", table(series.rtt_s)?)?;
     dict.set_item("seen_packets", table(series.seen_packets)?)?;
     let links = PyDict::new(py);
-    for queue in series.queues {
+    for queue in series.queues.into_iter().filter(|queue| scenario.has_results(&queue.link)) {
         let samples = PyDict::new(py);
         samples.set_item("queue_packets", queue.packets.into_pyarray(py))?;
         let gauges = PyDict::new(py);

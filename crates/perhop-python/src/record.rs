@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::{Cancel, fitting, outcome, raised};
+use crate::{Cancel, classes, fitting, outcome, raised};
 
 /// A Python function that takes bytes.
 struct Taker(Py<PyAny>);
@@ -58,7 +58,8 @@ pub(crate) fn record<'py>(
     events: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (scenario, watch) = fitting(scenario, cancel)?;
-    let network = scenario.network();
+    let (mut network, watch) = (scenario.network(), watch.of_one_run());
+    let fault = classes::implement(&mut network, &watch);
     let number = |name: String| {
         let found = network.links.iter().position(|link| link.name == name);
         found.ok_or_else(|| PyValueError::new_err(format!("there is no link `{name}`")))
@@ -71,12 +72,16 @@ pub(crate) fn record<'py>(
         events: events.map(|taker| EventLog::begin(Taker(taker), watch.clone())),
     }));
     let observation = Observation::new(recorder.clone(), links.as_flattened().to_vec());
-    let (outcome, written) = py.detach(|| {
+    let run = || {
         let outcome = Simulation::run_observed(&network, seed, &watch, observation);
         let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
         // A run that failed or was stopped leaves what it has not handed on.
         (outcome, recorder.finish())
-    });
+    };
+    let (outcome, written) = if fault.is_some() { run() } else { py.detach(run) };
+    if let Some(error) = fault.and_then(|fault| fault.take(py)) {
+        return Err(error);
+    }
     match (outcome, written) {
         (Ok(outcome), Ok(())) => outcome::to_dict(py, &scenario, outcome),
         (Ok(_) | Err(Failure::Stopped), Err(error)) => Err(error.into()),

@@ -6,6 +6,7 @@
 
 mod arrivals;
 pub mod capture;
+mod captures;
 mod error;
 mod forwarded;
 pub mod frame;
@@ -16,6 +17,7 @@ mod run;
 mod simulated;
 
 pub use arrivals::{Arrival, Arrivals, Choice, Passed, Speed};
+pub use captures::{Captures, packets};
 pub use error::ReplayError;
 pub use ledger::{FORWARDED, NONE, Verdicts};
 pub use report::{

@@ -9,7 +9,7 @@ use perhop_core::table::split_key;
 use perhop_core::{Bitrate, Duration};
 use perhop_live::selection::Match;
 use perhop_scenario::format::{Profile, Queue};
-use perhop_scenario::{Problem, Scenario, did_you_mean, idle_keys, read_json, steps};
+use perhop_scenario::{Problem, Scenario, did_you_mean, idle_keys, read_json, simulated_only, steps};
 use serde::Deserialize;
 
 use crate::arrivals::{Choice, Speed};
@@ -218,6 +218,10 @@ fn check_meter(meter: &MeterParams) -> Result<(), Problem> {
             format!("`{}` follows the windows of TCP senders, which a capture does not have", meter.name());
         return Err(Problem::at(steps(&format!("meter.{}", MeterParams::TAG)), text));
     }
+    if let Some(params) = meter.foreign() {
+        let text = simulated_only(&params.class);
+        return Err(Problem::at(steps(&format!("meter.{}", MeterParams::TAG)), text));
+    }
     Ok(())
 }
 
@@ -229,16 +233,19 @@ fn check_queue(queue: &Queue, rate: Bitrate) -> Result<(), Problem> {
         let (inner, message) = split_key(&text);
         return at(inner, message.into());
     }
-    match paths_of(&queue.scheduler) {
+    match unusable(&queue.scheduler) {
         Some((key, text)) => at(&key, text),
         None => Ok(()),
     }
 }
 
-/// What of a queue needs label-switched paths: its key, and why it cannot act.
-fn paths_of(queue: &SchedulerParams) -> Option<(String, String)> {
+/// What of a queue needs label-switched paths or an interpreter: its key, and why it cannot act.
+fn unusable(queue: &SchedulerParams) -> Option<(String, String)> {
     if let Some((key, path)) = queue.clone().paths().first() {
         return Some((key.clone(), no_path(path.name())));
+    }
+    if let Some((key, params)) = queue.foreign().first() {
+        return Some((format!("{key}.{}", AqmParams::TAG), simulated_only(&params.class)));
     }
     let aqms = queue.aqms(None).into_iter();
     aqms.filter(|(_, aqm)| aqm.follows_paths())
@@ -280,10 +287,10 @@ fn link_of(scenario: &Scenario, wanted: Option<&str>) -> Result<TargetLink, Stri
     if !link.medium.is_constant() {
         return Err(format!(
             "links.{name}: changes or loses packets during a run, and a replay keeps its link as it is: leave out \
-             `changes`, `outages`, `loss` and `burst-loss`"
+             `changes`, `outages`, `loss`, `burst-loss`, `jitter` and `rate-trace`"
         ));
     }
-    if let Some((key, text)) = paths_of(&queue) {
+    if let Some((key, text)) = unusable(&queue) {
         return Err(format!("links.{name}.queue.{key}: {text}"));
     }
     let mut meters = link.meters.clone();
@@ -291,6 +298,12 @@ fn link_of(scenario: &Scenario, wanted: Option<&str>) -> Result<TargetLink, Stri
         meters.iter_mut().enumerate().find_map(|(number, meter)| Some((number, meter.path()?)))
     {
         return Err(format!("links.{name}.meters[{number}].match.path: {}", no_path(path.name())));
+    }
+    for (number, meter) in link.meters.iter().enumerate() {
+        if let Some(params) = meter.profile.foreign() {
+            let key = format!("links.{name}.meters[{number}].profile.{}", MeterParams::TAG);
+            return Err(format!("{key}: {}", simulated_only(&params.class)));
+        }
     }
     Ok(TargetLink { name: name.into(), rate: link.rate, queue, meters: link.meters.clone() })
 }

@@ -15,4 +15,5 @@ mod hostile;
 mod parity;
 mod reading;
 mod requests;
+mod scenarios;
 mod verdicts;

@@ -1,6 +1,6 @@
 //! perhop's core and simulator as a WebAssembly module: no imports, and the same result as everywhere else.
 
-use perhop_core::aqm::{AqmParams, RioPlusOutParams};
+use perhop_core::aqm::{AqmParams, EcnMode, RioPlusOutParams};
 use perhop_core::meter::{MeterParams, Out, TokenBucketParams};
 use perhop_core::units::Packets;
 use perhop_core::{Bytes, Color, Depth, Dscp, Duration, Ecn, Instant, Thresholds, Weight};
@@ -40,8 +40,9 @@ fn table1() -> Network {
         weight: Weight::new(0.002).expect("a weight"),
         wait: true,
         gentle: false,
-        ecn: false,
+        ecn: EcnMode::Off,
         mean_packet: Bytes::new(576),
+        scale_by_size: true,
     });
     let link = |name: &str, from, to, queue| LinkSpec {
         name: name.into(),

@@ -94,7 +94,7 @@ def live(
     served = None if metrics_at is None else metrics.endpoint(metrics_at)
     if out is not None:
         files.claim_directory(out)
-    json_path = None if json_file is None else files.prepare_file(json_file)
+    json_path = None if json_file is None else files.prepare_file(json_file, reads=[scenario])
     interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")
     try:
         with nullcontext() if served is None else metrics.serve(*served) as serving:
@@ -231,7 +231,7 @@ _LEFT_OUT_FIRST = (
 def remarks(result: LiveResult) -> list[str]:
     """What sent, what the kernel did otherwise, and which runs are invalid for what reason."""
     told = result.reports[0].told
-    groups = [group.name for group in result.runs[0].groups]
+    groups = [flow["name"] for flow in json.loads(result.scenario)["flows"]]
     senders = ", ".join(f"{name}: {sender}" for name, sender in zip(groups, told["senders"], strict=True))
     lines = [f"Linux {told['kernel']}; {senders}", *(f"Note: {note}." for note in told["notes"])]
     for report in result.reports:

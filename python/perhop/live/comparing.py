@@ -95,6 +95,7 @@ def compare(
       RTT, one-way delay  10 %, at least 1 ms
       delay at a link     10 %, at least 2 ms
       completion time     10 %, at least 2 ms
+      mean-slowdown       10 %
       queue               10 %, at least 2 packets
       loss                1 percentage point
       utilization         2 percentage points
@@ -114,11 +115,13 @@ def compare(
         simulation.seeds(seed, count)
     threads = simulation.workers(jobs)
     read = [simulation.read(path) for path in scenarios]
+    for path in scenarios:
+        simulation.read(path, real_packets=True)  # Refusals name the file and the line.
     terminal.warn(notice for checked in read for notice in checked.notices)
     texts = [checked.text for checked in read]
     if out is not None:
         files.claim_directory(out)
-    json_path = None if json_file is None else files.prepare_file(json_file)
+    json_path = None if json_file is None else files.prepare_file(json_file, reads=scenarios)
     names = _names(scenarios)
     work = _Work(
         (first, runs, sim_runs, threads), (real_time, device), dict(zip(texts, scenarios, strict=True))

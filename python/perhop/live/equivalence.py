@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from perhop import catalog
+from perhop import catalog, finite_flows
 from perhop.errors import PerhopError
+from perhop.finite_flows import FiniteFlows
 from perhop.statistics import (
     Difference,
     Equivalence,
@@ -56,16 +57,31 @@ class Measure:
     margin: str
 
 
+_OF_APPLICATIONS = frozenset({"response_mean_s", "page_mean_s", "startup_s"})
+"""Measures of users that are compared."""
+
+
 def _measures() -> Iterator[Measure]:
-    """What the catalog says is compared."""
+    """What the catalog says is compared, and measures of flows that come and go and of users."""
     for entry in catalog.SUMMARIZED:
         if entry.summary is not None and (compared := entry.summary.compared) is not None:
             shown = catalog.SHOWN[entry.unit]
             label = shown.head(entry.summary.label)
             yield Measure(compared.id, label, entry.unit, shown.factor, compared.digits, compared.margin)
+    yield Measure("fct-p50", "FCT p50, ms", "s", 1e3, 1, "completion")
+    yield Measure("slowdown-mean", "slowdown mean", "", 1.0, 2, "mean-slowdown")
+    for users in catalog.APPLICATION.values():
+        for one in users:
+            if one.name in _OF_APPLICATIONS:
+                shown = catalog.SHOWN[one.unit]
+                label = shown.head(one.label)
+                yield Measure(one.name, label, one.unit, shown.factor, 1, "completion")
 
 
 MEASURES = {measure.id: measure for measure in _measures()}
+
+_FINITE = {entry.name: entry for entry in finite_flows.MEASURES}
+_OF_POPULATIONS = {"fct-p50": _FINITE["completion_p50_s"], "slowdown-mean": _FINITE["slowdown_mean"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +107,7 @@ MARGINS: Mapping[str, Margin] = {
     "rtt": Margin(0.1, 1e-3),
     "one-way": Margin(0.1, 1e-3),
     "completion": Margin(0.1, 2e-3),
+    "mean-slowdown": Margin(0.1, 0.0),
     "utilization": Margin(0.0, 0.02),
     "queue": Margin(0.1, 2.0),
     "delay": Margin(0.1, 2e-3),
@@ -168,7 +185,12 @@ def collect(runs: Iterable[Run]) -> dict[Key, dict[int, float]]:
     """Every number that is compared, by seed, in reading order; what a run does not have is left out."""
     found: dict[Key, dict[int, float]] = {}
     for run in runs:
-        for key, value in (*_of_classes(run), *_of_links(run)):
+        for key, value in (
+            *_of_classes(run),
+            *_of_populations(run),
+            *_of_applications(run),
+            *_of_links(run),
+        ):
             found.setdefault(key, {})[run.seed] = value
     order = list(MEASURES)
     names = list(dict.fromkeys((key.kind, key.name) for key in found))
@@ -185,6 +207,23 @@ def _of_classes(run: Run) -> Iterator[tuple[Key, float]]:
                 value = entry.value(members)
                 if not math.isnan(value):
                     yield Key("class", str(group["name"]), compared.id), value
+
+
+def _of_populations(run: Run) -> Iterator[tuple[Key, float]]:
+    for population in run.raw["populations"]:
+        name = str(run.raw["groups"][int(run.raw["flows"]["group"][population["flow"]])]["name"])
+        flows = FiniteFlows.of(population, run.raw["warmup_s"])
+        for measure, entry in _OF_POPULATIONS.items():
+            value = entry.value(flows)
+            if not math.isnan(value):
+                yield Key("class", name, measure), value
+
+
+def _of_applications(run: Run) -> Iterator[tuple[Key, float]]:
+    for users in run.raw["applications"]:
+        for name, value in users["measures"].items():
+            if name in _OF_APPLICATIONS and value is not None:
+                yield Key("class", str(users["name"]), name), float(value)
 
 
 def _of_links(run: Run) -> Iterator[tuple[Key, float]]:

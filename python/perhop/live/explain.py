@@ -125,7 +125,7 @@ class Change:
 def variations(scenario: str) -> list[tuple[Variation, str]]:
     """Everything that can be varied of a scenario (canonical JSON), each with the scenario that it makes."""
     content = json.loads(scenario)
-    if not any("tcp" in flow["transport"] for flow in content["flows"]):
+    if not any(_tcp(flow) for flow in content["flows"]):
         return []
     linux = _version_of_linux(platform.release())
     able = (one for one in (*SIMULATED, *LIVE) if one.before is None or linux < one.before)
@@ -149,7 +149,8 @@ def _varied(content: Mapping[str, Any], variation: Variation) -> str | None:
         ours |= variation.sysctl
     else:
         for flow in varied["flows"]:
-            if "tcp" in flow["transport"] and flow["transport"]["tcp"] != "two-windows":
+            tcp = _tcp(flow)
+            if tcp is not None and tcp["tcp"] != "two-windows":
                 flow["transport"] = _transport(flow, variation)
     try:
         return _engine.scenario_from_json(json.dumps(varied), "scenario")
@@ -159,6 +160,12 @@ def _varied(content: Mapping[str, Any], variation: Variation) -> str | None:
 
 _OF_NEWRENO = {"newreno-timer": "impatient", "partial-window-deflation": "by-acknowledged"}
 """Keys of a canonical scenario that recovery by SACK has no use for, at their defaults."""
+
+
+def _tcp(flow: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """A group's TCP; calls have a transport of their own."""
+    transport: Mapping[str, Any] = flow.get("transport", {})
+    return transport if "tcp" in transport else None
 
 
 def _transport(flow: Mapping[str, Any], variation: Variation) -> dict[str, Any]:
@@ -223,8 +230,8 @@ def otherwise(scenario: str) -> list[str]:
     content = json.loads(scenario)
     said: dict[str, None] = {}
     for flow in content["flows"]:
-        if "tcp" in flow["transport"]:
-            said |= dict.fromkeys(_otherwise(flow["transport"], flow.get("live", {}).get("congestion")))
+        if (tcp := _tcp(flow)) is not None:
+            said |= dict.fromkeys(_otherwise(tcp, flow.get("live", {}).get("congestion")))
     return list(said)
 
 

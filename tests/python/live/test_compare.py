@@ -358,7 +358,15 @@ def test_what_cannot_be_compared(perhop: Perhop, small: Path, arguments: tuple[s
     assert said in refused(perhop("compare", small, *arguments))
 
 
-@pytest.mark.parametrize("name", ["live-rio", "live-rio-plus-out"])
+def test_what_only_the_simulator_has_is_named_by_file_and_line(perhop: Perhop, tmp_path: Path) -> None:
+    text = broken(LIVE, 'start = "0s..200ms"', 'dispatch-jitter = "1ms"')
+    (tmp_path / "live.toml").write_text(text)
+    line = 1 + text[: text.index("dispatch-jitter")].count("\n")
+    said = refused(perhop("compare", "live.toml"))
+    assert said.startswith(f"error: live.toml:{line}: flows[0].dispatch-jitter: on real packets hosts have")
+
+
+@pytest.mark.parametrize("name", ["live-rio", "live-rio-plus-out", "live-transfers", "live-users"])
 def test_the_examples_are_valid(name: str) -> None:
     text = simulation.canonical(Path("examples") / f"{name}.toml")
     assert variations(text)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import polars as pl
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.python.cli.test_cli import broken, refused
@@ -189,6 +190,200 @@ def test_flows_complete_as_in_a_simulation() -> None:
         assert (flow["endless"]["slowdown"], flow["endless"]["unfinished"]) == (None, None)
 
 
+TRANSFERS = """\
+duration = "5s"
+live = { max-lateness = "100ms" }
+probes.interval = "500ms"
+
+[links.l]
+from = "a"
+to = "b"
+rate = "40Mbps"
+delay = "9ms"
+queue = { aqm = "drop-tail", limit = "900p" }
+
+[[flows]]
+name = "web"
+from = "a"
+to = "b"
+access = { rate = "80Mbps", delay = "1ms" }
+transport = { tcp = "linux" }
+arrivals = { rate = "40/s" }
+sizes = { lognormal = { mean = "20kB", deviation = "40kB" } }
+stop = "4s"
+
+[[flows]]
+name = "listed"
+from = "a"
+to = "b"
+transport = { tcp = "linux" }
+arrivals = { list = [["100ms", "1B"], ["1s", "1896B"], ["1s", "1897B"], ["4900ms", "40MB"]] }
+"""
+
+
+@needs_live
+@pytest.mark.parametrize("device", ["tun", "packet"])
+def test_flows_come_and_go_as_in_a_simulation(device: Literal["tun", "packet"]) -> None:
+    result = live.run(TRANSFERS, seed=3, device=device)
+    if not result.valid:
+        pytest.skip(f"this machine was too busy: {result.reports[0].told['invalid']}")
+    simulated = simulation.run(TRANSFERS, seed=3)
+    found, drawn = (one.population_flows for one in (result, simulated))
+    known = ["class", "started_s", "size_bytes", "idle_s"]
+    assert found.select(known).equals(drawn.select(known))
+    assert found.height > 120
+    # All but the last have ended: from the start to the last byte, with a handshake before the first one.
+    assert found["completion_s"].is_null().to_list() == [*[False] * (found.height - 1), True]
+    done = found.drop_nulls("completion_s")
+    assert (done["completion_s"] >= done["idle_s"] + 0.018).all()
+    medians = [float(np.median(one["completion_s"].drop_nulls().to_numpy())) for one in (done, drawn)]
+    assert 0.8 * medians[1] < medians[0] < medians[1] + 0.1, "no packet is lost, and hosts have other work"
+    # Every byte has arrived, with 52 bytes of headers in each packet of at most 1000: counts are exact.
+    web = done.filter(done["class"] == "web")["size_bytes"].to_list()
+    packets = sum(-(-size // 948) for size in web)
+    row = next(row for row in result.flows.iter_rows(named=True) if row["class"] == "web")
+    assert row["delivered_packets"] == packets
+    assert row["throughput_bps"] * 5 / 8 == pytest.approx(sum(web) + 52 * packets, rel=1e-12)
+    assert (row["completion_s"], row["unfinished"]) == (None, None), "these are measures of single flows"
+    rates = result.series.filter(result.series["class"] == "web")["throughput_bps"]
+    assert float(rates.to_numpy().sum()) * 0.5 / 8 == pytest.approx(sum(web) + 52 * packets, rel=1e-9)
+    (link,) = result.runs[0].raw["links"]
+    assert sum(packets.sum() for packets in link["dropped"].values()) == 0
+
+
+@needs_live
+def test_flows_that_come_and_go_are_compared() -> None:
+    found = live.compare(TRANSFERS, runs=1, sim_runs=2)
+    if not found.valid:
+        pytest.skip(f"this machine was too busy: {found.live.reports[0].told['invalid']}")
+    text = {line.key.text for line in found.lines}
+    assert {"web: FCT p50, ms", "web: slowdown mean", "listed: FCT p50, ms"} <= text
+
+
+USERS = """\
+duration = "6s"
+warmup = "500ms"
+live = { max-lateness = "100ms" }
+probes.interval = "500ms"
+
+[links.l]
+from = "a"
+to = "b"
+rate = "30Mbps"
+delay = "15ms"
+queue = { aqm = "drop-tail", limit = "900p" }
+
+[[flows]]
+name = "rpc"
+count = 6
+from = "a"
+to = "b"
+start = "500ms..600ms"
+transport = { tcp = "linux" }
+application.model = "request-response"
+application.response = "9480B"
+application.think = "150ms"
+application.service = "10ms"
+application.times = "constant"
+
+[[flows]]
+name = "reader"
+from = "a"
+to = "b"
+start = "500ms"
+transport = { tcp = "linux" }
+application = { model = "web", reading = "200ms" }
+
+[[flows]]
+name = "viewer"
+from = "a"
+to = "b"
+transport = { tcp = "linux" }
+application = { model = "video", chunk = "1s" }
+
+[[flows]]
+name = "calls"
+count = 3
+from = "a"
+to = "b"
+access = { rate = "8Mbps", delay = "5ms" }
+application = { model = "call" }
+"""
+
+
+@needs_live
+@pytest.mark.parametrize("version", [4, 6])
+def test_users_do_as_in_a_simulation(version: int) -> None:
+    text = USERS.replace("live = {", f"live = {{ ip = {version},")
+    result, simulated = live.run(text, seed=2), simulation.run(text, seed=2)
+    if not result.valid:
+        pytest.skip(f"this machine was too busy: {result.reports[0].told['invalid']}")
+    found, expected = (one.applications() for one in (result, simulated))
+    assert list(found) == list(expected) == ["request-response", "web", "video", "call"]
+    # A round trip of 30 ms, the server's 10 ms, and 4 ms on the link: not less, and not much more.
+    (rpc,), (calm,) = (one["request-response"].rows(named=True) for one in (found, expected))
+    assert 0.040 < rpc["response_mean_s"] < calm["response_mean_s"] + 0.1
+    assert rpc["response_mean_s"] > 0.9 * calm["response_mean_s"]
+    assert 0.5 * calm["responses"] < rpc["responses"] < 1.1 * calm["responses"]
+    # A request is a packet of 200 bytes and headers, a response ten packets; nobody began in the warm-up.
+    by_class = result.flows.group_by("class").agg(
+        pl.col("delivered_packets").sum(), pl.col("throughput_bps").sum()
+    )
+    flows = {row["class"]: row for row in by_class.iter_rows(named=True)}
+    header = 52 if version == 4 else 72
+    requests, responses = flows["rpc (reverse)"], flows["rpc"]
+    assert rpc["responses"] <= requests["delivered_packets"] <= rpc["responses"] + rpc["unfinished_responses"]
+    assert requests["throughput_bps"] * 5.5 / 8 == pytest.approx(
+        (200 + header) * requests["delivered_packets"], rel=1e-9
+    )
+    assert responses["delivered_packets"] >= 10 * rpc["responses"]
+    # The pages are those that the simulated reader opens, as far as both came.
+    pages = [
+        one.application_samples.filter(pl.col("quantity") == "page_bytes")["value"].to_list()
+        for one in (result, simulated)
+    ]
+    both = min(len(of_one) for of_one in pages)
+    assert both >= 3
+    assert pages[0][:both] == pages[1][:both]
+    (viewer,) = found["video"].rows(named=True)
+    assert viewer["chunks"] >= 3
+    # Calls in both directions, 20 ms one way and some time in hosts; sources draw as the simulator's do.
+    for name in ("calls", "calls (reverse)"):
+        ours, theirs = (one.flows.filter(pl.col("class") == name) for one in (result, simulated))
+        sent = [int(one["delivered_packets"].sum()) for one in (ours, theirs)]
+        assert abs(sent[0] - sent[1]) <= 0.1 * sent[1] + 10
+        assert 0.020 < float(np.mean(ours["mean_transit_s"].drop_nulls().to_numpy())) < 0.15
+    assert found["call"]["mos"].drop_nulls().len() == 2
+
+
+@needs_live
+def test_it_prints_tables_of_users(perhop: Perhop, scenario: Path, tmp_path: Path) -> None:
+    scenario.write_text(USERS.replace('duration = "6s"', 'duration = "3s"'))
+    done = ended(perhop("live", scenario, "--stats", "--out", tmp_path / "out"))
+    assert "viewer: Linux TCP, cubic, calls: perhop's own, over UDP" in " ".join(done.out.split())
+    heads = [*(f"\n{name}  " for name in ("rpc", "reader", "viewer", "calls")), "\ncalls (reverse)  "]
+    assert all(done.out.count(head) == 2 for head in heads), "its traffic, and what users had of it"
+    assert re.search(r"Mbit/s each: rpc [\d.]+, reader [\d.]+, viewer [\d.]+, calls [\d.]+;", done.err)
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+@needs_live
+def test_games_are_refused_by_name(perhop: Perhop, scenario: Path) -> None:
+    scenario.write_text(USERS.replace('model = "call"', 'model = "game"'))
+    line = refused(perhop("live", scenario))
+    assert "flows[3].application" in line
+    assert "`game` runs in the simulator only" in line
+
+
+@needs_live
+def test_times_of_users_are_compared() -> None:
+    found = live.compare(USERS, runs=1, sim_runs=2)
+    if not found.valid:
+        pytest.skip(f"this machine was too busy: {found.live.reports[0].told['invalid']}")
+    text = {line.key.text for line in found.lines}
+    assert {"rpc: response, mean, ms", "reader: page, mean, ms", "calls: one-way delay, ms"} <= text
+
+
 WINDOWS = """\
 duration = "2s"
 warmup = "500ms"
@@ -240,6 +435,42 @@ def test_what_no_kernel_has_is_said_in_a_line(
     line = refused(perhop("live", scenario))
     for word in said:
         assert word in line
+
+
+@needs_live
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            'tcp = "linux"',
+            'udp = "cbr", rate = "1Mbps"',
+            ["flows[0].transport", "that come and go are TCP connections"],
+        ),
+        ("40/s", "50000/s", ["flows[0].arrivals", "45534 flows", "a host has ports for no more"]),
+    ],
+    ids=["datagrams", "ports"],
+)
+def test_what_no_host_can_open_is_said_in_a_line(
+    perhop: Perhop, scenario: Path, old: str, new: str, said: list[str]
+) -> None:
+    scenario.write_text(TRANSFERS.replace(old, new, 1))
+    done = perhop("live", scenario)
+    assert (done.code, done.out) == (2, "")
+    *_, line = done.err.splitlines()  # A notice that the flows overload the link may come first.
+    assert "error: " in line
+    for word in said:
+        assert word in line
+
+
+@needs_live
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="there is no prlimit (util-linux)")
+def test_a_limit_of_open_files_bounds_the_flows(scenario: Path) -> None:
+    scenario.write_text(TRANSFERS)
+    command = ["prlimit", "--nofile=400:400", sys.executable, "-m", "perhop", "live", str(scenario)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "this process may open 400 files, so 72 flows may begin" in done.stderr
+    assert done.stderr.count("\n") == 1, "a line"
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,7 @@ def test_what_has_no_effect_is_said(perhop: Perhop, five: Path) -> None:
     assert "warning: replay: queue.aqm: `inverse-rate`: packets of a capture carry no contracted" in done.err
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/replay.md"])
+@pytest.mark.parametrize("page", ["docs/tour.md", "docs/replay.md"])
 def test_the_documentation_shows_what_is_printed(server_run: Callable[..., str], page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     shown = re.findall(

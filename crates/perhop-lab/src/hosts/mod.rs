@@ -1,25 +1,32 @@
-//! The two hosts: one thread each, in a network namespace of its own.
+//! The two hosts: a few threads each, in a network namespace of its own.
 
 pub(crate) mod letter;
 mod receiving;
 mod sending;
+mod users;
 mod waiter;
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
+use std::thread;
 
-use perhop_live::Clock;
+use perhop_core::Duration;
 use perhop_live::device::{Tun, TunSpec, veth};
+use perhop_live::{Clock, Windows};
 use perhop_scenario::format::IpVersion;
+use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::LabError;
 use crate::sandbox;
-use crate::setting::Setting;
+use crate::setting::{HostFlow, Setting};
 
-pub(crate) use receiving::{Received, receive};
-pub(crate) use sending::{Sent, send};
+pub(crate) use receiving::Received;
+pub(crate) use sending::{PATIENCE, Sent};
+pub(crate) use users::{Attended, Users};
 
 /// The interface's name, in each of the two namespaces.
 pub(crate) const INTERFACE: &str = "perhop0";
@@ -31,11 +38,21 @@ const IPV4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 55, 0, 1), Ipv4Addr::new(10, 55, 
 const IPV6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 2)];
 
-/// Which of the two.
+/// Which of the two: that at which the data of flows begin, or the other one. Calls go both ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Sending = 0,
     Receiving = 1,
+}
+
+impl Side {
+    /// The other host.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Sending => Self::Receiving,
+            Self::Receiving => Self::Sending,
+        }
+    }
 }
 
 /// State that hosts and router share during a run.
@@ -52,6 +69,26 @@ pub(crate) struct Gauges {
     pub(crate) received: AtomicU64,
     /// Smoothed round-trip time in microseconds; 0 before the first.
     pub(crate) rtt_us: AtomicU32,
+    /// Of a user's connection, what has arrived of responses, and of requests.
+    pub(crate) exchanged: [OnWire; 2],
+}
+
+/// Bytes on the wire, and packets, that a receiving application has got.
+#[derive(Debug, Default)]
+pub(crate) struct OnWire {
+    pub(crate) bytes: AtomicU64,
+    pub(crate) packets: AtomicU64,
+}
+
+impl Gauges {
+    /// Bytes on the wire and packets that have arrived of a flow's data, and of a connection's requests.
+    pub(crate) fn arrived(&self, flow: &HostFlow) -> [(u64, u64); 2] {
+        if flow.is_unattended() {
+            return [flow.on_wire(self.received.load(Ordering::Relaxed)), (0, 0)];
+        }
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        self.exchanged.each_ref().map(|OnWire { bytes, packets }| (load(bytes), load(packets)))
+    }
 }
 
 impl Shared {
@@ -100,6 +137,69 @@ pub(crate) struct Begin {
 pub(crate) struct KernelDrops {
     pub(crate) to_router: u64,
     pub(crate) to_host: u64,
+}
+
+/// The results of a host.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) sent: Sent,
+    pub(crate) received: Received,
+    /// What its ends of users' connections counted: those of servers at the sending host, of clients at the receiving one.
+    pub(crate) attended: Attended,
+    pub(crate) drops: KernelDrops,
+}
+
+/// Runs a host until the end of the run.
+pub(crate) fn run(
+    side: Side,
+    (setting, shared, users): (&Setting, &Shared, &Users),
+    windows: &Arc<Windows>,
+    asks: Duration,
+    (joint, begin): (Joint, Begin),
+) -> Result<Done, LabError> {
+    if !move_in(setting, side, joint, &begin)? {
+        return Ok(Done::default());
+    }
+    let Begin { progress, go, .. } = begin;
+    let open = receiving::open(setting, side).map_err(LabError::doing("opening the receivers' sockets"))?;
+    let servers = if side == Side::Sending { users::listen(setting) } else { Ok(None) };
+    let servers = servers.map_err(LabError::doing("opening the servers' socket"))?;
+    let _ = progress.send(Progress::Ready);
+    let Ok(clock) = go.recv() else { return Ok(Done::default()) };
+    let is_origin = setting.has_flows_from(side);
+    let is_destination = setting.has_flows_from(side.other());
+    let timing = (clock, asks);
+    let stopping = |_: &io::Error| shared.stop();
+    // Threads that start here are in this host's namespace.
+    let (sent, received, attended) = thread::scope(|scope| {
+        let run_senders = move || sending::send(side, (setting, shared), windows.clone(), timing);
+        let senders = is_origin.then(|| scope.spawn(move || run_senders().inspect_err(stopping)));
+        let run_receivers = move || receiving::receive(setting, shared, open, clock);
+        let sinks = is_destination.then(|| scope.spawn(move || run_receivers().inspect_err(stopping)));
+        let attend = || match side {
+            Side::Sending => users::serve((setting, shared, users), servers, timing, windows.clone()),
+            Side::Receiving => users::ask((setting, shared, users), timing),
+        };
+        let attended = attend().inspect_err(stopping);
+        let sent = senders.map(|thread| thread.join().expect("senders do not panic"));
+        let received = sinks.map(|thread| thread.join().expect("receivers do not panic"));
+        (sent.transpose(), received.transpose(), attended)
+    });
+    Ok(Done {
+        sent: sent.map_err(LabError::doing("sending"))?.unwrap_or_default(),
+        received: received.map_err(LabError::doing("receiving"))?.unwrap_or_default(),
+        attended: attended.map_err(LabError::doing("running users"))?,
+        drops: kernel_drops(),
+    })
+}
+
+/// A socket to which TCP connections come.
+fn listen(here: SocketAddr) -> io::Result<Socket> {
+    let listener = Socket::new(Domain::for_address(here), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    listener.set_reuse_address(true)?;
+    listener.bind(&here.into())?;
+    listener.listen(4096)?;
+    Ok(listener)
 }
 
 fn kernel_drops() -> KernelDrops {

@@ -12,24 +12,26 @@ use perhop_sim::transport::transit::TransitMeter;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::waiter::{GLANCE, Waiter};
-use super::{Begin, Joint, KernelDrops, Progress, Shared, Side, address, kernel_drops, letter, move_in};
-use crate::error::LabError;
-use crate::setting::{HostFlow, Kind, LISTENER, Setting};
+use super::{Shared, Side, address, letter, listen};
+use crate::setting::{FIRST_PORT, HostFlow, Kind, LISTENER, Setting};
+use crate::system::set_low_water_mark;
 
 /// Read from a socket at once; and how often before others have their turn.
 const CHUNK: usize = 1 << 18;
 const TURNS: usize = 4;
+/// A receiver of finite data wakes up once this many bytes are there, or all that are missing: to wake up for each packet would take
+/// time from the router. It is small beside the kernel's first receive window.
+pub(super) const WAKE_BYTES: u64 = 1 << 15;
 /// The key of the listener.
-const LISTENING: u64 = u64::MAX - 1;
+pub(super) const LISTENING: u64 = u64::MAX - 1;
 
-/// The results of the receiving host.
+/// The results of a host's receivers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Received {
     /// For each flow of datagrams, how long its packets took.
     pub(crate) transits: Vec<Option<TransitMeter>>,
     /// For each flow, when all of its volume had arrived, if it has one and that was.
     pub(crate) completed: Vec<Option<Instant>>,
-    pub(crate) drops: KernelDrops,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,44 +60,36 @@ struct Host<'a> {
     shared: &'a Shared,
     clock: Clock,
     waiter: Waiter<Task>,
-    listener: Socket,
+    listener: Option<Socket>,
     ends: Vec<End>,
     completed: Vec<Option<Instant>>,
     room: Box<[u8]>,
 }
 
-/// Runs the receiving host until the end of the run.
-pub(crate) fn receive(
-    setting: &Setting,
-    shared: &Shared,
-    (joint, begin): (Joint, Begin),
-) -> Result<Received, LabError> {
-    if !move_in(setting, Side::Receiving, joint, &begin)? {
-        return Ok(Received::default());
-    }
-    let Begin { progress, go, .. } = begin;
-    let (listener, ends) = open(setting).map_err(LabError::doing("opening the receivers' sockets"))?;
-    let _ = progress.send(Progress::Ready);
-    let Ok(clock) = go.recv() else { return Ok(Received::default()) };
-    let waiter = Waiter::new(clock).map_err(LabError::doing("waiting for sockets"))?;
-    let room = vec![0; CHUNK].into_boxed_slice();
-    let completed = vec![None; setting.flows.len()];
-    let host = Host { setting, shared, clock, waiter, listener, ends, completed, room };
-    host.run().map_err(LabError::doing("receiving"))
+/// The sockets of a host's receivers.
+pub(super) struct Open {
+    listener: Option<Socket>,
+    ends: Vec<End>,
 }
 
-/// A listener for all TCP, and a socket for each flow of datagrams.
-fn open(setting: &Setting) -> io::Result<(Socket, Vec<End>)> {
+/// Runs a host's receivers until the end of the run; the calling thread is in the host's namespace.
+pub(super) fn receive(setting: &Setting, shared: &Shared, open: Open, clock: Clock) -> io::Result<Received> {
+    let Open { listener, ends } = open;
+    let room = vec![0; CHUNK].into_boxed_slice();
+    let completed = vec![None; setting.flows.len()];
+    Host { setting, shared, clock, waiter: Waiter::new(clock)?, listener, ends, completed, room }.run()
+}
+
+/// A listener for all TCP, where it comes to, and a socket for each flow of datagrams that comes to this host.
+pub(super) fn open(setting: &Setting, side: Side) -> io::Result<Open> {
     let (here, there) =
-        (|port| address(Side::Receiving, setting.ip, port), |port| address(Side::Sending, setting.ip, port));
+        (|port| address(side, setting.ip, port), |port| address(side.other(), setting.ip, port));
     let domain = Domain::for_address(here(0));
-    let listener = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-    listener.set_reuse_address(true)?;
-    listener.bind(&here(LISTENER).into())?;
-    listener.listen(4096)?;
+    let listener = (side == Side::Receiving).then(|| listen(here(LISTENER))).transpose()?;
     let window = (Instant::ZERO + setting.warmup, Instant::ZERO + setting.duration);
     let end = |flow: &HostFlow| match &flow.kind {
         Kind::Tcp { .. } => Ok(End::None),
+        Kind::Datagrams { .. } if flow.from == side => Ok(End::None),
         Kind::Datagrams { receiver, feedback, play_out, .. } => {
             let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
             socket.bind(&here(flow.port).into())?;
@@ -110,18 +104,20 @@ fn open(setting: &Setting) -> io::Result<(Socket, Vec<End>)> {
         }
     };
     let ends = setting.flows.iter().map(end).collect::<io::Result<_>>()?;
-    Ok((listener, ends))
+    Ok(Open { listener, ends })
 }
 
 impl Host<'_> {
     fn run(mut self) -> io::Result<Received> {
-        self.waiter.add(&self.listener, EpollFlags::EPOLLIN, LISTENING)?;
+        if let Some(listener) = &self.listener {
+            self.waiter.add(listener, EpollFlags::EPOLLIN, LISTENING)?;
+        }
         for (number, end) in self.ends.iter().enumerate() {
             if let End::Datagrams { socket, .. } = end {
                 self.waiter.add(&socket.as_fd(), EpollFlags::EPOLLIN, number as u64)?;
             }
         }
-        if self.setting.congestions().next().is_some() {
+        if self.listener.is_some() && self.setting.congestions().next().is_some() {
             self.waiter.at(Instant::ZERO + GLANCE, Task::Glance);
         }
         self.waiter.at(Instant::ZERO + self.setting.duration, Task::End);
@@ -150,12 +146,13 @@ impl Host<'_> {
             End::Datagrams { transit, .. } => Some(transit.clone()),
             End::None | End::Tcp(_) => None,
         });
-        Ok(Received { transits: transits.collect(), completed: self.completed, drops: kernel_drops() })
+        Ok(Received { transits: transits.collect(), completed: self.completed })
     }
 
     fn accept(&mut self) -> io::Result<()> {
         loop {
-            let (socket, peer) = match self.listener.accept() {
+            let Some(listener) = &self.listener else { return Ok(()) };
+            let (socket, peer) = match listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 // It is closed again; the sending host reports it.
@@ -163,16 +160,30 @@ impl Host<'_> {
                 Err(error) => return Err(error),
             };
             let port = peer.as_socket().map_or(0, |peer| peer.port());
-            let Some(flow) = self.setting.flows.iter().position(|flow| flow.port == port) else { continue };
+            let number = usize::from(port.wrapping_sub(FIRST_PORT));
+            let Some(flow) = self.setting.flows.get(number).filter(|flow| flow.is_tcp()) else { continue };
             socket.set_nonblocking(true)?;
-            self.waiter.add_patient(&socket, EpollFlags::EPOLLIN, flow as u64)?;
-            self.ends[flow] = End::Tcp(socket);
+            if flow.is_passing {
+                self.set_mark(number, &socket)?;
+                self.waiter.add(&socket, EpollFlags::EPOLLIN, number as u64)?;
+            } else {
+                self.waiter.add_patient(&socket, EpollFlags::EPOLLIN, number as u64)?;
+            }
+            self.ends[number] = End::Tcp(socket);
         }
+    }
+
+    /// Waits for the rest of a flow that comes and goes, or for much of it.
+    fn set_mark(&self, number: usize, socket: &Socket) -> io::Result<()> {
+        let received = self.shared.flows[number].received.load(Ordering::Relaxed);
+        let missing = self.setting.flows[number].volume.unwrap_or(u64::MAX).saturating_sub(received);
+        set_low_water_mark(socket, missing.clamp(1, WAKE_BYTES) as u32)
     }
 
     fn read(&mut self, number: usize) {
         match &self.ends[number] {
             End::None => {}
+            End::Tcp(_) if self.setting.flows[number].is_passing => self.read_passing(number),
             End::Tcp(_) => self.read_tcp(number),
             End::Datagrams { .. } => self.take(number),
         }
@@ -188,6 +199,27 @@ impl Host<'_> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => return waiter.forget_patient(socket),
             }
+        }
+    }
+
+    /// Reads what a flow that comes and goes has, and closes its connection at the end.
+    fn read_passing(&mut self, number: usize) {
+        for _ in 0..TURNS {
+            let Self { ends, room, .. } = self;
+            let End::Tcp(socket) = &ends[number] else { return };
+            match io::Read::read(&mut &*socket, room) {
+                Ok(length) if length > 0 => self.count(number, length, self.clock.now()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // The end, or the sending host reports what broke.
+                Ok(_) | Err(_) => {
+                    ends[number] = End::None;
+                    return;
+                }
+            }
+        }
+        if let End::Tcp(socket) = &self.ends[number] {
+            // With the old mark, it is read later.
+            let _ = self.set_mark(number, socket);
         }
     }
 

@@ -1,5 +1,6 @@
-//! The host that sends: bulk TCP of the kernel's, and the simulator's senders over UDP.
+//! What a host sends: bulk TCP of the kernel's, and the simulator's senders over UDP.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,8 +13,7 @@ use perhop_sim::transport::{SenderStatistics, Transmit};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::waiter::{GLANCE, Waiter};
-use super::{Begin, Joint, KernelDrops, Progress, Shared, Side, address, kernel_drops, letter, move_in};
-use crate::error::LabError;
+use super::{Shared, Side, address, letter};
 use crate::setting::{HostFlow, Kind, LISTENER, Setting};
 use crate::system::{TcpInfo, tcp_info};
 
@@ -22,9 +22,9 @@ const CHUNK: usize = 1 << 16;
 const TURNS: usize = 4;
 
 /// A sender that is so far behind its own time could not keep its rate.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The results of the sending host, for each flow since the warm-up.
+/// The results of a host's senders, for each flow since the warm-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) statistics: Vec<SenderStatistics>,
@@ -34,9 +34,10 @@ pub(crate) struct Sent {
     pub(crate) failed: Vec<String>,
     /// Flows that had not connected by the end.
     pub(crate) unconnected: Vec<String>,
+    /// The flow that this host began latest, compared with when it should have, of those that come and go.
+    pub(crate) late: Option<(String, Duration)>,
     /// Flows whose packets this host could not send in time, and how far it was behind in the end.
     pub(crate) behind: Vec<(String, Duration)>,
-    pub(crate) drops: KernelDrops,
 }
 
 /// What the sending host does by itself.
@@ -80,31 +81,29 @@ struct Flow<'a> {
 }
 
 struct Host<'a> {
+    side: Side,
     setting: &'a Setting,
     shared: &'a Shared,
     windows: Arc<Windows>,
     clock: Clock,
     waiter: Waiter<Task>,
     flows: Vec<Flow<'a>>,
+    /// Those that have begun and are not done.
+    open: BTreeSet<usize>,
+    /// How late a flow that comes and goes began at worst.
+    late: Option<(usize, Duration)>,
     /// How often the kernel is asked.
     asks: Duration,
     room: Box<[u8]>,
 }
 
-/// Runs the sending host until the end of the run.
-pub(crate) fn send(
-    setting: &Setting,
-    shared: &Shared,
+/// Runs a host's senders until the end of the run; the calling thread is in the host's namespace.
+pub(super) fn send(
+    side: Side,
+    (setting, shared): (&Setting, &Shared),
     windows: Arc<Windows>,
-    asks: Duration,
-    (joint, begin): (Joint, Begin),
-) -> Result<Sent, LabError> {
-    if !move_in(setting, Side::Sending, joint, &begin)? {
-        return Ok(Sent::default());
-    }
-    let Begin { progress, go, .. } = begin;
-    let _ = progress.send(Progress::Ready);
-    let Ok(clock) = go.recv() else { return Ok(Sent::default()) };
+    (clock, asks): (Clock, Duration),
+) -> io::Result<Sent> {
     let flow = |spec| Flow {
         spec,
         state: State::Waiting,
@@ -114,22 +113,28 @@ pub(crate) fn send(
         failed: None,
     };
     let host = Host {
+        side,
         setting,
         shared,
         windows,
         clock,
-        waiter: Waiter::new(clock).map_err(LabError::doing("waiting for sockets"))?,
+        waiter: Waiter::new(clock)?,
         flows: setting.flows.iter().map(flow).collect(),
+        open: BTreeSet::new(),
+        late: None,
         asks,
         room: vec![0; CHUNK.max(usize::from(u16::MAX))].into_boxed_slice(),
     };
-    host.run().map_err(LabError::doing("sending"))
+    host.run()
 }
 
 impl Host<'_> {
     fn run(mut self) -> io::Result<Sent> {
         for number in 0..self.flows.len() {
-            let HostFlow { start, stop, .. } = *self.flows[number].spec;
+            let HostFlow { start, stop, from, .. } = *self.flows[number].spec;
+            if from != self.side || !self.flows[number].spec.is_unattended() {
+                continue;
+            }
             self.waiter.at(start, Task::Start(number));
             self.waiter.at(stop.unwrap_or(Instant::NEVER), Task::Stop(number));
         }
@@ -143,7 +148,10 @@ impl Host<'_> {
             let now = self.clock.now();
             while let Some((due, task)) = self.waiter.due(now) {
                 match task {
-                    Task::Start(number) => self.start(number)?,
+                    Task::Start(number) => {
+                        self.start(number)?;
+                        self.note_lateness(number, due);
+                    }
                     Task::Wake(number) => self.wake(number, due),
                     Task::Stop(number) => self.stop(number),
                     Task::Glance => {
@@ -176,13 +184,19 @@ impl Host<'_> {
         Ok(self.results())
     }
 
+    fn note_lateness(&mut self, number: usize, due: Instant) {
+        let late = self.clock.now().since(due);
+        if self.flows[number].spec.is_passing && self.late.is_none_or(|(_, before)| late > before) {
+            self.late = Some((number, late));
+        }
+    }
+
     fn start(&mut self, number: usize) -> io::Result<()> {
-        let Self { setting, waiter, flows, clock, .. } = self;
+        let Self { side, setting, waiter, flows, open, clock, .. } = self;
+        open.insert(number);
         let flow = &mut flows[number];
-        let (here, there) = (
-            |port| address(Side::Sending, setting.ip, port),
-            |port| address(Side::Receiving, setting.ip, port),
-        );
+        let (here, there) =
+            (|port| address(*side, setting.ip, port), |port| address(side.other(), setting.ip, port));
         let domain = Domain::for_address(here(0));
         match &flow.spec.kind {
             Kind::Tcp { congestion, segment, .. } => {
@@ -196,7 +210,11 @@ impl Host<'_> {
                     Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
                     Err(error) => flow.failed = Some(error.to_string()),
                 }
-                waiter.add_patient(&socket, EpollFlags::EPOLLOUT, number as u64)?;
+                if flow.spec.is_passing {
+                    waiter.add(&socket, EpollFlags::EPOLLOUT, number as u64)?;
+                } else {
+                    waiter.add_patient(&socket, EpollFlags::EPOLLOUT, number as u64)?;
+                }
                 flow.state = State::Connecting(socket);
             }
             Kind::Datagrams { sender, rng, .. } => {
@@ -238,6 +256,7 @@ impl Host<'_> {
             state => state,
         };
         match &mut flow.state {
+            State::Sending { left: Some(0), .. } if flow.spec.is_passing => self.close(number),
             State::Sending { .. } => self.fill(number),
             State::Datagrams(_) => self.receive_feedback(number),
             State::Waiting | State::Connecting(_) | State::Done => {}
@@ -253,8 +272,15 @@ impl Host<'_> {
             let chunk = left.map_or(CHUNK, |left| left.min(CHUNK as u64) as usize);
             if chunk == 0 {
                 // All is sent; what is not acknowledged yet is the kernel's.
-                waiter.forget_patient(socket);
                 let _ = socket.shutdown(std::net::Shutdown::Write);
+                if flow.spec.is_passing {
+                    // The receiving host closes, too, when it has all.
+                    if let Err(error) = waiter.change(socket, EpollFlags::EPOLLRDHUP, number as u64) {
+                        flow.failed = Some(error.to_string());
+                    }
+                    return;
+                }
+                waiter.forget_patient(socket);
                 windows.set(number, None);
                 return;
             }
@@ -270,6 +296,19 @@ impl Host<'_> {
                 }
             }
         }
+    }
+
+    /// A flow that comes and goes has been received, or its connection broke.
+    fn close(&mut self, number: usize) {
+        self.ask_about(number);
+        let flow = &mut self.flows[number];
+        if let State::Sending { socket, .. } = &flow.state
+            && let Ok(Some(error)) = socket.take_error()
+        {
+            flow.failed = Some(error.to_string());
+        }
+        flow.state = State::Done;
+        self.open.remove(&number);
     }
 
     fn stop(&mut self, number: usize) {
@@ -340,42 +379,49 @@ impl Host<'_> {
 
     /// Asks the kernel, and the datagram senders, how they do.
     fn ask(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        for &number in &open {
+            self.ask_about(number);
+        }
+        self.open = open;
+    }
+
+    fn ask_about(&mut self, number: usize) {
         let Self { flows, windows, shared, .. } = self;
-        for (number, flow) in flows.iter_mut().enumerate() {
-            match &flow.state {
-                State::Sending { socket, left } => {
-                    let Ok(info) = tcp_info(socket) else { continue };
-                    let TcpInfo { window, rtt_us, sent, retransmitted, timeouts, acked } = info;
-                    let (samples, sum) = flow.latest.rtt_samples;
-                    flow.latest = SenderStatistics {
-                        sent,
-                        retransmitted,
-                        timeouts,
-                        rtt_samples: match rtt_us {
-                            0 => (samples, sum),
-                            _ => (samples + 1, sum + u128::from(rtt_us) * 1000),
-                        },
-                        ..SenderStatistics::default()
-                    };
-                    flow.acked = acked;
-                    shared.flows[number].rtt_us.store(rtt_us, Ordering::Relaxed);
-                    windows.set(number, (*left != Some(0)).then_some(window));
-                }
-                State::Datagrams(datagrams) => {
-                    flow.latest = datagrams.sender.statistics().clone();
-                    let rtt = datagrams.sender.rtt().unwrap_or(Duration::ZERO).as_nanos() / 1000;
-                    shared.flows[number]
-                        .rtt_us
-                        .store(u32::try_from(rtt).unwrap_or(u32::MAX), Ordering::Relaxed);
-                }
-                State::Waiting | State::Connecting(_) | State::Done => {}
+        let flow = &mut flows[number];
+        match &flow.state {
+            State::Sending { socket, left } => {
+                let Ok(info) = tcp_info(socket) else { return };
+                let TcpInfo { window, rtt_us, sent, retransmitted, timeouts, acked } = info;
+                let (samples, sum) = flow.latest.rtt_samples;
+                flow.latest = SenderStatistics {
+                    sent,
+                    retransmitted,
+                    timeouts,
+                    rtt_samples: match rtt_us {
+                        0 => (samples, sum),
+                        _ => (samples + 1, sum + u128::from(rtt_us) * 1000),
+                    },
+                    ..SenderStatistics::default()
+                };
+                flow.acked = acked;
+                shared.flows[number].rtt_us.store(rtt_us, Ordering::Relaxed);
+                windows.set(number, (*left != Some(0)).then_some(window));
             }
+            State::Datagrams(datagrams) => {
+                flow.latest = datagrams.sender.statistics().clone();
+                let rtt = datagrams.sender.rtt().unwrap_or(Duration::ZERO).as_nanos() / 1000;
+                shared.flows[number].rtt_us.store(u32::try_from(rtt).unwrap_or(u32::MAX), Ordering::Relaxed);
+            }
+            State::Waiting | State::Connecting(_) | State::Done => {}
         }
     }
 
     fn results(self) -> Sent {
-        let mut results = Sent { drops: kernel_drops(), ..Sent::default() };
+        let mut results = Sent::default();
         let now = self.clock.now();
+        results.late =
+            self.late.map(|(flow, late)| (format!("the start of {}", self.flows[flow].spec.name), late));
         for flow in self.flows {
             let (before, acked_before) = &flow.at_warmup;
             results.statistics.push(flow.latest.since(before));

@@ -56,6 +56,11 @@ impl<T: Ord + Copy> Waiter<T> {
         Ok(self.epoll.add(socket, EpollEvent::new(flags, key))?)
     }
 
+    /// Waits for other events of a socket that is waited for.
+    pub(super) fn change(&self, socket: &impl AsFd, flags: EpollFlags, key: u64) -> io::Result<()> {
+        Ok(self.epoll.modify(socket, &mut EpollEvent::new(flags, key))?)
+    }
+
     /// Polls a socket at intervals.
     pub(super) fn add_patient(&self, socket: &impl AsFd, flags: EpollFlags, key: u64) -> io::Result<()> {
         Ok(self.patient.add(socket, EpollEvent::new(flags, key))?)

@@ -178,7 +178,7 @@ impl<R: Read> Capture<R> {
         let bytes = &self.kept[..(captured as usize).min(KEPT)];
         let interface_name = match &self.format {
             Format::Pcap(_) => None,
-            Format::PcapNg(pcapng) => pcapng.names().nth(interface as usize).flatten(),
+            Format::PcapNg(pcapng) => pcapng.name(interface),
         };
         Ok(Some(Record { number: self.packets, time, interface, interface_name, link_type, bytes, length }))
     }

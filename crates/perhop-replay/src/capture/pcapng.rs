@@ -120,6 +120,11 @@ impl PcapNg {
         self.interfaces.iter().map(|interface| interface.name.as_deref())
     }
 
+    /// The name of this interface of the present section, if it has one.
+    pub(super) fn name(&self, interface: u32) -> Option<&str> {
+        self.interfaces.get(interface as usize)?.name.as_deref()
+    }
+
     /// Reads the description of an interface.
     fn describe<R: Read>(&mut self, source: &mut Source<R>, body: u32) -> Result<(), Problem> {
         if body < 8 {

@@ -6,7 +6,7 @@ use perhop_core::table::bad_name;
 use perhop_core::{Color, Dscp};
 use perhop_live::color_of;
 use perhop_live::selection::Match;
-use perhop_scenario::{Problem, steps};
+use perhop_scenario::{Problem, simulated_only, steps};
 use serde::Deserialize;
 
 use super::Checked;
@@ -105,6 +105,9 @@ pub(super) fn check(classes: &[Class], number: usize) -> Checked {
             profile.name()
         );
         return at(&format!("profile.{}", MeterParams::TAG), text);
+    }
+    if let Some(params) = class.profile.as_ref().and_then(MeterParams::foreign) {
+        return at(&format!("profile.{}", MeterParams::TAG), simulated_only(&params.class));
     }
     Ok(())
 }

@@ -3,10 +3,11 @@
 use std::ops::RangeInclusive;
 
 use perhop_core::aqm::AqmParams;
-use perhop_core::meter::AggregateMeter;
+use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::table::split_key;
 use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Header};
 use perhop_scenario::format::Queue;
+use perhop_scenario::simulated_only;
 use perhop_scenario::{Problem, division, divisions, idle_keys, marked_by, steps};
 use serde::Deserialize;
 
@@ -55,6 +56,9 @@ impl Link {
             );
             return at(&format!("{key}.{}", AqmParams::TAG), text);
         }
+        if let Some((key, params)) = self.queue.scheduler.foreign().first() {
+            return at(&format!("{key}.{}", AqmParams::TAG), simulated_only(&params.class));
+        }
         Ok(())
     }
 
@@ -70,6 +74,10 @@ impl Link {
         for (number, mut meter) in self.meters.iter().cloned().enumerate() {
             if let Some(path) = meter.path() {
                 return at(&format!("[{number}].match.path"), no_path(path.name()));
+            }
+            if let Some(params) = meter.profile.foreign() {
+                let key = format!("[{number}].profile.{}", MeterParams::TAG);
+                return at(&key, simulated_only(&params.class));
             }
         }
         Ok(())

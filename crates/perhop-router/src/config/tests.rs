@@ -397,7 +397,7 @@ fn the_examples_are_good_ones() {
     let link = link.split("```").next().unwrap();
     let interfaces = &GOOD[GOOD.find("[inside]").unwrap()..GOOD.find("[upstream]").unwrap()];
     Config::read(&format!("{interfaces}{link}"), "docs/router.md").unwrap();
-    let readme = include_str!("../../../../README.md");
-    let snippet = readme.split("```toml\n").find(|part| part.starts_with("inside = ")).unwrap();
-    Config::read(snippet.split("```").next().unwrap(), "README.md").unwrap();
+    let tour = include_str!("../../../../docs/tour.md");
+    let snippet = tour.split("```toml\n").find(|part| part.starts_with("inside = ")).unwrap();
+    Config::read(snippet.split("```").next().unwrap(), "docs/tour.md").unwrap();
 }

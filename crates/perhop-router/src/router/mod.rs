@@ -170,7 +170,7 @@ fn forward(
     manager.ready("forwarding");
     let ran = runner.run(Instant::NEVER, stop, &mut overseer);
     manager.stopping();
-    let (plane, report) = runner.into_parts();
+    let (plane, report, _) = runner.into_parts();
     let result = finish(&plane, &report, overseer, writing, ran);
     manager.finish(LAST_WORDS);
     result

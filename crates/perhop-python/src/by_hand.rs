@@ -1,0 +1,269 @@
+//! Blocks that Python drives by hand, packet by packet.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use perhop_core::aqm::AqmParams;
+use perhop_core::meter::{Conditioner, MeterParams};
+use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
+use perhop_core::table::split_key;
+use perhop_core::units::UnitError;
+use perhop_core::{
+    Bitrate, ClassCounters, Color, Dscp, Ecn, Environment, FlowId, Header, Instant, Packet, Reason, Rng,
+    ServiceLevel, Streams,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value;
+
+use crate::classes::{self, Fault};
+use crate::stepping::class;
+
+/// A packet with the number by which Python knows it.
+#[derive(Clone, Copy, Debug)]
+struct Numbered {
+    header: Header,
+    number: u64,
+}
+
+impl Packet for Numbered {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+    fn header_mut(&mut self) -> &mut Header {
+        &mut self.header
+    }
+}
+
+/// What becomes of a packet: its number, `pass`, `mark` or `drop`, the reason, its color and its ECN field.
+type Fate = (u64, &'static str, Option<&'static str>, &'static str, u8);
+
+/// The packets that were dropped at their departure, the one that is sent if any is, and when to ask again.
+type Departure = (Vec<Fate>, Option<Fate>, Option<u64>);
+
+fn fate(packet: &Numbered, decision: &'static str, reason: Option<Reason>) -> Fate {
+    let Header { color, ecn, .. } = packet.header;
+    (packet.number, decision, reason.map(Reason::name), color.name(), ecn as u8)
+}
+
+/// A queue: an AQM over packets in order of arrival, or a scheduler. Its caller is the clock and the link.
+#[pyclass(module = "perhop._engine")]
+pub(crate) struct QueueByHand {
+    queue: AnyScheduler<Numbered>,
+    /// What classes in Python raise, where there are any.
+    fault: Option<Arc<Fault>>,
+}
+
+#[pymethods]
+impl QueueByHand {
+    #[new]
+    fn new(table: &str, rate: &str, seed: u64) -> PyResult<Self> {
+        let rate = quantity::<Bitrate>("rate", rate)?;
+        let table: Value = read(table)?;
+        let mut params = if table.get(SchedulerParams::TAG).is_some() {
+            parameters::<SchedulerParams>(table)?
+        } else {
+            parameters::<AqmParams>(table)?.into()
+        };
+        params.fits(rate).map_err(|problem| refused(&problem.to_string()))?;
+        (1..).zip(params.paths()).for_each(|(label, (_, path))| path.set_label(label));
+        let fault = classes::implement_by_hand(&params);
+        let queue = params.build(Environment { rate }, Streams { seed, path: "by hand" });
+        let built = Self { queue, fault };
+        built.check()?;
+        Ok(built)
+    }
+
+    /// A packet arrives: what becomes of it, and of packets that it pushes out.
+    #[expect(clippy::too_many_arguments, reason = "the fields of a packet")]
+    fn offer(
+        &mut self,
+        ns: u64,
+        number: u64,
+        size: u16,
+        color: &str,
+        dscp: u8,
+        ecn: u8,
+        flow: u32,
+        label: u32,
+        service_bps: u64,
+    ) -> PyResult<Vec<Fate>> {
+        let now = Instant::from_nanos(ns);
+        let header = header(size, color, dscp, ecn, flow, label, service_bps)?;
+        let before = self.notified();
+        let arrived = Numbered { header: Header { arrived: now, ..header }, number };
+        let refused = self.queue.enqueue(arrived, now).err();
+        let mut fates = vec![refused.map_or_else(
+            || {
+                let mut after = self.notified().into_iter().zip(before);
+                let more = after.find(|((_, after), (_, before))| after > before);
+                let reason = more.map(|((reason, _), _)| reason);
+                let ecn = if reason.is_some() { Ecn::Congested } else { header.ecn };
+                let packet = Numbered { header: Header { ecn, ..header }, number };
+                fate(&packet, if reason.is_some() { "mark" } else { "pass" }, reason)
+            },
+            |(packet, reason)| fate(&packet, "drop", Some(reason)),
+        )];
+        while let Some((packet, reason)) = self.queue.shed(now) {
+            fates.push(fate(&packet, "drop", Some(reason)));
+        }
+        self.check()?;
+        Ok(fates)
+    }
+
+    /// The link asks for a packet: the packets that are dropped at their departure, the one that is sent if any is, and when to ask
+    /// again if the scheduler says so.
+    fn departure(&mut self, ns: u64) -> PyResult<Departure> {
+        let now = Instant::from_nanos(ns);
+        let mut dropped = Vec::new();
+        let departure = loop {
+            let before: u64 = self.notified().iter().map(|(_, packets)| packets).sum();
+            match self.queue.dequeue(now) {
+                Dequeued::Dropped(packet, reason) => dropped.push(fate(&packet, "drop", Some(reason))),
+                Dequeued::Sent(packet, _) => {
+                    let after: u64 = self.notified().iter().map(|(_, packets)| packets).sum();
+                    let decision = if after > before { "mark" } else { "pass" };
+                    break (dropped, Some(fate(&packet, decision, None)), None);
+                }
+                Dequeued::Wait(until) => break (dropped, None, until.map(Instant::as_nanos)),
+            }
+        };
+        self.check()?;
+        Ok(departure)
+    }
+
+    /// What the block keeps track of, by name.
+    fn gauges(&self) -> PyResult<Vec<(String, f64)>> {
+        let gauges = self.queue.gauges();
+        self.check()?;
+        Ok(gauges)
+    }
+
+    /// Packets and bytes that wait.
+    fn waiting(&self) -> (u64, u64) {
+        (self.queue.occupancy().packets(), self.queue.occupancy().bytes())
+    }
+
+    /// The classes of packets, in order: names and counters.
+    fn classes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let queue = &self.queue;
+        (0..queue.classes()).map(|n| class(py, queue.class_name(n), queue.class(n))).collect()
+    }
+
+    /// All of its state as text, for reading only: no format is promised.
+    fn state(&self) -> String {
+        format!("{:#?}", self.queue)
+    }
+}
+
+impl QueueByHand {
+    /// Raises what a class has raised.
+    fn check(&self) -> PyResult<()> {
+        self.fault.as_ref().and_then(|fault| fault.take_and_clear()).map_or(Ok(()), Err)
+    }
+
+    /// Packets marked so far, by reason.
+    fn notified(&self) -> Vec<(Reason, u64)> {
+        let of = |class: &ClassCounters, reason| class.through.notified(reason).iter().sum::<u64>();
+        let sum = |reason| (0..self.queue.classes()).map(|n| of(self.queue.class(n), reason)).sum();
+        Reason::ALL.into_iter().map(|reason| (reason, sum(reason))).collect()
+    }
+}
+
+/// The meter of a traffic profile, with the marker or policer behind it.
+#[pyclass(module = "perhop._engine")]
+pub(crate) struct MeterByHand {
+    conditioner: Conditioner,
+    /// What a class in Python raises, if it is one.
+    fault: Option<Arc<Fault>>,
+}
+
+#[pymethods]
+impl MeterByHand {
+    #[new]
+    fn new(table: &str, rate: &str, seed: u64) -> PyResult<Self> {
+        let rate = quantity::<Bitrate>("rate", rate)?;
+        let params = parameters::<MeterParams>(read(table)?)?;
+        let rng = Rng::stream(seed, "by hand");
+        let fault = classes::implement_meter_by_hand(&params);
+        let built = Self { conditioner: Conditioner::new(&params, rate, rng), fault };
+        built.check()?;
+        Ok(built)
+    }
+
+    /// A packet passes the meter: the color that it gets, and why it is dropped if it is.
+    #[expect(clippy::too_many_arguments, reason = "the fields of a packet")]
+    fn offer(
+        &mut self,
+        ns: u64,
+        size: u16,
+        color: &str,
+        dscp: u8,
+        ecn: u8,
+        flow: u32,
+        label: u32,
+        service_bps: u64,
+    ) -> PyResult<(&'static str, Option<&'static str>)> {
+        let header = header(size, color, dscp, ecn, flow, label, service_bps)?;
+        let verdict = self.conditioner.judge(&header, Instant::from_nanos(ns));
+        self.check()?;
+        Ok((verdict.color.name(), verdict.dropped.map(Reason::name)))
+    }
+
+    /// All of its state as text, for reading only: no format is promised.
+    fn state(&self) -> String {
+        format!("{:#?}", self.conditioner)
+    }
+}
+
+impl MeterByHand {
+    /// Raises what a class has raised.
+    fn check(&self) -> PyResult<()> {
+        self.fault.as_ref().and_then(|fault| fault.take_and_clear()).map_or(Ok(()), Err)
+    }
+}
+
+fn header(
+    size: u16,
+    color: &str,
+    dscp: u8,
+    ecn: u8,
+    flow: u32,
+    label: u32,
+    service_bps: u64,
+) -> PyResult<Header> {
+    let known = Color::ALL.into_iter().find(|known| known.name() == color);
+    let color =
+        known.ok_or_else(|| PyValueError::new_err(format!("color: green, yellow or red, not `{color}`")))?;
+    let dscp =
+        Dscp::new(dscp).ok_or_else(|| PyValueError::new_err("dscp: a codepoint lies between 0 and 63"))?;
+    let ecn = match ecn {
+        0 => Ecn::NotCapable,
+        1 => Ecn::Capable1,
+        2 => Ecn::Capable0,
+        _ => Ecn::Congested,
+    };
+    let service = Bitrate::from_bps(service_bps).map_or(ServiceLevel::NONE, ServiceLevel::of);
+    Ok(Header { color, dscp, ecn, label, service, ..Header::new(FlowId(flow), size) })
+}
+
+fn quantity<Q: FromStr<Err = UnitError>>(name: &str, text: &str) -> PyResult<Q> {
+    text.parse().map_err(|problem| PyValueError::new_err(format!("{name}: {problem}")))
+}
+
+fn read(table: &str) -> PyResult<Value> {
+    serde_json::from_str(table).map_err(|problem| PyValueError::new_err(problem.to_string()))
+}
+
+/// The parameters of a block from its table.
+fn parameters<P: serde::de::DeserializeOwned>(table: Value) -> PyResult<P> {
+    serde_json::from_value(table).map_err(|problem| refused(&problem.to_string()))
+}
+
+fn refused(problem: &str) -> PyErr {
+    PyValueError::new_err(match split_key(problem) {
+        ("", problem) => problem.to_owned(),
+        (key, problem) => format!("{key}: {problem}"),
+    })
+}

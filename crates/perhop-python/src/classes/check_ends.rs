@@ -1,0 +1,250 @@
+//! The conformance harness over classes in Python that stand at the ends of a path: congestion controls and applications.
+
+use std::sync::Arc;
+
+use perhop_core::{Bytes, Color, Duration, Instant, Rng};
+use perhop_sim::Watch;
+use perhop_sim::application::{
+    Action, ApplicationParams, Commands, Direction, Event, Foreign, Recorded, User,
+};
+use perhop_sim::transport::tcp::TcpParams;
+use perhop_sim::transport::tcp::congestion::{
+    AckSample, CongestionEvent, CongestionImplementation, DeliverySample, ForeignCongestion,
+    ForeignCongestionParams, Setup,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use super::congestion::PythonControls;
+use super::{Fault, Place, implement_users, text_of};
+
+/// A window, a threshold and a rate.
+type Left = (f64, f64, Option<u64>);
+type Lines = Vec<(&'static str, Option<String>)>;
+
+const AT: &str = "flow `harness`";
+const OUTSIDE: &str = "it keeps something outside the object, or in what deepcopy does not copy";
+const DRAW: &str = "draw from `random`, and keep state in the object only";
+
+/// What is wrong, if anything is.
+#[derive(Default)]
+struct Findings {
+    failure: Option<String>,
+    alike: Option<String>,
+    copy: Option<String>,
+}
+
+impl Findings {
+    /// Two runs of one sequence, and one whose second half a copy has taken. Returns false if the class raised an error.
+    fn compare<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        py: Python<'_>,
+        seed: u64,
+        mut run: impl FnMut(bool) -> (Vec<T>, Option<PyErr>),
+    ) -> bool {
+        let (first, error) = run(false);
+        if let Some(error) = error {
+            self.failure = Some(error.value(py).to_string());
+            return false;
+        }
+        let (again, _) = run(false);
+        if let Some(place) = first.iter().zip(&again).position(|(one, other)| one != other) {
+            let text = format!(
+                "with seed {seed}, call {}: first {:?}, then {:?}; {DRAW}",
+                place + 1,
+                first[place],
+                again[place]
+            );
+            self.alike.get_or_insert(text);
+        }
+        if run(true).0 != first {
+            self.copy.get_or_insert_with(|| OUTSIDE.to_owned());
+        }
+        true
+    }
+
+    fn lines(self, raises: &'static str) -> Lines {
+        vec![
+            (raises, self.failure),
+            ("two runs with one seed decide alike", self.alike),
+            ("a copy decides as its original", self.copy),
+        ]
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Drives a congestion control through so many random sequences of ACKs, losses, marks, timeouts and idle times. Returns lines: what
+/// is checked, and what is wrong, if anything is.
+#[pyfunction]
+pub(crate) fn check_congestion_control(py: Python<'_>, table: &str, sequences: u64) -> PyResult<Lines> {
+    let table: Value = serde_json::from_str(table).map_err(|error| unreadable(&error))?;
+    let transport: TcpParams = serde_json::from_value(json!({"tcp": "newreno", "congestion": table}))
+        .map_err(|error| unreadable(&error))?;
+    let params = transport.class.ok_or_else(|| PyValueError::new_err("it names no class"))?;
+    let mut found = Findings::default();
+    for seed in 0..sequences {
+        py.check_signals()?;
+        if !found.compare(py, seed, |copied| windows(py, &params, seed, copied)) {
+            break;
+        }
+    }
+    Ok(found.lines("no sequence of calls raises an error, and each leaves a window of at least 1"))
+}
+
+/// The windows, thresholds and rates after each of a random sequence of calls.
+fn windows(
+    py: Python<'_>,
+    params: &ForeignCongestionParams,
+    seed: u64,
+    copied: bool,
+) -> (Vec<Left>, Option<PyErr>) {
+    let fault = Arc::new(Fault::of(Watch::default().of_one_run()));
+    let place = Place { class: params.class.clone(), at: AT.into(), flows: Arc::default() };
+    let (parameters, needs) = (text_of(&params.parameters), params.needs.clone());
+    let controls = PythonControls { parameters, needs, place, fault: fault.clone() };
+    let mut rng = Rng::stream(seed, "events");
+    let setup = Setup {
+        window: 1.0 + rng.up_to(9) as f64,
+        threshold: [2.0, 20.0, 1000.0][rng.up_to(2) as usize],
+        most: [1, 50, 1000][rng.up_to(2) as usize],
+        counts_acks: rng.chance(0.5),
+        packet: Bytes::new(1500),
+        reserved: None,
+        ecn_backoff: false,
+        raises_alpha: true,
+        target_rtt: Duration::ZERO,
+        estimation_gain: 1.0 / 16.0,
+        target_delay: Duration::from_millis(100),
+        selective_acks: true,
+        seed,
+    };
+    let mut control = controls.build(&setup);
+    let (mut now, mut found) = (Instant::ZERO, Vec::new());
+    let calls = 50 + rng.up_to(350);
+    for call in 0..calls {
+        now += Duration::from_nanos(rng.up_to(5_000_000));
+        if copied && call == calls / 2 {
+            control = control.boxed_clone();
+        }
+        event(&mut *control, &mut rng, now);
+        let rate = control.pacing_rate().map(perhop_core::Bitrate::as_bps);
+        found.push((control.window(), control.slow_start_threshold(), rate));
+    }
+    (found, fault.take(py))
+}
+
+/// Something happens to a connection, most often an ACK.
+fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant) {
+    let smoothed_rtt = [0.0, 0.001, 0.1, 10.0][rng.up_to(3) as usize];
+    let window = control.window();
+    let color = Color::ALL[rng.up_to(2) as usize];
+    let loss = CongestionEvent { now, window, smoothed_rtt, color };
+    match rng.up_to(19) {
+        0 => control.on_loss(&loss),
+        1 => control.on_congestion_experienced(&loss),
+        2 if rng.chance(0.3) => control.on_timeout(&loss),
+        3 => control.leave_slow_start(),
+        4 => control.on_idle(Duration::from_nanos(rng.up_to(10_000_000_000))),
+        5 => control.set_window(1.0 + rng.up_to(9) as f64),
+        _ => {
+            let delivered = 1 + rng.up_to(3) as u32;
+            let sample = DeliverySample {
+                delivered: rng.up_to(100),
+                interval: Duration::from_nanos(rng.up_to(100_000_000)),
+                prior: rng.up_to(1000),
+                rtt: rng.chance(0.8).then(|| Duration::from_nanos(1 + rng.up_to(500_000_000))),
+                round: 1 + rng.up_to(100),
+                lost: 0,
+                in_flight: 0,
+                limited: rng.chance(0.2),
+            };
+            control.on_ack(&AckSample {
+                now,
+                delivered,
+                marked: rng.up_to(u64::from(delivered)) as u32,
+                acked: 0,
+                in_flight: rng.up_to(100) as u32,
+                pipe: 0,
+                lost: 0,
+                recovering: false,
+                smoothed_rtt,
+                delivery: rng.chance(0.9).then_some(sample),
+            });
+        }
+    }
+}
+
+/// Drives a user through so many random sequences of arrivals and timers, on a path that delivers in any order among connections.
+/// Returns lines as [`check_congestion_control`] does.
+#[pyfunction]
+pub(crate) fn check_application(py: Python<'_>, table: &str, sequences: u64) -> PyResult<Lines> {
+    let read: ApplicationParams = serde_json::from_str(table).map_err(|error| unreadable(&error))?;
+    let ApplicationParams::Foreign(params) = read else {
+        return Err(PyValueError::new_err("it names no class"));
+    };
+    let mut found = Findings::default();
+    let mut silent = None;
+    for seed in 0..sequences {
+        py.check_signals()?;
+        let went_on = found.compare(py, seed, |copied| {
+            let fault = Arc::new(Fault::of(Watch::default().of_one_run()));
+            let mut params = params.clone();
+            implement_users(&mut params, "harness".into(), &fault);
+            let user = params.user(0, Rng::stream(seed, "user"));
+            let actions = actions(user, seed, copied);
+            if actions.is_empty() {
+                silent = Some("it never requests, responds or waits, so nothing happens in a run".to_owned());
+            }
+            (actions, fault.take(py))
+        });
+        if !went_on {
+            break;
+        }
+    }
+    let mut lines = found.lines("no sequence of calls raises an error, and each returns actions");
+    lines.push(("it begins with an action", silent));
+    Ok(lines)
+}
+
+/// What a user does in a random sequence of events, each with its time.
+fn actions(mut user: Foreign, seed: u64, copied: bool) -> Vec<(u64, Action)> {
+    let mut rng = Rng::stream(seed, "events");
+    let (mut recorded, mut taken) = (Recorded::default(), Vec::new());
+    let (mut now, mut wake, mut open) = (Instant::ZERO, None, Vec::new());
+    let mut next = Event::Begins;
+    let calls = 50 + rng.up_to(150);
+    for call in 0..calls {
+        if copied && call == calls / 2 {
+            user = user.clone();
+        }
+        let mut actions = Vec::new();
+        let commands =
+            &mut Commands { now, warmup: Instant::ZERO, actions: &mut actions, recorded: &mut recorded };
+        user.on_event(next, commands);
+        for action in &actions {
+            match *action {
+                Action::Grant { connection, direction, .. } => open.push((connection, direction)),
+                Action::WakeAt(at) => wake = Some(at),
+                Action::Send { .. } => {}
+            }
+        }
+        taken.extend(actions.into_iter().map(|action| (now.as_nanos(), action)));
+        let arrives = !open.is_empty() && (wake.is_none() || rng.chance(0.5));
+        if arrives {
+            let place = rng.up_to(open.len() as u64 - 1) as usize;
+            let (connection, direction): (u32, Direction) = open.remove(place);
+            now += Duration::from_nanos(rng.up_to(50_000_000));
+            next = Event::Arrived { connection, direction };
+        } else if let Some(at) = wake.take() {
+            now = now.max(at);
+            next = Event::Wakes;
+        } else {
+            break;
+        }
+    }
+    taken
+}

@@ -1,0 +1,132 @@
+//! A class in Python as a meter.
+
+use std::fmt;
+use std::sync::Arc;
+
+use perhop_core::meter::{ForeignMeter, ForeignMeterParams, MeterImplementation};
+use perhop_core::{Color, Context, Environment, FlowId, Header, Rng};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use super::{Fault, MODULE, PacketView, Place, RandomView};
+
+/// Makes the objects of one table.
+#[derive(Debug)]
+pub(super) struct PythonMeters {
+    /// What the class is created with, as JSON.
+    parameters: String,
+    place: Place,
+    fault: Arc<Fault>,
+}
+
+impl PythonMeters {
+    pub(super) fn new(params: &ForeignMeterParams, place: Place, fault: Arc<Fault>) -> Self {
+        let mut table = serde_json::to_value(params).expect("a table has a form in JSON");
+        table.as_object_mut().expect("a table").remove("class");
+        Self { parameters: table.to_string(), place, fault }
+    }
+
+    fn created(&self, py: Python<'_>, environment: Environment) -> PyResult<PythonMeter> {
+        let create = py.import(MODULE)?.getattr("create")?;
+        let arguments = ("meter", &self.place.class, &self.parameters, environment.rate.as_bps());
+        PythonMeter::around(&create.call1(arguments)?, self.place.clone(), self.fault.clone())
+    }
+}
+
+impl MeterImplementation for PythonMeters {
+    fn build(&self, environment: Environment) -> Box<dyn ForeignMeter> {
+        Python::attach(|py| match self.created(py, environment) {
+            Ok(meter) => Box::new(meter) as Box<dyn ForeignMeter>,
+            Err(error) => {
+                self.fault.set(self.place.error(py, error, "__init__", None, None));
+                Box::new(Broken)
+            }
+        })
+    }
+}
+
+/// Placeholder for an object that could not be created; the run ends with the error.
+#[derive(Clone, Debug)]
+struct Broken;
+
+impl ForeignMeter for Broken {
+    fn color(&mut self, _: &Header, _: &mut Context<'_>) -> Color {
+        Color::Green
+    }
+    fn boxed_clone(&self) -> Box<dyn ForeignMeter> {
+        Box::new(self.clone())
+    }
+}
+
+/// An object of a class, with what it is given in each call: these are made once.
+struct PythonMeter {
+    object: Py<PyAny>,
+    on_packet: Py<PyAny>,
+    packet: Py<PacketView>,
+    random: Py<RandomView>,
+    place: Place,
+    fault: Arc<Fault>,
+}
+
+impl fmt::Debug for PythonMeter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PythonMeter").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl PythonMeter {
+    fn around(object: &Bound<'_, PyAny>, place: Place, fault: Arc<Fault>) -> PyResult<Self> {
+        let py = object.py();
+        Ok(Self {
+            on_packet: object.getattr("on_packet")?.unbind(),
+            object: object.clone().unbind(),
+            packet: Py::new(py, PacketView(Header::new(FlowId(0), 0)))?,
+            random: Py::new(py, RandomView(Rng::stream(0, "")))?,
+            place,
+            fault,
+        })
+    }
+
+    /// The color that the class gives. The stream is lent to the object for the call.
+    fn colored(&self, py: Python<'_>, packet: &Header, cx: &mut Context<'_>) -> PyResult<Color> {
+        self.packet.borrow_mut(py).0 = *packet;
+        std::mem::swap(&mut self.random.borrow_mut(py).0, cx.rng);
+        let arguments = (self.packet.bind(py), cx.now.as_nanos(), self.random.bind(py));
+        let returned = self.on_packet.bind(py).call1(arguments);
+        std::mem::swap(&mut self.random.borrow_mut(py).0, cx.rng);
+        let returned = returned?;
+        let name = returned.extract::<&str>().ok();
+        Color::ALL.into_iter().find(|color| name == Some(color.name())).ok_or_else(|| {
+            let shown = returned.repr().map_or_else(|_| "something else".into(), |repr| repr.to_string());
+            PyTypeError::new_err(format!("it returned {shown}; return \"green\", \"yellow\" or \"red\""))
+        })
+    }
+}
+
+impl ForeignMeter for PythonMeter {
+    fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
+        if self.fault.is_set() {
+            return Color::Green;
+        }
+        Python::attach(|py| {
+            self.colored(py, packet, cx).unwrap_or_else(|error| {
+                self.fault.set(self.place.error(py, error, "on_packet", Some(cx.now), Some(packet)));
+                Color::Green
+            })
+        })
+    }
+
+    fn boxed_clone(&self) -> Box<dyn ForeignMeter> {
+        let copied = |py: Python<'_>| {
+            let object = py.import("copy")?.getattr("deepcopy")?.call1((&self.object,))?;
+            Self::around(&object, self.place.clone(), self.fault.clone())
+        };
+        Python::attach(|py| match copied(py) {
+            Ok(meter) => Box::new(meter) as Box<dyn ForeignMeter>,
+            Err(error) => {
+                self.fault.set(self.place.error(py, error, "__deepcopy__", None, None));
+                Box::new(Broken)
+            }
+        })
+    }
+}

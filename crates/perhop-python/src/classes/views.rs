@@ -1,0 +1,335 @@
+//! What a class is given: a packet, its queue, random numbers. They can be read, and not changed.
+
+use perhop_core::aqm;
+use perhop_core::{Bitrate, Bytes, Color, Direction, Duration, Header, Occupancy, Probability, Reason, Rng};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
+
+/// A decision about a packet: `Verdict.PASS`, `.DROP`, `.NOTIFY`, `.OVERFLOW`, or with another reason `Verdict.drop(…)`, `.notify(…)`.
+#[pyclass(frozen, eq, hash, module = "perhop._engine")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict(pub(super) aqm::Verdict);
+
+impl std::hash::Hash for Verdict {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        let (kind, reason) = self.parts();
+        (kind, reason.map(|reason| reason as u8)).hash(state);
+    }
+}
+
+impl Verdict {
+    fn parts(self) -> (&'static str, Option<Reason>) {
+        match self.0 {
+            aqm::Verdict::Pass => ("pass", None),
+            aqm::Verdict::Notify(reason) => ("notify", Some(reason)),
+            aqm::Verdict::Drop(reason) => ("drop", Some(reason)),
+        }
+    }
+}
+
+/// What makes an object again: a function, and what it is called with.
+type Reduced<'py, A> = (Bound<'py, PyAny>, A);
+
+#[pymethods]
+#[expect(non_snake_case, reason = "constants of the class in Python")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "methods in Python are called on an object")]
+impl Verdict {
+    /// Admit the packet.
+    #[classattr]
+    fn PASS() -> Self {
+        Self(aqm::Verdict::Pass)
+    }
+
+    /// Drop the packet, for the reason `controller`.
+    #[classattr]
+    fn DROP() -> Self {
+        Self(aqm::Verdict::Drop(Reason::Controller))
+    }
+
+    /// Mark the packet and admit it if it is ECN-capable, otherwise drop it; for the reason `controller`.
+    #[classattr]
+    fn NOTIFY() -> Self {
+        Self(aqm::Verdict::Notify(Reason::Controller))
+    }
+
+    /// Drop the packet because the queue has no room.
+    #[classattr]
+    fn OVERFLOW() -> Self {
+        Self(aqm::Verdict::Drop(Reason::Overflow))
+    }
+
+    /// Drop the packet for a reason, such as `early`.
+    #[staticmethod]
+    fn drop(reason: &str) -> PyResult<Self> {
+        Ok(Self(aqm::Verdict::Drop(reason_of(reason)?)))
+    }
+
+    /// Mark the packet and admit it if it is ECN-capable, otherwise drop it; for a reason, such as `early`.
+    #[staticmethod]
+    fn notify(reason: &str) -> PyResult<Self> {
+        Ok(Self(aqm::Verdict::Notify(reason_of(reason)?)))
+    }
+
+    fn __repr__(&self) -> String {
+        match self.parts() {
+            (kind, Some(reason)) => format!("Verdict.{kind}({:?})", reason.name()),
+            (_, None) => "Verdict.PASS".into(),
+        }
+    }
+
+    /// For pickles.
+    #[staticmethod]
+    #[pyo3(name = "_of")]
+    fn of(kind: &str, reason: Option<&str>) -> PyResult<Self> {
+        match (kind, reason) {
+            ("drop", Some(reason)) => Self::drop(reason),
+            ("notify", Some(reason)) => Self::notify(reason),
+            _ => Ok(Self::PASS()),
+        }
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Reduced<'py, (&'static str, Option<&'static str>)>> {
+        let (kind, reason) = self.parts();
+        Ok((py.get_type::<Self>().getattr("_of")?, (kind, reason.map(Reason::name))))
+    }
+}
+
+fn reason_of(name: &str) -> PyResult<Reason> {
+    Reason::ALL.into_iter().find(|reason| reason.name() == name).ok_or_else(|| {
+        let names = Reason::ALL.map(Reason::name).join(", ");
+        PyValueError::new_err(format!("`{name}` is no reason; take one of {names}"))
+    })
+}
+
+fn color_of(name: &str) -> PyResult<Color> {
+    Color::ALL
+        .into_iter()
+        .find(|color| color.name() == name)
+        .ok_or_else(|| PyValueError::new_err(format!("`{name}` is no color; take green, yellow or red")))
+}
+
+/// A packet, for the time of one call.
+#[pyclass(module = "perhop._engine", name = "Packet")]
+pub(crate) struct PacketView(pub(super) Header);
+
+#[pymethods]
+impl PacketView {
+    /// Size on the wire in bytes, IP header included.
+    #[getter]
+    fn size(&self) -> u16 {
+        self.0.size
+    }
+
+    /// Drop precedence: `green` (in profile), `yellow` or `red`.
+    #[getter]
+    fn color(&self) -> &'static str {
+        self.0.color.name()
+    }
+
+    /// The number of its flow in the run, from 0.
+    #[getter]
+    fn flow(&self) -> u32 {
+        self.0.flow.0
+    }
+
+    /// Whether it goes from receiver to sender, as ACKs do.
+    #[getter]
+    fn is_backward(&self) -> bool {
+        self.0.direction == Direction::Backward
+    }
+
+    /// Whether it is ECN-capable: a mark in it notifies its ends of congestion (RFC 3168).
+    #[getter]
+    fn ecn_capable(&self) -> bool {
+        self.0.ecn.is_capable()
+    }
+
+    /// Its codepoint (RFC 2474): 0 to 63.
+    #[getter]
+    fn dscp(&self) -> u8 {
+        self.0.dscp.get()
+    }
+
+    /// When it came to this queue, in nanoseconds: at departure `now - packet.arrived` is its sojourn time.
+    #[getter]
+    fn arrived(&self) -> u64 {
+        self.0.arrived.as_nanos()
+    }
+
+    /// The contracted rate of its flow, in bit/s; 0 without one.
+    #[getter]
+    fn service_rate(&self) -> f64 {
+        self.0.service.as_bps()
+    }
+
+    fn __repr__(&self) -> String {
+        let Header { flow, size, color, arrived, .. } = &self.0;
+        format!(
+            "<Packet of flow {}: {size} bytes, {}, arrived {} ns>",
+            flow.0,
+            color.name(),
+            arrived.as_nanos()
+        )
+    }
+}
+
+/// What waits in a queue, for the time of one call; the packet in transmission is not counted.
+#[pyclass(module = "perhop._engine", name = "Queue")]
+pub(crate) struct QueueView {
+    pub(super) occupancy: Occupancy,
+    pub(super) packet: Header,
+}
+
+#[pymethods]
+impl QueueView {
+    /// Packets waiting.
+    #[getter]
+    fn packets(&self) -> u64 {
+        self.occupancy.packets()
+    }
+
+    /// Bytes waiting.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.occupancy.bytes()
+    }
+
+    /// Packets waiting that are served before one that arrives now.
+    #[getter]
+    fn ahead(&self) -> u64 {
+        self.occupancy.ahead()
+    }
+
+    /// Packets of a color waiting.
+    fn packets_of(&self, color: &str) -> PyResult<u64> {
+        Ok(self.occupancy.packets_of(color_of(color)?))
+    }
+
+    /// Whether the packet of this call would exceed a limit.
+    fn is_full(&self, limit: &Depth) -> bool {
+        self.occupancy.is_full_for(&self.packet, limit.0)
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.occupancy.packets()).unwrap_or(usize::MAX)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Queue of {} packets, {} bytes>", self.occupancy.packets(), self.occupancy.bytes())
+    }
+}
+
+/// The random stream of a block, the same for the same seed.
+#[pyclass(module = "perhop._engine", name = "Random")]
+pub(crate) struct RandomView(pub(super) Rng);
+
+#[pymethods]
+impl RandomView {
+    /// Uniform on [0, 1).
+    fn uniform(&mut self) -> f64 {
+        self.0.uniform()
+    }
+
+    /// True with probability `p`, from 0 to 1; for 0 and 1 nothing is drawn.
+    fn chance(&mut self, p: f64) -> PyResult<bool> {
+        if (0.0..=1.0).contains(&p) {
+            return Ok(self.0.chance(p));
+        }
+        Err(PyValueError::new_err(format!("chance: {p} is no probability; it is from 0 to 1")))
+    }
+
+    /// Uniform on the whole numbers 0 to `most`.
+    fn up_to(&mut self, most: u64) -> u64 {
+        self.0.up_to(most)
+    }
+
+    /// Exponential with mean 1.
+    fn exponential(&mut self) -> f64 {
+        self.0.exponential()
+    }
+
+    /// Normal with mean 0 and standard deviation 1.
+    fn normal(&mut self) -> f64 {
+        self.0.normal()
+    }
+}
+
+/// The room in a queue, in packets (`100p`) or bytes (`40kB`).
+#[pyclass(frozen, eq, hash, module = "perhop._engine")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Depth(perhop_core::Depth);
+
+#[pymethods]
+impl Depth {
+    #[new]
+    fn new(text: &str) -> PyResult<Self> {
+        parsed(text).map(Self)
+    }
+
+    /// Packets; None if it is in bytes.
+    #[getter]
+    fn packets(&self) -> Option<u64> {
+        if let perhop_core::Depth::Packets(packets) = self.0 { Some(packets) } else { None }
+    }
+
+    /// Bytes; None if it is in packets.
+    #[getter]
+    fn bytes(&self) -> Option<u64> {
+        if let perhop_core::Depth::Bytes(bytes) = self.0 { Some(bytes) } else { None }
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Depth(\"{}\")", self.0)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Reduced<'py, (String,)> {
+        (py.get_type::<Self>().into_any(), (self.0.to_string(),))
+    }
+}
+
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {
+    text.parse().map_err(|problem: T::Err| PyValueError::new_err(problem.to_string()))
+}
+
+/// A quantity's text as a number, in ns, bit/s or bytes, or as a depth; and the text in canonical form.
+#[pyfunction]
+pub(crate) fn quantity<'py>(
+    py: Python<'py>,
+    kind: &str,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let whole = |number: u64, text: String| {
+        Ok((PyInt::new(py, number).into_any(), text.into_pyobject(py)?.into_any()))
+    };
+    if kind == "probability" {
+        let number: f64 = value
+            .extract()
+            .map_err(|_| PyTypeError::new_err(format!("expected a number from 0 to 1, not {value}")))?;
+        let probability =
+            Probability::new(number).map_err(|problem| PyValueError::new_err(problem.to_string()))?;
+        let number = probability.get().into_pyobject(py)?.into_any();
+        return Ok((number.clone(), number));
+    }
+    let text: String = value.extract().map_err(|_| {
+        PyTypeError::new_err(format!("expected text in quotes: a {kind} with its unit, not {value}"))
+    })?;
+    match kind {
+        "duration" => parsed(&text).and_then(|span: Duration| whole(span.as_nanos(), span.to_string())),
+        "rate" => parsed(&text).and_then(|rate: Bitrate| whole(rate.as_bps(), rate.to_string())),
+        "size" => parsed(&text).and_then(|size: Bytes| whole(size.get(), size.to_string())),
+        "depth" => {
+            let depth = Depth::new(&text)?;
+            let text = depth.0.to_string().into_pyobject(py)?.into_any();
+            Ok((Bound::new(py, depth)?.into_any(), text))
+        }
+        _ => Err(PyValueError::new_err(format!("`{kind}` is no kind of quantity"))),
+    }
+}
