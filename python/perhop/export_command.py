@@ -1,0 +1,87 @@
+"""`perhop export`: a link's queue and meters as lines of a router's configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perhop import terminal
+from perhop.lazy import Lazy
+from perhop.wording import counted
+
+if TYPE_CHECKING:
+    from perhop import routers, simulation
+    from perhop.output import files, table
+else:
+    files = Lazy("perhop.output.files")
+    routers = Lazy("perhop.routers")
+    simulation = Lazy("perhop.simulation")
+    table = Lazy("perhop.output.table")
+
+
+def export(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
+    *,
+    dialect: Annotated[
+        str,
+        typer.Option("--to", metavar="DIALECT", help="The router's language: ios (Cisco), tc (Linux)."),
+    ],
+    link: Annotated[
+        str | None,
+        typer.Option("--link", metavar="NAME", help="Which link (default: the only one with a queue)."),
+    ] = None,
+    shape: Annotated[
+        bool,
+        typer.Option("--shape", help="Shape to the link's rate: the interface is faster than the link."),
+    ] = False,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Leave out what the language cannot express, and say so.")
+    ] = False,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", parser=terminal.place, help="The configuration to write."
+        ),
+    ] = Path("-"),
+    json_file: terminal.Json = None,
+    wide: terminal.Wide = False,
+) -> None:
+    """Write the queue and the meters of a link as lines of a router's configuration.
+
+    Comments in it, and the report, say which values are rounded and by how much, what the router does in
+    another way, and with --lenient what is left out. Only the forward direction is written.
+
+    \b
+    Examples:
+      perhop export branch.toml --to ios -o branch.cfg
+      perhop export network.toml --link uplink --to ios --shape -o uplink.cfg
+      perhop export network.toml --link uplink --to tc --shape -o uplink.sh
+    """  # noqa: D301
+    where = files.prepare_file(output, "--output", reads=[scenario])
+    json_path = None if json_file is None else files.prepare_file(json_file, reads=[scenario])
+    done = routers.exported(
+        simulation.canonical(scenario), str(scenario), dialect, link=link, shape=shape, lenient=lenient
+    )
+    say = terminal.note if files.STDOUT in {where, json_path} else terminal.say
+    if where == files.STDOUT:
+        terminal.out_bytes(done.text.encode())
+    else:
+        files.write(where, done.text)
+    if json_path == files.STDOUT:
+        terminal.out_bytes((done.to_json() + "\n").encode())
+    elif json_path is not None:
+        files.write(json_path, done.to_json() + "\n")
+    say(_report(done, terminal.width(wide=wide)))
+    if where != files.STDOUT:
+        terminal.note(f"{where}: written")
+
+
+def _report(done: routers.Exported, width: int | None) -> str:
+    """What the lines do not say as the scenario does."""
+    if not done.remarks:
+        return f"{done.link}, written for {done.dialect}: every value as it stands"
+    lines = [f"{done.link}, written for {done.dialect}; {counted(len(done.remarks), 'remark')}:"]
+    lines += [table.prose(f"{r.kind}: {r.place}: {r.text}", width) for r in done.remarks]
+    return "\n".join(lines)

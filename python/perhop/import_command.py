@@ -1,0 +1,242 @@
+"""`perhop import`: a scenario from a router's configuration, and how each value was obtained."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perhop import terminal
+from perhop.errors import PerhopError, ScenarioError
+from perhop.lazy import Lazy
+from perhop.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perhop import routers, simulation
+    from perhop.output import files, table
+    from perhop.routers import amounts, document, model, units
+else:
+    amounts = Lazy("perhop.routers.amounts")
+    document = Lazy("perhop.routers.document")
+    files = Lazy("perhop.output.files")
+    model = Lazy("perhop.routers.model")
+    routers = Lazy("perhop.routers")
+    simulation = Lazy("perhop.simulation")
+    table = Lazy("perhop.output.table")
+    units = Lazy("perhop.routers.units")
+
+LIMIT = 16_000_000
+"""Bytes of a configuration; anything larger is the wrong file."""
+RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}
+BYTES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9}
+TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def import_(
+    configurations: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="A router's configuration, or its parts; - is standard input."
+        ),
+    ],
+    *,
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="DIALECT",
+            help="Its language (default: recognised): ios, ios-xr, nx-os, junos, tc and others.",
+        ),
+    ] = None,
+    interface: Annotated[
+        str | None,
+        typer.Option("--interface", metavar="NAME", help="Whose queues (default: the only one with queues)."),
+    ] = None,
+    link_rate: Annotated[
+        str | None, typer.Option("--link-rate", metavar="20Mbps", help="The rate of the interface.")
+    ] = None,
+    packet_size: Annotated[
+        str | None, typer.Option("--packet-size", metavar="1000B", help="The mean size of packets.")
+    ] = None,
+    buffer: Annotated[
+        str | None,
+        typer.Option(
+            "--buffer",
+            metavar="1MB",
+            help="The buffer of the port, or of a queue without a limit: bytes, packets (`200p`) or time "
+            "at its rate (`50ms`).",
+        ),
+    ] = None,
+    matches: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--match",
+            metavar="CLASS=DSCP",
+            help="The codepoints of a class that the device chooses by something else; may be repeated.",
+        ),
+    ] = None,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Assume what is missing, and say so, in place of asking for it.")
+    ] = False,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE.toml", parser=terminal.place, help="The scenario to write."
+        ),
+    ] = Path("-"),
+    json_file: terminal.Json = None,
+    wide: terminal.Wide = False,
+) -> None:
+    """Make a scenario of a router's configuration: queues, meters and matches of one interface.
+
+    The scenario names the line of each value. The report says how each was obtained, and lists with codes
+    W01 to W18 what perhop does differently, and every line that has no effect. Nothing is guessed: what the
+    configuration does not say is asked for by an option. Traffic is yours to fill in; the scenario has a
+    template of it.
+
+    \b
+    Examples:
+      perhop import edge.cfg --link-rate 20Mbps --packet-size 1000B -o edge.toml
+      perhop import tc.sh --interface eth0 -o eth0.toml
+    """  # noqa: D301
+    source = routers.Source([(str(path), read(path)) for path in configurations])
+    given = answers(link_rate, packet_size, buffer, matches=matches or [], lenient=lenient)
+    where = files.prepare_file(output, "--output", reads=configurations)
+    json_path = None if json_file is None else files.prepare_file(json_file, reads=configurations)
+    if where == json_path == files.STDOUT:
+        raise PerhopError(
+            "--json -: the scenario is on standard output, too; give it a file with -o FILE.toml"
+        )
+    done = routers.imported(source, given, dialect=dialect, interface=interface)
+    try:
+        simulation.canonical(done.toml)
+    except ScenarioError as error:
+        raise PerhopError(
+            f"{source.names[0]}: its values make no scenario that perhop accepts: {error}"
+        ) from None
+    standard = files.STDOUT in {where, json_path}
+    say = terminal.note if standard else terminal.say
+    if where == files.STDOUT:
+        terminal.out_bytes(done.toml.encode())
+    else:
+        files.write(where, done.toml)
+    if json_path == files.STDOUT:
+        terminal.out_bytes((done.to_json(source) + "\n").encode())
+    elif json_path is not None:
+        files.write(json_path, done.to_json(source) + "\n")
+    say(_report(done, source, terminal.width(wide=wide)))
+    if where != files.STDOUT:
+        terminal.note(f"{where}: written; fill in the traffic, then: {terminal.command('run', str(where))}")
+
+
+def answers(
+    link_rate: str | None,
+    packet_size: str | None,
+    buffer: str | None,
+    *,
+    matches: Sequence[str] = (),
+    lenient: bool = False,
+) -> amounts.Answers:
+    """What a user says beside a configuration, from text as the options of the command have it.
+
+    Raises:
+        PerhopError: One of them cannot be read; the message names the option.
+    """
+    return routers.Answers(
+        link_rate=_quantity("--link-rate", link_rate, RATES, "20Mbps"),
+        packet_size=_quantity("--packet-size", packet_size, BYTES, "1000B"),
+        buffer=_buffer(buffer),
+        matches=_matches(matches),
+        lenient=lenient,
+    )
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a configuration; `-` is standard input.
+
+    Raises:
+        PerhopError: It cannot be read, or is too large for a configuration.
+    """
+    try:
+        with (Path("/dev/stdin") if str(path) == "-" else path).open("rb") as file:
+            data = file.read(LIMIT + 1)
+    except FileNotFoundError:
+        raise PerhopError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise PerhopError(f"{path}: is a directory; give a configuration as a file") from None
+    except OSError as error:
+        raise PerhopError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise PerhopError(f"{str(path)!r}: is not a file name") from None
+    if len(data) > LIMIT:
+        raise PerhopError(f"{path}: larger than {LIMIT // 1_000_000} MB; give one device's configuration")
+    return data
+
+
+def _quantity(option: str, text: str | None, factors: dict[str, float], example: str) -> float | None:
+    if text is None:
+        return None
+    found = units.scaled(text.replace(" ", ""), factors)
+    if found is not None and found <= 0:
+        raise PerhopError(f"{option} must be above 0, such as {example}, not `{text}`")
+    if not found:
+        raise PerhopError(f"{option} must be a number with a unit, such as {example}, not `{text}`")
+    return found
+
+
+def _buffer(text: str | None) -> model.Quantity | None:
+    if text is None:
+        return None
+    bare = text.replace(" ", "")
+    for unit, factors in (
+        (model.Unit.BYTES, BYTES),
+        (model.Unit.PACKETS, {"p": 1.0}),
+        (model.Unit.SECONDS, TIMES),
+    ):
+        found = units.scaled(bare, factors)
+        if found:
+            return model.Quantity(found, unit, 0, model.How.ASKED, text=f"--buffer {text}")
+    raise PerhopError(f"--buffer must be bytes, packets or a time, such as 1MB, 200p or 50ms, not `{text}`")
+
+
+def _matches(texts: Sequence[str]) -> dict[str, frozenset[int]]:
+    result = {}
+    for text in texts:
+        name, equals, values = text.rpartition("=")
+        codepoints = units.codepoints(re.sub(r"\s", "", values))
+        if not equals or not name or codepoints is None:
+            raise PerhopError(f"--match must be CLASS=DSCP, such as VOICE=ef or DATA=af21,af22, not `{text}`")
+        result[name] = codepoints
+    return result
+
+
+def _report(done: document.Imported, source: routers.Source, width: int | None) -> str:
+    """Tables by queue, then what differs, then the lines without effect."""
+    lines = [f"{done.port}, read as {routers.DIALECTS[done.dialect].title}"]
+    queues = dict.fromkeys(row.queue for row in done.rows)
+    for queue in queues:
+        listed = [
+            {
+                "parameter": row.parameter,
+                "value": row.value,
+                "line": source.place(row.line),
+                "how": row.how,
+                "from": row.said,
+            }
+            for row in done.rows
+            if row.queue == queue
+        ]
+        lines += ["", queue, *table.records(listed, width)]
+    differing = [finding for finding in done.findings if finding.code != "W13"]
+    ignored = [finding for finding in done.findings if finding.code == "W13"]
+    if differing:
+        lines += ["", f"{counted(len(differing), 'warning')}:"]
+        lines += [table.prose(f"{f.code} {source.place(f.line)}: {f.text}", width) for f in differing]
+    if ignored:
+        lines += ["", f"{counted(len(ignored), 'line')} without effect (W13):"]
+        lines += [table.prose(f"{source.place(f.line)}: {f.text}", width) for f in ignored]
+    return "\n".join(lines)

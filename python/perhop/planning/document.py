@@ -1,0 +1,425 @@
+"""PLAN.toml: a link, who uses it, what they were promised, and what may change."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perhop import _engine, import_command, kinds, routers, simulation
+from perhop.errors import PerhopError
+from perhop.planning import growth, objectives
+from perhop.planning.searching import tuning_plan
+from perhop.routers.exporting import WRITERS
+from perhop.sweep import document, tuning
+from perhop.sweep.document import Base
+from perhop.sweep.metrics import names_of
+from perhop.sweep.paths import put
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from perhop.planning.growth import Demand
+    from perhop.planning.objectives import Bound
+    from perhop.routers.document import Imported
+    from perhop.sweep.space import Range
+    from perhop.sweep.tuning import Choice
+
+KEYS = (
+    "title",
+    "scenario",
+    "configuration",
+    "import",
+    "set",
+    "flows",
+    "objectives",
+    "runs",
+    "seed",
+    "growth",
+    "search",
+    "tuning",
+    "export",
+)
+IMPORT = ("from", "interface", "link-rate", "packet-size", "buffer", "match", "lenient")
+DEFAULT_RUNS = 8
+DEFAULT_MOST = 4.0
+DEFAULT_PRECISION = 0.05
+DEFAULT_TRIALS = 40
+DEFAULT_TRIAL_RUNS = 4
+DEFAULT_BATCH = 4
+MOST_MULTIPLE = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What may change.
+
+    Attributes:
+        factors: What each factor may be.
+        templates: Values by path in which a factor stands in braces.
+        demands: Multiples of today's demands under which settings are tried, by the name of the demand.
+    """
+
+    factors: Mapping[str, Range | Choice]
+    templates: Mapping[str, Any]
+    trials: int
+    batch: int
+    runs: int
+    sampler: str
+    population: int
+    demands: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """How lines for the router are written; see `perhop export`."""
+
+    dialect: str
+    link: str | None
+    shape: bool
+    lenient: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A checked plan.
+
+    Attributes:
+        scenario: As it is, as JSON, without what a search fills in.
+        origin: The file, for messages.
+        folder: Where the files are that the scenario names.
+        subject: What is planned, for people: the link of a configuration, or the scenario.
+        runs: Runs of everything that is judged, on the same seeds.
+        seed: The first of these seeds; a search uses those that follow them.
+        imported: What reading a configuration said; None for a scenario.
+    """
+
+    title: str
+    scenario: str
+    origin: str
+    folder: Path
+    subject: str
+    bounds: tuple[Bound, ...]
+    runs: int
+    seed: int
+    demands: tuple[Demand, ...]
+    precision: float
+    search: Search | None
+    export: Export | None
+    imported: Imported | None
+    notices: tuple[str, ...]
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of everything that is judged."""
+        return range(self.seed, self.seed + self.runs)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Every metric that an objective needs."""
+        return tuple(dict.fromkeys(metric for bound in self.bounds for metric in bound.metrics))
+
+    def base(self, multiples: Mapping[str, float], *, templates: bool = False) -> Base:
+        """The scenario with these multiples of demands, to be varied.
+
+        Args:
+            multiples: By the name of the demand.
+            templates: With what the search fills in.
+        """
+        scenario = self.scenario
+        for demand in self.demands:
+            if demand.name in multiples:
+                scenario = growth.grown(scenario, demand.at(multiples[demand.name]), self.origin)
+        settings = self.search.templates if templates and self.search is not None else {}
+        return Base(scenario, settings, self.origin, self.folder)
+
+
+def read_plan(
+    path: Path, *, runs: int | None = None, seed: int | None = None, trials: int | None = None
+) -> Plan:
+    """Read PLAN.toml; what the command line says comes before what the file says.
+
+    Raises:
+        PerhopError: The file cannot be read or makes no plan; the message names file and key.
+        ScenarioError: The scenario is wrong.
+    """
+    data = document.read(path)
+    kinds.expect("plan", data, path)
+    where = str(path)
+    document.known_keys(data, KEYS, where)
+    runs = (
+        document.whole(data, "runs", DEFAULT_RUNS, where, least=2, most=simulation.MAX_RUNS)
+        if runs is None
+        else runs
+    )
+    if runs < 2:
+        raise PerhopError(f"--runs {runs}: objectives are judged by intervals, which need at least 2 runs")
+    seed = document.whole(data, "seed", 1, where, least=0) if seed is None else seed
+    start = _start(data, path)
+    settings = document.table(data, "set", where)
+    document.as_json(settings, f"{where}: [set]")
+    templates = _applied(start.scenario, settings, where)
+    search = _search(data, templates, trials, where)
+    simulation.seeds(seed, runs + (search.runs if search else 0))
+    text = document.as_json(start.scenario, where)
+    canonical, notices = _engine.read_json(text, where, folder=start.folder)
+    demands, precision = _growth(document.table(data, "growth", where), start.scenario, f"{where}: [growth]")
+    plan = Plan(
+        document.text(data, "title", "", where) or start.title or path.stem,
+        text,
+        where,
+        start.folder,
+        start.subject,
+        _bounds(data, canonical, where),
+        runs,
+        seed,
+        demands,
+        precision,
+        search,
+        _export(document.table(data, "export", where), f"{where}: [export]") if "export" in data else None,
+        start.imported,
+        tuple(notice.removeprefix(f"{where}: ") for notice in notices),
+    )
+    if search is not None:
+        _check_demands(search, demands, f"{where}: [tuning]")
+        tuning.first_point(tuning_plan(plan))
+    if plan.export is not None:
+        exported(plan, canonical)
+    return plan
+
+
+def exported(plan: Plan, scenario: str) -> routers.Exported:
+    """Lines for the router of a canonical scenario.
+
+    Raises:
+        PerhopError: The language cannot express something.
+    """
+    assert plan.export is not None
+    given = plan.export
+    return routers.exported(
+        scenario, plan.origin, given.dialect, link=given.link, shape=given.shape, lenient=given.lenient
+    )
+
+
+def _check_demands(search: Search, demands: Sequence[Demand], where: str) -> None:
+    known = [demand.name for demand in demands]
+    for name in search.demands:
+        if name not in known:
+            raise PerhopError(
+                f"{where}: `growth.{name}` is no demand; there are {', '.join(known) or 'none'}"
+            )
+
+
+# ---------------------------------------------------------------- the scenario
+
+
+@dataclass(slots=True)
+class _Start:
+    """The scenario that a plan begins with, as plain data."""
+
+    scenario: dict[str, Any]
+    folder: Path
+    subject: str
+    title: str
+    imported: Imported | None
+
+
+def _start(data: Mapping[str, Any], path: Path) -> _Start:
+    """The scenario or configuration that a plan names, with the plan's flows in place of its own.
+
+    Raises:
+        PerhopError, ScenarioError: There is none, or it is wrong by itself.
+    """
+    where = str(path)
+    if ("scenario" in data) == ("configuration" in data):
+        raise PerhopError(
+            f"{where}: needs a `scenario` (the name of a file, or a table) or a `configuration`, such as "
+            '"branch-office.cfg": one of the two'
+        )
+    start = _configured(data, path) if "configuration" in data else _scenario(data, path)
+    if "flows" in data:
+        start.scenario["flows"] = _with_ends(data["flows"], start.scenario, where)
+    elif start.imported is not None:
+        raise PerhopError(
+            f"{where}: a configuration says nothing of traffic: give [[flows]] as in a scenario "
+            "(docs/scenario.md)"
+        )
+    return start
+
+
+def _scenario(data: Mapping[str, Any], path: Path) -> _Start:
+    if "import" in data:
+        raise PerhopError(f"{path}: [import] is about a `configuration`; there is none")
+    source = data["scenario"]
+    if isinstance(source, Mapping) and "flows" in data:  # it is whole with the plan's flows alone
+        scenario = json.loads(document.as_json(source, f"{path}: [scenario]"))
+        title = str(scenario.get("title", ""))
+        return _Start(scenario, path.parent, f"Scenario of {path.name}", title, None)
+    base = document.read_base({"scenario": source}, path)
+    scenario = json.loads(base.scenario)
+    title = str(scenario.get("title", ""))
+    subject = source if isinstance(source, str) else f"Scenario of {path.name}"
+    return _Start(scenario, base.folder, subject, title, None)
+
+
+def _configured(data: Mapping[str, Any], path: Path) -> _Start:
+    where = str(path)
+    named = document.text(data, "configuration", "", where)
+    file = path.parent / named
+    given = document.table(data, "import", where)
+    place = f"{where}: [import]"
+    document.known_keys(given, IMPORT, place)
+    answers = import_command.answers(
+        *(_text(given, key, place) for key in ("link-rate", "packet-size", "buffer")),
+        matches=_matches(given, place),
+        lenient=_flag(given, "lenient", place),
+    )
+    source = routers.Source([(str(file), import_command.read(file))])
+    done = routers.imported(
+        source, answers, dialect=_text(given, "from", place), interface=_text(given, "interface", place)
+    )
+    scenario = tomllib.loads(done.toml)
+    return _Start(scenario, path.parent, f"{done.port} of {named}", f"{done.port} of {named}", done)
+
+
+def _text(data: Mapping[str, Any], key: str, where: str) -> str | None:
+    return document.text(data, key, "", where) if key in data else None
+
+
+def _flag(data: Mapping[str, Any], key: str, where: str) -> bool:
+    found = data.get(key, False)
+    if not isinstance(found, bool):
+        raise PerhopError(f"{where}: `{key}` must be true or false, not {found!r}")
+    return found
+
+
+def _matches(given: Mapping[str, Any], where: str) -> list[str]:
+    """The codepoints of classes, as `perhop import --match` takes them."""
+    found = document.table(given, "match", where)
+    for name, value in found.items():
+        if not isinstance(value, str):
+            raise PerhopError(
+                f'{where}: `match.{name}` must be codepoints such as "af21,af22", not {value!r}'
+            )
+    return [f"{name}={value}" for name, value in found.items()]
+
+
+def _with_ends(flows: object, scenario: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    """The plan's flows; those that do not say from where to where use the only link with a queue."""
+    if not isinstance(flows, list) or not flows or not all(isinstance(one, Mapping) for one in flows):
+        raise PerhopError(f"{where}: `flows` must be a list of tables: write [[flows]]")
+    links = [link for link in scenario.get("links", {}).values() if "queue" in link]
+    ends = {"from": links[0]["from"], "to": links[0]["to"]} if len(links) == 1 else {}
+    return [
+        dict(flow) if {"from", "to", "path", "between"} & flow.keys() else {**flow, **ends} for flow in flows
+    ]
+
+
+def _applied(scenario: dict[str, Any], settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Put what is fixed into the scenario.
+
+    Returns:
+        The settings that a search fills in.
+    """
+    templates = {}
+    for path, value in settings.items():
+        document.in_quotes(path, value, f"{where}: [set]")
+        if any(document.fields(value)):
+            templates[path] = value
+        else:
+            put(scenario, path, value, f"{where}: [set] `{path}`")
+    return templates
+
+
+# ---------------------------------------------------------------- objectives, growth, search, export
+
+
+def _bounds(data: Mapping[str, Any], canonical: str, where: str) -> tuple[Bound, ...]:
+    if "objectives" not in data:
+        raise PerhopError(f'{where}: needs `objectives`, such as ["P99 of one-way delay of voice < 20 ms"]')
+    place = f"{where}: `objectives`"
+    sentences = document.texts(data, "objectives", (), where, example="loss of voice < 1 %")
+    parsed = [objectives.parse(text, place) for text in sentences]
+    subjects = objectives.Subjects.of(canonical, names_of(canonical))
+    return tuple(subjects.bind(one, place) for one in parsed)
+
+
+def _growth(
+    table: Mapping[str, Any], scenario: Mapping[str, Any], where: str
+) -> tuple[tuple[Demand, ...], float]:
+    document.known_keys(table, ("demands", "together", "most", "precision"), where)
+    names = document.texts(table, "demands", growth.default_demands(scenario), where, least=0)
+    for name in names:
+        if names.count(name) > 1:
+            raise PerhopError(f"{where}: `demands` has {name!r} twice")
+    most = table.get("most", DEFAULT_MOST)
+    if isinstance(most, bool) or not isinstance(most, int | float) or not 1 < most <= MOST_MULTIPLE:
+        raise PerhopError(
+            f"{where}: `most` must be a multiple of today's demand, such as 4, up to {MOST_MULTIPLE:g}, "
+            f"not {most!r}"
+        )
+    precision = document.fraction(table.get("precision", DEFAULT_PRECISION), f"{where}: `precision`")
+    levels = growth.Levels(float(most), precision)
+    demands = [growth.demand_of(scenario, (name,), name, levels, where) for name in names]
+    if _flag(table, "together", where) and len(names) > 1:
+        demands.append(growth.demand_of(scenario, names, growth.TOGETHER, levels, where))
+    return tuple(demands), precision
+
+
+def _search(
+    data: Mapping[str, Any], templates: Mapping[str, Any], trials: int | None, where: str
+) -> Search | None:
+    factors = document.table(data, "search", where)
+    given = document.table(data, "tuning", where)
+    place = f"{where}: [tuning]"
+    if not factors:
+        if templates:
+            path, value = next(iter(templates.items()))
+            raise PerhopError(
+                f"{where}: [set] `{path}`: {value!r} has names in braces; say in [search] what they may be"
+            )
+        if given or trials is not None:
+            raise PerhopError(f"{place if given else '--trials'} has no effect without a [search]")
+        return None
+    document.known_keys(given, ("trials", "batch", "runs", "sampler", "population", "growth"), place)
+    sampler = document.text(given, "sampler", tuning.SAMPLERS[0], place)
+    if sampler not in tuning.SAMPLERS:
+        raise PerhopError(f"{place}: `sampler` must be one of {', '.join(tuning.SAMPLERS)}, not {sampler!r}")
+    demands = document.table(given, "growth", place)
+    for name, multiple in demands.items():
+        if (
+            isinstance(multiple, bool)
+            or not isinstance(multiple, int | float)
+            or not 0 < multiple <= MOST_MULTIPLE
+        ):
+            raise PerhopError(
+                f"{place}: `growth.{name}` must be a multiple of today's demand, such as 1.5, "
+                f"not {multiple!r}"
+            )
+    if trials is None:
+        trials = document.whole(given, "trials", DEFAULT_TRIALS, place, most=tuning.MAX_TRIALS)
+    elif not 1 <= trials <= tuning.MAX_TRIALS:
+        raise PerhopError(f"--trials must lie between 1 and {tuning.MAX_TRIALS}, not {trials}")
+    return Search(
+        tuning.search_space(factors, f"{where}: [search]"),
+        templates,
+        trials,
+        document.whole(given, "batch", DEFAULT_BATCH, place, most=tuning.MAX_TRIALS),
+        document.whole(given, "runs", DEFAULT_TRIAL_RUNS, place, most=simulation.MAX_RUNS),
+        sampler,
+        document.whole(given, "population", tuning.DEFAULT_POPULATION, place, least=2),
+        demands,
+    )
+
+
+def _export(table: Mapping[str, Any], where: str) -> Export:
+    document.known_keys(table, ("to", "link", "shape", "lenient"), where)
+    dialect = document.text(table, "to", "", where)
+    if dialect not in WRITERS:
+        raise PerhopError(f"{where}: `to` must be one of {', '.join(WRITERS)}, not {dialect!r}")
+    return Export(
+        dialect, _text(table, "link", where), _flag(table, "shape", where), _flag(table, "lenient", where)
+    )

@@ -1,0 +1,59 @@
+"""`perhop.plan`: a plan from Python."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perhop import extras
+from perhop.planning.document import read_plan
+from perhop.planning.job import Planned, run_plan
+from perhop.sweep.job import Workplace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Planned", "plan"]
+
+
+def plan(
+    path: str | Path,
+    *,
+    store: str | Path = "results/store",
+    runs: int | None = None,
+    seed: int | None = None,
+    trials: int | None = None,
+    jobs: int | None = None,
+) -> Planned:
+    """Judge which promises a configuration keeps, how far each demand can grow, and what would be better.
+
+    Args:
+        path: PLAN.toml, as `perhop plan` reads it (docs/plans.md).
+        store: The directory of finished runs; those that are there are not computed again.
+        runs: Of everything that is judged, at least 2. Default: the file's.
+        seed: The first seed. Default: the file's.
+        trials: How many settings a search tries. Default: the file's.
+        jobs: Threads. Default: all cores. Results are the same for any number.
+
+    Returns:
+        Verdicts (`now.verdicts`), limits of growth (`now.limits`), the better setting (`better`), and lines
+        for the router (`lines`). `text()` and `json()` give what the command prints; notebooks show
+        tables.
+
+    Raises:
+        PerhopError: The plan cannot be read, an extra is missing, or the store fails.
+        ScenarioError: The plan's scenario is wrong.
+    """
+    extras.STORE.demand()
+    planned = read_plan(Path(path), runs=runs, seed=seed, trials=trials)
+    if planned.search is not None:
+        extras.TUNE.demand()
+    return run_plan(
+        planned, Workplace(Path(store), "local", jobs, None), say=lambda _: None, progress=_quietly
+    )
+
+
+def _quietly(_what: str, _total: int) -> contextlib.nullcontext[Callable[[], None]]:
+    """No progress is shown."""
+    return contextlib.nullcontext(lambda: None)

@@ -1,0 +1,287 @@
+"""A plan from its file to its results: verdicts, growth, better settings, and lines for the router."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perhop import interrupts, routers
+from perhop.lazy import Lazy
+from perhop.planning import growth
+from perhop.planning.document import exported
+from perhop.planning.searching import tuning_plan
+from perhop.planning.verdicts import judge, smallest_margins
+from perhop.statistics import estimate
+from perhop.sweep.job import kept, open_backend
+from perhop.sweep.plan import make_point
+from perhop.sweep.run import Runner
+from perhop.sweep.store import SweepStore
+from perhop.sweep.tuning import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perhop.planning.document import Plan
+    from perhop.planning.growth import Bracket, Demand, State
+    from perhop.planning.verdicts import Verdict
+    from perhop.statistics import Estimate
+    from perhop.sweep import tune
+    from perhop.sweep.job import Workplace
+    from perhop.sweep.plan import Point
+    from perhop.sweep.run import Counts, Progress
+    from perhop.sweep.space import Value
+    from perhop.sweep.tune import Tuned, Winner
+else:
+    tune = Lazy("perhop.sweep.tune")
+
+Multiples = Mapping[str, float]
+"""Multiples of today's demands, by the name of the demand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How far one demand can grow while the others stay.
+
+    Attributes:
+        looked: The verdicts on the objectives that hold today, by the level that was looked at.
+    """
+
+    demand: Demand
+    bracket: Bracket
+    looked: Mapping[int, Sequence[Verdict]]
+
+    @property
+    def holds(self) -> float:
+        """The largest multiple up to which every objective holds, as far as was looked."""
+        return self.demand.levels[self.bracket.holds]
+
+    @property
+    def breaks(self) -> float | None:
+        """The smallest multiple at which an objective breaks; None where none does up to the largest."""
+        return None if self.bracket.breaks is None else self.demand.levels[self.bracket.breaks]
+
+    @property
+    def first(self) -> list[Verdict]:
+        """The objectives that break there, the one that is missed by most first."""
+        if self.bracket.breaks is None:
+            return []
+        broken = [one for one in self.looked[self.bracket.breaks] if one.holds is False]
+        return sorted(broken, key=lambda one: math.inf if one.margin is None else one.margin.mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What one setting of the router gives.
+
+    Attributes:
+        scenario: Canonical JSON, with today's demand.
+        verdicts: Under today's demand.
+        limits: How far each demand can grow; empty where no objective holds today.
+        margins: The smallest margin of all objectives in each run, under the demand of the search.
+    """
+
+    scenario: str
+    verdicts: Sequence[Verdict]
+    limits: Sequence[Limit]
+    margins: Sequence[float]
+
+    @property
+    def margin(self) -> Estimate | None:
+        """The mean of the smallest margins; None where a run lacks one."""
+        known = bool(self.margins) and not any(map(math.isnan, self.margins))
+        return estimate(self.margins) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Better:
+    """The best setting that the search found, on seeds that the search did not use.
+
+    Attributes:
+        gain: By how much the smallest margin is larger than as it is, run by run on the same seeds; None
+            where one of both has none.
+    """
+
+    tuned: Tuned
+    winner: Winner
+    setting: Setting
+    gain: Estimate | None
+
+    @property
+    def sure(self) -> bool:
+        """Whether the whole interval of the gain is above zero."""
+        return self.gain is not None and self.gain.low > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A finished plan.
+
+    Attributes:
+        now: The configuration as it is.
+        searched: The search; None without one.
+        better: The best that it found; None without a search, or where no trial had a value.
+        lines: Lines for the router: of the better setting where it surely is, else as it is; None unless
+            asked for.
+        changes: How these differ from the lines of the configuration as it is, as a unified diff.
+        work: What it cost.
+    """
+
+    plan: Plan
+    now: Setting
+    searched: Tuned | None
+    better: Better | None
+    lines: routers.Exported | None
+    changes: Sequence[str]
+    work: Counts
+
+    def text(self, width: int | None = None) -> str:
+        """The plan as plain text for a terminal of that width; None for no limit."""
+        from perhop.planning.summary import to_text  # noqa: PLC0415 - it needs this class
+
+        return to_text(self, width)
+
+    def json(self) -> str:
+        """The plan as JSON text, byte for byte the same for the same file and engine."""
+        from perhop.planning.summary import to_json  # noqa: PLC0415
+
+        return to_json(self)
+
+    def _repr_html_(self) -> str:
+        """The verdicts and limits for notebooks."""
+        from perhop.planning.summary import to_notebook  # noqa: PLC0415
+
+        return to_notebook(self)
+
+
+def run_plan(plan: Plan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Planned:
+    """Do what is missing of a plan, and judge.
+
+    Args:
+        plan: What to do.
+        place: Where runs are kept and computed.
+        say: Told of whatever was broken in the store.
+        progress: See `perhop.sweep.run.Progress`.
+
+    Raises:
+        PerhopError: The store fails, the backend cannot go on, or lines for the router cannot be written.
+        KeyboardInterrupt: Ctrl-C; what had finished is in the store.
+    """
+    with open_backend(place) as backend, SweepStore(place.store, say) as store:
+        runner = Runner(store, backend, progress, tuple(map(literal, plan.metrics)))
+        interrupts.leaves(lambda: kept(runner.counts, place.store))
+        now = _Laboratory(plan, runner).setting()
+        searched, better = _better(plan, runner, now) if plan.search is not None else (None, None)
+        store.seal()
+    lines, changes = _lines(plan, now, better)
+    return Planned(plan, now, searched, better, lines, changes, runner.counts)
+
+
+@dataclass(slots=True)
+class _Laboratory:
+    """Runs one setting of the router under several demands, always on the same seeds.
+
+    Attributes:
+        winner: The setting; None for the configuration as it is.
+    """
+
+    plan: Plan
+    runner: Runner
+    winner: Winner | None = None
+
+    def setting(self) -> Setting:
+        """Everything about this setting."""
+        plan = self.plan
+        searched: Multiples = {} if plan.search is None else plan.search.demands
+        today, tried = self._points([{}, searched], ["today's demand", "the demand of the search"])
+        verdicts = self._verdicts(today)
+        watched = [verdict.bound for verdict in verdicts if verdict.holds]
+        margins = smallest_margins(plan.bounds, self.runner.observed(tried, plan.seeds))
+        return Setting(today.scenario, verdicts, self._limits(watched), margins)
+
+    def _points(self, demands: Sequence[Multiples], labels: Sequence[str]) -> list[Point]:
+        """The points of these demands, with all their runs in the store."""
+        points = [self._point(multiples, label) for multiples, label in zip(demands, labels, strict=True)]
+        self.runner.ensure(points, self.plan.seeds)
+        return points
+
+    def _point(self, multiples: Multiples, label: str) -> Point:
+        if self.winner is None:
+            return make_point(self.plan.base(multiples), {}, {}, label)
+        assert self.plan.search is not None
+        factors = self.winner.trial.factors
+        values = {name: _value(self.plan.search.factors[name], value) for name, value in factors.items()}
+        return make_point(self.plan.base(multiples, templates=True), factors, values, label)
+
+    def _verdicts(self, point: Point) -> list[Verdict]:
+        observed = self.runner.observed(point, self.plan.seeds)
+        return [judge(bound, observed) for bound in self.plan.bounds]
+
+    def _limits(self, watched: Sequence[object]) -> list[Limit]:
+        """How far each demand can grow while the watched objectives hold; the searches go side by side."""
+        if not watched:
+            return []
+        searches = {demand.name: growth.bracket(len(demand.levels) - 1) for demand in self.plan.demands}
+        looked: dict[str, dict[int, list[Verdict]]] = {name: {} for name in searches}
+        found: dict[str, Bracket] = {}
+        asked: dict[str, int] = {}
+        answers: dict[str, State] = dict.fromkeys(searches)
+        while answers:
+            asked = {}
+            for name, answer in answers.items():
+                try:
+                    asked[name] = searches[name].send(answer if looked[name] else None)
+                except StopIteration as end:
+                    found[name] = end.value
+            demands = {demand.name: demand for demand in self.plan.demands if demand.name in asked}
+            multiples = [{name: demands[name].levels[level]} for name, level in asked.items()]
+            labels = [f"{name} times {one[name]:.4g}" for name, one in zip(asked, multiples, strict=True)]
+            points = self._points(multiples, labels)
+            answers = {}
+            for (name, level), point in zip(asked.items(), points, strict=True):
+                verdicts = [one for one in self._verdicts(point) if one.bound in watched]
+                looked[name][level] = verdicts
+                answers[name] = together(verdicts)
+        return [Limit(demand, found[demand.name], looked[demand.name]) for demand in self.plan.demands]
+
+
+def together(verdicts: Sequence[Verdict]) -> State:
+    """All objectives hold, one breaks, or the runs cannot tell."""
+    if any(verdict.holds is False for verdict in verdicts):
+        return False
+    return True if all(verdict.holds for verdict in verdicts) else None
+
+
+def _value(entry: object, value: Value) -> object:
+    """What a factor's value puts into the scenario."""
+    values = getattr(entry, "values", None)
+    return value if values is None else values[value]
+
+
+def _better(plan: Plan, runner: Runner, now: Setting) -> tuple[Tuned, Better | None]:
+    tuned = tune.search(tuning_plan(plan), runner)
+    if not tuned.front:
+        return tuned, None
+    winner = tuned.front[0]
+    setting = _Laboratory(plan, runner, winner).setting()
+    differences = [a - b for a, b in zip(setting.margins, now.margins, strict=True)]
+    known = bool(differences) and not any(map(math.isnan, differences))
+    return tuned, Better(tuned, winner, setting, estimate(differences) if known else None)
+
+
+def _lines(plan: Plan, now: Setting, better: Better | None) -> tuple[routers.Exported | None, list[str]]:
+    if plan.export is None:
+        return None, []
+    before = exported(plan, now.scenario)
+    if better is None or not better.sure:
+        return before, []
+    after = exported(plan, better.setting.scenario)
+    names = "as it is", "better"
+    return after, list(difflib.unified_diff(_body(before), _body(after), *names, lineterm="", n=1))
+
+
+def _body(lines: routers.Exported) -> list[str]:
+    """The lines without their comments."""
+    return [line for line in lines.text.splitlines() if not line.startswith("!")]

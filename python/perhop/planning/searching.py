@@ -1,0 +1,43 @@
+"""The search of a plan: `perhop tune` for the largest margins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perhop.planning.verdicts import score
+from perhop.sweep.tuning import Objective, TuningPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perhop.planning.document import Plan
+
+SCORE = "score"
+"""What the search maximizes: see `perhop.planning.verdicts.score`."""
+
+
+def tuning_plan(plan: Plan) -> TuningPlan:
+    """The search of a plan: its trials use the seeds behind those of the verdicts, which are fresh to it."""
+    search = plan.search
+    assert search is not None
+
+    def derive(observed: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+        return {SCORE: [score(plan.bounds, observed)]}
+
+    return TuningPlan(
+        title=plan.title,
+        base=plan.base(search.demands, templates=True),
+        search=search.factors,
+        objectives=(Objective(SCORE, maximize=True),),
+        constraints=(),
+        trials=search.trials,
+        batch=search.batch,
+        runs=search.runs,
+        seed=plan.seeds.stop,
+        validation_runs=plan.runs,
+        sampler=search.sampler,
+        population=search.population,
+        derive=derive,
+        observed=plan.metrics,
+        fresh=plan.seeds,
+    )

@@ -1,0 +1,320 @@
+"""What a plan says, in sentences, tables and JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from perhop import catalog
+from perhop.output import notebook
+from perhop.output.numbers import fixed, measured, short
+from perhop.output.table import MISSING, prose, records
+from perhop.planning.verdicts import STATES
+from perhop.study import rounded
+from perhop.sweep.metrics import engine_id
+from perhop.sweep.space import text_of
+from perhop.sweep.summary import estimate_json, short_names
+from perhop.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perhop.planning.job import Better, Limit, Planned, Setting
+    from perhop.planning.verdicts import Verdict
+    from perhop.statistics import Estimate
+
+MOST_LINES = 60
+"""Changed lines of a configuration that a terminal gets."""
+NOW, BETTER, TRIED = "as it is", "with the better setting", "with the best setting tried"
+"""What settings are called."""
+
+
+def to_text(planned: Planned, width: int | None) -> str:
+    """The plan as plain text for a terminal of that width; None for no limit."""
+    plan = planned.plan
+    parts = [prose(plan.title, width), prose(f"{lead(planned)}.", width), ""]
+    parts += [prose(sentence.replace("**", ""), width) for sentence in answers(planned)]
+    for setting, what in settings(planned):
+        parts += ["", f"Objectives {what}", *records(verdict_rows(setting.verdicts), width)]
+        if setting.limits:
+            parts += ["", f"Growth {what}", *records(limit_rows(setting.limits), width)]
+    parts += ["", *(prose(note, width) for note in notes(planned))]
+    if planned.changes:
+        listed = list(planned.changes[:MOST_LINES])
+        more = len(planned.changes) - len(listed)
+        parts += ["", "Changed lines of the configuration:", *listed]
+        parts += [f"… {counted(more, 'line')} more"] if more else []
+    return "\n".join(parts)
+
+
+def settings(planned: Planned) -> list[tuple[Setting, str]]:
+    """The configuration as it is, and the better one where the search found one."""
+    found = [(planned.now, NOW)]
+    if planned.better is not None:
+        found.append(
+            (planned.better.setting, BETTER if planned.better.sure else "with the best setting tried")
+        )
+    return found
+
+
+def lead(planned: Planned) -> str:
+    """What was planned, and how it was measured."""
+    plan = planned.plan
+    return (
+        f"{plan.subject}; {counted(plan.runs, 'run')} on seeds {plan.seeds[0]} to {plan.seeds[-1]}; "
+        "means with 95 % intervals; warm-up excluded"
+    )
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def answers(planned: Planned) -> list[str]:
+    """Which promises are kept, what grows how far, and what would be better, in sentences of Markdown."""
+    said = [_kept(planned.now.verdicts)]
+    said += [_limit(limit) for limit in planned.now.limits]
+    if not planned.now.limits and planned.plan.demands:
+        said.append("No objective holds today, so there is no growth to look for.")
+    if planned.plan.search is None:
+        return said
+    if planned.better is None:
+        return [*said, "**No setting that was tried** gives every objective a value; widen the search."]
+    return [*said, *_better(planned, planned.better)]
+
+
+def _kept(verdicts: Sequence[Verdict]) -> str:
+    """How many objectives hold, and which do not."""
+    holding = sum(verdict.holds is True for verdict in verdicts)
+    every = f"**{holding} of {len(verdicts)} objectives {'holds' if holding == 1 else 'hold'}** {NOW}"
+    others = [
+        f"{_quoted(verdict)} {'breaks' if verdict.holds is False else 'cannot be told'}"
+        for verdict in verdicts
+        if not verdict.holds
+    ]
+    return f"{every}; {', '.join(others)}." if others else f"{every}."
+
+
+def _quoted(verdict: Verdict) -> str:
+    return f"“{verdict.text}”"
+
+
+def _limit(limit: Limit) -> str:
+    """How far a demand can grow."""
+    demand, last = limit.demand, limit.demand.levels[-1]
+    if limit.breaks is None and limit.bracket.holds == len(demand.levels) - 1:
+        return f"**{demand.name}** can grow to {_level(limit, last)}, the most that was tried."
+    up_to = f"can grow to {_level(limit, limit.holds)}" if limit.bracket.holds else "may have no room to grow"
+    if limit.breaks is None:
+        return f"**{demand.name}** {up_to}; up to {_level(limit, last)} no objective surely breaks."
+    first = " and ".join(_quoted(verdict) for verdict in limit.first)
+    verb = "breaks" if len(limit.first) == 1 else "break"
+    return f"**{demand.name}** {up_to}; at {_level(limit, limit.breaks)} {first} {verb}."
+
+
+def _level(limit: Limit, multiple: float) -> str:
+    """A level as `17 users (+42 %)`."""
+    return f"{limit.demand.shown(multiple)} ({growth_text(multiple)})"
+
+
+def growth_text(multiple: float) -> str:
+    """A multiple as growth: `+42 %`."""
+    return f"{fixed(100 * (multiple - 1), 0, sign=True)} %" if round(100 * (multiple - 1)) else "today"
+
+
+def _better(planned: Planned, better: Better) -> list[str]:
+    plan = planned.plan
+    assert plan.search is not None
+    factors = better.winner.trial.factors
+    names = short_names(list(factors))
+    listed = ", ".join(f"{names[name]} = {text_of(value)}" for name, value in factors.items())
+    under = ", ".join(f"{value:g} times {name}" for name, value in plan.search.demands.items())
+    where = f" under {under}" if under else ""
+    trial = f"trial {better.winner.trial.number} of {plan.search.trials}"
+    if better.gain is None or planned.now.margin is None or better.setting.margin is None:
+        return [f"**Best setting tried: {listed}** ({trial}); an objective has no value in some run."]
+    margins = f"{percent(planned.now.margin)} % to {percent(better.setting.margin)} %"
+    if not better.sure:
+        said = (
+            f"The search found **nothing that is surely better**: its best, {listed} ({trial}), takes the "
+            f"smallest margin{where} from {margins} (difference {percent(better.gain, sign=True)})."
+        )
+        return [said]
+    said = (
+        f"**Better: {listed}** ({trial}): the smallest margin{where} rises from {margins} "
+        f"(difference {percent(better.gain, sign=True)}), on seeds that the search did not use."
+    )
+    return [
+        said,
+        _kept(better.setting.verdicts).replace(NOW, "then"),
+        *(f"Then: {_limit(limit)}" for limit in better.setting.limits),
+    ]
+
+
+def percent(found: Estimate, *, sign: bool = False) -> str:
+    """A margin in per cent with its interval."""
+    text = measured(100 * found.mean, None if found.half_width is None else 100 * found.half_width)
+    return f"+{text}" if sign and found.mean > 0 else text
+
+
+def notes(planned: Planned) -> list[str]:
+    """How to read the tables."""
+    plan = planned.plan
+    margin = (
+        "Margin: 0 % is at the bound, 100 % the best possible value, or twice the bound where there is "
+        "none. An objective holds where the whole interval keeps its bound, and breaks where none of it does."
+    )
+    said = [margin]
+    if planned.now.limits:
+        said.append(
+            "Growth: one demand grows while the others stay. Up to the first level every objective that "
+            "holds today still does; at the second one breaks; between them the runs cannot tell. Levels are "
+            f"{_step(planned)} apart."
+        )
+    missing = [verdict for setting, _ in settings(planned) for verdict in setting.verdicts if verdict.missing]
+    said += [
+        f"{_quoted(verdict)} has no value in {counted(verdict.missing, 'run')} of {plan.runs}: nothing was "
+        "measured there."
+        for verdict in missing
+    ]
+    more = {one.text: one.runs_needed for one in planned.now.verdicts if one.runs_needed is not None}
+    said += [f"“{text}” needs about {runs} runs to tell." for text, runs in more.items()]
+    return said
+
+
+def _step(planned: Planned) -> str:
+    return f"{short(100 * planned.plan.precision)} %, or one user or flow,"
+
+
+# ---------------------------------------------------------------- tables
+
+
+def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
+    """One line for each objective."""
+    return [
+        {
+            "objective": verdict.text,
+            "measured": _measured(verdict),
+            "margin, %": MISSING if verdict.margin is None else percent(verdict.margin),
+            "verdict": verdict.state,
+        }
+        for verdict in verdicts
+    ]
+
+
+def _measured(verdict: Verdict) -> str:
+    if verdict.found is None:
+        return MISSING
+    factor, symbol = _unit(verdict.bound.unit)
+    half = verdict.found.half_width
+    number = measured(verdict.found.mean * factor, None if half is None else half * factor)
+    text = f"{number} {symbol}".rstrip()
+    if verdict.share is None:
+        return text
+    return f"{text}; {verdict.share.kept} of {verdict.share.runs} runs"
+
+
+def _unit(unit: str) -> tuple[float, str]:
+    """The factor and the symbol with which values are shown."""
+    if unit not in catalog.SHOWN:
+        return 1.0, unit
+    shown = next(one for key, one in catalog.SHOWN.items() if key == unit)
+    return shown.factor, shown.symbol
+
+
+def limit_rows(limits: Sequence[Limit]) -> list[dict[str, str]]:
+    """One line for each demand."""
+    return [
+        {
+            "demand": limit.demand.name,
+            "today": limit.demand.shown(1.0),
+            "holds up to": _level(limit, limit.holds),
+            "breaks at": MISSING if limit.breaks is None else _level(limit, limit.breaks),
+            "first to break": "; ".join(verdict.text for verdict in limit.first) or MISSING,
+        }
+        for limit in limits
+    ]
+
+
+def to_notebook(planned: Planned) -> str:
+    """The plan as HTML for a notebook."""
+    tables: list[Sequence[Mapping[str, str]]] = []
+    for setting, _ in settings(planned):
+        tables.append(verdict_rows(setting.verdicts))
+        tables += [limit_rows(setting.limits)] if setting.limits else []
+    said = [sentence.replace("**", "") for sentence in answers(planned)]
+    return notebook.of_records([planned.plan.title, *said], tables, " ".join(notes(planned)))
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def to_json(planned: Planned) -> str:
+    """The plan as JSON text, byte for byte the same for the same file and engine."""
+    plan = planned.plan
+    content = {
+        "title": plan.title,
+        "subject": plan.subject,
+        "engine": engine_id(),
+        "seeds": [plan.seeds[0], plan.seeds[-1]],
+        "now": _setting_json(planned.now),
+        "better": None if planned.better is None else _better_json(planned.better),
+        "trials": None if planned.searched is None else len(planned.searched.trials),
+        "export": None if planned.lines is None else json.loads(planned.lines.to_json()),
+        "changes": list(planned.changes),
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _setting_json(setting: Setting) -> dict[str, Any]:
+    return {
+        "scenario": json.loads(setting.scenario),
+        "smallest_margin": estimate_json(setting.margin),
+        "objectives": [_verdict_json(verdict) for verdict in setting.verdicts],
+        "growth": [_limit_json(limit) for limit in setting.limits],
+    }
+
+
+def _better_json(better: Better) -> dict[str, Any]:
+    return {
+        "trial": better.winner.trial.number,
+        "factors": dict(better.winner.trial.factors),
+        "gain": estimate_json(better.gain),
+        "surely_better": better.sure,
+        **_setting_json(better.setting),
+    }
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+    share = verdict.share
+    return {
+        "objective": verdict.text,
+        "state": STATES[verdict.holds],
+        "metrics": list(verdict.bound.metrics),
+        "bound": verdict.bound.objective.bound,
+        "unit": verdict.bound.unit,
+        "measured": estimate_json(verdict.found),
+        "margin": estimate_json(verdict.margin),
+        "runs_that_keep_it": None
+        if share is None
+        else {"kept": share.kept, "runs": share.runs, "ci95": [rounded(share.low), rounded(share.high)]},
+        "runs_without_a_value": verdict.missing,
+        "runs_needed": verdict.runs_needed,
+    }
+
+
+def _limit_json(limit: Limit) -> dict[str, Any]:
+    levels = limit.demand.levels
+    return {
+        "demand": limit.demand.name,
+        "today": dict(limit.demand.at(1.0)),
+        "holds_up_to": {"multiple": rounded(limit.holds), "values": dict(limit.demand.at(limit.holds))},
+        "breaks_at": None
+        if limit.breaks is None
+        else {"multiple": rounded(limit.breaks), "values": dict(limit.demand.at(limit.breaks))},
+        "first_to_break": [verdict.text for verdict in limit.first],
+        "most": rounded(levels[-1]),
+        "looked_at": {
+            f"{levels[level]:.6g}": {verdict.text: STATES[verdict.holds] for verdict in verdicts}
+            for level, verdicts in sorted(limit.looked.items())
+        },
+    }

@@ -1,0 +1,157 @@
+"""What objectives of a plan may be about: words of service-level agreements, and the metrics behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from perhop.emodel import BASE_RATING
+
+Statistics: TypeAlias = "Mapping[str, str]"
+"""The metric of sweeps for each statistic, by its name; the empty name is the one that needs no saying."""
+
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "s": {"us": 1e-6, "ms": 1e-3, "s": 1.0},
+    "fraction": {"%": 0.01, "": 1.0},
+    "bit/s": {
+        "bps": 1.0,
+        "kbps": 1e3,
+        "Mbps": 1e6,
+        "Gbps": 1e9,
+        "bit/s": 1.0,
+        "kbit/s": 1e3,
+        "Mbit/s": 1e6,
+        "Gbit/s": 1e9,
+    },
+    "s/h": {"s/h": 1.0},
+    "": {"": 1.0},
+}
+"""How a bound may be written, by the unit of what is measured."""
+EXAMPLES: Mapping[str, str] = {
+    "s": "a time such as 20 ms",
+    "fraction": "a share such as 0.1 %",
+    "bit/s": "a rate such as 2 Mbit/s",
+    "s/h": "seconds in an hour, such as 10 s/h",
+    "": "a number without a unit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Something that an objective may bound.
+
+    Attributes:
+        names: What it is called, the usual name first.
+        unit: A key of `UNITS`.
+        flows: Its metrics of a group of flows, `flows.NAME.METRIC`.
+        links: Of a link, or of a class of packets that a link's queue tells apart.
+        users: Of the users of an application.
+        populations: Of flows that come and go.
+        datagrams: It is measured of UDP, RAP and TFRC only.
+        advice: What to do where a group of flows lacks it.
+        best: The largest possible value, where there is one.
+    """
+
+    names: tuple[str, ...]
+    unit: str
+    flows: Statistics = field(default_factory=dict)
+    links: Statistics = field(default_factory=dict)
+    users: Statistics = field(default_factory=dict)
+    populations: Statistics = field(default_factory=dict)
+    datagrams: bool = False
+    advice: str = ""
+    best: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Its usual name."""
+        return self.names[0]
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The statistics that it has of anything."""
+        every = (*self.flows, *self.links, *self.users, *self.populations)
+        return tuple(dict.fromkeys(every))
+
+
+LOSS = "loss"
+"""The share of the packets that meters, queues and links lost together (`perhop.planning.objectives`)."""
+PROFILE = "profile_success"
+_WAITS = {"P50": "delay_p50_s", "P95": "delay_p95_s", "P99": "delay_p99_s", "maximum": "delay_max_s"}
+
+
+def _three(stem: str, ending: str, *, tail: str) -> dict[str, str]:
+    """Mean, median and one percentile of a measure of users or populations."""
+    return {
+        "mean": f"{stem}_mean{ending}",
+        "P50": f"{stem}_p50{ending}",
+        f"P{tail}": f"{stem}_p{tail}{ending}",
+    }
+
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        ("one-way delay", "one way delay"),
+        "s",
+        flows={"mean": "transit_s", "P99": "transit_p99_s"},
+        users={"P99": "down_p99_s"},
+        datagrams=True,
+        advice="write such as `P99 of waiting time of CLASS`, of a class of the queue",
+    ),
+    Measure(
+        ("waiting time", "queueing delay", "queuing delay"),
+        "s",
+        links=_WAITS,
+    ),
+    Measure(("delay variation",), "s", links={"": "delay_variation_s"}),
+    Measure(("jitter",), "s", flows={"": "jitter_s"}, datagrams=True, advice="it is measured of datagrams"),
+    Measure(("loss", "packet loss"), "fraction", flows={"": LOSS}, links={"": "loss"}),
+    Measure(
+        ("throughput",),
+        "bit/s",
+        flows={"": "throughput_bps", "mean": "throughput_bps", "minimum": "throughput_min_bps"},
+    ),
+    Measure(("round-trip time", "round trip time", "RTT"), "s", flows={"": "rtt_s", "mean": "rtt_s"}),
+    Measure(("utilization",), "fraction", links={"": "utilization"}, best=1.0),
+    Measure(
+        ("R-factor", "R factor", "R"),
+        "",
+        flows={"": "r"},
+        best=BASE_RATING,
+        advice='it needs a codec: give the flows `codec = "g711-plc"`',
+    ),
+    Measure(
+        ("MOS", "mean opinion score"),
+        "",
+        flows={"": "mos"},
+        best=4.5,
+        advice='it needs a codec: give the flows `codec = "g711-plc"`',
+    ),
+    Measure(("page load time", "page load"), "s", users=_three("page", "_s", tail="95")),
+    Measure(("unfinished pages",), "", users={"": "unfinished_pages"}),
+    Measure(("response time",), "s", users=_three("response", "_s", tail="99")),
+    Measure(("unfinished responses",), "", users={"": "unfinished_responses"}),
+    Measure(("video quality",), "bit/s", users={"": "quality_bps"}),
+    Measure(("start-up time", "startup time"), "s", users={"": "startup_s", "mean": "startup_s"}),
+    Measure(("stalling",), "s/h", users={"": "stall_seconds_per_hour"}),
+    Measure(("completion time",), "s", populations=_three("completion", "_s", tail="99")),
+    Measure(("slowdown",), "", populations=_three("slowdown", "", tail="99")),
+)
+"""What an objective may be about, but for metrics by name and shares of flows that get their profile."""
+
+PROFILES = Measure(("flows that get their profile",), "fraction", flows={"": PROFILE}, best=1.0)
+"""The share of a group's flows that reach their profile rate."""
+
+STATISTICS: Mapping[str, str] = {
+    "mean": "mean",
+    "average": "mean",
+    "median": "P50",
+    "maximum": "maximum",
+    "largest": "maximum",
+    "longest": "maximum",
+    "minimum": "minimum",
+    "lowest": "minimum",
+    "smallest": "minimum",
+}
+"""Statistics in words; percentiles are written `P95`."""

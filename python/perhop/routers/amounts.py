@@ -1,0 +1,167 @@
+"""Quantities into bytes, packets and bit/s: every conversion is asked for or reported, none is silent."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from perhop.routers import units
+from perhop.routers.model import How, Quantity, Rate, RateUnit, Unit
+
+if TYPE_CHECKING:
+    from perhop.routers.model import Port
+    from perhop.routers.source import Account
+
+ASSUMED_PACKET = 1000.0
+"""Bytes, with `--lenient`: the packet size of perhop's senders."""
+ASSUMED_BUFFER_S = 0.05
+"""With `--lenient`: a buffer holds what the link sends in 50 ms."""
+ASSUMED_RATES = (
+    (r"(?i)fa(st)?eth", 1e8),
+    (r"(?i)(ten|xe-|te[0-9]|ten-?gig)", 1e10),
+    (r"(?i)(hundred|et-|hu[0-9])", 1e11),
+    (r"(?i)(fo(rty)?gig|fo[0-9])", 4e10),
+    (r"(?i)serial", 1.544e6),
+)
+ASSUMED_RATE = 1e9
+"""Bit/s, with `--lenient`, if the name of the interface does not tell more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the user says of the device beside its configuration."""
+
+    link_rate: float | None = None
+    """Bit/s."""
+    packet_size: float | None = None
+    """Mean, in bytes."""
+    buffer: Quantity | None = None
+    """Of the port, or of each queue where the platform has no other limit."""
+    matches: dict[str, frozenset[int]] = field(default_factory=dict)
+    """Codepoints of classes by name."""
+    lenient: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An answer that is missing: the option that gives it, the line that needs it, and why."""
+
+    option: str
+    line: int
+    why: str
+
+
+class Amounts:
+    """Resolves the quantities of one port; what is missing is in `needs`."""
+
+    def __init__(self, port: Port, answers: Answers, account: Account) -> None:
+        """For a port; findings go to the account."""
+        self._port = port
+        self._answers = answers
+        self._account = account
+        self.needs: list[Need] = []
+
+    def need(self, option: str, line: int, why: str) -> None:
+        """Ask for an option by name."""
+        entry = Need(option, line, why)
+        if entry not in self.needs:
+            self.needs.append(entry)
+
+    @property
+    def lenient(self) -> bool:
+        """Whether stated assumptions stand in for missing answers."""
+        return self._answers.lenient
+
+    def port_rate(self, line: int, why: str) -> tuple[float, How, int]:
+        """The rate that the port's queues share, in bit/s: that of its shaper, or of the link."""
+        shaper = self._port.shaper
+        if shaper is not None:
+            if shaper.unit is RateUnit.BPS:
+                return shaper.number, shaper.how, shaper.line
+            link, how, _ = self.link_rate(shaper.line, f"{shaper.text} of the link")
+            bps = link * shaper.number / 100
+            shown = f"`{shaper.text}` is {units.shown_rate(bps)}, of {units.shown_rate(link)}"
+            if how is not How.ASSUMED:
+                self._account.find("W05", shaper.line, shown)
+            return bps, how, shaper.line
+        return self.link_rate(line, why)
+
+    def link_rate(self, line: int, why: str) -> tuple[float, How, int]:
+        """The rate of the link, in bit/s."""
+        if self._answers.link_rate is not None:
+            return self._answers.link_rate, How.ASKED, 0
+        rate = self._port.rate
+        if rate is not None:
+            return rate.number, rate.how, rate.line
+        if not self.lenient:
+            self.need("--link-rate", line, why)
+        found = next((bps for name, bps in ASSUMED_RATES if re.match(name, self._port.name)), ASSUMED_RATE)
+        if self.lenient:
+            text = f"rate of the link assumed: {units.shown_rate(found)}; give --link-rate"
+            self._account.find("W05", self._port.line, text)
+        return found, How.ASSUMED, 0
+
+    def packet(self, line: int, why: str) -> tuple[float, How]:
+        """The mean packet size, in bytes."""
+        if self._answers.packet_size is not None:
+            return self._answers.packet_size, How.ASKED
+        if not self.lenient:
+            self.need("--packet-size", line, why)
+        else:
+            text = f"packets of {ASSUMED_PACKET:.0f} bytes assumed; give --packet-size"
+            self._account.find("W01", self._port.line, text)
+        return ASSUMED_PACKET, How.ASSUMED
+
+    def buffer(self, line: int, why: str) -> Quantity:
+        """The buffer of the port, in bytes or packets."""
+        given = self._answers.buffer
+        if given is None:
+            given = Quantity(ASSUMED_BUFFER_S, Unit.SECONDS, 0, How.ASSUMED, text="50ms")
+            if self.lenient:
+                self._account.find(
+                    "W04", line, f"{why}: buffer assumed as 50 ms of the link's rate; give --buffer"
+                )
+            else:
+                self.need("--buffer", line, why)
+        if given.unit is Unit.SECONDS:
+            rate, _, _ = self.port_rate(line, "the buffer as a time")
+            return replace(given, number=given.number * rate / 8, unit=Unit.BYTES)
+        return given
+
+    def rate(self, rate: Rate) -> float:
+        """A rate in bit/s; percent is of the port's rate."""
+        if rate.unit is RateUnit.BPS:
+            return rate.number
+        return self.port_rate(rate.line, rate.text or "a rate in percent")[0] * rate.number / 100
+
+    def bytes(self, quantity: Quantity, service_bps: float, total: Quantity | None = None) -> float:
+        """A quantity in bytes; time is at the queue's service rate, percent of `total`."""
+        amount = quantity.number
+        match quantity.unit:
+            case Unit.BYTES:
+                return amount
+            case Unit.PACKETS:
+                if quantity.each is not None:
+                    text = (
+                        f"`{quantity.text}`: packets of {quantity.each:g} bytes, which this platform counts"
+                    )
+                    self._account.find("W01", quantity.line, f"{text}; confirm on the device")
+                    return amount * quantity.each
+                each, _ = self.packet(quantity.line, f"`{quantity.text}` in bytes")
+                text = f"`{quantity.text}`: packets of {each:g} bytes; confirm on the device"
+                self._account.find("W01", quantity.line, text)
+                return amount * each
+            case Unit.SECONDS:
+                result = amount * service_bps / 8
+                text = f"`{quantity.text}` is {result:.0f} B at {units.shown_rate(service_bps)}"
+                self._account.find("W05", quantity.line, text)
+                return result
+            case Unit.PERCENT:
+                return amount / 100 * (0.0 if total is None else self.bytes(total, service_bps))
+            case Unit.BUFFER_PERCENT:
+                whole = self.buffer(quantity.line, f"`{quantity.text}` of the port's buffer")
+                base = self.bytes(whole, service_bps)
+                text = f"`{quantity.text}` is {amount / 100 * base:.0f} B of a buffer of {base:.0f} B"
+                self._account.find("W05", quantity.line, text)
+                return amount / 100 * base

@@ -1,0 +1,143 @@
+"""A scenario as text with comments, and the report of an import: both from the same entries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perhop.routers.model import How
+    from perhop.routers.source import Finding, Source
+
+VALUES = 44
+"""Columns of key and value before a comment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key of a scenario with its value as TOML, where it comes from, and how it was obtained."""
+
+    key: str
+    value: str
+    line: int = 0
+    how: How | None = None
+    """None: not a value of the device, such as a name."""
+    said: str = ""
+    """What the configuration says there, or what was done with it."""
+
+
+@dataclass(slots=True)
+class Section:
+    """A table of a scenario: its header as TOML (empty at the top), comments before it, and its entries."""
+
+    header: str
+    entries: list[Entry] = field(default_factory=list)
+    queue: str = ""
+    """Whose values these are, in the report."""
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the report: a value in perhop, and how it was obtained."""
+
+    queue: str
+    parameter: str
+    value: str
+    line: int
+    how: str
+    said: str
+
+
+def quoted(text: str) -> str:
+    """A string as TOML."""
+    return json.dumps("".join(c if c.isprintable() else "?" for c in text), ensure_ascii=False)
+
+
+def key(text: str) -> str:
+    """A key as TOML: bare where it can be."""
+    bare = text.replace("-", "").replace("_", "")
+    return text if bare.isalnum() and text.isascii() else quoted(text)
+
+
+def to_toml(sections: list[Section], head: list[str], source: Source) -> str:
+    """The scenario as text: each value with the line that it comes from."""
+    lines = [f"# {_one_line(text)}".rstrip() for text in head]
+    for section in sections:
+        if section.header or section.comments:
+            lines.append("")
+        lines += [f"# {_one_line(text)}".rstrip() for text in section.comments]
+        if section.header:
+            lines.append(section.header)
+        for entry in section.entries:
+            text = f"{entry.key} = {entry.value}"
+            comment = _comment(entry, source)
+            lines.append(f"{text:{VALUES}}  # {comment}" if comment else text)
+    return "\n".join(lines) + "\n"
+
+
+def _comment(entry: Entry, source: Source) -> str:
+    parts = []
+    if entry.line > 0:
+        parts.append(source.place(entry.line))
+    if entry.how is not None and entry.how != "configured":
+        parts.append(str(entry.how))
+    if entry.said:
+        parts.append(entry.said)
+    return _one_line(": ".join(parts)) if entry.line > 0 and len(parts) > 1 else _one_line(", ".join(parts))
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def rows(sections: list[Section]) -> list[Row]:
+    """The report's table: every value that the device determines."""
+    return [
+        Row(section.queue, entry.key, entry.value, entry.line, str(entry.how), entry.said)
+        for section in sections
+        for entry in section.entries
+        if entry.how is not None
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """An import: the scenario, the report's rows, and what there is to say of lines."""
+
+    dialect: str
+    port: str
+    toml: str
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+
+    def to_json(self, source: Source) -> str:
+        """The report as JSON."""
+        return json.dumps(
+            {
+                "dialect": self.dialect,
+                "port": self.port,
+                "values": [
+                    {
+                        "queue": row.queue,
+                        "parameter": row.parameter,
+                        "value": row.value,
+                        "line": row.line or None,
+                        "how": row.how,
+                        "said": row.said,
+                    }
+                    for row in self.rows
+                ],
+                "warnings": [
+                    {
+                        "code": finding.code,
+                        "line": finding.line or None,
+                        "place": source.place(finding.line) if finding.line else None,
+                        "text": finding.text,
+                    }
+                    for finding in self.findings
+                ],
+            },
+            indent=1,
+        )

@@ -1,0 +1,81 @@
+"""From a scenario's link to the lines of a router: `perhop export`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perhop.errors import PerhopError
+from perhop.routers import to_ios, to_tc
+from perhop.routers.outgoing import Remarks, outgoing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perhop.routers.outgoing import Outgoing, Remark
+
+WRITERS: dict[str, Callable[[Outgoing, Remarks], list[str]]] = {"ios": to_ios.lines, "tc": to_tc.lines}
+"""Every dialect that can be written. A new one is a file and a line here."""
+COMMENTS = {"ios": "!", "tc": "#"}
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """An export: the lines, and what they do not say as the scenario does."""
+
+    dialect: str
+    link: str
+    text: str
+    remarks: tuple[Remark, ...]
+
+    def to_json(self) -> str:
+        """The lines and the remarks as JSON."""
+        remarks = [{"kind": r.kind, "place": r.place, "text": r.text} for r in self.remarks]
+        return json.dumps(
+            {"dialect": self.dialect, "link": self.link, "lines": self.text.splitlines(), "remarks": remarks},
+            indent=1,
+        )
+
+
+def exported(
+    canonical: str,
+    origin: str,
+    dialect: str,
+    *,
+    link: str | None = None,
+    shape: bool = False,
+    lenient: bool = False,
+) -> Exported:
+    """The queue and the meters of a link as lines of a router's configuration.
+
+    Args:
+        canonical: The scenario as `perhop.simulation.canonical` gives it.
+        origin: Its name in messages.
+        dialect: One of `WRITERS`.
+        link: The link's name; None: the only one with a queue.
+        shape: Shape to the link's rate: the interface is faster.
+        lenient: Leave out what the dialect cannot express, in place of refusing.
+
+    Raises:
+        PerhopError: The dialect or the link is not known, or the dialect cannot express something.
+    """
+    if dialect not in WRITERS:
+        raise PerhopError(f"--to must be one of {', '.join(WRITERS)}, not `{dialect}`")
+    remarks = Remarks()
+    found = outgoing(canonical, origin, link, linux=dialect == "tc")
+    found.shape = shape
+    body = WRITERS[dialect](found, remarks)
+    missing = [remark for remark in remarks.listed if remark.kind == "left out"]
+    if missing and not lenient:
+        more = f" ({len(missing) - 1} more)" if len(missing) > 1 else ""
+        said = f"{origin}: {missing[0].place}: {missing[0].text}{more}"
+        raise PerhopError(f"{said}; change it, or leave it out with --lenient")
+    sign = COMMENTS[dialect]
+    head = [f"{sign} {found.place} of {origin}, written by perhop export."]
+    head += [f"{sign} {_one_line(f'{r.kind}: {r.place}: {r.text}')}" for r in remarks.listed]
+    return Exported(dialect, found.name, "\n".join([*head, *body]) + "\n", tuple(remarks.listed))
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

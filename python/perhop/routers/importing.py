@@ -1,0 +1,139 @@
+"""From files to a scenario: the dialect, the port, what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perhop.errors import PerhopError
+from perhop.routers import ios, iosxr, junos, nxos, openconfig, sonic, tc, vyos
+from perhop.routers.document import Imported, rows, to_toml
+from perhop.routers.mapping import Mapping
+from perhop.routers.source import Account, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perhop.routers.amounts import Answers
+    from perhop.routers.dialect import Dialect
+    from perhop.routers.model import Port
+    from perhop.routers.source import Source
+
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        ios.DIALECT,
+        iosxr.DIALECT,
+        nxos.DIALECT,
+        junos.DIALECT,
+        tc.DIALECT,
+        vyos.DIALECT,
+        sonic.DIALECT,
+        openconfig.DIALECT,
+    )
+}
+"""Every dialect, by name. A new one is a file and a line here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a dialect's reader found: the ports, and the account of lines."""
+
+    dialect: Dialect
+    ports: list[Port]
+    account: Account
+
+
+def recognised(source: Source) -> Dialect:
+    """The dialect that a text looks like most.
+
+    Raises:
+        PerhopError: It looks like none.
+    """
+    best = max(DIALECTS.values(), key=lambda dialect: dialect.score(source))
+    if best.score(source) <= 0:
+        names = ", ".join(DIALECTS)
+        raise PerhopError(
+            f"{source.names[0]}: looks like no configuration with queues; name its dialect: --from {names}"
+        )
+    return best
+
+
+def read(source: Source, dialect: Dialect) -> Reading:
+    """The ports of a source. Total: whatever the text is, lines are reported and nothing is raised."""
+    account = Account(source)
+    return Reading(dialect, dialect.read(source, account), account)
+
+
+def imported(
+    source: Source, answers: Answers, *, dialect: str | None = None, interface: str | None = None
+) -> Imported:
+    """A scenario of one port of a configuration, with its report.
+
+    Raises:
+        PerhopError: The dialect or the port is not known, or answers are missing; the message names the
+            options that give them.
+    """
+    if dialect is not None and dialect not in DIALECTS:
+        raise PerhopError(f"--from must be one of {', '.join(DIALECTS)}, not `{dialect}`")
+    language = DIALECTS[dialect] if dialect is not None else recognised(source)
+    reading = read(source, language)
+    port = chosen(reading, interface)
+    account = reading.account
+    account.use(port.lines)
+    mapping = Mapping(port, answers, account)
+    sections = mapping.sections()
+    classes = dict.fromkeys([*mapping.names, *(name for _, name, _ in port.meters)])
+    strange = [name for name in answers.matches if name not in classes]
+    if strange:
+        listed = ", ".join(classes) or "none"
+        raise PerhopError(
+            f"{source.names[0]}: --match {strange[0]}: {port.name} has no such class; there are {listed}"
+        )
+    if mapping.needs:
+        raise PerhopError(
+            f"{source.names[0]}: {_missing(source, mapping)}; give them, or assume with --lenient"
+        )
+    account.close(port.name)
+    findings = tuple(sorted(account.findings))
+    head = _head(source, language, port, findings)
+    text = to_toml(sections, head, source)
+    return Imported(language.name, port.name, text, tuple(rows(sections)), findings)
+
+
+def chosen(reading: Reading, interface: str | None) -> Port:
+    """The port of this name, or the only one with queues."""
+    ports, name = reading.ports, reading.account.source.names[0]
+    if not ports:
+        raise PerhopError(f"{name}: no queues or policers were found as {reading.dialect.title} writes them")
+    listed = ", ".join(port.name for port in ports)
+    if interface is not None:
+        found = [port for port in ports if port.name.lower() == interface.lower()]
+        if not found:
+            raise PerhopError(f"{name}: --interface {interface}: has no queues; there are {listed}")
+        return found[0]
+    candidates = [port for port in ports if port.direction == "output"] or ports
+    if len(candidates) > 1:
+        raise PerhopError(f"{name}: several interfaces have queues; choose one with --interface: {listed}")
+    return candidates[0]
+
+
+def _missing(source: Source, mapping: Mapping) -> str:
+    by_option: dict[str, list[str]] = {}
+    for need in mapping.needs:
+        place = f"{source.place(need.line)}: " if need.line > 0 else ""
+        by_option.setdefault(need.option, []).append(f"{place}{need.why}")
+    parts = [f"{option} ({reasons[0]})" for option, reasons in by_option.items()]
+    return f"missing {', '.join(parts)}"
+
+
+def _head(source: Source, dialect: Dialect, port: Port, findings: Sequence[Finding]) -> list[str]:
+    head = [f"{port.name} of {', '.join(source.names)}, read as {dialect.title} by perhop import."]
+    listed = [finding for finding in findings if finding.code != "W13"]
+    if listed:
+        head.append("What differs from the device (docs/routers.md explains the codes):")
+        head += [f"  {finding.code} {source.place(finding.line)}: {finding.text}" for finding in listed]
+    ignored = len(findings) - len(listed)
+    if ignored:
+        head.append(f"Lines that have no effect here: {ignored}; perhop import lists them.")
+    return head

@@ -1,0 +1,177 @@
+"""JSON with line numbers; total: damaged text gives the values before the damage."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perhop.routers.source import Account
+
+TOKEN = re.compile(r'\s*(?:([{}\[\],:])|("(?:[^"\\\n]|\\.)*")|([^\s{}\[\],:"]+)|("))')
+STRUCTURE = re.compile(r'(?:[\s{}\[\],]|"[^"]*"\s*:\s*[\[{])*')
+DEEPEST = 60
+MOST_VALUES = 20
+"""Values on a line up to which its verbatim report says enough."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A value with its line: an object, a list, or a scalar as text."""
+
+    line: int
+    members: dict[str, Node] | None = None
+    items: list[Node] | None = None
+    text: str = ""
+    keys: dict[str, int] = field(default_factory=dict)
+    """The lines of an object's keys."""
+    quoted: bool = False
+
+    def get(self, *path: str) -> Node | None:
+        """A value within objects, by keys; a namespace before `:` does not count."""
+        node: Node | None = self
+        for key in path:
+            if node is None or node.members is None:
+                return None
+            found = node.members.get(key)
+            if found is None:
+                found = next((v for k, v in node.members.items() if k.rpartition(":")[2] == key), None)
+            node = found
+        return node
+
+    def pairs(self) -> Iterator[tuple[str, Node]]:
+        """The members of an object."""
+        yield from (self.members or {}).items()
+
+    def lines(self) -> Iterator[int]:
+        """All lines of it and within it."""
+        yield self.line
+        yield from self.keys.values()
+        for _, member in self.pairs():
+            yield from member.lines()
+        for item in self.items or ():
+            yield from item.lines()
+
+
+class _Parser:
+    def __init__(self, text: str, first: int) -> None:
+        self._tokens = self._split(text, first)
+        self._at = 0
+        self.damage = 0
+        """The line of the first thing that is no JSON; 0: none."""
+
+    def _split(self, text: str, first: int) -> list[tuple[str, int]]:
+        result = []
+        line, at, end = first, 0, len(text)
+        while at < end:
+            found = TOKEN.match(text, at)
+            if found is None:
+                break
+            start = found.end() - len(found[0].lstrip())
+            line += text.count("\n", at, start)
+            result.append((found[0].strip(), line))
+            at = found.end()
+        return result
+
+    def _next(self) -> tuple[str, int]:
+        if self._at >= len(self._tokens):
+            return "", self._tokens[-1][1] if self._tokens else 1
+        token = self._tokens[self._at]
+        self._at += 1
+        return token
+
+    def _peek(self) -> str:
+        return self._tokens[self._at][0] if self._at < len(self._tokens) else ""
+
+    def _damaged(self, line: int) -> None:
+        self.damage = self.damage or line
+
+    def value(self, depth: int = 0) -> Node | None:
+        """The next value."""
+        token, line = self._next()
+        if depth > DEEPEST or token in {"", "}", "]", ",", ":"}:
+            self._damaged(line)
+            return None
+        if token == "{":
+            return self._object(line, depth)
+        if token == "[":
+            return self._list(line, depth)
+        return Node(line, text=_string(token), quoted=token.startswith('"'))
+
+    def _object(self, line: int, depth: int) -> Node:
+        node = Node(line, members={})
+        while not self.damage:
+            token, place = self._next()
+            if token == "}":
+                break
+            if token == ",":
+                continue
+            if token == "" or not token.startswith('"') or self._peek() != ":":
+                self._damaged(place)
+                break
+            self._next()
+            member = self.value(depth + 1)
+            if member is not None and node.members is not None:
+                name = _string(token)
+                node.members[name] = member
+                node.keys[name] = place
+        return node
+
+    def _list(self, line: int, depth: int) -> Node:
+        node = Node(line, items=[])
+        while not self.damage:
+            if self._peek() == "]":
+                self._next()
+                break
+            if self._peek() == ",":
+                self._next()
+                continue
+            item = self.value(depth + 1)
+            if item is not None and node.items is not None:
+                node.items.append(item)
+        return node
+
+
+def _string(token: str) -> str:
+    if not token.startswith('"'):
+        return token
+    try:
+        return str(json.loads(token))
+    except ValueError:
+        return token.strip('"')
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A text as JSON."""
+
+    root: Node | None
+    damage: int
+    """The line from which on nothing was read; 0: none."""
+
+
+def parse(text: str, first: int = 1) -> Parsed:
+    """The first value of a text, whose first line has this number."""
+    parser = _Parser(text, first)
+    root = parser.value()
+    if root is not None and not parser.damage and parser._peek():  # noqa: SLF001
+        parser._damaged(parser._next()[1])  # noqa: SLF001
+    return Parsed(root, parser.damage)
+
+
+def account_for(parsed: Parsed, text: str, first: int, account: Account) -> None:
+    """Report damage, and lines that only open or close objects and lists."""
+    if parsed.damage:
+        account.find("W13", parsed.damage, "no JSON from here on")
+    for number, line in enumerate(re.split(r"\r\n|\n|\r", text), first):
+        if STRUCTURE.fullmatch(line):
+            account.comment(number)
+        elif len(re.findall(r'"\s*:', line)) > MOST_VALUES:
+            text = (
+                "many values on one line: those without effect are not named; format it (python -m json.tool)"
+            )
+            account.find("W13", number, text)

@@ -1,0 +1,239 @@
+"""Policers of Junos's firewall, and the filters and interfaces that use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from perhop.routers import units
+from perhop.routers.model import Action, Match, Meter, Port, Quantity, Rate, RateUnit, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perhop.routers.source import Account
+    from perhop.routers.statements import Statement
+
+SLOWEST = 61_000.0
+"""Bit/s: slower policers have coarse steps on old platforms (Junos 9.3)."""
+
+
+@dataclass(slots=True)
+class Policer:
+    """A policer's numbers, by the words of Junos."""
+
+    line: int
+    kind: str = ""
+    numbers: dict[str, tuple[float, int, str]] = field(default_factory=dict)
+    action: Action | None = None
+    color_aware: bool = False
+    drop_red: bool = False
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Term:
+    """A term of a filter: what it matches and which policer it applies."""
+
+    line: int
+    codes: set[int] = field(default_factory=set)
+    forwarding: list[str] = field(default_factory=list)
+    other: list[tuple[int, str]] = field(default_factory=list)
+    policer: str = ""
+    lines: set[int] = field(default_factory=set)
+
+
+class Policers:
+    """Collects policers, filters and where they are attached."""
+
+    def __init__(self, account: Account) -> None:
+        """Findings go to the account."""
+        self._account = account
+        self.policers: dict[str, Policer] = {}
+        self.filters: dict[str, dict[str, Term]] = {}
+        self.attached: list[tuple[str, str, str, Statement]] = []
+        """Interface, `policer` or `filter`, name, statement."""
+
+    def statement(self, words: tuple[str, ...], statement: Statement) -> bool:
+        """Read a statement of `firewall` or `interfaces`."""
+        if words[0] == "interfaces":
+            return self._attachment(words[1:], statement)
+        rest = words[1:]
+        if rest[:1] == ("family",) and len(rest) > 2:
+            rest = rest[2:]
+        if rest[:1] == ("policer",) and len(rest) > 2:
+            return self._policer(rest[1], rest[2:], statement)
+        if rest[:1] == ("three-color-policer",) and len(rest) > 2:
+            return self._three_color(rest[1], rest[2:], statement)
+        if rest[:1] == ("filter",) and len(rest) > 4 and rest[2] == "term":
+            return self._term(rest[1], rest[3], rest[4:], statement)
+        return False
+
+    def _attachment(self, words: tuple[str, ...], statement: Statement) -> bool:
+        if "family" not in words or "unit" not in words:
+            return False
+        name = words[0] if words[0] != "interface" else words[1]
+        unit = words[words.index("unit") + 1] if words.index("unit") + 1 < len(words) else ""
+        tail = words[words.index("family") + 2 :]
+        if len(tail) == 3 and tail[0] in {"policer", "filter"} and tail[1] == "output":
+            self.attached.append((f"{name}.{unit}", tail[0], tail[2], statement))
+            return True
+        return False
+
+    def _get(self, name: str, statement: Statement) -> Policer:
+        policer = self.policers.setdefault(name, Policer(statement.line))
+        policer.lines.update(statement.lines)
+        return policer
+
+    def _policer(self, name: str, words: tuple[str, ...], statement: Statement) -> bool:
+        policer = self._get(name, statement)
+        if words[0] == "if-exceeding" and len(words) == 3:
+            value = units.scaled(words[2], units.DECIMAL)
+            if words[1] == "bandwidth-percent" and value:
+                policer.numbers["percent"] = (value, statement.line, " ".join(words[1:]))
+                return True
+            if words[1] not in {"bandwidth-limit", "burst-size-limit"} or not value:
+                return False
+            policer.numbers[words[1]] = (value, statement.line, " ".join(words[1:]))
+            return True
+        if words[0] == "then" and len(words) >= 2:
+            if words[1] == "discard":
+                policer.action = "drop"
+                return len(words) == 2
+            if words[1] in {"loss-priority", "forwarding-class"}:
+                policer.action = policer.action or "mark"
+                if words[1] == "forwarding-class":
+                    text = f"policer {name} moves what exceeds to another class; here it only gets a color"
+                    self._account.find("W10", statement.line, text)
+                return len(words) == 3
+        return False
+
+    def _three_color(self, name: str, words: tuple[str, ...], statement: Statement) -> bool:
+        policer = self._get(name, statement)
+        if words[0] == "action" and words[-1] == "discard":
+            policer.drop_red = True
+            return True
+        if words[0] not in {"single-rate", "two-rate"} or len(words) < 2:
+            return False
+        policer.kind = "rfc2697" if words[0] == "single-rate" else "rfc2698"
+        if words[1] in {"color-blind", "color-aware"}:
+            policer.color_aware = words[1] == "color-aware"
+            return True
+        value = units.scaled(words[2], units.DECIMAL) if len(words) == 3 else None
+        known = {
+            "committed-information-rate", "committed-burst-size", "excess-burst-size",
+            "peak-information-rate", "peak-burst-size",
+        }  # fmt: skip
+        if words[1] not in known or not value:
+            return False
+        policer.numbers[words[1]] = (value, statement.line, " ".join(words[1:]))
+        return True
+
+    def _term(self, name: str, term_name: str, words: tuple[str, ...], statement: Statement) -> bool:
+        term = self.filters.setdefault(name, {}).setdefault(term_name, Term(statement.line))
+        term.lines.update(statement.lines)
+        rest = [word for word in words[1:] if word not in {"[", "]"}]
+        if words[0] == "from" and rest:
+            if rest[0] == "dscp":
+                values = [units.codepoint(word) for word in rest[1:]]
+                if not values or None in values:
+                    return False
+                term.codes.update(value for value in values if value is not None)
+            elif rest[0] == "forwarding-class":
+                term.forwarding += rest[1:]
+            else:
+                term.other.append((statement.line, " ".join(words)))
+            return True
+        if words[0] == "then" and rest:
+            if rest[0] in {"policer", "three-color-policer"}:
+                term.policer = rest[-1]
+                return True
+            return rest[0] in {"accept", "count", "next"}
+        return False
+
+    def attach(self, ports: list[Port], codepoints_of: Callable[[str], frozenset[int] | None]) -> None:
+        """Give ports the meters of their policers and filters."""
+        for interface, kind, name, statement in self.attached:
+            port = next((p for p in ports if interface in {p.name, f"{p.name}.0"}), None)
+            port = port or next(
+                (p for p in ports if interface.partition(".")[0] == p.name.partition(".")[0]), None
+            )
+            if port is None:
+                port = Port(interface, statement.line, "input")
+                ports.append(port)
+            port.lines.update(statement.lines)
+            if kind == "policer":
+                self._add(port, Match(None), name, name, statement.line)
+                continue
+            if name not in self.filters:
+                self._account.find("W15", statement.line, f"filter {name} is not defined")
+            for term_name, term in self.filters.get(name, {}).items():
+                port.lines |= term.lines
+                if not term.policer:
+                    continue
+                codes = set(term.codes)
+                for forwarding in term.forwarding:
+                    codes |= codepoints_of(forwarding) or set()
+                match = Match(frozenset(codes) if codes else None, (), term.line)
+                for line, text in term.other:
+                    said = f"term {term_name}: `{text}` is no codepoint; it has no effect"
+                    self._account.find("W13", line, said)
+                self._add(port, match, f"{name} {term_name}", term.policer, term.line)
+        if not ports:
+            return
+        used = {name for _, kind, name, _ in self.attached if kind == "policer"}
+        used |= {term.policer for terms in self.filters.values() for term in terms.values()}
+        for name, policer in self.policers.items():
+            if name not in used:
+                self._account.find("W15", policer.line, f"policer {name} is not attached")
+
+    def _add(self, port: Port, match: Match, name: str, wanted: str, line: int) -> None:
+        policer = self.policers.get(wanted)
+        if policer is None:
+            self._account.find("W15", line, f"policer {wanted} is not defined")
+            return
+        port.lines |= policer.lines
+        meter = self._meter(policer, wanted)
+        if meter is not None:
+            port.meters.append((match, name, meter))
+
+    def _meter(self, policer: Policer, name: str) -> Meter | None:
+        """A policer as a meter; None (with a finding) if numbers are missing."""
+        numbers = policer.numbers
+
+        def rate(key: str) -> Rate | None:
+            found = numbers.get(key)
+            return None if found is None else Rate(found[0], RateUnit.BPS, found[1], text=found[2])
+
+        def burst(key: str) -> Quantity | None:
+            found = numbers.get(key)
+            return None if found is None else Quantity(found[0], Unit.BYTES, found[1], text=found[2])
+
+        cir, cbs, second, peak = rate("bandwidth-limit"), burst("burst-size-limit"), None, None
+        if "percent" in numbers:
+            value, line, text = numbers["percent"]
+            cir = Rate(value, RateUnit.PERCENT, line, text=text)
+        if policer.kind:
+            cir, cbs = rate("committed-information-rate"), burst("committed-burst-size")
+            second = burst("excess-burst-size" if policer.kind == "rfc2697" else "peak-burst-size")
+            peak = rate("peak-information-rate")
+        incomplete = policer.kind and (second is None or (policer.kind == "rfc2698" and peak is None))
+        if cir is None or cbs is None or incomplete:
+            self._account.find(
+                "W13", policer.line, f"policer {name}: a rate or burst is missing; it is left out"
+            )
+            return None
+        if cir.unit is RateUnit.BPS and cir.number < SLOWEST:
+            text = f"policer {name}: below {SLOWEST / 1000:g} kbit/s some platforms round coarsely"
+            self._account.find("W16", cir.line, text)
+        if policer.kind == "rfc2697":
+            return Meter(
+                "rfc2697", cir, cbs, policer.line, None, second, color_aware=policer.color_aware,
+                exceed="mark", violate="drop" if policer.drop_red else "mark",
+            )  # fmt: skip
+        if policer.kind == "rfc2698":
+            return Meter(
+                "rfc2698", cir, cbs, policer.line, peak, second, color_aware=policer.color_aware,
+                exceed="mark", violate="drop" if policer.drop_red else "mark",
+            )  # fmt: skip
+        return Meter("one-bucket", cir, cbs, policer.line, exceed=policer.action or "transmit")

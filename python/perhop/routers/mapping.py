@@ -1,0 +1,638 @@
+"""From the configuration of a port to a scenario: schedulers, queues, meters, and a template of traffic.
+
+What perhop cannot run yet is approximated and reported with its line; see `source.CODES`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perhop.routers import trees, units
+from perhop.routers.amounts import Amounts
+from perhop.routers.document import Entry, Section, key, quoted
+from perhop.routers.meters import profile
+from perhop.routers.model import ALL_CODEPOINTS, How, Match, Queue, Rate, RateUnit
+from perhop.routers.rules import Colors, Rules
+from perhop.routers.template import traffic
+
+if TYPE_CHECKING:
+    from perhop.routers.amounts import Answers, Need
+    from perhop.routers.model import Meter, Port
+    from perhop.routers.rules import Rule
+    from perhop.routers.source import Account
+
+DELAY = "5ms"
+"""Of the link: no configuration has it."""
+LEAST_BURST = 1500.0
+LOCAL_USE = tuple(range(3, 64, 4))
+"""Codepoints xxxx11, for local use (RFC 2474, section 6): with `--lenient` those of classes without any."""
+FULL = 0.9995
+"""Guarantees that add up to more of the link leave nothing for other queues."""
+WEIGHTS = 1000
+STRICTLY = 100
+"""A strict queue beside queues that share has so many times the weight of all that come after it."""
+MOST_STRICT = 2
+POLICED_LIMIT = "1000p"
+"""Of the queue behind policers of arriving packets, of which the configuration says nothing."""
+
+
+class Mapping:
+    """The scenario of one port."""
+
+    def __init__(self, port: Port, answers: Answers, account: Account) -> None:
+        """Findings go to the account; missing answers are in `needs`."""
+        self._port = port
+        self._answers = answers
+        self._account = account
+        self._amounts = Amounts(port, answers, account)
+        self._rules = Rules(self._amounts, account)
+        self._local = iter(LOCAL_USE)
+        self._reserved = 0.0
+        """Bit/s of policed strict queues, which others do not share."""
+        self._policed: set[str] = set()
+        """Queues whose own policer is that of a strict queue."""
+        self.names: list[str] = []
+        """Of the classes, as --match has them."""
+        self.link = f"links.{key(port.name)}"
+
+    @property
+    def needs(self) -> list[Need]:
+        """Answers that are missing."""
+        return self._amounts.needs
+
+    def sections(self) -> list[Section]:
+        """The tables of the scenario; only meant to be used if nothing is missing."""
+        named = self._named(self._port.queues)
+        self.names = [queue.name for queue in named]
+        queues = self._disjoint(named)
+        link = self._link()
+        scheduled, order = self._scheduled(queues)
+        meters = self._meters(queues)
+        top = Section("", [Entry("title", quoted(f"{self._port.name}, imported"))])
+        top.entries += [Entry("duration", '"60s"'), Entry("warmup", '"10s"')]
+        bps, _, _ = self._amounts.port_rate(self._port.line, "the rate of the link")
+        flows = traffic(order, self._port.default_name, self._answers.packet_size, bps)
+        return [top, link, *scheduled, *meters, *flows]
+
+    # Classes
+
+    def _named(self, queues: list[Queue]) -> list[Queue]:
+        """Each queue with a name of its own."""
+        result: list[Queue] = []
+        names: set[str] = set()
+        for queue in queues:
+            name = queue.name.strip() or "unnamed"
+            while name in names:
+                name += "+"
+            if name != queue.name:
+                self._account.find("W14", queue.line, f"class {queue.name!r} is called {name} here")
+            names.add(name)
+            result.append(queue if name == queue.name else replace(queue, name=name))
+        return result
+
+    def _disjoint(self, queues: list[Queue]) -> list[Queue]:
+        """Each class with the packets that no earlier one takes; the last takes all others."""
+        taken: set[int] = set()
+        result: list[Queue] = []
+        rest: Queue | None = None
+        for queue in queues:
+            if rest is not None:
+                text = f"class {queue.name} can never match: class {rest.name} before it takes all packets"
+                self._account.find("W14", queue.line, text)
+                continue
+            codepoints = self._codepoints(queue)
+            if codepoints is None:
+                rest = queue
+                continue
+            double = codepoints & taken
+            left = codepoints - taken
+            if not left:
+                why = "earlier classes take all its packets" if codepoints else "no packet fulfills it"
+                self._account.find("W14", queue.match.line or queue.line, f"class {queue.name}: {why}")
+                continue
+            if double:
+                names = ", ".join(map(str, units.shown_codepoints(double)))
+                text = f"class {queue.name}: an earlier class takes {names}"
+                self._account.find("W14", queue.match.line or queue.line, text)
+            taken |= left
+            match = replace(queue.match, codepoints=frozenset(left), unknown=())
+            result.append(replace(queue, match=match))
+        if taken == ALL_CODEPOINTS:
+            if rest is not None and rest.line > 0:
+                self._account.find("W14", rest.line, f"class {rest.name}: earlier classes take all packets")
+            rest = result.pop()
+        elif rest is None and result:
+            rest = Queue(self._port.default_name, 0)
+            self._account.find("W04", self._port.line, "no class for other packets: they get a queue")
+        if rest is not None:
+            result.append(replace(rest, match=Match(None)))
+        return result
+
+    def _codepoints(self, queue: Queue) -> frozenset[int] | None:
+        answered = self._answers.matches.get(queue.name)
+        if answered is not None:
+            return answered
+        if not queue.match.unknown:
+            return queue.match.codepoints
+        line, text = queue.match.unknown[0]
+        if queue.match.codepoints:
+            why = f"class {queue.name}: `{text}` is no codepoint; only its codepoints are used"
+            for place, other in queue.match.unknown:
+                self._account.find("W13", place, why.replace(text, other))
+            return queue.match.codepoints
+        if not self._answers.lenient:
+            why = f"class {queue.name} is chosen by `{text}`, not by codepoint"
+            self._amounts.need(f"--match {queue.name}=DSCP", line, why)
+            return frozenset({next(self._local, 63)})
+        value = next(self._local, 63)
+        text = f"class {queue.name} is chosen by `{text}`: codepoint {value} stands for it; give --match"
+        for place, _ in queue.match.unknown:
+            self._account.find("W13", place, text)
+        return frozenset({value})
+
+    # The link
+
+    def _link(self) -> Section:
+        section = Section(f"[{self.link}]", queue="link")
+        bps, how, line = self._link_rate()
+        shaper = self._port.shaper
+        said = "" if how is How.CONFIGURED else "--link-rate" if how is How.ASKED else ""
+        if shaper is not None and not self._shaped():
+            said = f"{shaper.text}, which stands for the link's rate"
+            burst = self._port.shaper_burst
+            if burst is not None and burst.how is How.CONFIGURED:
+                text = f"`{burst.text}`: the burst has no effect where the shaper stands for the link"
+                self._account.find("W13", burst.line, f"{text}; give --link-rate")
+        section.entries = [
+            Entry("from", '"router"'),
+            Entry("to", '"next"'),
+            Entry("rate", quoted(units.rate_text(bps)), line, how, said),
+            Entry("delay", quoted(DELAY), 0, How.ASSUMED, "no configuration has it"),
+        ]
+        return section
+
+    def _link_rate(self) -> tuple[float, How, int]:
+        """The rate of the link: where it is not known, that of a shaper stands for it."""
+        if self._shaped():
+            return self._amounts.link_rate(self._port.line, "the rate of the link")
+        return self._amounts.port_rate(self._port.line, "the rate of the link")
+
+    def _shaped(self) -> bool:
+        """Whether there is a shaper below the rate of the link, and both are known."""
+        shaper = self._port.shaper
+        if shaper is None:
+            return False
+        known = self._answers.link_rate
+        if known is None and self._port.rate is not None:
+            known = self._port.rate.number
+        return (
+            known is not None and self._amounts.rate(shaper) < known if shaper.unit is RateUnit.BPS else False
+        )
+
+    # Schedulers
+
+    def _scheduled(self, queues: list[Queue]) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+        """The tables of the port's queue; and its queues with the color of each codepoint."""
+        path = f"{self.link}.queue"
+        result: list[Section] = []
+        shaper = self._port.shaper
+        if not queues:  # a link without a queue is not measured
+            said = "policers only: a queue beside them"
+            self._account.find("W04", self._port.line, f"{said} has {POLICED_LIMIT} here")
+            limit = Entry("limit", quoted(POLICED_LIMIT), 0, How.ASSUMED, said)
+            kind = Entry("aqm", '"drop-tail"', 0, How.ASSUMED, said)
+            return [Section(f"[{path}]", [kind, limit], "queue")], []
+        if self._port.tree:
+            return self._tree(path, queues)
+        if self._shaped() and shaper is not None:
+            result.append(self._shaper_section(path, shaper))
+            path += ".queue"
+        if len(queues) == 1:
+            section = Section(f"[{path}]", queue=queues[0].name)
+            found = self._rules.rule(queues[0], self._service(queues[0]), whole_port=True)
+            section.entries = found.entries
+            if queues[0].ceiling is not None:
+                self._ceiling(queues[0])
+            return [*result, section, *_profiles(path, queues[0], found)], [(queues[0], found.colors)]
+        top = Section(f"[{path}]", queue="scheduler")
+        strict = sorted((q for q in queues if q.level is not None), key=lambda q: q.level or 0)
+        others = [q for q in queues if q.level is None]
+        if strict and others and (tables := self._low_latency(path, strict, others)) is not None:
+            sections, order = tables
+            return [*result, *sections], order
+        capped = all(self._guaranteed(q) is not None for q in strict)
+        keys: dict[str, list[Entry]]
+        if strict and (len(others) <= 1 or len(strict) > MOST_STRICT):
+            ordered = _explicit([*strict, *others])
+            strict, others = ordered[: len(strict)], ordered[len(strict) :]
+            keys = self._priority(top, strict, others)
+            self._unused(strict, {queue.name: _limit_of(queue) for queue in strict})
+            self._unused(others, {queue.name: queue.guarantee for queue in others[:-1]})
+        else:
+            ordered = queues
+            keys = self._sharing(top, strict, queues) if capped else self._outweighing(top, strict, queues)
+            used = {queue.name: queue.guarantee or queue.share for queue in others}
+            self._unused(queues, used | {q.name: self._guaranteed(q) for q in strict if capped})
+        result.append(top)
+        order = []
+        for queue in ordered:
+            sections, colors = self._queue(path, queue, keys[queue.name], last=queue is ordered[-1])
+            result += sections
+            order.append((queue, colors))
+        return result, order
+
+    def _tree(self, path: str, queues: list[Queue]) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+        """The tables of a hierarchical token bucket."""
+        order: list[tuple[Queue, Colors]] = []
+
+        def leaf(queue: Queue, place: str) -> tuple[list[Entry], list[Section]]:
+            keys = [] if queue is queues[-1] else [self._match_entry(queue)]
+            section = Section(f"[{place}.queue]", queue=queue.name)
+            found = self._rules.rule(queue, self._service(queue), whole_port=True)
+            section.entries = found.entries
+            order.append((queue, found.colors))
+            return keys, [section, *_profiles(f"{place}.queue", queue, found)]
+
+        return trees.sections(self._port, path, queues, self._link_rate()[0], leaf), order
+
+    def _match_entry(self, queue: Queue) -> Entry:
+        listed = json.dumps(units.shown_codepoints(queue.match.codepoints or ()))
+        how = How.ASKED if queue.name in self._answers.matches else How.CONFIGURED
+        return Entry("match", f"{{ dscp = {listed} }}", queue.match.line or queue.line, how)
+
+    def _shaper_section(self, path: str, shaper: Rate) -> Section:
+        section = Section(f"[{path}]", queue="shaper")
+        rate = self._amounts.rate(shaper)
+        burst, line, how, said = (
+            max(rate * 0.004 / 8, LEAST_BURST),
+            shaper.line,
+            How.DEFAULT,
+            "4 ms of the rate",
+        )
+        if self._port.shaper_burst is not None:
+            given = self._port.shaper_burst
+            burst, line, how, said = self._amounts.bytes(given, rate), given.line, given.how, given.text
+        if burst < LEAST_BURST:
+            self._account.find("W16", line, f"burst of {burst:.0f} B raised to a packet of 1500 bytes")
+            burst = LEAST_BURST
+        section.entries = [
+            Entry("scheduler", '"shaper"', shaper.line, How.CONFIGURED, shaper.text),
+            Entry("rate", quoted(units.rate_text(rate)), shaper.line, shaper.how, shaper.text),
+            Entry("burst", quoted(units.bytes_text(burst)), line, how, said),
+        ]
+        return section
+
+    def _low_latency(
+        self, path: str, strict: list[Queue], others: list[Queue]
+    ) -> tuple[list[Section], list[tuple[Queue, Colors]]] | None:
+        """Strict priority with policers in front of what others share; None if it does not say the same."""
+        ordered = _explicit([*strict, *others])
+        strict, others = ordered[: len(strict)], ordered[len(strict) :]
+        policers = {queue.name: _policer(queue) for queue in strict}
+        if any(policers[queue.name] is None and queue.ceiling is not None for queue in strict):
+            return None  # a shaper delays what a policer drops
+        rates = {name: self._amounts.rate(found[0].rate) for name, found in policers.items() if found}
+        if not rates and len(others) == 1:
+            return None  # `priority` says it, too
+        if rates:
+            port, _, _ = self._amounts.port_rate(strict[0].level_line, "the rates of strict queues")
+            if sum(rates.values()) >= port * FULL:
+                return None
+        top = Section(f"[{path}]", queue="scheduler")
+        top.entries.append(
+            Entry("scheduler", '"llq"', strict[0].level_line, How.CONFIGURED, "strict priority, then others")
+        )
+        result, order = [top], []
+        for queue in strict:
+            keys = []
+            found = policers[queue.name]
+            if found is not None:
+                meter, always = found
+                bps = rates[queue.name]
+                keys.append(_rate_entry(meter.rate, bps))
+                burst = self._amounts.bytes(meter.burst, bps)
+                line = meter.burst.line or meter.line
+                text = quoted(units.bytes_text(burst))
+                keys.append(Entry("burst", text, line, meter.burst.how, meter.burst.text))
+                if always:
+                    keys.append(Entry("police", '"always"', meter.line, How.CONFIGURED))
+                    self._policed.add(queue.name)
+            sections, colors = self._queue(path, queue, keys, last=False, table="priority")
+            result += sections
+            order.append((queue, colors))
+        self._unused(strict, {name: found[0].rate if found else None for name, found in policers.items()})
+        self._reserved = sum(rates.values())
+        path += ".queue"
+        if len(others) == 1:
+            rest = Section(f"[{path}]", queue=others[0].name)
+            rule = self._rules.rule(others[0], self._service(others[0]), whole_port=True)
+            rest.entries = rule.entries
+            self._ceiling(others[0])
+            self._unused(others, {})
+            profiles = _profiles(path, others[0], rule)
+            return [*result, rest, *profiles], [*order, (others[0], rule.colors)]
+        shared = Section(f"[{path}]", queue="scheduler")
+        keys_of = self._sharing(shared, [], others)
+        self._unused(others, {queue.name: queue.guarantee or queue.share for queue in others})
+        result.append(shared)
+        for queue in others:
+            sections, colors = self._queue(path, queue, keys_of[queue.name], last=queue is others[-1])
+            result += sections
+            order.append((queue, colors))
+        return result, order
+
+    def _priority(self, top: Section, strict: list[Queue], others: list[Queue]) -> dict[str, list[Entry]]:
+        """Strict priority; if rated queues share the rest, they follow with their guarantees as caps."""
+        top.entries.append(
+            Entry("scheduler", '"priority"', strict[0].level_line, How.CONFIGURED, "strict priority")
+        )
+        keys: dict[str, list[Entry]] = {}
+        bursts: list[tuple[float, int, str]] = []
+        for queue in strict:
+            keys[queue.name] = []
+            rate = _limit_of(queue)
+            if rate is None:
+                continue
+            bps = self._amounts.rate(rate)
+            keys[queue.name].append(
+                Entry("cap", quoted(units.rate_text(bps)), rate.line, rate.how, rate.text)
+            )
+            if queue.cap is not None:
+                burst = self._amounts.bytes(queue.cap.burst, bps)
+                bursts.append((burst, queue.cap.burst.line or rate.line, queue.cap.burst.text))
+                text = f"class {queue.name}: above its rate it waits while others have packets, not dropped"
+                self._account.find("W10", queue.cap.line, text)
+        if bursts:
+            burst, line, said = max(bursts)
+            top.entries.append(Entry("burst", quoted(units.bytes_text(burst)), line, How.CONFIGURED, said))
+            if len({value for value, _, _ in bursts}) > 1:
+                text = f"strict queues have different bursts; perhop has one, {burst:.0f} B, the largest"
+                self._account.find("W10", line, text)
+        for queue in others:
+            keys[queue.name] = []
+        for queue in others[:-1]:
+            rate = queue.guarantee
+            if rate is not None:
+                bps = self._amounts.rate(rate)
+                entry = Entry(
+                    "cap", quoted(units.rate_text(bps)), rate.line, rate.how, f"{rate.text}, as a cap"
+                )
+                keys[queue.name].append(entry)
+            text = (
+                f"class {queue.name} shares what strict queues leave; here it goes before later classes up "
+                "to its guarantee, and what is left beyond all goes to the last class"
+            )
+            self._account.find("W06", (rate.line if rate else 0) or queue.line, text)
+        return keys
+
+    def _sharing(self, top: Section, strict: list[Queue], queues: list[Queue]) -> dict[str, list[Entry]]:
+        """Guaranteed rates and weights; strict queues with a rate get it as a guarantee."""
+        name = self._port.sharing
+        top.entries.append(
+            Entry("scheduler", quoted(name), self._port.line, How.CONFIGURED, "shares the link")
+        )
+        for queue in strict:
+            text = (
+                f"strict queue {queue.name} beside queues that share: its rate is a guarantee here; a packet "
+                "may wait for one packet of each other queue in place of one in all"
+            )
+            self._account.find("W06", queue.level_line or queue.line, text)
+            if queue.cap is not None:
+                text = f"class {queue.name}: above its rate it waits in place of being dropped in congestion"
+                if queue.cap.burst.how is How.CONFIGURED:
+                    text += f"; the burst of `{queue.cap.burst.text}` has no effect"
+                self._account.find("W10", queue.cap.line, text)
+        guarantees = {queue.name: rate for queue in queues if (rate := self._guaranteed(queue)) is not None}
+        bps = {name: self._amounts.rate(rate) for name, rate in guarantees.items()}
+        for queue in queues:
+            if queue.level is None and queue.ceiling is not None:
+                self._ceiling(queue)
+        total = sum(bps.values())
+        if guarantees:
+            port, _, _ = self._amounts.port_rate(
+                next(iter(guarantees.values())).line, "shares of the link's rate"
+            )
+            port -= self._reserved
+            if total > port * 1.0005 and not self.needs:
+                text = f"the guarantees add up to {units.shown_rate(total)} of {units.shown_rate(port)}"
+                self._account.find("W16", self._port.line, f"{text}; they are shares here")
+            if total >= port * FULL:
+                return self._weights(queues, guarantees, bps, max(total, port))
+        keys = {
+            queue.name: [_rate_entry(guarantees[queue.name], bps[queue.name])]
+            if queue.name in guarantees
+            else self._share(queue, queues)
+            for queue in queues
+        }
+        unsaid = [q for q in queues if q.name not in guarantees and q.share is None]
+        if len(unsaid) > 1:
+            names = ", ".join(queue.name for queue in unsaid)
+            self._account.find(
+                "W06", unsaid[0].line, f"no rate or weight for {names}: equal shares of the rest"
+            )
+        return keys
+
+    def _outweighing(self, top: Section, strict: list[Queue], queues: list[Queue]) -> dict[str, list[Entry]]:
+        """Strict queues without a rate beside queues that share: as weights, the strict ones' far above."""
+        top.entries.append(Entry("scheduler", '"wfq"', self._port.line, How.CONFIGURED, "shares the link"))
+        others = [queue for queue in queues if queue not in strict]
+        keys: dict[str, list[Entry]] = {}
+        for queue, fraction in zip(others, self._fractions(others), strict=True):
+            rate = queue.guarantee or queue.share
+            weight = str(max(1, round(WEIGHTS * fraction)))
+            if rate is None:
+                keys[queue.name] = [Entry("weight", weight, queue.line, How.ASSUMED, "what others leave")]
+            else:
+                keys[queue.name] = [Entry("weight", weight, rate.line, rate.how, rate.text)]
+            if queue.ceiling is not None:
+                self._ceiling(queue)
+        weight_now = WEIGHTS
+        for queue in reversed(strict):
+            weight_now *= STRICTLY
+            said = "strict: far above all others"
+            keys[queue.name] = [Entry("weight", str(weight_now), queue.level_line, How.CONFIGURED, said)]
+            text = (
+                f"strict queue {queue.name} beside queues that share: its weight is {STRICTLY} times theirs, "
+                f"so they keep {100 / (STRICTLY + 1):.0f} % of the link; it may wait for a packet of each"
+            )
+            self._account.find("W06", queue.level_line or queue.line, text)
+        return keys
+
+    def _fractions(self, queues: list[Queue]) -> list[float]:
+        """The parts of the link that queues share: guarantees, then shares of the rest."""
+        needed = any(queue.guarantee is not None for queue in queues)
+        port = self._amounts.port_rate(self._port.line, "shares of the link's rate")[0] if needed else 1.0
+        sure = [0.0 if q.guarantee is None else self._amounts.rate(q.guarantee) / port for q in queues]
+        left = max(1.0 - sum(sure), 0.01)
+        # A queue that is no class of the device gets the least.
+        shares = [0.0 if q.guarantee else q.share.number if q.share else -1.0 for q in queues]
+        added = [share < 0 and not queue.line for share, queue in zip(shares, queues, strict=True)]
+        shares = [0.0 if extra else share for share, extra in zip(shares, added, strict=True)]
+        given = sum(share for share in shares if share > 0)
+        percents = any(q.share is not None and q.share.unit is not RateUnit.WEIGHT for q in queues)
+        rest = max(100 - given, 1.0) if percents else max(given, 1.0)
+        unsaid = max(sum(share < 0 for share in shares), 1)
+        shares = [rest / unsaid if share < 0 else share for share in shares]
+        total = sum(shares) or 1.0
+        return [
+            part or left * max(share, 0.01 * total) / total for part, share in zip(sure, shares, strict=True)
+        ]
+
+    def _weights(
+        self, queues: list[Queue], guarantees: dict[str, Rate], bps: dict[str, float], total: float
+    ) -> dict[str, list[Entry]]:
+        """Guarantees that leave nothing over, as weights; queues without one get the least."""
+        keys = {}
+        for queue in queues:
+            rate = guarantees.get(queue.name)
+            if rate is None:
+                entry = Entry("weight", "1", queue.line, How.ASSUMED, "guarantees leave nothing for it")
+                text = f"class {queue.name} has no guarantee and others leave nothing: weight 1 of {WEIGHTS}"
+                self._account.find("W06", queue.line, text)
+            else:
+                weight = max(1, round(WEIGHTS * bps[queue.name] / total))
+                said = f"{rate.text}, {units.shown_rate(bps[queue.name])}"
+                entry = Entry("weight", str(weight), rate.line, rate.how, said)
+            keys[queue.name] = [entry]
+        return keys
+
+    def _guaranteed(self, queue: Queue) -> Rate | None:
+        limit = None if queue.level is None else _limit_of(queue)
+        return limit or queue.guarantee
+
+    def _unused(self, queues: list[Queue], used: dict[str, Rate | None]) -> None:
+        """Report rates of queues of which the scheduler uses another one; ceilings of others have reports."""
+        for queue in queues:
+            rate = used.get(queue.name)
+            rates = [queue.guarantee, queue.share]
+            if queue.level is not None:
+                rates += [None if queue.cap is None else queue.cap.rate, queue.ceiling]
+            for other in rates:
+                if other is None or other is rate:
+                    continue
+                why = "has no effect here" if rate is None else f"has no effect beside `{rate.text}`"
+                self._account.find("W13", other.line, f"class {queue.name}: `{other.text}` {why}")
+
+    def _share(self, queue: Queue, queues: list[Queue]) -> list[Entry]:
+        share = queue.share
+        if share is None:
+            percents = [q.share.number for q in queues if q.share and q.share.unit is not RateUnit.WEIGHT]
+            if percents:
+                left = max(1, round(100 - sum(percents)))
+                text = f"class {queue.name} has no share: what others leave, weight {left}"
+                self._account.find("W06", queue.line, text)
+                return [Entry("weight", str(left), queue.line, How.ASSUMED, "what others leave")]
+            return []
+        weight = max(1, round(share.number))
+        if abs(weight - share.number) > 1e-9:
+            self._account.find("W16", share.line, f"`{share.text}` becomes weight {weight}")
+        return [Entry("weight", str(weight), share.line, share.how, share.text)]
+
+    def _ceiling(self, queue: Queue) -> None:
+        ceiling = queue.ceiling
+        if ceiling is None:
+            return
+        port, _, _ = self._amounts.port_rate(ceiling.line, f"`{ceiling.text}` beside the link's rate")
+        bps = self._amounts.rate(ceiling)
+        if bps < port * FULL:
+            text = f"class {queue.name}: `{ceiling.text}` is not enforced here: it may use up to "
+            self._account.find("W06", ceiling.line, f"{text}{units.shown_rate(port)} that others leave")
+
+    def _service(self, queue: Queue) -> float | None:
+        """The rate at which a queue is served at least, in bit/s; None: that of the port."""
+        rate = self._guaranteed(queue) or queue.ceiling
+        return None if rate is None else self._amounts.rate(rate)
+
+    def _queue(
+        self, path: str, queue: Queue, keys: list[Entry], *, last: bool, table: str = "queues"
+    ) -> tuple[list[Section], Colors]:
+        section = Section(f"[[{path}.{table}]]", queue=queue.name)
+        section.entries.append(Entry("name", quoted(queue.name), queue.line))
+        if not last:
+            section.entries.append(self._match_entry(queue))
+        section.entries += keys
+        rule = Section(f"[{path}.{table}.rule]", queue=queue.name)
+        found = self._rules.rule(queue, self._service(queue), whole_port=False)
+        rule.entries = found.entries
+        return [section, rule, *_profiles(f"{path}.{table}.rule", queue, found)], found.colors
+
+    # Meters
+
+    def _meters(self, queues: list[Queue]) -> list[Section]:
+        result = []
+        metered = [queue for queue in queues if queue.name not in self._policed]
+        listed = [(self._metered(q, queues), q.name, meter) for q in metered for meter in q.meters]
+        listed = [*self._port.meters, *listed]
+        listed.sort(key=lambda item: item[0].codepoints is None)  # one that takes all comes last
+        names: set[str] = set()
+        taken: set[int] = set()
+        for given, wanted, meter in listed:
+            match = given
+            if match.codepoints is not None:
+                match = replace(match, codepoints=match.codepoints - taken)
+            if match.codepoints == frozenset() or taken == ALL_CODEPOINTS:
+                text = f"policer of {wanted}: no packet is left for it; earlier ones take them"
+                self._account.find("W14", meter.line, text)
+                continue
+            table = profile(meter, self._amounts, self._account, wanted)
+            if table is None:
+                continue
+            name = wanted
+            while name in names:
+                name += "+"
+            names.add(name)
+            section = Section(f"[[{self.link}.meters]]", [Entry("name", quoted(name), meter.line)], name)
+            if match.codepoints is not None:
+                codes = json.dumps(units.shown_codepoints(match.codepoints))
+                how = How.CONFIGURED
+                section.entries.append(Entry("match", f"{{ dscp = {codes} }}", match.line or meter.line, how))
+            taken |= ALL_CODEPOINTS if match.codepoints is None else match.codepoints
+            result += [section, Section(f"[{self.link}.meters.profile]", table, name)]
+        return result
+
+    def _metered(self, queue: Queue, queues: list[Queue]) -> Match:
+        """A class's packets, by codepoint if it takes all others beside a class without a meter."""
+        named = [one for one in queues if one.match.codepoints is not None]
+        if queue.match.codepoints is not None or all(one.meters for one in named):
+            return queue.match
+        taken = frozenset[int]().union(*(one.match.codepoints or () for one in named))
+        return replace(queue.match, codepoints=ALL_CODEPOINTS - taken)
+
+
+def _profiles(path: str, queue: Queue, rule: Rule) -> list[Section]:
+    """The tables of a queue's drop profiles."""
+    return [Section(f"[[{path}.profiles]]", entries, queue.name) for entries in rule.profiles]
+
+
+def _rate_entry(rate: Rate, bps: float) -> Entry:
+    said = rate.text if rate.unit is RateUnit.BPS else f"{rate.text}, {units.shown_rate(bps)}"
+    return Entry("rate", quoted(units.rate_text(bps)), rate.line, rate.how, said)
+
+
+def _explicit(queues: list[Queue]) -> list[Queue]:
+    """Queues of which only the last may take all that others do not: one before it names its packets."""
+    named = frozenset[int]().union(*(queue.match.codepoints or () for queue in queues))
+    return [
+        replace(queue, match=replace(queue.match, codepoints=ALL_CODEPOINTS - named))
+        if queue.match.codepoints is None and queue is not queues[-1]
+        else queue
+        for queue in queues
+    ]
+
+
+def _limit_of(queue: Queue) -> Rate | None:
+    """The rate that limits a strict queue: of its own policer, else of its shaper."""
+    return queue.cap.rate if queue.cap is not None else queue.ceiling
+
+
+def _policer(queue: Queue) -> tuple[Meter, bool] | None:
+    """The policer of a strict queue, and whether it acts always and not in congestion only."""
+    if queue.cap is not None:
+        return queue.cap, False
+    if len(queue.meters) == 1:
+        (meter,) = queue.meters
+        if meter.kind == "one-bucket" and (meter.conform, meter.exceed) == ("transmit", "drop"):
+            return meter, True
+    return None

@@ -1,0 +1,259 @@
+"""The QoS configuration of a port in no vendor's words, between readers and `mapping.py`.
+
+It is richer than what perhop simulates, so that what cannot run yet is named and not lost. Every value keeps
+the line that it was read from and how it was obtained. Lines are numbers of `source.Source`; 0 is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+ALL_CODEPOINTS = frozenset(range(64))
+
+
+class How(StrEnum):
+    """How a value was obtained."""
+
+    CONFIGURED = "configured"
+    DEFAULT = "platform default"
+    ASKED = "asked"
+    ASSUMED = "assumed"
+
+
+class Unit(StrEnum):
+    """What an amount in a queue is counted in."""
+
+    PACKETS = "packets"
+    BYTES = "bytes"
+    SECONDS = "seconds"
+    PERCENT = "percent"
+    """Of the queue's limit."""
+    BUFFER_PERCENT = "percent of the buffer"
+    """Of the port's buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An amount in a queue: a limit or a threshold. Nothing converts it silently."""
+
+    number: float
+    unit: Unit
+    line: int = 0
+    how: How = How.CONFIGURED
+    each: float | None = None
+    """Bytes of one packet, where the platform fixes them."""
+    text: str = ""
+    """As the configuration has it."""
+
+
+class RateUnit(StrEnum):
+    """What a rate is counted in."""
+
+    BPS = "bit/s"
+    PERCENT = "percent"
+    """Of the port's rate."""
+    REMAINING_PERCENT = "percent of the remaining rate"
+    WEIGHT = "weight"
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A rate, or a share of one."""
+
+    number: float
+    unit: RateUnit = RateUnit.BPS
+    line: int = 0
+    how: How = How.CONFIGURED
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Drop probability over the fill: 0 before the first point, 1 above the last one.
+
+    Between two points it is a straight line (`linear`), or constant from a point to the next one (`step`).
+    """
+
+    points: tuple[tuple[Quantity, float], ...]
+    interpolation: Literal["linear", "step"] = "linear"
+    line: int = 0
+    how: How = How.CONFIGURED
+
+    @classmethod
+    def ramp(cls, low: Quantity, high: Quantity, most: float, line: int, how: How = How.CONFIGURED) -> Curve:
+        """From 0 at `low` to `most` at `high`; all is dropped above."""
+        return cls(((low, 0.0), (high, most)), "linear", line, how)
+
+
+class Ecn(StrEnum):
+    """What happens to ECN-capable packets where the curve would drop."""
+
+    OFF = "off"
+    BELOW_MAX = "mark below max"
+    ALWAYS = "mark below and above max"
+    ONLY = "mark, never drop others"
+    ONLY_BELOW_MAX = "mark and never drop others below max, drop all above"
+
+
+ECN_VALUES = {
+    Ecn.BELOW_MAX: "true",
+    Ecn.ALWAYS: '"mark-above-max"',
+    Ecn.ONLY: '"mark-only"',
+    Ecn.ONLY_BELOW_MAX: '"mark-only-below-max"',
+    Ecn.OFF: "false",
+}
+"""The values of `ecn` in a scenario."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Which packets of a queue a curve is for: by codepoints, by color, or all others."""
+
+    label: str
+    codepoints: frozenset[int] | None = None
+    color: Literal["green", "yellow", "red"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A drop curve and the packets that it is for; they may have a limit and an ECN mode of their own."""
+
+    selector: Selector
+    curve: Curve
+    limit: Quantity | None = None
+    """Of the whole queue, beyond which these packets are dropped."""
+    ecn: Ecn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """The weight of the newest sample in the average queue length; None where the platform does not say."""
+
+    weight: float | None
+    line: int = 0
+    how: How = How.CONFIGURED
+    text: str = ""
+
+
+Action = Literal["transmit", "mark", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """A policer or marker: one bucket, RFC 2697, RFC 2698 or RFC 4115. Bursts are bytes or seconds."""
+
+    kind: Literal["one-bucket", "rfc2697", "rfc2698", "rfc4115"]
+    rate: Rate
+    burst: Quantity
+    line: int
+    peak_rate: Rate | None = None
+    """PIR of RFC 2698, EIR of RFC 4115."""
+    second_burst: Quantity | None = None
+    """EBS of RFC 2697 and RFC 4115, PBS of RFC 2698."""
+    color_aware: bool = False
+    conform: Action = "transmit"
+    exceed: Action = "drop"
+    violate: Action = "drop"
+    lines: tuple[int, ...] = ()
+    """All lines that it was read from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which packets a class takes: these codepoints, and conditions that codepoints do not express."""
+
+    codepoints: frozenset[int] | None = None
+    """None: all that no earlier class takes."""
+    unknown: tuple[tuple[int, str], ...] = ()
+    """Other conditions: line and text."""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """An AQM or scheduler that perhop has with the same keys: its name and keys as text of a scenario."""
+
+    role: Literal["aqm", "scheduler"]
+    name: str
+    keys: tuple[tuple[str, str, int], ...] = ()
+    """Key, value in TOML, line."""
+    line: int = 0
+
+
+@dataclass(slots=True)
+class Queue:
+    """A class of a port with its queue."""
+
+    name: str
+    line: int
+    match: Match = field(default_factory=Match)
+    limit: Quantity | None = None
+    curves: list[Drop] = field(default_factory=list)
+    limits: list[tuple[Selector, Quantity]] = field(default_factory=list)
+    """Limits of the queue for some packets."""
+    colors_assumed: bool = False
+    """Whether the colors of curves are ours, because nothing says which packets they are for."""
+    adaptive: bool = False
+    """Whether max_p adapts itself (Floyd, Gummadi & Shenker 2001)."""
+    average: Average | None = None
+    ecn: Ecn = Ecn.OFF
+    ecn_line: int = 0
+    head_drop: bool = False
+    level: int | None = None
+    """Of strict priority, 0 first; None: shares what strict queues leave."""
+    level_line: int = 0
+    guarantee: Rate | None = None
+    share: Rate | None = None
+    """Of what guarantees leave."""
+    ceiling: Rate | None = None
+    meters: list[Meter] = field(default_factory=list)
+    """Policers, which act always."""
+    cap: Meter | None = None
+    """The policer of a strict priority queue, which acts in congestion."""
+    block: Block | None = None
+    spacing_known: bool = False
+    """Whether the platform is known to have 1 to 1/p packets between two drops, each number as likely."""
+    mean_packet: Quantity | None = None
+
+
+@dataclass(slots=True)
+class TreeClass:
+    """A class of a hierarchical token bucket: with the name of its queue, or with classes within it."""
+
+    name: str
+    line: int
+    rate: Rate
+    ceil: Rate
+    burst: Quantity | None = None
+    cburst: Quantity | None = None
+    prio: tuple[int, int] | None = None
+    """With its line."""
+    quantum: Quantity | None = None
+    queue: str = ""
+    classes: list[TreeClass] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Port:
+    """An interface with its queues, in the order in which classes are tried; the last takes all others."""
+
+    name: str
+    line: int
+    direction: Literal["output", "input"] = "output"
+    queues: list[Queue] = field(default_factory=list)
+    rate: Rate | None = None
+    """The link's, as far as the configuration says it."""
+    shaper: Rate | None = None
+    shaper_burst: Quantity | None = None
+    sharing: Literal["wfq", "drr"] = "wfq"
+    tree: list[TreeClass] = field(default_factory=list)
+    """Root classes of a hierarchical token bucket, which decides among the queues; empty without one."""
+    quantum_divisor: tuple[int, int] | None = None
+    """`r2q` of the tree, with its line."""
+    meters: list[tuple[Match, str, Meter]] = field(default_factory=list)
+    """Policers that belong to no queue."""
+    default_name: str = "default"
+    lines: set[int] = field(default_factory=set)
+    """All lines that the port was read from."""

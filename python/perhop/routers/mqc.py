@@ -1,0 +1,435 @@
+"""The modular QoS command line of Cisco's systems: class maps, policy maps, and where they are attached.
+
+Structure comes from keywords and not from indentation, which configurations in the wild lose. `ios.py`,
+`iosxr.py` and `nxos.py` say what differs between the systems.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from perhop.routers import units
+from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue, Rate, RateUnit
+from perhop.routers.mqc_class import ClassReader, PolicyClass, keyword
+
+if TYPE_CHECKING:
+    from perhop.routers.mqc_class import Flavour
+    from perhop.routers.source import Account, Source
+
+ENDS = {"exit", "end", "end-policy-map", "end-class-map", "exit-address-family", "root"}
+INTERFACE_QUEUES = {
+    "random-detect", "fair-queue", "traffic-shape", "rate-limit", "priority-group", "custom-queue-list",
+    "custom-queue", "queue-limit", "mls", "wrr-queue", "srr-queue",
+}  # fmt: skip
+"""Commands of interfaces that are about queues, and that are not read."""
+HARDWARE_QUEUES = {"hold-queue", "tx-ring-limit"}
+"""Queues of an interface beside those of its policy."""
+OTHER_LINES = {
+    "arp", "authentication", "bfd", "bundle", "carrier-delay", "cdp", "channel-group", "clock", "crypto",
+    "dampening", "default", "delay", "dialer", "dot1q", "duplex", "encapsulation", "fec", "flow",
+    "flowcontrol", "glbp", "hsrp", "ip", "ipv4", "ipv6", "isis", "keepalive", "l2transport", "lacp", "lldp",
+    "load-interval", "logging", "mac-address", "media-type", "mpls", "mtu", "negotiation", "no", "ntp",
+    "ospf", "ospfv3", "peer", "ppp", "pppoe", "pppoe-client", "shutdown", "snmp", "source", "spanning-tree",
+    "standby", "storm-control", "switchport", "tcp", "tunnel", "udld", "vpc", "vrf", "vrrp", "xconnect",
+    "zone-member",
+}  # fmt: skip
+"""Commands of interfaces that are known not to be about queues."""
+DEEPEST = 8
+"""Class maps within class maps, and policies within policies."""
+
+
+@dataclass(slots=True)
+class Condition:
+    """A `match` line: the codepoints that fulfill it, or a class map, or something else."""
+
+    line: int
+    text: str
+    codepoints: frozenset[int] | None = None
+    class_map: str = ""
+    negated: bool = False
+
+
+@dataclass(slots=True)
+class ClassMap:
+    """A class map."""
+
+    name: str
+    line: int
+    any: bool = False
+    conditions: list[Condition] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Policy:
+    """A policy map."""
+
+    name: str
+    line: int
+    classes: list[PolicyClass] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Interface:
+    """An interface with the policies attached to it."""
+
+    name: str
+    line: int
+    bandwidth: Rate | None = None
+    speed: Rate | None = None
+    policies: list[tuple[Literal["input", "output"], str, int]] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+class Reader:
+    """Reads a source of one system."""
+
+    def __init__(self, source: Source, account: Account, flavour: Flavour) -> None:
+        """Findings go to the account."""
+        self._source = source
+        self._account = account
+        self._flavour = flavour
+        self.class_maps: dict[str, ClassMap] = {}
+        self.policies: dict[str, Policy] = {}
+        self.interfaces: dict[str, Interface] = {}
+        self._class_map: ClassMap | None = None
+        self._policy: Policy | None = None
+        self._class: ClassReader | None = None
+        self._interface: Interface | None = None
+
+    def read(self) -> list[Port]:
+        """The ports with policies; a policy that is not attached is a port of its own name."""
+        for line, text in self._source.numbered():
+            words = text.split()
+            if not words:
+                continue
+            if words[0].startswith("!"):
+                self._account.comment(line)
+            elif words[0].lower() in ENDS and len(words) == 1:
+                self._account.comment(line)
+                if words[0].lower() not in {"exit", "root"}:
+                    self._leave()
+            elif not self._line(line, words):
+                self._account.ignore(line)
+        return self._ports()
+
+    def _leave(self) -> None:
+        self._class_map = self._policy = self._class = self._interface = None
+
+    def _line(self, line: int, words: list[str]) -> bool:
+        head = words[0].lower()
+        if head == "class-map" and len(words) > 1:
+            return self._open_class_map(line, words[1:])
+        if head == "policy-map" and len(words) > 1:
+            return self._open_policy(line, words[1:])
+        if head == "interface" and len(words) > 1:
+            self._leave()
+            name = "".join(words[1:])
+            self._interface = self.interfaces.setdefault(name, Interface(name, line))
+            return self._take(line, self._interface.lines)
+        if head == "line" and len(words) > 1:  # a console, whose `speed` is none of an interface
+            self._leave()
+            return False
+        if head == "system" and words[1:] == ["qos"]:
+            self._leave()
+            self._interface = self.interfaces.setdefault("system qos", Interface("system qos", line))
+            return self._take(line, self._interface.lines)
+        if self._class_map is not None and keyword(head, "match", "description"):
+            return self._match(self._class_map, line, words)
+        if self._policy is not None:
+            return self._policy_line(self._policy, line, words)
+        if self._interface is not None:
+            return self._interface_line(self._interface, line, words)
+        self._class_map = None
+        return False
+
+    def _take(self, line: int, lines: set[int]) -> bool:
+        self._account.understand(line)
+        lines.add(line)
+        return True
+
+    # Class maps
+
+    def _open_class_map(self, line: int, words: list[str]) -> bool:
+        self._leave()
+        any_of = self._flavour.packet_bytes is not None  # match-any is the default of IOS-XR
+        while len(words) > 1:
+            if words[0].lower() == "type" and len(words) > 2:
+                words = words[2:]
+            elif words[0].lower() in {"match-any", "match-all"}:
+                any_of = words[0].lower() == "match-any"
+                words = words[1:]
+            else:
+                break
+        name = words[0]
+        if len(words) > 1:
+            self._account.ignore(line, f"words after the name of class map {name} are not understood")
+        self._class_map = self.class_maps.setdefault(name, ClassMap(name, line, any_of))
+        return self._take(line, self._class_map.lines)
+
+    def _match(self, class_map: ClassMap, line: int, words: list[str]) -> bool:
+        if keyword(words[0], "match", "description") == "description":
+            self._account.comment(line)
+            return True
+        rest = words[1:]
+        negated = bool(rest) and rest[0].lower() == "not"
+        rest = rest[1:] if negated else rest
+        if rest and rest[0].lower() in {"ip", "ipv4", "ipv6"}:
+            rest = rest[1:]
+        if not rest:
+            return False
+        condition = Condition(line, " ".join(words), negated=negated)
+        kind = keyword(rest[0], "dscp", "precedence", "any", "class-map")
+        if kind == "any":
+            condition.codepoints = ALL_CODEPOINTS
+        elif kind == "class-map" and len(rest) == 2:
+            condition.class_map = rest[1]
+        elif kind in {"dscp", "precedence"}:
+            values: set[int] = set()
+            for word in rest[1:]:
+                found = units.codepoints(word) if kind == "dscp" else _precedences(word)
+                if found is None:
+                    return False
+                values |= found
+            condition.codepoints = frozenset(values)
+            if not values:
+                return False
+        class_map.conditions.append(condition)
+        return self._take(line, class_map.lines)
+
+    def _matched(self, class_map: ClassMap, depth: int = 0) -> tuple[Match, set[int]]:
+        """What a class map takes, and the lines that say so."""
+        lines = set(class_map.lines)
+        unknown: list[tuple[int, str]] = []
+        sets: list[frozenset[int]] = []
+        for condition in class_map.conditions:
+            codepoints = condition.codepoints
+            if condition.class_map:
+                inner = self.class_maps.get(condition.class_map)
+                if inner is None or depth >= DEEPEST:
+                    text = f"class map {condition.class_map} is not defined"
+                    self._account.find("W15", condition.line, text)
+                else:
+                    match, inner_lines = self._matched(inner, depth + 1)
+                    lines |= inner_lines
+                    unknown += match.unknown
+                    codepoints = match.codepoints
+            if codepoints is None:
+                unknown.append((condition.line, condition.text))
+            else:
+                sets.append(ALL_CODEPOINTS - codepoints if condition.negated else codepoints)
+        if not class_map.conditions:
+            text = f"class map {class_map.name} has no `match`: no packet fulfills it"
+            self._account.find("W14", class_map.line, text)
+            return Match(frozenset(), (), class_map.line), lines
+        if not sets:
+            return Match(None, tuple(dict.fromkeys(unknown)), class_map.line), lines
+        joined = sets[0]
+        for other in sets[1:]:
+            joined = joined | other if class_map.any else joined & other
+        place = class_map.conditions[0].line
+        if not joined:
+            self._account.find("W14", place, f"class map {class_map.name}: no packet fulfills all its lines")
+        if joined == ALL_CODEPOINTS:
+            return Match(None, (), place), lines
+        return Match(joined, tuple(dict.fromkeys(unknown)), place), lines
+
+    # Policies
+
+    def _open_policy(self, line: int, words: list[str]) -> bool:
+        self._leave()
+        if words[0].lower() == "type" and len(words) > 2:
+            words = words[2:]
+        # As in the device, a policy map that is entered again is continued.
+        self._policy = self.policies.setdefault(words[0], Policy(words[0], line))
+        if len(words) > 1:
+            self._account.ignore(line, "words after the name are not understood")
+        return self._take(line, self._policy.lines)
+
+    def _policy_line(self, policy: Policy, line: int, words: list[str]) -> bool:
+        head = words[0].lower()
+        if head == "description":
+            self._account.comment(line)
+            return True
+        if head == "class" and len(words) > 1:
+            rest = words[1:]
+            if rest[0].lower() == "type" and len(rest) > 2:
+                rest = rest[2:]
+            if len(rest) > 1:
+                self._account.ignore(line, "words after the name are not understood")
+            known = next((c for c in policy.classes if c.queue.name == rest[0]), None)
+            entry = known or PolicyClass(Queue(rest[0], line))
+            if known is None:
+                policy.classes.append(entry)
+            self._class = ClassReader(entry, self._account, self._flavour)
+            return self._take(line, entry.lines)
+        if self._class is None:
+            return False
+        if self._class.command(line, words):
+            return self._take(line, self._class.entry.lines)
+        return False
+
+    # Interfaces
+
+    def _interface_line(self, interface: Interface, line: int, words: list[str]) -> bool:
+        word = keyword(words[0], "service-policy", "bandwidth", "description")
+        rest = words[1:]
+        if word == "description":
+            self._account.comment(line)
+            return True
+        if word == "bandwidth" and len(rest) == 1 and units.number(rest[0]):
+            kbps = float(rest[0])
+            interface.bandwidth = Rate(kbps * 1000, RateUnit.BPS, line, How.CONFIGURED, " ".join(words))
+            return self._take(line, interface.lines)
+        if words[0].lower() == "speed" and rest:
+            bps = float(rest[0]) * 1e6 if units.number(rest[0]) else units.scaled(rest[0], units.DECIMAL)
+            if bps:
+                text = " ".join(words)
+                interface.speed = Rate(bps, RateUnit.BPS, line, How.CONFIGURED, text)
+                return len(rest) == 1 and self._take(line, interface.lines)
+        if word == "service-policy":
+            if rest and rest[0].lower() == "type" and len(rest) > 2:
+                rest = rest[2:]
+            if len(rest) == 2 and rest[0].lower() in {"input", "output"}:
+                direction: Literal["input", "output"] = "input" if rest[0].lower() == "input" else "output"
+                interface.policies.append((direction, rest[1], line))
+                return self._take(line, interface.lines)
+            return False
+        if words[0].lower() in INTERFACE_QUEUES:
+            return False
+        if words[0].lower() in HARDWARE_QUEUES:
+            self._account.ignore(line, "perhop has no such queue of the interface beside its policy's")
+            return True
+        if words[0].lower() in OTHER_LINES:
+            self._account.ignore(line, "not about queues")
+            return True
+        return False
+
+    # Ports
+
+    def _ports(self) -> list[Port]:
+        ports: list[Port] = []
+        attached: set[str] = set()
+        for interface in self.interfaces.values():
+            for direction, name, line in interface.policies:
+                policy = self.policies.get(name)
+                if policy is None:
+                    self._account.find("W15", line, f"policy map {name} is not defined")
+                    continue
+                attached |= self._names(policy)
+                rate, speed = interface.bandwidth or interface.speed, interface.speed
+                port = Port(interface.name, interface.line, direction, rate=rate)
+                if rate is not speed and rate is not None and speed is not None:
+                    text = f"`{speed.text}` has no effect here beside `{rate.text}`"
+                    self._account.find("W13", speed.line, text)
+                port.lines |= interface.lines
+                if any(other.name == port.name for other in ports):
+                    port.name = f"{port.name} {direction}"
+                self._fill(port, policy)
+                ports.append(port)
+        for policy in self.policies.values():
+            if policy.name not in attached and policy.classes:
+                self._account.find(
+                    "W15", policy.line, f"policy map {policy.name} is attached to no interface"
+                )
+                port = Port(policy.name, policy.line)
+                self._fill(port, policy)
+                ports.append(port)
+        # Policies within policies that are attached come with these.
+        inner = {name for policy in self.policies.values() for name in self._names(policy) - {policy.name}}
+        return [port for port in ports if port.name not in inner or port.name in self.interfaces]
+
+    def _names(self, policy: Policy, depth: int = 0) -> set[str]:
+        names = {policy.name}
+        for entry in policy.classes:
+            child = self.policies.get(entry.child)
+            if child is not None and depth < DEEPEST:
+                names |= self._names(child, depth + 1)
+        return names
+
+    def _fill(self, port: Port, policy: Policy, depth: int = 0) -> None:
+        """Give a port the queues of a policy; a parent that only shapes is the port's shaper."""
+        port.lines |= policy.lines
+        port.default_name = "class-default"
+        parents = [entry for entry in policy.classes if entry.child]
+        if len(policy.classes) == 1 and parents and depth < DEEPEST:
+            (parent,) = parents
+            child = self.policies.get(parent.child)
+            if child is None:
+                text = f"policy map {parent.child} is not defined"
+                self._account.find("W15", parent.child_line, text)
+            else:
+                port.lines |= parent.lines
+                self._match_of(port, parent)
+                given = parent.queue
+                for value in (given.guarantee, given.share, given.limit, given.cap and given.cap.rate):
+                    if value is not None:
+                        self._account.ignore(value.line, "without effect in a class that holds a policy")
+                ceiling = parent.queue.ceiling
+                if ceiling is not None and port.shaper is not None:
+                    text = f"a shaper within a shaper: only `{ceiling.text}` is simulated"
+                    self._account.find("W06", ceiling.line, text)
+                if ceiling is not None:
+                    port.shaper, port.shaper_burst = ceiling, parent.shape_burst
+                for meter in parent.queue.meters:
+                    port.meters.append((Match(None), f"{parent.queue.name} of {policy.name}", meter))
+                self._fill(port, child, depth + 1)
+                return
+        for entry in policy.classes:
+            port.lines |= entry.lines
+            queue = replace(entry.queue, curves=list(entry.queue.curves), meters=list(entry.queue.meters))
+            queue.match = self._match_of(port, entry)
+            if entry.child:
+                text = (
+                    f"policy {entry.child} within class {queue.name} of several: classes in classes are not "
+                    "simulated; its packets share one queue"
+                )
+                self._account.find("W06", entry.child_line, text)
+            if port.direction == "input":
+                port.meters += [(queue.match, queue.name, meter) for meter in queue.meters]
+                if not queue.meters:
+                    self._account.find(
+                        "W13", entry.queue.line, f"class {queue.name}: no meter; without effect on input"
+                    )
+                continue
+            self._flavour.defaults(entry, queue, self._account)
+            port.queues.append(queue)
+        last = any(q.match.codepoints is None and not q.match.unknown for q in port.queues)
+        if port.direction == "output" and not last:
+            rest = Queue("class-default", 0)
+            implicit = PolicyClass(rest, place=policy.line)
+            self._flavour.defaults(implicit, rest, self._account)
+            port.queues.append(rest)
+
+    def _match_of(self, port: Port, entry: PolicyClass) -> Match:
+        name = entry.queue.name
+        if name == "class-default":
+            return Match(None, (), entry.queue.line)
+        class_map = self.class_maps.get(name)
+        if class_map is not None:
+            match, lines = self._matched(class_map)
+            port.lines |= lines
+            return match
+        found = self._flavour.implied_match(name)
+        if found is not None:
+            return found
+        implied = frozenset(value for drop in entry.queue.curves for value in drop.selector.codepoints or ())
+        text = f"class map {name} is not defined"
+        if implied:
+            names = ", ".join(map(str, units.shown_codepoints(implied)))
+            self._account.find("W15", entry.queue.line, f"{text}: it takes {names}, for which it has curves")
+            return Match(implied, (), entry.queue.line)
+        self._account.find("W15", entry.queue.line, text)
+        return Match(None, ((entry.queue.line, f"class {name}"),), entry.queue.line)
+
+
+def _precedences(word: str) -> frozenset[int] | None:
+    result: set[int] = set()
+    for part in filter(None, word.split(",")):
+        value = units.precedence(part)
+        if value is None:
+            return None
+        result |= units.of_precedence(value)
+    return frozenset(result) or None

@@ -1,0 +1,351 @@
+"""A scenario's link as an exporter sees it: its shaper, its queues with their packets, its meters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from perhop.errors import PerhopError
+from perhop.routers import units
+from perhop.routers.curves import COLORS
+from perhop.routers.model import ALL_CODEPOINTS
+
+if TYPE_CHECKING:
+    from perhop.routers.curves import Color
+
+RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9, "tbps": 1e12}
+DEFAULT_BURST_S = 0.2
+"""Of the policer of a priority queue without `burst`: what comes in this time."""
+FLOW_QUEUES = frozenset({"fq-codel", "dualpi2"})
+"""Schedulers of Linux that are one qdisc."""
+SIZES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9}
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """A queue's limit or threshold: packets or bytes."""
+
+    number: float
+    packets: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """min, max and max_p of a drop curve."""
+
+    low: Depth
+    high: Depth
+    most: float
+
+
+@dataclass(slots=True)
+class QueueOut:
+    """A queue with the packets that no earlier one takes."""
+
+    place: str
+    """Where it stands in the scenario."""
+    name: str
+    codepoints: frozenset[int]
+    rest: bool
+    """Whether it takes all packets that no other queue takes."""
+    rule: dict[str, Any]
+    rate: float | None = None
+    """Guaranteed, in bit/s."""
+    weight: float | None = None
+    cap: float | None = None
+    """Of a queue of strict priority, in bit/s."""
+    strict: bool = False
+    """Whether it is a priority queue of `llq`; `cap` is then the rate of its policer."""
+    burst: float | None = None
+    """Of that policer, in bytes."""
+    policed_always: bool = False
+    """Whether that policer acts without congestion, too."""
+    rule_place: str = ""
+    """Where its AQM stands."""
+    meter: MeterOut | None = None
+    """The meter that is for the same packets."""
+    colors: dict[int, Color] = field(default_factory=dict)
+    """Colors of codepoints, as flows of the scenario have them."""
+
+    def color(self, codepoint: int) -> Color:
+        """That of the scenario's flows; else the drop precedence of AF (RFC 2597); else green."""
+        if codepoint in self.colors:
+            return self.colors[codepoint]
+        group, rest = divmod(codepoint, 8)
+        return COLORS[rest // 2 - 1] if 1 <= group <= 4 and rest in {2, 4, 6} else "green"
+
+
+@dataclass(slots=True)
+class MeterOut:
+    """A meter at the link, with the packets that no earlier one takes."""
+
+    place: str
+    name: str
+    codepoints: frozenset[int]
+    profile: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """The forward direction of a link. Rates are bit/s, bursts bytes."""
+
+    name: str
+    place: str
+    rate: float
+    kind: Literal["single", "priority", "wfq", "drr", "htb"]
+    """That of the queues that are not priority queues of `llq`."""
+    scheduler: dict[str, Any]
+    """The scheduler's own keys."""
+    queues: list[QueueOut]
+    meters: list[MeterOut]
+    """Those that are not for the packets of one queue."""
+    shaper: tuple[float, float] | None = None
+    """Rate and burst."""
+    shape: bool = False
+    """Whether the interface is faster than the link, so that lines must shape to the link's rate."""
+
+
+RemarkKind = Literal["rounded", "differs", "left out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A value that the lines do not say as the scenario does."""
+
+    kind: RemarkKind
+    place: str
+    text: str
+
+
+class Remarks:
+    """What an export says beside its lines."""
+
+    def __init__(self) -> None:
+        """Without any."""
+        self.listed: list[Remark] = []
+
+    def _add(self, kind: RemarkKind, place: str, text: str) -> None:
+        remark = Remark(kind, place, text)
+        if remark not in self.listed:
+            self.listed.append(remark)
+
+    def differs(self, place: str, text: str) -> None:
+        """What a device does in another way."""
+        self._add("differs", place, text)
+
+    def left_out(self, place: str, text: str) -> None:
+        """What the dialect cannot express; an error unless the export is lenient."""
+        self._add("left out", place, text)
+
+    def rounded(self, place: str, given: str, value: float, written: float, said: str) -> None:
+        """A number that is written as another one, if it is."""
+        if abs(written - value) <= 1e-7 * abs(value):
+            return
+        off = f", off by {100 * (written / value - 1):+.2g} %" if value else ""
+        self._add("rounded", place, f"{given} becomes {said}{off}")
+
+
+def rate(text: str) -> float:
+    """A rate of a checked scenario, in bit/s."""
+    return _scaled(text, RATES)
+
+
+def size(text: str) -> float:
+    """Bytes of a checked scenario."""
+    return _scaled(text, SIZES)
+
+
+def depth(text: str) -> Depth:
+    """A limit of a checked scenario: `200p`, `300kB`, or packets without a unit."""
+    bare = text.removesuffix("p")
+    if units.number(bare) is not None:
+        return Depth(float(bare), packets=True)
+    return Depth(size(text), packets=False)
+
+
+def thresholds(text: str) -> Thresholds:
+    """`min/max/max_p` of a checked scenario.
+
+    >>> thresholds("30kB/60kB/0.1").high.number, thresholds("30/60/0.1").low
+    (60000.0, Depth(number=30.0, packets=True))
+    """
+    low, high, most = text.split("/")
+    return Thresholds(depth(low), depth(high), float(most))
+
+
+def _scaled(text: str, factors: dict[str, float]) -> float:
+    found = units.scaled(text, factors)
+    if found is None:
+        raise PerhopError(f"`{text}` is no amount that an export can write")
+    return round(found, 6)
+
+
+def chosen(scenario: dict[str, Any], origin: str, link: str | None) -> str:
+    """The name of the link: the one asked for, or the only one with a queue."""
+    links: dict[str, Any] = scenario.get("links") or {}
+    queued = [name for name, table in links.items() if "queue" in table]
+    listed = ", ".join(queued) or "none"
+    if link is not None:
+        if link not in links:
+            raise PerhopError(f"{origin}: --link {link}: there is no such link; those with a queue: {listed}")
+        if link not in queued:
+            raise PerhopError(f"{origin}: --link {link}: has no queue to export; those with one: {listed}")
+        return link
+    if not queued:
+        raise PerhopError(f"{origin}: no link has a queue; give [links.NAME] one")
+    if len(queued) > 1:
+        raise PerhopError(f"{origin}: several links have queues; choose one with --link: {listed}")
+    return queued[0]
+
+
+def outgoing(canonical: str, origin: str, link: str | None, *, linux: bool = False) -> Outgoing:
+    """The link of a checked scenario. `linux`: with the schedulers that only Linux has.
+
+    Raises:
+        PerhopError: There is no such link, or its queue is of a kind that no router's configuration has.
+    """
+    scenario = json.loads(canonical)
+    name = chosen(scenario, origin, link)
+    table = scenario["links"][name]
+    place = f"links.{name}"
+    queue, path = table["queue"], f"{place}.queue"
+    shaper = None
+    if queue.get("scheduler") == "shaper":
+        shaper = (rate(queue["rate"]), size(queue["burst"]))
+        queue, path = queue["queue"], f"{path}.queue"
+    kind = queue.get("scheduler", "single")
+    if kind == "fifo":
+        kind, queue = "single", queue["rule"]
+    elif linux and kind in FLOW_QUEUES:
+        kind = "single"
+    queues: list[QueueOut] = []
+    if kind == "llq":
+        queues = _queues(queue["priority"], f"{path}.priority", origin)
+        for one, given in zip(queues, queue["priority"], strict=True):
+            one.strict, one.policed_always = True, given.get("police") == "always"
+            one.cap, one.rate = one.rate, None
+            if one.cap is not None:
+                one.burst = size(given["burst"]) if "burst" in given else one.cap / 8 * DEFAULT_BURST_S
+        queue, path = queue["queue"], f"{path}.queue"
+        kind = queue.get("scheduler", "single")
+        if kind == "fifo":
+            kind, queue = "single", queue["rule"]
+    kinds = {"single", "priority", "wfq", "drr"} | ({"htb"} if linux else set())
+    if kind not in kinds or (kind == "htb" and queues) or (kind == "priority" and queues):
+        within = " within llq" if queues else ""
+        raise PerhopError(f"{origin}: {path}: no dialect here can express the scheduler {kind}{within}")
+    keys = {key: value for key, value in queue.items() if key != "queues"} if kind != "single" else {}
+    taken = frozenset[int]().union(*(one.codepoints for one in queues))
+    if kind == "htb":
+        queues = _leaves(queue["classes"], f"{path}.classes", origin, set())
+    elif kind == "single":
+        rest = ALL_CODEPOINTS - taken
+        queues.append(QueueOut(path, "class-default", rest, rest=True, rule=queue, rule_place=path))
+    else:
+        queues += _queues(queue["queues"], f"{path}.queues", origin, taken)
+    colors = _colors(scenario)
+    for one in queues:
+        one.colors = {code: color for code, color in colors.items() if code in one.codepoints}
+    meters = _meters(table.get("meters") or [], place, origin)
+    by_packets = {one.codepoints: one for one in queues}
+    if all(meter.codepoints in by_packets for meter in meters):
+        for meter in meters:
+            by_packets[meter.codepoints].meter = meter
+        meters = []
+    return Outgoing(name, place, rate(table["rate"]), kind, keys, queues, meters, shaper)
+
+
+def _codepoints(match: dict[str, Any], place: str, origin: str) -> frozenset[int]:
+    excluded = match.get("not") or {}
+    others = sorted(set(match) - {"dscp", "precedence", "not"}) + sorted(
+        set(excluded) - {"dscp", "precedence"}
+    )
+    if others:
+        text = "only `dscp` and `precedence` can be exported"
+        raise PerhopError(f"{origin}: {place}.match: {text}, not `{others[0]}`")
+    return frozenset(code for code in ALL_CODEPOINTS if takes(match, code, "green"))
+
+
+def takes(match: dict[str, Any], codepoint: int, color: Color) -> bool:
+    """Whether a match takes packets of this codepoint and color that follow no path."""
+
+    def agree(table: dict[str, Any]) -> bool:
+        values = {"dscp": codepoint, "precedence": codepoint >> 3, "color": color}
+        given = {key: value if isinstance(value, list) else [value] for key, value in table.items()}
+        return all(key in values and values[key] in listed for key, listed in given.items())
+
+    excluded = match.get("not")
+    return agree({key: value for key, value in match.items() if key != "not"}) and not (
+        excluded and agree(excluded)
+    )
+
+
+def _queues(
+    tables: list[dict[str, Any]], path: str, origin: str, taken: frozenset[int] = frozenset()
+) -> list[QueueOut]:
+    result = []
+    for number, table in enumerate(tables):
+        place = f"{path}[{number}]"
+        match = table.get("match")
+        codes = (ALL_CODEPOINTS if match is None else _codepoints(match, place, origin)) - taken
+        if "queue-protection" in table:
+            raise PerhopError(f"{origin}: {place}.queue-protection: no dialect here can express it")
+        taken |= codes
+        result.append(
+            QueueOut(
+                place,
+                table.get("name") or f"queue-{number}",
+                codes,
+                rest=match is None,
+                rule=table["rule"],
+                rate=None if "rate" not in table else rate(table["rate"]),
+                weight=table.get("weight"),
+                cap=None if "cap" not in table else rate(table["cap"]),
+                rule_place=f"{place}.rule",
+            )
+        )
+    return result
+
+
+def _leaves(tables: list[dict[str, Any]], path: str, origin: str, taken: set[int]) -> list[QueueOut]:
+    """The queues of a tree of classes, in the order in which their matches are tried."""
+    result = []
+    for number, table in enumerate(tables):
+        place = f"{path}[{number}]"
+        inner = table.get("classes") or []
+        if inner:
+            result += _leaves(inner, f"{place}.classes", origin, taken)
+            continue
+        match = table.get("match")
+        codes = (ALL_CODEPOINTS if match is None else _codepoints(match, place, origin)) - taken
+        taken |= codes
+        rule, rule_place = table["queue"], f"{place}.queue"
+        if rule.get("scheduler") == "fifo":
+            rule = rule["rule"]
+        found = QueueOut(place, table["name"], codes, rest=match is None, rule=rule, rate=rate(table["rate"]))
+        found.rule_place = rule_place
+        result.append(found)
+    return result
+
+
+def _meters(tables: list[dict[str, Any]], place: str, origin: str) -> list[MeterOut]:
+    taken: frozenset[int] = frozenset()
+    result = []
+    for number, table in enumerate(tables):
+        where = f"{place}.meters[{number}]"
+        match = table.get("match")
+        codes = (ALL_CODEPOINTS if match is None else _codepoints(match, where, origin)) - taken
+        if codes:
+            result.append(MeterOut(where, table.get("name") or f"meter-{number}", codes, table["profile"]))
+        taken |= codes
+    return result
+
+
+def _colors(scenario: dict[str, Any]) -> dict[int, Color]:
+    """The color of each codepoint whose flows agree about it."""
+    found: dict[int, set[Color]] = {}
+    for flow in scenario.get("flows") or []:
+        if isinstance(flow.get("dscp"), int) and flow.get("color") in COLORS:
+            found.setdefault(flow["dscp"], set()).add(flow["color"])
+    return {code: next(iter(colors)) for code, colors in found.items() if len(colors) == 1}

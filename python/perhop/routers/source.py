@@ -1,0 +1,137 @@
+"""Configuration files as numbered lines, and the account of them: each is used, reported, or a comment."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+CODES = {
+    "W01": "the unit of a threshold is assumed",
+    "W02": "the averaging weight is not configured",
+    "W03": "max is not below the queue limit: tail drop acts first",
+    "W04": "the queue limit or a threshold is not configured",
+    "W05": "time or percent converted",
+    "W06": "a curve or scheduler is approximated",
+    "W07": "packets that cannot be told apart have one curve",
+    "W08": "ECN may behave differently on this platform",
+    "W09": "head drop, shared or dynamic buffers",
+    "W10": "a meter is approximated",
+    "W12": "the spacing of drops on this platform is unknown",
+    "W13": "not used, kept verbatim",
+    "W14": "classes overlap, or one can never match",
+    "W15": "a name is not defined, or not attached",
+    "W16": "outside the platform's range, or rounded by hardware",
+    "W17": "the platform accepts it but ignores it or computes something else",
+    "W18": "layer-2 overhead is accounted for differently",
+}
+"""The codes of findings; they are stable."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """What a user should know of a line: a code of `CODES` and a sentence."""
+
+    line: int
+    code: str
+    text: str
+
+
+class Source:
+    """The lines of one or several files, numbered from 1 on through all of them."""
+
+    def __init__(self, files: Sequence[tuple[str, bytes]]) -> None:
+        """Files by name. Bytes that are not UTF-8 become U+FFFD."""
+        self.names = [name for name, _ in files]
+        self.texts = [data.decode("utf-8", "replace").removeprefix("\ufeff") for _, data in files]
+        self._firsts: list[int] = []
+        lines: list[str] = []
+        for text in self.texts:
+            self._firsts.append(len(lines) + 1)
+            lines += re.split(r"\r\n|\n|\r", text)
+        self.lines = tuple(lines)
+
+    @property
+    def text(self) -> str:
+        """All lines as one text."""
+        return "\n".join(self.lines)
+
+    def numbered(self) -> Iterable[tuple[int, str]]:
+        """Each line with its number."""
+        return enumerate(self.lines, 1)
+
+    def first(self, file: int) -> int:
+        """The number of the first line of a file."""
+        return self._firsts[file]
+
+    def place(self, line: int) -> str:
+        """Where a line is: `line 7`, or `edge.cfg:7` where there are several files."""
+        if line <= 0:
+            return "-"
+        file = bisect.bisect_right(self._firsts, line) - 1
+        number = line - self._firsts[file] + 1
+        return f"line {number}" if len(self.names) == 1 else f"{self.names[file]}:{number}"
+
+
+class Account:
+    """What became of each line."""
+
+    def __init__(self, source: Source) -> None:
+        """Of a source, no line of which has been read."""
+        self.source = source
+        self.used: set[int] = set()
+        self.understood: set[int] = set()
+        """Lines that were read, whether or not the chosen port uses them."""
+        self.comments: set[int] = {number for number, text in source.numbered() if not text.strip()}
+        self.findings: list[Finding] = []
+
+    def use(self, lines: Iterable[int]) -> None:
+        """Lines whose every word has a meaning in the result."""
+        self.used.update(line for line in lines if line > 0)
+
+    def understand(self, line: int) -> None:
+        """A line that a reader understands; it is used if the port is chosen to which it belongs."""
+        self.understood.add(line)
+
+    def comment(self, line: int) -> None:
+        """A comment, or a line that only ends a block."""
+        self.comments.add(line)
+
+    def find(self, code: str, line: int, text: str) -> None:
+        """Report a line (0: none in particular)."""
+        finding = Finding(line, code, text)
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def ignore(self, line: int, why: str = "not understood") -> None:
+        """Report a line that has no effect on the result, verbatim."""
+        if 0 < line <= len(self.source.lines):
+            self.find("W13", line, f"{why}: `{shortened(self.source.lines[line - 1])}`")
+
+    def close(self, port: str) -> None:
+        """Report every line of which nothing was said, for the port that is imported."""
+        reported = {finding.line for finding in self.findings}
+        known = self.used | self.comments | reported
+        for number, _ in self.source.numbered():
+            if number not in known:
+                other = number in self.understood
+                self.ignore(number, f"not part of {port}" if other else "not understood")
+
+    def silent(self) -> list[int]:
+        """Lines that are neither used, nor reported, nor comments: none after `close`."""
+        reported = {finding.line for finding in self.findings}
+        known = self.used | self.comments | reported
+        return [number for number, _ in self.source.numbered() if number not in known]
+
+
+LONGEST = 160
+
+
+def shortened(text: str) -> str:
+    """A line as a message shows it."""
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,405 @@
+"""A link as class maps and policy maps of Cisco IOS and IOS-XE."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from perhop.routers import units
+from perhop.routers.model import ALL_CODEPOINTS
+from perhop.routers.outgoing import depth, rate, size, takes, thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from perhop.routers.outgoing import Depth, MeterOut, Outgoing, QueueOut, Remarks
+
+DEFAULT = "class-default"
+VALUES_OF_A_MATCH = 8
+"""Codepoints on one `match` line: IOS takes eight."""
+STRICT_LEVELS = 2
+LARGEST_RATIO = 1000
+EXPONENTS = (1, 16)
+WRITTEN = 1e-6
+"""Scenarios have max_p with so many digits."""
+NEUTRAL: dict[str, Any] = {
+    "gentle": False, "spare-short-queue": False, "adaptive": False, "drop-at": "tail",
+}  # fmt: skip
+"""Keys of RED and WRED without a command, and the value that needs none."""
+
+
+def lines(link: Outgoing, remarks: Remarks) -> list[str]:
+    """The lines, in the order in which a device takes them."""
+    return _Writer(link, remarks).lines()
+
+
+class _Writer:
+    def __init__(self, link: Outgoing, remarks: Remarks) -> None:
+        self._link = link
+        self._remarks = remarks
+        self._names: dict[str, str] = {}
+        """Names of classes by place in the scenario."""
+        base = _word(link.name).upper()
+        self._output, self._child, self._input = f"{base}-OUT", f"{base}-QUEUES", f"{base}-IN"
+
+    def lines(self) -> list[str]:
+        link = self._link
+        self._name()
+        strict = self._strict()
+        result: list[str] = []
+        body: list[str] = []
+        for queue in link.queues:
+            name = self._names[queue.place]
+            if name != DEFAULT:
+                result += _class_map(name, queue.codepoints)
+            body += [f" class {name}", *self._share(queue, strict), *self._rule(queue)]
+            body += self._policed(queue)
+            if queue.meter is not None:
+                body += self._police(queue.meter)
+        arriving: list[str] = []
+        for meter in link.meters:
+            name = self._names[meter.place]
+            if name != DEFAULT:
+                result += _class_map(name, meter.codepoints)
+            arriving += [f" class {name}", *self._police(meter)]
+        child = self._child if link.shaper is not None or link.shape else self._output
+        result += [f"policy-map {child}", *body]
+        if child != self._output:
+            result += [f"policy-map {self._output}", f" class {DEFAULT}", *self._shape()]
+            result.append(f"   service-policy {child}")
+        if arriving:
+            result += [f"policy-map {self._input}", *arriving]
+            text = f"fit no queue: policy {self._input} is for arriving packets; attach it where they arrive"
+            self._remarks.differs(f"{link.place}.meters", text)
+        result.append(f"interface {_word(link.name)}")
+        if not link.shape:
+            result.append(f" bandwidth {self._kbps(link.place, 'rate', link.rate)}")
+        result.append(f" service-policy output {self._output}")
+        if arriving:
+            result.append(f" service-policy input {self._input}")
+        if child == self._output:
+            text = "`bandwidth` tells the rate and does not limit it; for a faster interface give --shape"
+            self._remarks.differs(f"{link.place}.rate", text)
+        return result
+
+    # Classes
+
+    def _name(self) -> None:
+        """A word of its own for each class; the one that takes all others is class-default."""
+        used = {DEFAULT.lower()}
+        rest = [queue.place for queue in self._link.queues if queue.rest]
+        if self._link.meters and self._takes_all_others(self._link.meters[-1]):
+            rest.append(self._link.meters[-1].place)
+        classes: list[QueueOut | MeterOut] = [*self._link.queues, *self._link.meters]
+        for one in classes:
+            base = name = DEFAULT if one.place in rest else _word(one.name)
+            number = 2
+            while one.place not in rest and name.lower() in used:
+                name, number = f"{base}-{number}", number + 1
+            used.add(name.lower())
+            if name != one.name:
+                self._remarks.differs(one.place, f"{one.name!r} is class {name} there")
+            self._names[one.place] = name
+
+    def _takes_all_others(self, last: MeterOut) -> bool:
+        """Whether the last meter takes what no other meter takes: it is of class-default."""
+        taken = frozenset[int]().union(*(one.codepoints for one in self._link.meters if one is not last))
+        return last.codepoints == ALL_CODEPOINTS - taken
+
+    # Rates
+
+    def _kbps(self, place: str, key: str, bps: float) -> int:
+        kbps = max(1, math.floor(bps / 1000 + 0.5))
+        given = f"{key} {units.shown_rate(bps)}"
+        self._remarks.rounded(place, given, bps, kbps * 1000.0, f"{kbps} kbit/s")
+        return kbps
+
+    def _bps(self, place: str, key: str, bps: float) -> int:
+        whole = max(1, math.floor(bps + 0.5))
+        self._remarks.rounded(place, f"{key} {units.plain(bps)} bit/s", bps, whole, f"{whole} bit/s")
+        return whole
+
+    def _bytes(self, place: str, key: str, value: float) -> int:
+        whole = max(1, math.floor(value + 0.5))
+        self._remarks.rounded(place, f"{key} {units.plain(value)} B", value, whole, f"{whole} B")
+        return whole
+
+    def _strict(self) -> list[QueueOut]:
+        """The queues of strict priority; keys of schedulers that IOS has no words for are reported."""
+        link, keys = self._link, self._link.scheduler
+        place = link.queues[0].place.rpartition(".")[0]
+        if link.kind == "drr":
+            self._remarks.differs(
+                place, "drr: how IOS lets classes share is the device's; import reads it as wfq"
+            )
+        sharing = [queue for queue in link.queues if queue.rate is not None]
+        if sharing and any(queue.weight is not None for queue in link.queues):
+            text = "some devices refuse `bandwidth` beside `bandwidth remaining` in one policy"
+            self._remarks.differs(place, text)
+        if any(queue.strict for queue in link.queues):
+            return self._levels([queue for queue in link.queues if queue.strict])
+        if link.kind != "priority":
+            return []
+        if keys.get("meter", "token-bucket") != "token-bucket":
+            self._remarks.left_out(f"{place}.meter", f"IOS cannot measure caps by {keys['meter']}")
+        strict = self._levels(link.queues[:-1])
+        if link.queues[-1].cap is not None:
+            self._remarks.left_out(f"{link.queues[-1].place}.cap", "IOS has no cap for the last class")
+        if any(queue.cap is not None for queue in strict):
+            text = "above its cap a strict class is policed in congestion there; here it waits"
+            self._remarks.differs(place, text)
+        return strict
+
+    def _levels(self, strict: list[QueueOut]) -> list[QueueOut]:
+        for queue in strict[STRICT_LEVELS:]:
+            text = f"IOS has {STRICT_LEVELS} levels of strict priority, not {len(strict)}"
+            self._remarks.left_out(queue.place, text)
+        return strict
+
+    def _share(self, queue: QueueOut, strict: list[QueueOut]) -> list[str]:
+        if queue in strict:
+            level = strict.index(queue) + 1
+            if level > STRICT_LEVELS:
+                return []
+            words = ["  priority"] + (["level", str(level)] if len(strict) > 1 else [])
+            if queue.cap is not None:
+                if queue.policed_always:
+                    return [" ".join(words)]
+                given = size(self._link.scheduler["burst"]) if queue.burst is None else queue.burst
+                burst = self._bytes(queue.place, "burst", given)
+                words += [str(self._kbps(queue.place, "cap", queue.cap)), str(burst)]
+            return [" ".join(words)]
+        result = []
+        if queue.rate is not None:
+            result.append(f"  bandwidth {self._kbps(queue.place, 'rate', queue.rate)}")
+        if queue.weight is not None:
+            ratio = max(1, math.floor(queue.weight + 0.5))
+            self._remarks.rounded(
+                queue.place, f"weight {queue.weight:g}", queue.weight, ratio, f"ratio {ratio}"
+            )
+            if ratio > LARGEST_RATIO:
+                text = f"ratio {ratio}: devices take ratios up to {LARGEST_RATIO}"
+                self._remarks.differs(f"{queue.place}.weight", text)
+            result.append(f"  bandwidth remaining ratio {ratio}")
+        return result
+
+    def _policed(self, queue: QueueOut) -> list[str]:
+        """The policer of a strict class that acts without congestion, too."""
+        if not queue.policed_always or queue.cap is None or queue.burst is None:
+            return []
+        bps = self._bps(queue.place, "rate", queue.cap)
+        burst = self._bytes(queue.place, "burst", queue.burst)
+        return [f"  police cir {bps} bc {burst} conform-action transmit exceed-action drop"]
+
+    def _shape(self) -> list[str]:
+        link = self._link
+        if link.shaper is None:
+            return [f"  shape average {self._bps(link.place, 'rate', link.rate)}"]
+        place = f"{link.place}.queue"
+        bps, burst = link.shaper
+        bits = max(1, math.floor(burst * 8 + 0.5))
+        self._remarks.rounded(place, f"burst {units.plain(burst)} B", burst * 8, bits, f"{bits} bits")
+        if bps >= link.rate:
+            self._remarks.differs(f"{place}.rate", "the shaper is not below the link's rate: without effect")
+        if link.shape:
+            self._remarks.differs(f"{place}.rate", "--shape has no effect: the link has a shaper")
+        return [f"  shape average {self._bps(place, 'rate', bps)} {bits} 0"]
+
+    # Queues
+
+    def _rule(self, queue: QueueOut) -> list[str]:
+        rule = queue.rule
+        place = queue.rule_place
+        kind = rule.get("aqm")
+        result = []
+        limit = None if "limit" not in rule else depth(rule["limit"])
+        if limit is not None:
+            unit = "packets" if limit.packets else "bytes"
+            result.append(f"  queue-limit {self._amount(place, 'limit', limit)} {unit}")
+        if kind == "drop-tail":
+            return result
+        if kind not in {"red", "wred"} or "target-delay" in rule:
+            self._remarks.left_out(f"{place}.aqm", f"IOS cannot express {kind} as it is here")
+            return result
+        for key, neutral in NEUTRAL.items():
+            if rule.get(key, neutral) != neutral:
+                self._remarks.left_out(f"{place}.{key}", f"IOS has no `{key}` in {kind}")
+        if rule.get("wait", True):
+            text = "how drops are spaced is the device's; import reads `wait = false`"
+            self._remarks.differs(f"{place}.wait", text)
+        self._by_size(rule, place)
+        curves = self._curves(queue, place)
+        result += self._limits(queue, place, limit)
+        if kind == "red" and len(queue.codepoints) > VALUES_OF_A_MATCH and queue.rest:
+            result.append("  random-detect")
+            selectors = [(f"precedence {p}", "thresholds") for p in range(8)]
+        else:
+            result.append("  random-detect dscp-based")
+            selectors = [
+                (f"dscp {_dscp(code)}", "thresholds" if kind == "red" else _key(queue, code))
+                for code in sorted(queue.codepoints)
+            ]
+        result.append(f"  random-detect exponential-weighting-constant {self._exponent(place, rule)}")
+        missing = [name for name, key in selectors if key not in curves]
+        if missing:
+            text = f"no thresholds for {', '.join(missing[:3])}: the device has its own defaults for them"
+            self._remarks.left_out(place, text)
+        result += [f"  random-detect {name} {curves[key]}" for name, key in selectors if key in curves]
+        return [*result, *self._ecn(place, rule)]
+
+    def _ecn(self, place: str, rule: dict[str, Any]) -> list[str]:
+        mode = rule.get("ecn", False)
+        for number, profile in enumerate(rule.get("profiles", [])):
+            if profile.get("ecn", mode) != mode:
+                text = "IOS marks packets of all codepoints of a class, or none"
+                self._remarks.left_out(f"{place}.profiles[{number}].ecn", text)
+        if mode in {"mark-only", "mark-only-below-max"}:
+            text = f"IOS drops packets that are not ECN-capable and cannot express {mode}"
+            self._remarks.left_out(f"{place}.ecn", text)
+            return []
+        if mode == "mark-above-max":
+            self._remarks.differs(f"{place}.ecn", "above max IOS drops ECN-capable packets, too")
+        return ["  random-detect ecn"] if mode else []
+
+    def _by_size(self, rule: dict[str, Any], place: str) -> None:
+        """With thresholds in bytes a packet's size has no part in its probability there."""
+        profiles = [profile.get("curve") for profile in rule.get("profiles", [])]
+        given = [rule.get(key) for key in ("thresholds", "green", "yellow", "red")] + profiles
+        if rule.get("scale-by-size", True) and any("B/" in text for text in given if text):
+            text = "IOS drops packets of all sizes with the same probability; import reads `false`"
+            self._remarks.differs(f"{place}.scale-by-size", text)
+
+    def _limits(self, queue: QueueOut, place: str, limit: Depth | None) -> list[str]:
+        """Limits of profiles, for each codepoint that has one."""
+        result = []
+        for code in sorted(queue.codepoints):
+            number = _profile(queue, code)
+            text = None if number is None else queue.rule["profiles"][number].get("limit")
+            if text is None or (limit is not None and depth(text) == limit):
+                continue
+            own = depth(text)
+            amount = self._amount(f"{place}.profiles[{number}]", "limit", own)
+            unit = "packets" if own.packets else "bytes"
+            result.append(f"  queue-limit dscp {_dscp(code)} {amount} {unit}")
+        return result
+
+    def _curves(self, queue: QueueOut, place: str) -> dict[str, str]:
+        """The words of each drop curve, by color; red falls back to yellow, as it does in perhop."""
+        result = {}
+        for key in ("thresholds", "green", "yellow", "red"):
+            given = queue.rule.get(key)
+            if isinstance(given, str):
+                result[key] = self._curve(f"{place}.{key}", given)
+        if "yellow" in result:
+            result.setdefault("red", result["yellow"])
+        for number, profile in enumerate(queue.rule.get("profiles", [])):
+            where = f"{place}.profiles[{number}]"
+            if {"traffic-class", "service"} & set(profile.get("match", {})):
+                text = "only `dscp`, `precedence` and `color` can be exported; the profile is not"
+                self._remarks.left_out(f"{where}.match", text)
+            elif "curve" in profile:
+                result[str(number)] = self._curve(f"{where}.curve", profile["curve"])
+        return {key: words for key, words in result.items() if words}
+
+    def _curve(self, place: str, text: str) -> str:
+        if text.startswith(("interpolate", "segmented")):
+            self._remarks.left_out(place, "IOS has one segment, from min to max, and cannot express more")
+            return ""
+        curve = thresholds(text)
+        words = []
+        for key, value in (("min", curve.low), ("max", curve.high)):
+            unit = "" if value.packets else " bytes"
+            words.append(f"{self._amount(place, key, value)}{unit}")
+        if curve.most <= 0:
+            self._remarks.left_out(place, "IOS writes max_p as 1/D and cannot express 0")
+            return " ".join(words)
+        denominator = max(1, math.floor(1 / curve.most + 0.5))
+        said = f"1/{denominator}"
+        if abs(1 / denominator - curve.most) > WRITTEN:
+            self._remarks.rounded(place, f"max_p {curve.most:g}", curve.most, 1 / denominator, said)
+        return f"{' '.join(words)} {denominator}"
+
+    def _amount(self, place: str, key: str, value: Depth) -> int:
+        whole = math.floor(value.number + 0.5)
+        unit = "packets" if value.packets else "B"
+        self._remarks.rounded(place, f"{key} {value.number:g} {unit}", value.number, whole, f"{whole} {unit}")
+        return whole
+
+    def _exponent(self, place: str, rule: dict[str, Any]) -> int:
+        weight = float(rule["weight"])
+        low, high = EXPONENTS
+        exponent = min(max(math.floor(-math.log2(weight) + 0.5), low), high)
+        said = f"2^-{exponent} = {2.0**-exponent:.4g}"
+        self._remarks.rounded(f"{place}.weight", f"{weight:g}", weight, 2.0**-exponent, said)
+        return exponent
+
+    # Meters
+
+    def _police(self, meter: MeterOut) -> list[str]:
+        profile, place = meter.profile, f"{meter.place}.profile"
+        marker = profile.get("marker")
+        if marker not in {"token-bucket", "srtcm", "trtcm"}:
+            self._remarks.left_out(f"{place}.marker", f"IOS has no policer like {marker}")
+            return []
+        if profile.get("mode", "color-blind") != "color-blind":
+            self._remarks.left_out(f"{place}.mode", "a color-aware policer needs classes for colors")
+        out = profile.get("out", "mark")
+        words = ["  police cir", str(self._bps(place, "rate", rate(profile["rate"])))]
+        words += ["bc", str(self._bytes(place, "burst", size(profile["burst"])))]
+        if marker == "srtcm":
+            words += ["be", str(self._bytes(place, "excess-burst", size(profile["excess-burst"])))]
+        elif marker == "trtcm":
+            words += ["pir", str(self._bps(place, "peak-rate", rate(profile["peak-rate"])))]
+            words += ["be", str(self._bytes(place, "peak-burst", size(profile["peak-burst"])))]
+        group = profile.get("af") or _group(meter.codepoints)
+        marks = out in {"mark", "drop-red"} if marker != "token-bucket" else out == "mark"
+        if marks and group is None:
+            text = "the policer writes AFn2 and AFn3, and its class is not of one AF class n; give `af`"
+            self._remarks.left_out(f"{place}.af", text)
+        marked = [f"set-dscp-transmit af{group}{p}" if group else "transmit" for p in (1, 2, 3)]
+        exceed = marked[1] if marks else "drop"
+        actions = ["conform-action transmit", f"exceed-action {exceed}"]
+        if marker != "token-bucket":
+            violate = marked[2] if out == "mark" else "drop"
+            actions.append(f"violate-action {violate}")
+        if marks and group is not None and meter.codepoints != {8 * group + 2}:
+            actions[0] = f"conform-action {marked[0]}"
+        return [" ".join([*words, *actions])]
+
+
+def _profile(queue: QueueOut, codepoint: int) -> int | None:
+    """The drop profile that acts on a codepoint, by number."""
+    profiles = queue.rule.get("profiles", [])
+    color = queue.color(codepoint)
+    return next((n for n, p in enumerate(profiles) if takes(p.get("match", {}), codepoint, color)), None)
+
+
+def _key(queue: QueueOut, codepoint: int) -> str:
+    """The drop curve of a codepoint: the number of a profile, or a color."""
+    number = _profile(queue, codepoint)
+    return queue.color(codepoint) if number is None else str(number)
+
+
+def _word(name: str) -> str:
+    """A name as one word that IOS takes."""
+    return re.sub(r"[^\w./:+-]", "-", name) or "unnamed"
+
+
+def _dscp(codepoint: int) -> str:
+    if codepoint == 0:
+        return "default"
+    return units.SHOWN.get(codepoint, str(codepoint)).lower()
+
+
+def _class_map(name: str, codepoints: Iterable[int]) -> list[str]:
+    listed = [_dscp(code) for code in sorted(codepoints)]
+    rows = [listed[i : i + VALUES_OF_A_MATCH] for i in range(0, len(listed), VALUES_OF_A_MATCH)]
+    return [f"class-map match-any {name}", *(f" match dscp {' '.join(row)}" for row in rows)]
+
+
+def _group(codepoints: frozenset[int]) -> int | None:
+    """The AF class of which all codepoints are."""
+    groups = {code // 8 for code in codepoints if code % 8 in {2, 4, 6}}
+    plain = all(code % 8 in {2, 4, 6} for code in codepoints)
+    return next(iter(groups)) if plain and len(groups) == 1 and groups <= {1, 2, 3, 4} else None

@@ -1,0 +1,380 @@
+"""A link as commands of Linux's tc: a shell script for one device."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from perhop.routers import tc_units, units
+from perhop.routers.outgoing import depth, rate, size, thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from perhop.routers.outgoing import Depth, Outgoing, QueueOut, Remarks
+
+HANDLE = "1:"
+"""Of the qdisc that has the classes."""
+SHAPER = "f000:"
+MTU = 1514
+MOST_BANDS = 16
+MOST_RATIO = 10_000
+MOST_VQS = 16
+SHAPER_S = 0.004
+"""The burst of --shape: what comes in this time, at least one frame."""
+EXPONENTS = (1, 15)
+ECN = {
+    False: "", True: " ecn harddrop", "mark-above-max": " ecn", "mark-only": " ecn nodrop",
+    "mark-only-below-max": " ecn harddrop nodrop",
+}  # fmt: skip
+NEUTRAL: dict[str, Any] = {"gentle": False, "spare-short-queue": False, "drop-at": "tail"}
+PLAIN = frozenset({"aqm", "scheduler", "limit", "law"})
+LINUX: dict[str, Any] = {
+    "mtu": "1.5kB", "hash": "stochastic", "batch": 64, "backlog": "port", "mark-below": 0.1, "k": 2.0,
+    "order": "weighted-round-robin", "overload": "drop", "range": "400us", "rtt-max": "100ms",
+    "shift": "50ms",
+}  # fmt: skip
+"""Defaults of perhop that need no word."""
+WORDS: dict[str, dict[str, str]] = {
+    "codel": {"target": "target", "interval": "interval"},
+    "pie": {"target": "target", "update": "tupdate"},
+    "fq-codel": {"target": "target", "interval": "interval", "quantum": "quantum", "flows": "flows",
+                 "memory-limit": "memory_limit"},
+    "dualpi2": {"target": "target", "update": "tupdate"},
+}  # fmt: skip
+"""The parameters of tc of blocks that it has with the same keys."""
+TIMES = frozenset({"target", "interval", "update"})
+
+
+def lines(link: Outgoing, remarks: Remarks) -> list[str]:
+    """The commands, in the order in which they are to run."""
+    return _Writer(link, remarks).lines()
+
+
+class _Writer:
+    def __init__(self, link: Outgoing, remarks: Remarks) -> None:
+        self._link = link
+        self._remarks = remarks
+        self._device = re.sub(r"[^\w.@-]", "-", link.name)[:15] or "eth0"
+        self._lines: list[str] = []
+        self._virtual: list[tuple[int, int]] = []
+        """Codepoints and the virtual queues of gred that they are of."""
+        self._order = 0
+
+    def lines(self) -> list[str]:
+        link = self._link
+        if self._device != link.name:
+            self._remarks.differs(link.place, f"{link.name!r} is device {self._device} there")
+        for one in [*link.meters, *(q.meter for q in link.queues if q.meter is not None)]:
+            self._remarks.left_out(one.place, "meters cannot be written for tc yet")
+        parent = self._shaper()
+        match link.kind:
+            case "htb":
+                self._htb(parent)
+            case _ if len(link.queues) == 1:
+                self._leaf(link.queues[0], parent, "1:")
+            case "priority":
+                self._bands(parent, len(link.queues))
+            case _ if any(queue.strict for queue in link.queues):
+                self._bands(parent, sum(queue.strict for queue in link.queues))
+            case _:
+                self._drr(parent)
+        if self._virtual:
+            self._add("qdisc", "clsact")
+            for code, number in self._virtual:
+                self._filter("egress", code, f":{number:x}")
+        return self._lines
+
+    def _add(self, what: str, words: str, verb: str = "add") -> None:
+        self._lines.append(f"tc {what} {verb} dev {self._device} {words}")
+
+    def _shaper(self) -> str:
+        """Where the queues stand: at the root, or within a token bucket."""
+        link = self._link
+        place = f"{link.place}.queue"
+        if link.shaper is not None:
+            bps, burst = link.shaper
+            if link.shape:
+                self._remarks.differs(f"{place}.rate", "--shape has no effect: the link has a shaper")
+        elif link.shape:
+            bps, burst = link.rate, max(link.rate / 8 * SHAPER_S, MTU)
+        else:
+            text = "nothing in these lines limits the rate; for a faster device give --shape"
+            self._remarks.differs(f"{link.place}.rate", text)
+            return "root"
+        written = self._bytes(place, "burst", burst)
+        words = f"rate {self._rate(place, 'rate', bps)} burst {written} limit {max(written, 10 * MTU)}"
+        self._add("qdisc", f"root handle {SHAPER} tbf {words}")
+        return f"parent {SHAPER}1"
+
+    # Numbers
+
+    def _rate(self, place: str, key: str, bps: float) -> str:
+        whole = max(8, 8 * math.floor(bps / 8 + 0.5))  # the kernel has bytes a second
+        self._remarks.rounded(place, f"{key} {units.plain(bps)} bit/s", bps, whole, f"{whole} bit/s")
+        for factor, unit in ((10**9, "gbit"), (10**6, "mbit"), (10**3, "kbit")):
+            if whole % factor == 0:
+                return f"{whole // factor}{unit}"
+        return f"{whole}bit"
+
+    def _bytes(self, place: str, key: str, value: float) -> int:
+        whole = max(1, math.floor(value + 0.5))
+        self._remarks.rounded(place, f"{key} {units.plain(value)} B", value, whole, f"{whole} B")
+        return whole
+
+    def _depth(self, place: str, key: str, value: Depth, packet: float) -> int:
+        """In bytes."""
+        if not value.packets:
+            return self._bytes(place, key, value.number)
+        text = f"{key} {value.number:g} packets: bytes there, of packets of {packet:g} B"
+        self._remarks.differs(place, text)
+        return self._bytes(place, key, value.number * packet)
+
+    # Classes
+
+    def _htb(self, parent: str) -> None:
+        link = self._link
+        names = [table["name"] for table in _classes(link.scheduler["classes"])]
+        kept = len(set(names)) == len(names) and all(
+            re.fullmatch(r"1:(?!0+$)[0-9a-f]{1,4}", n) for n in names
+        )
+        minor = {name: name if kept else f"1:{number:x}" for number, name in enumerate(names, 1)}
+        rest = next((queue.name for queue in link.queues if queue.rest), link.queues[-1].name)
+        words = f"default {minor[rest].removeprefix('1:')}"
+        if "r2q" in link.scheduler:
+            words += f" r2q {link.scheduler['r2q']}"
+        self._add("qdisc", f"{parent} handle {HANDLE} htb {words}")
+        leaves = {queue.name: queue for queue in link.queues}
+        self._tree(link.scheduler["classes"], HANDLE, f"{link.place}.queue.classes", minor)
+        for number, (name, queue) in enumerate(leaves.items(), 0x10):
+            self._renamed(queue, minor[name])
+            self._leaf(queue, f"parent {minor[name]}", f"{number:x}:")
+        for name, queue in leaves.items():
+            if name != rest:
+                self._filters(queue.codepoints, minor[name])
+
+    def _tree(self, tables: list[dict[str, Any]], parent: str, path: str, minor: dict[str, str]) -> None:
+        for number, table in enumerate(tables):
+            place = f"{path}[{number}]"
+            words = [f"parent {parent} classid {minor[table['name']]} htb"]
+            words += [
+                f"{key} {self._rate(place, key, rate(table[key]))}"
+                for key in ("rate", "ceil")
+                if key in table
+            ]
+            for key in ("burst", "cburst", "quantum"):
+                if key in table:
+                    words.append(f"{key} {self._bytes(place, key, size(table[key]))}")
+            inner = table.get("classes") or []
+            if "prio" in table and not inner:
+                words.append(f"prio {table['prio']}")
+            self._add("class", " ".join(words))
+            self._tree(inner, minor[table["name"]], f"{place}.classes", minor)
+
+    def _renamed(self, queue: QueueOut, name: str) -> None:
+        if queue.name != name:
+            self._remarks.differs(queue.place, f"{queue.name!r} is {name} there")
+
+    def _bands(self, parent: str, strict: int) -> None:
+        """Strict priority, alone (prio) or before queues that share (ets)."""
+        queues = self._link.queues
+        bands = len(queues)
+        if bands > MOST_BANDS:
+            self._remarks.left_out(self._link.place, f"tc has {MOST_BANDS} bands, not {bands}")
+        for queue in queues:
+            if queue.cap is not None:
+                text = "prio and ets cannot limit a band: its cap or policer is not written"
+                self._remarks.left_out(f"{queue.place}.{'rate' if queue.strict else 'cap'}", text)
+        last = " ".join([str(bands - 1)] * 16)
+        if strict == bands:
+            words = f"prio bands {bands} priomap {last}"
+        else:
+            quanta = " ".join(str(value) for value in self._quanta(queues[strict:]))
+            words = f"ets bands {bands} strict {strict} quanta {quanta} priomap {last}"
+        self._add("qdisc", f"{parent} handle {HANDLE} {words}")
+        for number, queue in enumerate(queues, 1):
+            self._renamed(queue, f"1:{number:x}")
+            self._leaf(queue, f"parent 1:{number:x}", f"{0x10 + number:x}:")
+        for number, queue in enumerate(queues[:-1], 1):
+            self._filters(queue.codepoints, f"1:{number:x}")
+
+    def _drr(self, parent: str) -> None:
+        queues = self._link.queues
+        self._add("qdisc", f"{parent} handle {HANDLE} drr")
+        for number, (queue, quantum) in enumerate(zip(queues, self._quanta(queues), strict=True), 1):
+            name = f"1:{number:x}"
+            self._renamed(queue, name)
+            self._add("class", f"parent {HANDLE} classid {name} drr quantum {quantum}")
+            self._leaf(queue, f"parent {name}", f"{0x10 + number:x}:")
+        for number, queue in enumerate(queues[:-1], 1):
+            self._filters(queue.codepoints, f"1:{number:x}")
+        self._order += 1
+        self._add(
+            "filter", f"parent {HANDLE} protocol all prio {self._order} matchall flowid 1:{len(queues):x}"
+        )
+
+    def _quanta(self, queues: list[QueueOut]) -> list[int]:
+        """Quanta in the ratio of weights or of guaranteed rates; the least one is a frame."""
+        link = self._link
+        place = queues[0].place.rpartition("[")[0]
+        if link.kind == "wfq":
+            self._remarks.differs(place, "tc has no wfq: deficit round robin with the same ratio is written")
+        rates = [queue.rate for queue in queues if queue.rate is not None]
+        if rates and (len(rates) < len(queues) or any(queue.weight is not None for queue in queues)):
+            text = "guaranteed rates beside weights cannot be written as quanta; give all queues one of them"
+            self._remarks.left_out(place, text)
+            shares = [1.0] * len(queues)
+        else:
+            shares = [queue.rate or queue.weight or 1.0 for queue in queues]
+        least = min(shares)
+        result = []
+        for queue, share in zip(queues, shares, strict=True):
+            exact = MTU * share / least
+            whole = math.floor(exact + 0.5)
+            self._remarks.rounded(
+                queue.place, f"quantum {units.plain(exact, 3)} B", exact, whole, f"{whole} B"
+            )
+            result.append(whole)
+        return result
+
+    # Filters
+
+    def _filters(self, codes: Iterable[int], target: str) -> None:
+        for code in sorted(codes):
+            self._filter(f"parent {HANDLE}", code, target)
+
+    def _filter(self, where: str, code: int, target: str) -> None:
+        for protocol, field in (("ip", "ip dsfield"), ("ipv6", "ip6 priority")):
+            prio = 1 if protocol == "ip" else 2
+            self._order = max(self._order, prio)
+            words = f"protocol {protocol} prio {prio} u32 match {field} 0x{code << 2:02x} 0xfc"
+            self._add("filter", f"{where} {words} {'classid' if where == 'egress' else 'flowid'} {target}")
+
+    # Queues
+
+    def _leaf(self, queue: QueueOut, parent: str, handle: str) -> None:
+        rule, place = queue.rule, queue.rule_place
+        kind = rule.get("aqm") or rule.get("scheduler")
+        limit = None if "limit" not in rule else depth(rule["limit"])
+        head = f"{parent} handle {handle}"
+        if kind == "drop-tail":
+            if limit is not None:
+                words = "pfifo" if limit.packets else "bfifo"
+                number = max(1, math.floor(limit.number + 0.5))
+                self._add("qdisc", f"{head} {words} limit {number}")
+        elif kind in WORDS:
+            self._block(rule, place, str(kind), limit, head)
+        elif kind == "red" and "thresholds" in rule:
+            words = self._ramp(place, rule, rule["thresholds"], limit, queue)
+            words += " adaptive" if rule.get("adaptive") else ""
+            self._add("qdisc", f"{head} red {words}{ECN[rule.get('ecn', False)]}")
+        elif kind == "wred":
+            self._gred(queue, rule, limit, head, parent)
+        else:
+            self._remarks.left_out(place, f"tc cannot express {kind} as it is here")
+
+    def _block(self, rule: dict[str, Any], place: str, kind: str, limit: Depth | None, head: str) -> None:
+        """A block that Linux has."""
+        words = [kind.replace("-", "_")]
+        if limit is not None:
+            if not limit.packets:
+                self._remarks.left_out(f"{place}.limit", f"{words[0]} has its limit in packets")
+            words.append(f"limit {limit.number:.0f}")
+        known = WORDS[kind]
+        for key, value in rule.items():
+            if key in known:
+                shown = _microseconds(value) if key in TIMES else value
+                if key in {"quantum", "memory-limit"}:
+                    shown = self._bytes(place, key, size(value))
+                words.append(f"{known[key]} {shown}")
+        ecn = rule.get("ecn", False)
+        if kind == "fq-codel":
+            words.append("ecn" if ecn else "noecn")
+        elif kind != "dualpi2" and ecn:
+            words.append("ecn")
+        others = sorted(set(rule) - set(known) - PLAIN - {"ecn", "mean-packet"})
+        for key in (key for key in others if rule[key] != LINUX.get(key)):
+            self._remarks.differs(f"{place}.{key}", f"not written: {words[0]} has its own default")
+        if rule.get("law", "linux") != "linux":
+            self._remarks.differs(f"{place}.law", f'Linux has its own {kind}: import reads `law = "linux"`')
+        self._add("qdisc", f"{head} {' '.join(words)}")
+
+    def _same(self, place: str, rule: dict[str, Any]) -> None:
+        """What Linux's RED does in its own way."""
+        for key, neutral in NEUTRAL.items():
+            if rule.get(key, neutral) != neutral:
+                self._remarks.left_out(f"{place}.{key}", f"tc has no `{key}`")
+        if rule.get("wait", True):
+            text = "Linux lets 1 to 1/p packets pass between drops; import reads `wait = false`"
+            self._remarks.differs(f"{place}.wait", text)
+        if rule.get("scale-by-size", True):
+            text = "Linux drops packets of all sizes with the same probability; import reads `false`"
+            self._remarks.differs(f"{place}.scale-by-size", text)
+
+    def _ramp(self, place: str, rule: dict[str, Any], text: str, limit: Depth | None, queue: QueueOut) -> str:
+        """The parameters of red, or of a virtual queue of gred."""
+        self._same(place, rule)
+        if text.startswith(("interpolate", "segmented")):
+            self._remarks.left_out(place, "tc has one segment, from min to max, and cannot express more")
+            return ""
+        curve = thresholds(text)
+        packet = max(1, math.floor(size(rule.get("mean-packet", "1kB")) + 0.5))
+        low = self._depth(place, "min", curve.low, packet)
+        high = self._depth(place, "max", curve.high, packet)
+        whole = self._depth(place, "limit", limit, packet) if limit is not None else 2 * high
+        if limit is None:
+            self._remarks.differs(place, "no limit: tc needs one, twice max is written")
+        weight = float(rule["weight"])
+        least, most = EXPONENTS
+        wanted = min(max(math.floor(-math.log2(weight) + 0.5), least), most)
+        order = sorted(range(least, most + 1), key=lambda n: abs(n - wanted))
+        exponent, burst = next(
+            ((n, found[0]) for n in order if (found := tc_units.bursts(low, packet, n, 65536)) is not None),
+            (wanted, 0),
+        )
+        said = f"2^-{exponent} = {2.0**-exponent:.4g}"
+        self._remarks.rounded(f"{place}.weight", f"{weight:g}", weight, 2.0**-exponent, said)
+        bandwidth = self._rate(place, "idle rate", queue.rate or self._link.rate)
+        words = f"limit {whole} min {low} max {high} avpkt {packet} burst {burst}"
+        return f"{words} probability {units.plain(curve.most, 9)} bandwidth {bandwidth}"
+
+    def _gred(
+        self, queue: QueueOut, rule: dict[str, Any], limit: Depth | None, head: str, parent: str
+    ) -> None:
+        """WRED: virtual queues with one priority have one average."""
+        place = queue.rule_place
+        if rule.get("profiles"):
+            self._remarks.left_out(f"{place}.profiles", "profiles cannot be written for tc yet; colors can")
+            return
+        curves = [color for color in ("green", "yellow", "red") if color in rule]
+        if not curves:
+            self._remarks.left_out(place, "wred without curves")
+            return
+        change = f"{parent} handle {head.rpartition(' ')[2]} gred"
+        modes = ECN[rule.get("ecn", False)]
+        if "nodrop" in modes:
+            self._remarks.left_out(f"{place}.ecn", f"gred cannot express {rule['ecn']}")
+            modes = ""
+        made = [self._ramp(f"{place}.{color}", rule, rule[color], limit, queue) for color in curves]
+        whole = re.search(r"limit (\d+)", made[0])
+        size_of = f" limit {whole[1]}" if whole else ""
+        self._add("qdisc", f"{head} gred setup vqs {len(curves)} default 0 grio{size_of}{modes}")
+        for number, words in enumerate(made):
+            self._add("qdisc", f"{change} vq {number} {words} prio 1", "change")
+        last = len(curves) - 1
+        for code in sorted(queue.codepoints):
+            number = min(("green", "yellow", "red").index(queue.color(code)), last)
+            if number:
+                self._virtual.append((code, number))
+
+
+def _classes(tables: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    for table in tables:
+        yield table
+        yield from _classes(table.get("classes") or [])
+
+
+def _microseconds(text: str) -> str:
+    found = units.scaled(text, {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6})
+    return f"{max(1, math.floor((found or 0.0) + 0.5))}us"

@@ -1,0 +1,108 @@
+"""A hierarchical token bucket of a configuration as tables of a scenario."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perhop.routers import units
+from perhop.routers.document import Entry, Section, quoted
+from perhop.routers.model import How, Rate, RateUnit, TreeClass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from perhop.routers.model import Port, Quantity, Queue
+
+BYPASS = 0.01
+"""The part of the link's rate for packets that bypass a tree with all of the link's rate."""
+
+
+def sections(
+    port: Port,
+    path: str,
+    queues: list[Queue],
+    link_bps: float,
+    leaf: Callable[[Queue, str], tuple[list[Entry], list[Section]]],
+) -> list[Section]:
+    """The tables of a port's tree on a link of this rate.
+
+    `leaf` gives the keys of a queue's class, and the tables of its queue.
+    """
+    top = Section(f"[{path}]", queue="scheduler")
+    top.entries.append(Entry("scheduler", '"htb"', port.line, How.CONFIGURED, "classes within classes"))
+    if port.quantum_divisor is not None:
+        divisor, line = port.quantum_divisor
+        top.entries.append(Entry("r2q", str(divisor), line, How.CONFIGURED))
+    named = {queue.name: queue for queue in queues}
+    roots = [made for root in port.tree if (made := _kept(root, named)) is not None]
+    known = _queues(roots)
+    others = [queue for queue in queues if queue.name not in known]
+    for queue in others:  # what bypasses the tree
+        _bypass(queue, roots, link_bps)
+    result = [top]
+    for root in _last_last(roots, queues[-1].name):
+        result += _tables(root, f"{path}.classes", named, leaf)
+    return result
+
+
+def _kept(tree: TreeClass, named: Mapping[str, Queue]) -> TreeClass | None:
+    """A tree without the classes that no packet comes to."""
+    if not tree.classes:
+        return tree if tree.queue in named else None
+    classes = [made for inner in tree.classes if (made := _kept(inner, named)) is not None]
+    return replace(tree, classes=classes) if classes else None
+
+
+def _queues(trees: list[TreeClass]) -> set[str]:
+    return {name for tree in trees for name in ({tree.queue} if tree.queue else _queues(tree.classes))}
+
+
+def _bypass(queue: Queue, roots: list[TreeClass], link: float) -> None:
+    """A class for packets that the device sends without shaping: what the tree leaves of the link."""
+    left = link - sum(root.rate.number for root in roots)
+    said = "bypasses the tree"
+    if left >= BYPASS * link or not roots or not roots[-1].classes:
+        rate = Rate(max(left, BYPASS * link), RateUnit.BPS, 0, How.ASSUMED, said)
+        ceil = Rate(link, RateUnit.BPS, 0, How.ASSUMED, said)
+        roots.append(TreeClass(queue.name, queue.line, rate, ceil, queue=queue.name))
+        return
+    rate = Rate(BYPASS * link, RateUnit.BPS, 0, How.ASSUMED, said)
+    roots[-1].classes.append(TreeClass(queue.name, queue.line, rate, roots[-1].ceil, queue=queue.name))
+
+
+def _last_last(trees: list[TreeClass], last: str) -> list[TreeClass]:
+    """The trees with the class of this queue at the end, so that it takes what no other does."""
+    moved = [
+        replace(tree, classes=_last_last(tree.classes, last)) if tree.classes else tree for tree in trees
+    ]
+    return sorted(moved, key=lambda tree: last in _queues([tree]))
+
+
+def _tables(
+    tree: TreeClass,
+    path: str,
+    named: Mapping[str, Queue],
+    leaf: Callable[[Queue, str], tuple[list[Entry], list[Section]]],
+) -> list[Section]:
+    section = Section(f"[[{path}]]", queue=tree.name)
+    section.entries.append(Entry("name", quoted(tree.name), tree.line))
+    inner: list[Section] = []
+    if tree.queue:
+        keys, inner = leaf(named[tree.queue], path)
+        section.entries += keys
+    for key, rate in (("rate", tree.rate), ("ceil", tree.ceil)):
+        if key == "rate" or rate.number != tree.rate.number:
+            text = quoted(units.rate_text(rate.number))
+            section.entries.append(Entry(key, text, rate.line, rate.how, rate.text))
+    amounts: list[tuple[str, Quantity | None]] = [("burst", tree.burst), ("cburst", tree.cburst)]
+    for key, amount in [*amounts, ("quantum", tree.quantum)]:
+        if amount is not None:
+            text = quoted(units.bytes_text(amount.number))
+            section.entries.append(Entry(key, text, amount.line, amount.how, amount.text))
+    if tree.prio is not None:
+        section.entries.append(Entry("prio", str(tree.prio[0]), tree.prio[1], How.CONFIGURED))
+    result = [section, *inner]
+    for child in tree.classes:
+        result += _tables(child, f"{path}.classes", named, leaf)
+    return result

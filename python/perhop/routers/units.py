@@ -1,0 +1,140 @@
+"""Numbers, units and codepoints as routers write them, and as scenarios do."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
+NAMES = {
+    "default": 0,
+    "be": 0,
+    "df": 0,
+    "ef": 46,
+    "va": 44,
+    "voice-admit": 44,
+    "le": 1,
+    "nc1": 48,
+    "nc2": 56,
+    **{f"cs{n}": 8 * n for n in range(8)},
+    **{f"af{n}{p}": 8 * n + 2 * p for n in range(1, 5) for p in range(1, 4)},
+}
+SHOWN = {
+    46: "EF",
+    **{8 * n: f"CS{n}" for n in range(8)},
+    **{8 * n + 2 * p: f"AF{n}{p}" for n in range(1, 5) for p in range(1, 4)},
+}
+PRECEDENCES = {
+    "routine": 0,
+    "priority": 1,
+    "immediate": 2,
+    "flash": 3,
+    "flash-override": 4,
+    "critical": 5,
+    "internet": 6,
+    "network": 7,
+}
+
+
+def number(text: str) -> float | None:
+    """A plain number that is not negative."""
+    return float(text) if NUMBER.fullmatch(text) else None
+
+
+def whole(text: str) -> int | None:
+    """A whole number."""
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
+def scaled(text: str, factors: dict[str, float]) -> float | None:
+    """A number with one of these suffixes, whatever their case, or with none if `""` is one."""
+    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([A-Za-z%]*)", text)
+    if found is None:
+        return None
+    factor = factors.get(found[2].lower())
+    return None if factor is None else float(found[1]) * factor
+
+
+DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+
+
+def codepoint(text: str) -> int | None:
+    """A codepoint by number, name or as six bits."""
+    if re.fullmatch(r"[01]{6}", text):
+        return int(text, 2)
+    if re.fullmatch(r"0x[0-9A-Fa-f]{1,2}", text):
+        value = int(text, 16)
+        return value if value < 64 else None
+    found = whole(text)
+    if found is not None:
+        return found if found < 64 else None
+    return NAMES.get(text.lower())
+
+
+def codepoints(text: str) -> frozenset[int] | None:
+    """Codepoints between commas, with ranges such as `8-15`."""
+    result: set[int] = set()
+    for part in filter(None, text.split(",")):
+        low, dash, high = part.partition("-")
+        first, last = codepoint(low), codepoint(high) if dash else None
+        if dash and first is not None and last is not None and first <= last:
+            result.update(range(first, last + 1))
+            continue
+        single = codepoint(part)
+        if single is None:
+            return None
+        result.add(single)
+    return frozenset(result) or None
+
+
+def precedence(text: str) -> int | None:
+    """An IP precedence by number or name."""
+    found = whole(text)
+    if found is not None:
+        return found if found < 8 else None
+    return PRECEDENCES.get(text.lower())
+
+
+def of_precedence(value: int) -> frozenset[int]:
+    """The codepoints of a precedence."""
+    return frozenset(range(8 * value, 8 * value + 8))
+
+
+def shown_codepoints(values: Iterable[int]) -> list[str | int]:
+    """Codepoints as scenarios write them."""
+    return [SHOWN.get(value, value) for value in sorted(values)]
+
+
+def plain(value: float, digits: int = 9) -> str:
+    """A number without an exponent and without zeros at its end."""
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def rate_text(bps: float) -> str:
+    """A rate as scenarios write it."""
+    for factor, unit in ((1e9, "Gbps"), (1e6, "Mbps"), (1e3, "kbps")):
+        if bps >= factor:
+            return f"{plain(bps / factor)}{unit}"
+    return f"{plain(bps)}bps"
+
+
+def bytes_text(value: float) -> str:
+    """An amount of bytes as scenarios write it, rounded to whole bytes, at least one."""
+    whole_bytes = max(1, math.floor(value + 0.5))
+    for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if whole_bytes >= factor and whole_bytes % (factor // 1000) == 0:
+            return f"{plain(whole_bytes / factor)}{unit}"
+    return f"{whole_bytes}B"
+
+
+def shown_rate(bps: float) -> str:
+    """A rate as people read it."""
+    for factor, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if bps >= factor:
+            return f"{bps / factor:.6g} {unit}"
+    return f"{bps:.6g} bit/s"

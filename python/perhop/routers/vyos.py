@@ -1,0 +1,439 @@
+"""VyOS: policies of `qos` (before 1.4 `traffic-policy`), which it turns into qdiscs of Linux."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from perhop.routers import tc_units, units
+from perhop.routers.dialect import Dialect
+from perhop.routers.document import quoted
+from perhop.routers.model import (
+    Average,
+    Block,
+    Curve,
+    Drop,
+    How,
+    Match,
+    Meter,
+    Port,
+    Quantity,
+    Queue,
+    Rate,
+    RateUnit,
+    Selector,
+    Unit,
+)
+from perhop.routers.statements import Statement, statements
+
+if TYPE_CHECKING:
+    from perhop.routers.source import Account, Source
+
+RATES = {
+    "": 1e3,
+    **{f"{p}{unit}": 1000.0**n for n, p in enumerate(["", "k", "m", "g"]) for unit in ("bit", "bps")},
+}
+"""A rate without a suffix is kbit/s in the code, although the help says bit/s."""
+AVERAGE_PACKET = 1024
+MAX_THRESHOLD = 18
+MARK_PROBABILITY = 10
+BURST = 15 * 1024
+LATENCY_S = 0.05
+MOST_FLOWS = 65536
+"""Queues of fq_codel."""
+THRESHOLDS = {"average-packet", "maximum-threshold", "minimum-threshold", "queue-limit", "mark-probability"}
+KINDS = ("shaper", "random-detect", "priority-queue", "rate-control", "drop-tail", "fair-queue", "fq-codel",
+         "round-robin", "limiter")  # fmt: skip
+KNOWN = {"bandwidth", "ceiling", "burst", "queue-type", "queue-limit", "quantum", "latency", "target",
+         "interval", "flows", *THRESHOLDS}  # fmt: skip
+"""Leaves that some policy or class has."""
+IGNORED = {"description", "mtu", "hash-interval", "codel-quantum", "set-dscp", "exceed", "not-exceed"}
+
+
+@dataclass(slots=True)
+class Class:
+    """A class of a policy: leaves by their words, and its matches."""
+
+    name: str
+    line: int
+    values: dict[str, tuple[str, int]] = field(default_factory=dict)
+    codes: set[int] = field(default_factory=set)
+    other: list[tuple[int, str]] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
+    """Keys of `values` that something read; the others are reported."""
+
+    def get(self, key: str, line: int = 0, default: str = "") -> tuple[str, int]:
+        """The value of a leaf and its line; else the default with the given line."""
+        self.read.add(key)
+        return self.values.get(key, (default, line))
+
+
+@dataclass(slots=True)
+class Policy:
+    """A policy of some kind."""
+
+    kind: str
+    name: str
+    line: int
+    own: Class
+    classes: dict[str, Class] = field(default_factory=dict)
+    lines: set[int] = field(default_factory=set)
+
+
+class Reader:
+    """Reads the statements of a source."""
+
+    def __init__(self, source: Source, account: Account) -> None:
+        """Findings go to the account."""
+        self._account = account
+        self.policies: dict[str, Policy] = {}
+        self.attached: list[tuple[str, str, str, Statement]] = []
+        for statement in statements(source, account, by_line=True):
+            if self._statement(statement):
+                for line in statement.lines:
+                    account.understand(line)
+            else:
+                for line in statement.around:
+                    account.comment(line)
+                why = "not understood" if "qos" in statement.words[:1] else "not about queues"
+                account.find("W13", statement.line, f"{why}: `{' '.join(statement.words)}`")
+
+    def _statement(self, statement: Statement) -> bool:
+        words = statement.words
+        if words[:2] == ("qos", "policy"):
+            return self._policy(words[2:], statement)
+        if words[:1] == ("traffic-policy",):
+            return self._policy(words[1:], statement)
+        if words[:2] == ("qos", "interface") and len(words) == 5 and words[3] in {"egress", "ingress"}:
+            self.attached.append((words[2], words[3], words[4], statement))
+            return True
+        if words[:1] == ("interfaces",) and "traffic-policy" in words and words[-2:-1] in {("out",), ("in",)}:
+            direction = "egress" if words[-2] == "out" else "ingress"
+            self.attached.append((words[2], direction, words[-1], statement))
+            return True
+        return False
+
+    def _policy(self, words: tuple[str, ...], statement: Statement) -> bool:
+        if len(words) < 2 or words[0] not in KINDS:
+            return False
+        line = statement.line
+        policy = self.policies.setdefault(words[1], Policy(words[0], words[1], line, Class("", line)))
+        rest = words[2:]
+        policy.lines.update(statement.lines)
+        owner = policy.own
+        if rest[:1] in {("class",), ("precedence",)} and len(rest) > 1:
+            owner = policy.classes.setdefault(rest[1], Class(rest[1], line))
+            rest = rest[2:]
+        elif rest[:1] == ("default",):
+            owner = policy.classes.setdefault("default", Class("default", line))
+            rest = rest[1:]
+        owner.lines.update(statement.lines)
+        if not rest:
+            return True
+        if rest[0] == "match" and len(rest) > 2:
+            return self._match(owner, rest[2:], statement)
+        if len(rest) != 2:
+            return False
+        if rest[0] in IGNORED:
+            text = f"`{' '.join(rest)}` has no effect here"
+            self._account.find("W13", line, text)
+        owner.values[rest[0]] = (rest[1], line)
+        return True
+
+    def _match(self, owner: Class, rest: tuple[str, ...], statement: Statement) -> bool:
+        if rest[0] == "description":
+            return True
+        if rest[0] in {"ip", "ipv6"} and len(rest) == 3 and rest[1] == "dscp":
+            value = units.codepoint(rest[2])
+            if value is None:
+                return False
+            owner.codes.add(value)
+            return True
+        owner.other.append((statement.line, f"match {' '.join(rest)}"))
+        return True
+
+    def read(self) -> list[Port]:
+        """A port for each interface with a policy; policies that are not attached are ports of their name."""
+        ports: list[Port] = []
+        for interface, direction, name, statement in self.attached:
+            policy = self.policies.get(name)
+            if policy is None:
+                self._account.find("W15", statement.line, f"policy {name} is not defined")
+                continue
+            taken = any(port.name == interface for port in ports)
+            called = f"{interface} {direction}" if taken else interface
+            port = self._port(called, policy, statement.line, incoming=direction == "ingress")
+            port.lines.update(statement.lines)
+            ports.append(port)
+        used = {name for _, _, name, _ in self.attached}
+        for name, policy in self.policies.items():
+            if name not in used:
+                self._account.find("W15", policy.line, f"policy {name} is attached to no interface")
+                ports.append(self._port(name, policy, policy.line, incoming=False))
+        return ports
+
+    def _port(self, name: str, policy: Policy, line: int, *, incoming: bool) -> Port:
+        port = self._filled(name, policy, line, incoming=incoming)
+        self._unused(policy)
+        return port
+
+    def _filled(self, name: str, policy: Policy, line: int, *, incoming: bool) -> Port:
+        port = Port(name, line, "input" if incoming else "output")
+        port.lines |= policy.lines
+        if policy.kind == "limiter" or incoming:
+            port.direction = "input"
+            for entry in policy.classes.values():
+                meter = self._meter(entry)
+                if meter is not None:
+                    port.meters.append((self._matched(entry), f"{policy.name} {entry.name}", meter))
+            return port
+        bandwidth = self._rate(policy.own, "bandwidth")
+        if policy.kind in {"shaper", "random-detect", "rate-control"} and bandwidth is not None:
+            port.shaper = bandwidth
+        if policy.kind == "rate-control":
+            port.shaper_burst = self._burst(policy.own)
+        if policy.kind in {"shaper", "priority-queue", "round-robin"}:
+            self._classes(port, policy)
+        else:
+            queue = Queue("all", policy.line, spacing_known=True)
+            if policy.kind == "rate-control" and bandwidth is not None:
+                self._latency(queue, port, policy.own, bandwidth)
+            else:
+                self._leaf(queue, policy.own, policy, policy.kind)
+            port.queues = [queue]
+        return port
+
+    def _latency(self, queue: Queue, port: Port, entry: Class, bandwidth: Rate) -> None:
+        """The limit of a token bucket: latency · rate + burst."""
+        value, line = entry.get("latency")
+        time = units.scaled(value, {"": 1e-3, "ms": 1e-3, "s": 1.0, "us": 1e-6}) if value else None
+        if not time:
+            time, how = LATENCY_S, How.DEFAULT
+            self._account.find("W04", entry.line, f"{queue.name}: no latency; {LATENCY_S * 1000:g} ms")
+        else:
+            how = How.CONFIGURED
+        burst = port.shaper_burst.number if port.shaper_burst is not None else 0.0
+        if bandwidth.unit is RateUnit.BPS:
+            number = time * bandwidth.number / 8 + burst
+            self._account.find("W05", line or entry.line, f"latency of {time * 1000:g} ms is {number:.0f} B")
+            queue.limit = Quantity(number, Unit.BYTES, line, how, text="latency · rate + burst")
+
+    def _classes(self, port: Port, policy: Policy) -> None:
+        port.sharing = "drr" if policy.kind == "round-robin" else "wfq"
+        numbered = sorted(
+            (entry for name, entry in policy.classes.items() if name != "default"),
+            key=lambda entry: (len(entry.name), entry.name),
+        )
+        entries = [*numbered, *([policy.classes["default"]] if "default" in policy.classes else [])]
+        for index, entry in enumerate(entries):
+            queue = Queue(entry.name, entry.line, spacing_known=True)
+            queue.match = Match(None, (), entry.line) if entry.name == "default" else self._matched(entry)
+            kind = entry.get("queue-type", 0, "fq-codel" if policy.kind == "shaper" else "drop-tail")[0]
+            self._leaf(queue, entry, None, kind)
+            if policy.kind == "priority-queue":
+                queue.level, queue.level_line = (None if entry.name == "default" else index), entry.line
+            elif policy.kind == "round-robin":
+                value, place = entry.get("quantum", entry.line, "1514")
+                quantum = units.number(value) or 0.0
+                if not quantum:
+                    self._bad("quantum", value, place)
+                    quantum = 1514.0
+                queue.share = Rate(
+                    max(1, round(quantum)), RateUnit.WEIGHT, place, text=f"quantum {quantum:g}"
+                )
+            else:
+                queue.guarantee = self._rate(entry, "bandwidth")
+                queue.ceiling = self._rate(entry, "ceiling")
+                if (
+                    queue.ceiling is not None
+                    and queue.ceiling.unit is RateUnit.PERCENT
+                    and queue.ceiling.number >= 100
+                ):
+                    text = (
+                        f"class {queue.name}: `{queue.ceiling.text}`: no limit beside the policy's bandwidth"
+                    )
+                    self._account.find("W13", queue.ceiling.line, text)
+                    queue.ceiling = None
+            port.queues.append(queue)
+
+    def _unused(self, policy: Policy) -> None:
+        """Report each leaf that nothing read."""
+        for entry in (policy.own, *policy.classes.values()):
+            for key, (value, line) in entry.values.items():
+                if key in entry.read or key in IGNORED:
+                    continue
+                if key == "priority":
+                    self._account.find("W06", line, f"`priority {value}`: who borrows first is not simulated")
+                elif key in KNOWN:
+                    self._account.find("W13", line, f"`{key} {value}` has no effect here")
+                else:
+                    self._bad(key, value, line)
+            if entry.name == "default":
+                for line, text in entry.other:
+                    self._account.find("W13", line, f"`{text}` has no effect in the default class")
+
+    def _bad(self, key: str, value: str, line: int) -> None:
+        self._account.find("W13", line, f"not understood: `{key} {value}`")
+
+    def _matched(self, entry: Class) -> Match:
+        if entry.codes:
+            return Match(frozenset(entry.codes), tuple(entry.other), entry.line)
+        if entry.name == "default":
+            return Match(None, (), entry.line)
+        return Match(None, tuple(entry.other) or ((entry.line, f"class {entry.name}"),), entry.line)
+
+    # Values
+
+    def _rate(self, entry: Class, key: str) -> Rate | None:
+        value, line = entry.get(key)
+        if not value:
+            return None
+        text = f"{key} {value}"
+        if value == "auto":
+            self._account.find("W01", line, f"`{text}`: the speed of the interface; give --link-rate")
+            return None
+        if value.endswith("%") and units.number(value[:-1]):
+            return Rate(float(value[:-1]), RateUnit.PERCENT, line, text=text)
+        bps = units.scaled(value, RATES)
+        if not bps:
+            self._bad(key, value, line)
+            return None
+        if units.number(value) is not None:
+            self._account.find("W01", line, f"`{text}`: a rate without a suffix is kbit/s in VyOS's code")
+        return Rate(bps, RateUnit.BPS, line, text=text)
+
+    def _burst(self, entry: Class) -> Quantity:
+        value, line = entry.get("burst")
+        size = tc_units.size(value) if value else None
+        if size:
+            return Quantity(size, Unit.BYTES, line, text=f"burst {value}")
+        if value:
+            self._bad("burst", value, line)
+        return Quantity(BURST, Unit.BYTES, 0, How.DEFAULT, text="burst 15k")
+
+    def _meter(self, entry: Class) -> Meter | None:
+        rate = self._rate(entry, "bandwidth")
+        if rate is None:
+            return None
+        return Meter("one-bucket", rate, self._burst(entry), entry.line)
+
+    def _packets(self, entry: Class, key: str, default: int, who: str) -> Quantity:
+        value, line = entry.get(key)
+        number = units.whole(value) if value else None
+        if number:
+            return Quantity(number, Unit.PACKETS, line, text=f"{key} {value}")
+        if value:
+            self._bad(key, value, line)
+        self._account.find("W04", entry.line, f"{who}: no {key}; {default} packets")
+        return Quantity(default, Unit.PACKETS, 0, How.DEFAULT, text=f"{default} packets")
+
+    # Queues
+
+    def _leaf(self, queue: Queue, entry: Class, policy: Policy | None, kind: str) -> None:
+        line = entry.get("queue-type", queue.line)[1]
+        if kind == "fq-codel":
+            limit = self._packets(entry, "queue-limit", 10240, queue.name)
+            keys = [("limit", quoted(f"{limit.number:.0f}p"), limit.line or line)]
+            for key in ("target", "interval"):
+                value, place = entry.get(key)
+                time = (
+                    tc_units.time(value) if re.search("[a-z]", value) else (units.number(value) or 0) / 1000
+                )
+                if value and time:
+                    keys.append((key, quoted(f"{units.plain(time * 1000, 6)}ms"), place))
+                elif value:
+                    self._bad(key, value, place)
+            flows, place = entry.get("flows")
+            if 1 <= (units.whole(flows) or 0) <= MOST_FLOWS:
+                keys.append(("flows", flows, place))
+            elif flows:
+                self._bad("flows", flows, place)
+            queue.block = Block("scheduler", "fq-codel", (*keys, ("law", '"linux"', line)), line)
+            return
+        if kind == "random-detect":
+            if policy is None:
+                self._red(queue, entry)
+            else:
+                self._random_detect(queue, policy)
+            return
+        if kind in {"fair-queue", "priority"}:
+            text = f"class {queue.name}: {kind} within it is not simulated; a FIFO in its place"
+            self._account.find("W06", line, text)
+        queue.limit = self._packets(entry, "queue-limit", 127 if kind == "fair-queue" else 1000, queue.name)
+
+    def _random_detect(self, queue: Queue, policy: Policy) -> None:
+        """A policy: gred with a virtual queue for each precedence, as intended, with one average."""
+        text = (
+            "VyOS chooses gred's virtual queue by tcindex, which is gone from the kernel: there all packets "
+            "get the curve of precedence 0; here precedences have their own, as intended"
+        )
+        self._account.find("W17", policy.line, text)
+        limits = []
+        for p in range(8):
+            entry = policy.classes.get(str(p)) or Class(str(p), policy.line)
+            curve, limit = self._precedence(queue, entry, p)
+            limits.append(limit)
+            if curve is not None:
+                own = Quantity(limit, Unit.BYTES, entry.line, curve.how, text="queue-limit")
+                queue.curves.append(Drop(Selector(f"precedence {p}", units.of_precedence(p)), curve, own))
+        most = max(limits)
+        queue.limit = Quantity(most, Unit.BYTES, policy.line, How.DEFAULT, text="the largest queue-limit")
+        queue.curves = [
+            replace(drop, limit=None) if drop.limit is not None and drop.limit.number >= most else drop
+            for drop in queue.curves
+        ]
+
+    def _red(self, queue: Queue, entry: Class) -> None:
+        """A class with `queue-type random-detect`: red with the values of precedence 0."""
+        text = f"class {queue.name}: red without `bandwidth`: idle time is at 10 Mbit/s"
+        self._account.find("W02", entry.line, text)
+        curve, limit = self._precedence(queue, entry, 0)
+        queue.limit = Quantity(limit, Unit.BYTES, entry.line, How.DEFAULT, text="4 max")
+        if curve is not None:
+            queue.curves = [Drop(Selector("all"), curve)]
+
+    def _precedence(self, queue: Queue, entry: Class, p: int) -> tuple[Curve | None, float]:
+        """The curve of a precedence and the limit of its virtual queue, in bytes."""
+        found = {key: entry.get(key) for key in sorted(THRESHOLDS & set(entry.values))}
+        given = {key: units.whole(value) for key, (value, _) in found.items()}
+        for key, (value, line) in found.items():
+            if not given[key]:
+                self._bad(key, value, line)
+        size = given.get("average-packet") or AVERAGE_PACKET
+        most = given.get("maximum-threshold") or MAX_THRESHOLD
+        least = given.get("minimum-threshold")
+        least = (9 + p) * most // MAX_THRESHOLD if least is None else least
+        limit = float((given.get("queue-limit") or 4 * most) * size)
+        chance = 1 / (given.get("mark-probability") or MARK_PROBABILITY)
+        if least > most:
+            self._account.find(
+                "W16", entry.line, f"precedence {p}: min {least} is above max {most}; left out"
+            )
+            return None, limit
+        how = How.CONFIGURED if given else How.DEFAULT
+        said = f"packets of {size} bytes"
+        low = Quantity(least * size, Unit.BYTES, entry.line, how, text=said)
+        high = Quantity(most * size, Unit.BYTES, entry.line, how, text=said)
+        if p == 0:
+            exponent = tc_units.wlog(least * size, (2 * least + most) // 3, size)
+            if exponent is not None:
+                queue.average = Average(2.0**-exponent, entry.line, How.DEFAULT, f"Wlog {exponent}")
+            queue.mean_packet = Quantity(size, Unit.BYTES, entry.line, how, text=f"average-packet {size}")
+        return Curve.ramp(low, high, chance, entry.line, how), limit
+
+
+def read(source: Source, account: Account) -> list[Port]:
+    """The ports of a configuration."""
+    return Reader(source, account).read()
+
+
+def score(source: Source) -> float:
+    """Policies of VyOS's kinds."""
+    found = re.search(r"(?m)^\s*(?:set )?(?:qos (?:policy|interface)|traffic-policy)\b", source.text)
+    block = re.search(r"(?m)^\s*qos \{|^\s*traffic-policy \{", source.text)
+    return 9.0 * (found is not None) + 9.0 * (block is not None)
+
+
+DIALECT = Dialect("vyos", "VyOS", score, read)

@@ -1,0 +1,219 @@
+"""Plans as a user has them: files, the command, what is kept, searches, and lines for the router."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from tests.python.output.pages import check, titles
+from tests.python.planning.planned import BURSTY, POLICED, TUNED, done
+
+import perhop as package
+from perhop.errors import PerhopError, ScenarioError
+from perhop.planning.document import read_plan
+from perhop.routers import Answers, Source, imported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "plan"
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "plan.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_command_prints_writes_and_resumes(tmp_path: Path, perhop: Perhop) -> None:
+    written(tmp_path, POLICED)
+    once = perhop("plan", "plan.toml", "--out", "out", "--json", "plan.json", "--jobs", "1")
+    assert once.code == 0, once.err
+    assert "1 of 1 objectives holds as it is." in once.out
+    assert "sources can grow to 10 flows (+150 %); at 11 flows (+175 %) “loss of sources < 1 %” breaks." in (
+        " ".join(once.out.split())
+    )
+    again = perhop("plan", "plan.toml", "--out", "out", "--json", "-", "--jobs", "2")
+    assert again.out == (tmp_path / "plan.json").read_text(encoding="utf-8")
+    assert "0 runs simulated" in again.err
+    data = json.loads(again.out)
+    (growth,) = data["now"]["growth"]
+    assert growth["holds_up_to"] == {"multiple": 2.5, "values": {"flows.sources.count": 10}}
+    assert growth["breaks_at"]["values"] == {"flows.sources.count": 11}
+    assert data["now"]["objectives"][0]["state"] == "holds"
+    check((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    frame = pl.read_parquet(tmp_path / "out" / "samples.parquet")
+    assert frame.columns == ["setting", "demand", "multiple", "objective", "seed", "value"]
+    assert set(frame["seed"]) == {1, 2, 3, 4}
+    assert (tmp_path / "out" / "plots" / "plan-growth.png").exists()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_a_terminal(tmp_path: Path, width: int) -> None:
+    found = done(tmp_path, TUNED)
+    body, _, _ = found.text(width).partition("Changed lines")
+    assert max(map(len, body.splitlines())) <= width
+
+
+def test_a_search_finds_a_queue_that_holds_and_is_judged_on_fresh_seeds(tmp_path: Path) -> None:
+    found = done(tmp_path, TUNED, jobs=2)
+    assert found.now.verdicts[0].state == "breaks"
+    better = found.better
+    assert better is not None
+    assert better.sure
+    assert better.gain is not None
+    assert better.gain.low > 0
+    assert all(verdict.holds for verdict in better.setting.verdicts)
+    limit = json.loads(better.setting.scenario)["links"]["edge"]["queue"]["limit"]
+    assert limit == better.winner.trial.factors["limit"] == f"{int(limit[:-1])}p"
+    trials, judged = set(better.tuned.plan.seeds), set(found.plan.seeds)
+    assert not trials & judged
+    assert better.tuned.plan.validation_seeds == found.plan.seeds
+    assert "Better: limit = " in found.text()
+    assert "<table" in found._repr_html_()
+    one = done(tmp_path, TUNED, jobs=1)
+    assert one.work.simulated == 0
+    assert one.json() == found.json()
+
+
+def test_an_example_goes_from_a_configuration_to_better_lines(tmp_path: Path) -> None:
+    """A short form of examples/plan; docs/guides/plan.md runs it in full."""
+    text = (EXAMPLES / "branch-office.toml").read_text(encoding="utf-8")
+    for long, short in (('"90s"', '"20s"'), ("runs = 12", "runs = 3"), ("trials = 40", "trials = 4")):
+        assert long in text
+        text = text.replace(long, short)
+    (tmp_path / "branch-office.cfg").write_bytes((EXAMPLES / "branch-office.cfg").read_bytes())
+    found = done(tmp_path, text)
+    assert found.plan.subject == "GigabitEthernet0/0/1 of branch-office.cfg"
+    assert [limit.demand.name for limit in found.now.limits] == ["voice", "staff", "guests"]
+    assert found.lines is not None
+    assert found.better is not None
+    chosen = found.better.setting if found.better.sure else found.now
+    source = Source([("new.cfg", found.lines.text.encode())])
+    read = tomllib.loads(imported(source, Answers(packet_size=1000.0)).toml)
+    queues = {
+        link: {queue["name"]: queue["rule"] for queue in body["queue"]["queue"]["queues"]}
+        for link, body in read["links"].items()
+    }
+    rules = json.loads(chosen.scenario)["links"]["GigabitEthernet0/0/1"]["queue"]["queue"]["queues"]
+    green = {queue["name"]: queue["rule"].get("green") for queue in rules}
+    assert queues["GigabitEthernet0/0/1"]["BUSINESS"]["green"] == green["BUSINESS"]
+
+
+def test_the_example_s_configuration_is_read_without_a_guess() -> None:
+    plan = read_plan(EXAMPLES / "branch-office.toml")
+    assert plan.imported is not None
+    assert plan.imported.dialect == "ios"
+    assert len((EXAMPLES / "branch-office.cfg").read_text(encoding="utf-8").splitlines()) == 60
+    assert not plan.notices
+
+
+PROFILED = """\
+runs = 4
+objectives = ["95 % of gold flows get their profile in 30 % of runs", "90 % of gold flows get their profile"]
+scenario = "small.toml"
+[growth]
+demands = []
+"""
+
+
+def test_flows_get_their_profile(tmp_path: Path, small: Path) -> None:
+    assert small.exists()
+    found = done(tmp_path, PROFILED)
+    assert [verdict.share is None for verdict in found.now.verdicts] == [False, True]
+    result = package.run(small, runs=4)
+    rates: dict[int, list[bool]] = {run: [] for run in range(1, 5)}
+    for row in result.flows.iter_rows(named=True):
+        if row["class"] == "gold":
+            rates[row["seed"]].append(row["throughput_bps"] >= 0.5e6)
+    assert found.now.verdicts[1].values == tuple(sum(reached) / len(reached) for reached in rates.values())
+
+
+def changed(before: str, after: str, text: str = POLICED) -> str:
+    assert before in text
+    return text.replace(before, after)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (changed("runs = 4", "rnus = 4"), "plan.toml: unknown key `rnus`; did you mean `runs`?"),
+        (changed("runs = 4", "runs = 1"), "plan.toml: `runs` must be a whole number from 2, not 1"),
+        (changed('objectives = ["loss of sources < 1 %"]\n', "[growth]\n"), "plan.toml: needs `objectives`"),
+        (changed("loss of", "los of"), "nothing measured is called `los`; did you mean `loss`?"),
+        (changed("[scenario]", "[scenery]"), "unknown key `scenery`; did you mean `scenario`?"),
+        (POLICED + "[growth]\nmost = 0.5\n", "[growth]: `most` must be a multiple of today's demand"),
+        (POLICED + '[growth]\ndemands = ["x"]\n', "[growth]: `x`: nothing stands there"),
+        (POLICED + "[tuning]\ntrials = 3\n", "[tuning] has no effect without a [search]"),
+        (
+            POLICED + '[set]\n"links.edge.queue.limit" = "{limit}"\n',
+            "[set] `links.edge.queue.limit`: '{limit}' has names in braces; say in [search] what they may be",
+        ),
+        (
+            POLICED + '[search]\n"links.edge.queue.limit" = "10p..20p"\n[tuning]\ngrowth = { x = 2 }\n',
+            "[tuning]: `growth.x` is no demand; there are sources",
+        ),
+        (POLICED + '[export]\nto = "junos99"\n', "[export]: `to` must be one of"),
+        (POLICED + "[import]\nlenient = true\n", "[import] is about a `configuration`; there is none"),
+        (
+            changed("[[flows]]", 'configuration = "x.cfg"\n[[flows]]', 'objectives = ["x < 1"]\n[[flows]]\n'),
+            "x.cfg",
+        ),
+    ],
+)
+def test_a_wrong_plan_is_met_with_file_and_key(text: str, message: str, tmp_path: Path) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises((PerhopError, ScenarioError)) as caught:
+        read_plan(path)
+    assert str(caught.value).startswith(str(tmp_path))
+    assert message in str(caught.value)
+
+
+def test_a_configuration_needs_flows_and_answers(tmp_path: Path) -> None:
+    (tmp_path / "branch-office.cfg").write_bytes((EXAMPLES / "branch-office.cfg").read_bytes())
+    head = 'configuration = "branch-office.cfg"\nobjectives = ["loss of voice < 1 %"]\n'
+    with pytest.raises(PerhopError, match="a configuration says nothing of traffic: give"):
+        read_plan(written(tmp_path, head + '[import]\npacket-size = "1000B"\n'))
+    with pytest.raises(PerhopError, match="missing --packet-size"):
+        read_plan(written(tmp_path, head))
+    with pytest.raises(PerhopError, match="--packet-size must be a number with a unit, such as 1000B"):
+        read_plan(written(tmp_path, head + '[import]\npacket-size = "big"\n'))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--runs", "1"), "--runs 1: objectives are judged by intervals, which need at least 2 runs"),
+        (("--trials", "3"), "--trials has no effect without a [search]"),
+        (("--export", "x.cfg"), "--export x.cfg: plan.toml has no [export]"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, perhop: Perhop
+) -> None:
+    written(tmp_path, POLICED)
+    ended = perhop("plan", "plan.toml", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_page_has_every_part(tmp_path: Path, perhop: Perhop) -> None:
+    written(tmp_path, BURSTY)
+    ended = perhop("plan", "plan.toml", "--out", "out", "--runs", "3")
+    assert ended.code == 0, ended.err
+    found = titles(check((tmp_path / "out" / "report.html").read_text(encoding="utf-8")))
+    assert {
+        "How far each demand can grow",
+        "Objectives as it is",
+        "Growth as it is",
+        "How to read this",
+    } <= set(found)

@@ -1,0 +1,94 @@
+"""Verdicts on samples whose answer is known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from perhop.planning.job import together
+from perhop.planning.objectives import Bound, parse
+from perhop.planning.verdicts import judge, score, smallest_margins
+
+
+def bound(text: str, *metrics: str) -> Bound:
+    return Bound(parse(text, "plan.toml"), (metrics,), "s")
+
+
+DELAY = bound("P99 of one-way delay of voice < 20 ms", "d")
+
+
+@pytest.mark.parametrize(
+    ("values", "state"),
+    [
+        ([0.010, 0.011, 0.012], "holds"),
+        ([0.030, 0.031, 0.032], "breaks"),
+        ([0.018, 0.020, 0.021], "cannot tell"),
+        ([0.020, 0.020, 0.020], "breaks"),  # not below
+        ([0.010, math.nan, 0.012], "cannot tell"),
+    ],
+)
+def test_the_whole_interval_decides(values: list[float], state: str) -> None:
+    found = judge(DELAY, {"d": values})
+    assert found.state == state
+    assert found.missing == sum(map(math.isnan, values))
+    assert (found.margin is None) == bool(found.missing)
+
+
+def test_the_margin_has_the_interval_of_the_mean() -> None:
+    found = judge(DELAY, {"d": [0.010, 0.012]})
+    assert found.margin is not None
+    assert found.found is not None
+    assert found.margin.mean == pytest.approx(0.45)
+    assert found.margin.low == pytest.approx((0.02 - found.found.high) / 0.02)
+
+
+@pytest.mark.parametrize(
+    ("kept", "runs", "state"),
+    [(100, 100, "holds"), (30, 30, "cannot tell"), (40, 100, "breaks"), (95, 100, "cannot tell")],
+)
+def test_a_share_of_runs_is_judged_by_its_own_interval(kept: int, runs: int, state: str) -> None:
+    share = bound("P99 of one-way delay of voice < 20 ms in 95 % of runs", "d")
+    found = judge(share, {"d": [0.01] * kept + [0.03] * (runs - kept)})
+    assert found.share is not None
+    assert (found.state, found.share.kept) == (state, kept)
+
+
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson() -> None:
+    """For 9 of 10 it is 55.50 % to 99.75 %; for 10 of 10 it begins at 0.025^(1/10) (their 1934 charts)."""
+    share = bound("P99 of one-way delay of voice < 20 ms in 50 % of runs", "d")
+    nine = judge(share, {"d": [0.01] * 9 + [0.03]}).share
+    ten = judge(share, {"d": [0.01] * 10}).share
+    assert nine is not None
+    assert ten is not None
+    assert [nine.low, nine.high] == pytest.approx([0.55498, 0.99747], abs=1e-5)
+    assert [ten.low, ten.high] == pytest.approx([0.025**0.1, 1.0], abs=1e-9)
+
+
+def test_a_share_that_no_few_runs_can_show_says_how_many_would() -> None:
+    share = bound("P99 of one-way delay of voice < 20 ms in 99 % of runs", "d")
+    assert judge(share, {"d": [0.01] * 20}).runs_needed == 368  # 0.99^368 is the first below 2.5 %
+    assert judge(share, {"d": [0.01] * 19 + [0.03]}).runs_needed is None
+
+
+def test_a_state_of_all_is_the_worst() -> None:
+    good, bad, open_ = (judge(DELAY, {"d": values}) for values in ([0.01] * 3, [0.03] * 3, [0.01, 0.03]))
+    assert together([good, good]) is True
+    assert together([good, open_]) is None
+    assert together([open_, bad]) is False
+
+
+def test_the_score_prefers_what_surely_holds() -> None:
+    steady, wild = [0.012, 0.012, 0.012], [0.002, 0.010, 0.018]
+    assert score([DELAY], {"d": steady}) == pytest.approx(0.4 * 1.1)
+    assert score([DELAY], {"d": wild}) < score([DELAY], {"d": steady})
+    assert math.isnan(score([DELAY], {"d": [0.01, math.nan]}))
+    assert smallest_margins(
+        [DELAY, bound("jitter of voice < 1 s", "j")], {"d": steady, "j": [0.9, 0.0, 0.0]}
+    ) == (pytest.approx([0.1, 0.4, 0.4]))
+
+
+def test_where_one_objective_never_changes_the_others_decide() -> None:
+    stuck = bound("jitter of voice < 1 s", "j")
+    better, worse = ({"j": [0.9, 0.9], "d": values} for values in ([0.008, 0.008], [0.016, 0.016]))
+    assert score([DELAY, stuck], better) > score([DELAY, stuck], worse)

@@ -1,0 +1,205 @@
+"""`perhop export --to tc`: hand vectors, what is refused, and what import reads back; the kernel's view."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.python.routers.importing import CONFIGURATIONS, buffer
+from tests.python.routers.test_export_ios import FLOW, HEAD, link, written
+from tests.python.routers.test_tc_kernel import shown
+
+from perhop import simulation
+from perhop.errors import PerhopError
+from perhop.routers import Answers, Exported, Source, exported, imported
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RED = """\
+[links.wan.queue]
+aqm = "red"
+thresholds = "30kB/90kB/0.02"
+limit = "200kB"
+weight = 0.03125
+wait = false
+scale-by-size = false
+ecn = true
+"""
+TREE = """\
+[links.wan.queue]
+scheduler = "htb"
+[[links.wan.queue.classes]]
+name = "1:1"
+rate = "16Mbps"
+burst = "16kB"
+[[links.wan.queue.classes.classes]]
+name = "1:10"
+match = { dscp = ["EF", "CS5"] }
+rate = "4Mbps"
+ceil = "16Mbps"
+prio = 1
+queue = { aqm = "drop-tail", limit = "50p" }
+[[links.wan.queue.classes.classes]]
+name = "1:2f"
+rate = "12Mbps"
+ceil = "16Mbps"
+quantum = "3kB"
+queue = { aqm = "drop-tail", limit = "30kB" }
+"""
+
+
+def tc(table: str, **options: Any) -> Exported:  # noqa: ANN401 - of several types
+    return written(table, dialect="tc", **options)
+
+
+def commands(done: Exported) -> list[str]:
+    return [line.removeprefix("tc ") for line in done.text.splitlines() if not line.startswith("#")]
+
+
+def read_back(done: Exported, rate: float = 20e6) -> dict[str, Any]:
+    answers = Answers(rate, 1000.0, buffer(1e6), {}, lenient=True)
+    return link(imported(Source([("x.sh", done.text.encode())]), answers, dialect="tc").toml)
+
+
+def test_red_and_its_exponent() -> None:
+    # VENDORS 9.2: (min 30000, burst, avpkt 1000) gives Wlog 5 for bursts from 47;
+    # `ecn = true` is `ecn harddrop`.
+    (line,) = commands(tc(RED))
+    found = re.fullmatch(
+        r"qdisc add dev wan root handle 1: red limit 200000 min 30000 max 90000 avpkt 1000 burst (\d+) "
+        r"probability 0\.02 bandwidth 20mbit ecn harddrop",
+        line,
+    )
+    assert found is not None, line
+    assert read_back(tc(RED))["queue"] == json.loads(simulation_link(RED))["queue"]
+
+
+def simulation_link(table: str) -> str:
+    """The link with every default, as JSON."""
+    return json.dumps(json.loads(simulation.canonical(HEAD + table + FLOW))["links"]["wan"])
+
+
+def test_a_tree_comes_back() -> None:
+    done = tc(TREE)
+    assert commands(done)[:3] == [
+        "qdisc add dev wan root handle 1: htb default 2f r2q 10",
+        "class add dev wan parent 1: classid 1:1 htb rate 16mbit burst 16000 cburst 1600",
+        "class add dev wan parent 1:1 classid 1:10 htb rate 4mbit ceil 16mbit burst 1600 cburst 1600 prio 1",
+    ]
+    assert read_back(done)["queue"] == json.loads(simulation_link(TREE))["queue"]
+
+
+def queues(scheduler: str, keys: tuple[str, str] = ("", "")) -> str:
+    return f"""\
+[links.wan.queue]
+scheduler = "{scheduler}"
+[[links.wan.queue.queues]]
+name = "1:1"
+match = {{ dscp = ["EF"] }}
+{keys[0]}
+rule = {{ aqm = "drop-tail", limit = "64p" }}
+[[links.wan.queue.queues]]
+name = "1:2"
+{keys[1]}
+rule = {{ aqm = "codel", limit = "100p", target = "10ms", law = "linux" }}
+"""
+
+
+def test_strict_priority_comes_back() -> None:
+    table = queues("priority")
+    done = tc(table)
+    assert commands(done)[0] == f"qdisc add dev wan root handle 1: prio bands 2 priomap {'1 ' * 15}1"
+    back = read_back(done)["queue"]
+    given = json.loads(simulation_link(table))["queue"]
+    assert [q["rule"] for q in back["queues"]] == [q["rule"] for q in given["queues"]]
+    assert back["queues"][0]["match"] == given["queues"][0]["match"]
+
+
+def test_shares_become_quanta() -> None:
+    done = tc(queues("drr", ("weight = 3", "weight = 1")))
+    assert [line for line in commands(done) if line.startswith("class")] == [
+        "class add dev wan parent 1: classid 1:1 drr quantum 4542",
+        "class add dev wan parent 1: classid 1:2 drr quantum 1514",
+    ]
+    one, two = read_back(done)["queue"]["queues"]
+    assert one["weight"] / two["weight"] == 3
+
+
+def test_a_shaper_around_a_queue() -> None:
+    done = tc(RED, shape=True)
+    # 4 ms of 20 Mbit/s are 10 kB.
+    assert commands(done)[0] == "qdisc add dev wan root handle f000: tbf rate 20mbit burst 10000 limit 15140"
+    assert commands(done)[1].startswith("qdisc add dev wan parent f000:1 handle 1: red limit 200000")
+    back = read_back(done, 1e8)["queue"]
+    assert (back["scheduler"], back["rate"], back["burst"]) == ("shaper", "20Mbps", "10kB")
+
+
+def test_colors_are_virtual_queues_with_one_average() -> None:
+    table = (
+        '[links.wan.queue]\naqm = "wred"\ngreen = "60kB/120kB/0.05"\nyellow = "30kB/90kB/0.1"\n'
+        'limit = "300kB"\nweight = 0.03125\nwait = false\nscale-by-size = false\n'
+    )
+    done = tc(table)
+    lines = commands(done)
+    assert lines[0] == "qdisc add dev wan root handle 1: gred setup vqs 2 default 0 grio limit 300000"
+    assert all(line.endswith("prio 1") for line in lines[1:3])
+    assert (
+        "filter add dev wan egress protocol ip prio 1 u32 match ip dsfield 0x30 0xfc classid :1" in lines
+    )  # AF12
+    back = read_back(done)["queue"]
+    assert (back["limit"], back["weight"]) == ("300kB", 0.03125)
+    assert {p["curve"] for p in back["profiles"]} == {"60kB/120kB/0.05", "30kB/90kB/0.1"}
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (RED.replace("ecn = true", "gentle = true"), "tc has no `gentle`"),
+        (
+            RED.replace('"red"', '"wred"').replace(
+                'thresholds = "30kB/90kB/0.02', 'green = "segmented 30kB/0.1, 60kB/0.5'
+            ),
+            "tc has one segment",
+        ),
+        (queues("priority", ('cap = "1Mbps"', "")), "cannot limit a band"),
+        ('[links.wan.queue]\naqm = "blue"\nlimit = "50p"\n', "tc cannot express blue"),
+    ],
+)
+def test_what_tc_cannot_say_is_refused(table: str, said: str) -> None:
+    with pytest.raises(PerhopError, match=re.escape(said)):
+        tc(table)
+    assert any(r.kind == "left out" and said in r.text for r in tc(table, lenient=True).remarks)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CONFIGURATIONS.glob("*.*")))
+def test_the_second_pass_changes_nothing(name: str) -> None:
+    """What was exported, imported and exported again is the same but for remarks and names of scenarios."""
+    answers = Answers(1e8, 1000.0, buffer(1e6), {}, lenient=True)
+    source = Source([(name, (CONFIGURATIONS / name).read_bytes())])
+    try:
+        first = imported(source, answers).toml
+    except PerhopError as error:
+        pytest.skip(f"several interfaces: {error}")
+    one = exported(simulation.canonical(first), "x", "tc", lenient=True)
+    if "qdisc" not in one.text:
+        pytest.skip("nothing of it can be written for tc")
+    again = imported(Source([("x.sh", one.text.encode())]), answers, dialect="tc").toml
+    two = exported(simulation.canonical(again), "x", "tc", lenient=True)
+    assert [c for c in commands(two) if " class " in f" {c}"] == [
+        c for c in commands(one) if " class " in f" {c}"
+    ]
+
+
+def test_the_kernel_takes_the_tree(tmp_path: Path) -> None:
+    script = tc(TREE).text.replace(" dev wan ", " dev lo ")
+    files = shown(script, tmp_path)
+    answers = Answers(20e6, 1000.0, buffer(1e6), {}, lenient=True)
+    back = link(imported(Source(list(files.items())), answers).toml)["queue"]
+    given = json.loads(simulation_link(TREE))["queue"]
+    for one, two in zip(back["classes"][0]["classes"], given["classes"][0]["classes"], strict=True):
+        for key in ("name", "rate", "ceil", "queue", "match"):
+            assert one.get(key) == two.get(key)
+        assert one.get("prio", 0) == two.get("prio", 0)

@@ -1,0 +1,130 @@
+"""`perhop import` as a user types it: files, questions, the report, and a run of what it wrote."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perhop import run
+from perhop.routers import CODES, DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+ROOT = Path(__file__).parents[3]
+BRANCH = ROOT / "examples" / "branch.cfg"
+CONFIGURATIONS = Path(__file__).parent / "configurations"
+
+
+def test_a_configuration_becomes_a_scenario_that_runs(perhop: Perhop, tmp_path: Path) -> None:
+    done = perhop("import", str(BRANCH), "--packet-size", "1000B", "-o", "branch.toml")
+    assert done.code == 0, done.err
+    assert done.err == "branch.toml: written; fill in the traffic, then: perhop run branch.toml\n"
+    assert done.out.splitlines()[0] == "GigabitEthernet0/0/0, read as Cisco IOS and IOS-XE"
+    assert "W06" not in done.out
+    assert "line 26: not about queues: `ip address 192.0.2.2 255.255.255.252`" in done.out
+    text = (tmp_path / "branch.toml").read_text(encoding="utf-8")
+    assert 'green = "48/96/0.05"' in text
+    assert "# line 15: af21" in text
+    classes = run(tmp_path / "branch.toml", runs=1).classes()
+    assert (classes["throughput_bps"] > 0).all()
+    # Voice sends 5 % of 20 Mbit/s, and 20 % would pass its policer: all of it arrives.
+    voice = classes.filter(classes["class"] == "VOICE")["throughput_bps"][0]
+    assert voice == pytest.approx(1e6, rel=0.01)
+
+
+def test_the_report_as_json(perhop: Perhop) -> None:
+    done = perhop("import", str(BRANCH), "--packet-size", "1kB", "-o", "b.toml", "--json", "-")
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
+    assert (report["dialect"], report["port"]) == ("ios", "GigabitEthernet0/0/0")
+    limit = next(v for v in report["values"] if (v["queue"], v["parameter"]) == ("BUSINESS", "limit"))
+    assert limit == {
+        "queue": "BUSINESS", "parameter": "limit", "value": '"128p"', "line": 12, "how": "configured",
+        "said": "queue-limit 128 packets",
+    }  # fmt: skip
+    assert {w["code"] for w in report["warnings"]} == {"W04", "W05", "W12", "W13"}
+
+
+def test_lines_without_effect_are_as_wide_as_others(perhop: Perhop, tmp_path: Path) -> None:
+    text = BRANCH.read_text(encoding="utf-8") + "interface Lo0\n description x\n ip " + "word " * 30 + "\n"
+    (tmp_path / "wide.cfg").write_text(text, encoding="utf-8")
+    done = perhop("import", "wide.cfg", "--packet-size", "1kB", "-o", "b.toml")
+    part = done.out.partition("without effect (W13):")[2]
+    assert "word word" in part
+    assert max(map(len, part.splitlines())) <= 80
+
+
+def test_the_scenario_on_standard_output(perhop: Perhop) -> None:
+    done = perhop("import", str(BRANCH), "--packet-size", "1kB")
+    assert done.code == 0
+    assert tomllib.loads(done.out)["links"]["GigabitEthernet0/0/0"]["rate"] == "20Mbps"
+    assert "GigabitEthernet0/0/0, read as" in done.err
+
+
+def test_several_files_of_one_device(perhop: Perhop, tmp_path: Path) -> None:
+    entries = json.loads((CONFIGURATIONS / "tc.json").read_text(encoding="utf-8"))
+    (tmp_path / "qdisc.json").write_text(json.dumps(entries[:3], indent=1), encoding="utf-8")
+    (tmp_path / "class.json").write_text(json.dumps(entries[3:]), encoding="utf-8")
+    words = ("--link-rate", "10Mbps", "--packet-size", "1kB", "--buffer", "50p", "--match", "1:1=af11")
+    done = perhop("import", "qdisc.json", "class.json", *words, "--match", "1:2=ef", "-o", "e.toml")
+    assert done.code == 0, done.err
+    assert "qdisc.json:10" in done.out
+    queues = tomllib.loads((tmp_path / "e.toml").read_text(encoding="utf-8"))["links"]["eth0"]["queue"][
+        "queues"
+    ]
+    assert [queue["weight"] for queue in queues[:2]] == [200, 100]
+    assert [queue["match"]["dscp"] for queue in queues[:2]] == [["AF11"], ["EF"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("none.cfg",), "none.cfg: no such file"),
+        ((".",), ".: is a directory; give a configuration as a file"),
+        ((str(BRANCH),), "missing --packet-size (line 15: class BUSINESS: idle time"),
+        ((str(BRANCH), "--from", "dos"), "--from must be one of ios, ios-xr, nx-os, junos"),
+        (
+            (str(BRANCH), "--interface", "eth9"),
+            "--interface eth9: has no queues; there are GigabitEthernet0/0/0",
+        ),
+        (
+            (str(BRANCH), "--link-rate", "fast"),
+            "--link-rate must be a number with a unit, such as 20Mbps, not `fast`",
+        ),
+        ((str(BRANCH), "--link-rate", "0Mbps"), "--link-rate must be above 0, such as 20Mbps, not `0Mbps`"),
+        ((str(BRANCH), "--packet-size", "0B"), "--packet-size must be above 0, such as 1000B, not `0B`"),
+        (
+            (str(BRANCH), "--packet-size", "1kB", "--match", "NOPE=EF"),
+            "--match NOPE: GigabitEthernet0/0/0 has no such class; there are VOICE,",
+        ),
+        (
+            (str(BRANCH), "--packet-size", "1kB", "--json", "-"),
+            "--json -: the scenario is on standard output, too; give it a file with -o FILE.toml",
+        ),
+        ((str(BRANCH), "--buffer", "much"), "--buffer must be bytes, packets or a time"),
+        ((str(BRANCH), "--match", "VOICE"), "--match must be CLASS=DSCP, such as VOICE=ef"),
+        (("words.txt",), "words.txt: looks like no configuration with queues; name its dialect: --from ios,"),
+        ((str(BRANCH), "--packet-size", "1kB", "-o", "no/such.toml"), "--output no/such.toml"),
+    ],
+)
+def test_bad_input_is_one_line(perhop: Perhop, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    (tmp_path / "words.txt").write_text("once upon a time\n", encoding="utf-8")
+    done = perhop("import", *words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1, done.err
+    assert said in done.err
+
+
+def test_the_documentation_names_all_dialects_and_codes() -> None:
+    text = (ROOT / "docs" / "routers.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}` |" in text for name in DIALECTS)
+    assert all(f"| {code} |" in text for code in CODES)

@@ -1,0 +1,477 @@
+"""Cisco IOS, IOS-XE, IOS-XR and NX-OS: golden pairs, realistic configurations, single lines."""
+
+from __future__ import annotations
+
+import pytest
+from tests.python.routers.importing import buffer, of_file, of_text
+
+from perhop.errors import PerhopError
+
+EDGE = """\
+policy-map EDGE
+ class DATA
+  bandwidth percent 40
+  queue-limit 100 packets
+  random-detect dscp-based
+  random-detect exponential-weighting-constant 6
+  random-detect dscp af21 30 60 20
+  random-detect dscp af22 20 50 10
+  random-detect dscp af23 10 40 5
+"""
+
+
+def test_the_worked_example() -> None:
+    done = of_text(EDGE, link_rate=20e6)
+    data = done.queues["DATA"]
+    assert data["rate"] == "8Mbps"
+    assert data["match"] == {"dscp": ["AF21", "AF22", "AF23"]}
+    assert data["rule"] == {
+        "aqm": "wred",
+        "green": "30/60/0.05",
+        "yellow": "20/50/0.1",
+        "red": "10/40/0.2",
+        "limit": "100p",
+        "weight": 0.015625,
+        "wait": False,
+        "mean-packet": "1kB",
+    }
+    # The fragment has neither class map nor interface, nor a class-default with a limit.
+    assert done.warnings == [("W04", 1), ("W15", 1), ("W12", 2), ("W15", 2)]
+    assert [(flow["dscp"], flow["color"]) for flow in done.flows[:3]] == [
+        ("AF21", "green"),
+        ("AF22", "yellow"),
+        ("AF23", "red"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        EDGE.replace("  ", "").replace(" class", "class"),
+        EDGE.replace("bandwidth", "band").replace("policy-map", "POLICY-MAP"),
+        EDGE.replace("\n", "\r\n"),
+        "! a comment\n" + EDGE,
+    ],
+    ids=["no indentation", "truncated words", "line ends", "a comment"],
+)
+def test_how_it_is_written_does_not_matter(text: str) -> None:
+    done = of_text(text, link_rate=20e6)
+    assert done.queues == of_text(EDGE, link_rate=20e6).queues
+    assert "W13" not in [code for code, _ in done.warnings]
+
+
+def test_missing_answers_are_asked_for_by_name() -> None:
+    with pytest.raises(PerhopError) as raised:
+        of_text(EDGE, packet_size=None)
+    assert str(raised.value) == (
+        "router.cfg: missing --link-rate (line 1: the rate of the link), --packet-size (line 7: class DATA: "
+        "idle time of its average counts in mean packets); give them, or assume with --lenient"
+    )
+    done = of_text(EDGE, packet_size=None, lenient=True)
+    assert ("W05", 1) in done.warnings
+    assert done.link["rate"] == "1Gbps"
+
+
+def test_a_branch_router() -> None:
+    done = of_file("ios-branch.cfg")
+    assert (done.dialect, done.link["rate"]) == ("ios", "20Mbps")
+    queues = done.queues
+    assert list(queues) == ["VOICE", "SIGNALLING", "BUSINESS", "BULK", "class-default"]
+    # 20 % of the shaper's 20 Mbit/s, policed in congestion with 200 ms; the other policer has 250 ms.
+    assert done.link["queue"]["scheduler"] == "llq"
+    assert (queues["VOICE"]["rate"], queues["VOICE"]["burst"]) == ("4Mbps", "100kB")
+    assert "police" not in queues["VOICE"]
+    assert done.link["meters"][0]["profile"] == {
+        "marker": "token-bucket", "rate": "4Mbps", "burst": "125kB", "out": "drop",
+    }  # fmt: skip
+    assert [queues[name]["weight"] for name in list(queues)[1:]] == [5, 40, 15, 40]
+    assert queues["BUSINESS"]["rule"]["ecn"] is True
+    assert queues["BUSINESS"]["rule"]["weight"] == 2**-7
+    # WRED by precedence without thresholds, of a limit of 64: 64 (1/4 + 1/32) = 18, 64 / 2 = 32.
+    assert queues["BULK"]["rule"]["thresholds"] == "18/32/0.1"
+    assert queues["BULK"]["match"]["dscp"] == ["CS1", 9, "AF11", 11, "AF12", 13, "AF13", 15]
+    assert queues["class-default"]["rule"] == {"aqm": "drop-tail", "limit": "256p"}
+    assert done.codes("W13") == [2, 3, 14, 36, 40, 46, 48, 49, 50, 51]
+    assert done.codes("W04") == [17, 19, 20, 31, 33]
+    assert (done.codes("W06"), done.codes("W10"), done.codes("W02")) == ([], [], [33])
+
+
+def test_an_old_configuration() -> None:
+    done = of_file("ios-old.cfg", lenient=True)
+    assert done.link["rate"] == "1.544Mbps"
+    # match-all of two codepoints never matches; AF21 belongs to precedence 2, which comes first.
+    assert list(done.queues) == ["SILVER", "COPPER", "UNKNOWN", "class-default"]
+    assert done.codes("W14") == [2, 2, 7]
+    assert done.queues["SILVER"]["rule"]["thresholds"] == "20/40/0.1"
+    assert done.link["meters"][0]["profile"] == {
+        "marker": "srtcm", "rate": "256kbps", "burst": "8kB", "excess-burst": "16kB", "out": "drop-red",
+    }  # fmt: skip
+    with pytest.raises(PerhopError, match="--match UNKNOWN=DSCP"):
+        of_file("ios-old.cfg")
+    answered = of_file("ios-old.cfg", matches={"UNKNOWN": frozenset({46})})
+    assert answered.queues["UNKNOWN"]["match"] == {"dscp": ["EF"]}
+
+
+def test_strict_priority_with_four_curves() -> None:
+    done = of_file("ios-llq.cfg", link_rate=10e6)
+    assert done.link["queue"]["scheduler"] == "llq"
+    assert (done.queues["RT"]["rate"], done.queues["RT"]["burst"]) == ("1Mbps", "25kB")
+    assert done.codes("W10") == []
+    # Codepoints without a curve get the most lenient one, AF11's, which is the last profile.
+    assert done.link["queue"]["queue"]["profiles"] == [
+        {"match": {"dscp": ["CS0"]}, "curve": "40/120/0.125"},
+        {"match": {"dscp": ["AF12"]}, "curve": "80/200/0.1"},
+        {"match": {"dscp": ["AF13"]}, "curve": "60/160/0.1"},
+        {"curve": "100/200/0.1"},
+    ]
+    assert (done.codes("W07"), done.codes("W04")) == ([], [4, 8])
+    assert [(flow["name"], flow["dscp"]) for flow in done.flows[1:]] == [
+        ("class-default", "CS0"), ("class-default-af12", "AF12"), ("class-default-af13", "AF13"),
+        ("class-default-af11", "AF11"),
+    ]  # fmt: skip
+
+
+def test_times_need_the_rate_of_the_class() -> None:
+    done = of_file("ios-bytes.cfg", link_rate=100e6)
+    a, rest = done.queues["A"], done.queues["NOT-A"]
+    # 60 % of 100 Mbit/s: 50 ms are 375 kB, 20 and 40 ms 150 and 300 kB. The shares leave nothing: weights.
+    assert (a["weight"], rest["weight"]) == (600, 400)
+    assert (a["rule"]["limit"], a["rule"]["green"]) == ("375kB", "150kB/300kB/0.1")
+    assert a["rule"]["red"] == "75kB/225kB/0.1"
+    assert set(done.codes("W05")) == {8, 10, 11, 12}
+    assert a["rule"]["scale-by-size"] is False
+    assert done.codes("W06") == [17]
+    # `match not` leaves the other 61 codepoints, so class-default gets none.
+    assert len(done.queues) == 2
+    assert "limit" in rest["rule"]
+
+
+def test_policers_of_arriving_packets() -> None:
+    done = of_file("ios-police.cfg", link_rate=100e6)
+    gold, rest = done.link["meters"]
+    assert gold["match"] == {"dscp": ["AF11"]}
+    assert gold["profile"] == {
+        "marker": "trtcm", "rate": "2Mbps", "burst": "62.5kB", "peak-rate": "4Mbps",
+        "peak-burst": "125kB", "out": "drop-red",
+    }  # fmt: skip
+    # 1 Mbit/s for 250 ms.
+    assert rest["profile"]["burst"] == "31.25kB"
+    assert "match" not in rest
+
+
+def test_ios_xr_counts_packets_of_256_bytes() -> None:
+    done = of_file("xr-core.cfg", link_rate=1e9)
+    assert done.dialect == "ios-xr"
+    rule = done.queues["class-default"]["rule"]
+    assert (rule["thresholds"], rule["limit"]) == ("102.4kB/230.4kB/0.1", "256kB")
+    assert done.codes("W01") == [14, 15]
+    # 8 and 16 ms at 1 Gbit/s.
+    assert done.queues["GOLD"]["rule"]["green"] == "1MB/2MB/0.1"
+    assert done.codes("W02") == [10, 14]
+
+
+def test_nx_os_without_indentation() -> None:
+    answers = {"c-out-8q-q7": frozenset({56}), "c-out-8q-q4": frozenset({26})}
+    done = of_file("nxos-fabric.cfg", link_rate=1e10, buffer=buffer(4e6), matches=answers)
+    assert done.dialect == "nx-os"
+    # Strict priority, then shares of 45 and 55 %.
+    assert [queue.get("weight") for queue in done.queues.values()] == [None, 45, 55]
+    assert done.codes("W06") == []
+    rule = done.queues["c-out-8q-q4"]["rule"]
+    assert (rule["thresholds"], rule["weight"], rule["ecn"]) == ("200kB/800kB/0.2", 1.0, True)
+    assert rule["limit"] == "4MB"
+    assert done.codes("W13") == []
+
+
+CLASS = "policy-map P\n class class-default\n  {}\ninterface Gi0\n service-policy output P\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("queue-limit 50", {"aqm": "drop-tail", "limit": "50p"}),
+        ("queue-limit 64000 bytes", {"aqm": "drop-tail", "limit": "64kB"}),
+        ("queue-limit 10 ms", {"aqm": "drop-tail", "limit": "12.5kB"}),
+        ("queue-limit 500 us", {"aqm": "drop-tail", "limit": "625B"}),
+    ],
+)
+def test_units_of_queue_limits(line: str, rule: dict[str, str]) -> None:
+    done = of_text(CLASS.format(line), link_rate=10e6)
+    assert done.link["queue"] == rule
+
+
+@pytest.mark.parametrize(
+    ("line", "profile"),
+    [
+        ("police 8000", {"marker": "token-bucket", "rate": "8kbps", "burst": "1.5kB", "out": "drop"}),
+        ("police cir 200000", {
+            "marker": "token-bucket", "rate": "200kbps", "burst": "6.25kB", "out": "drop"}),
+        ("police cir 1m bc 20000", {
+            "marker": "token-bucket", "rate": "1Mbps", "burst": "20kB", "out": "drop"}),
+        ("police rate 100 mbps burst 200 ms", {
+            "marker": "token-bucket", "rate": "100Mbps", "burst": "2.5MB", "out": "drop"}),
+        ("police cir 100 mbps bc 200 ms conform transmit violate drop", {
+            "marker": "token-bucket", "rate": "100Mbps", "burst": "2.5MB", "out": "drop"}),
+        ("police cir percent 10 bc 10 ms conform-action transmit exceed-action set-dscp-transmit af12", {
+            "marker": "token-bucket", "rate": "1Mbps", "burst": "1.25kB", "out": "mark"}),
+    ],
+)  # fmt: skip
+def test_forms_of_policers(line: str, profile: dict[str, str]) -> None:
+    done = of_text(CLASS.format(line), link_rate=10e6, lenient=True)
+    (meter,) = done.link["meters"]
+    assert meter["profile"] == profile
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("random-detect dscp af11 60 30 10", "W16"),
+        ("random-detect exponential-weighting-constant 20", "W16"),
+        ("random-detect dscp af11 30 200 10", "W03"),
+        ("shape average 100000000 account user-defined 24", "W18"),
+        ("random-detect threshold burst-optimized", "W04"),
+        ("queue-limit discard-class 1 20 packets", "W06"),
+        ("queue-limit dscp af11 some", "W13"),
+        ("bandwidth loads", "W13"),
+        ("random-detect dscp af11 30", "W13"),
+        ("police fast", "W13"),
+    ],
+)
+def test_lines_that_are_reported(line: str, code: str) -> None:
+    done = of_text(CLASS.format(line), link_rate=10e6)
+    assert (code, 3) in done.warnings
+
+
+LIMITS = """\
+class-map match-any A
+ match dscp af11 af12 af13 cs1
+policy-map P
+ class A
+  queue-limit 100 packets
+  queue-limit dscp af13 40 packets
+  queue-limit dscp af12,af13 60 packets
+  random-detect dscp-based
+  random-detect dscp af11 50 80 10
+  random-detect dscp af12 50 80 10
+  random-detect dscp af13 20 30 5
+interface Gi0
+ service-policy output P
+"""
+
+
+def test_limits_of_codepoints() -> None:
+    done = of_text(LIMITS, link_rate=1e7)
+    rule = done.queues["A"]["rule"]
+    # CS1 has no curve of its own: AF11's, the most lenient one. Two lines limit AF13; the first acts.
+    assert rule["profiles"] == [
+        {"match": {"dscp": ["CS1", "AF11"]}, "curve": "50/80/0.1"},
+        {"match": {"dscp": ["AF12"]}, "curve": "50/80/0.1", "limit": "60p"},
+        {"match": {"dscp": ["AF13"]}, "curve": "20/30/0.2", "limit": "40p"},
+    ]
+    assert "green" not in rule
+    assert done.codes("W06") == [4]  # the class has no share
+
+
+def test_limits_alone() -> None:
+    text = "\n".join(line for line in LIMITS.splitlines() if "random-detect" not in line)
+    rule = of_text(text, link_rate=1e7).queues["A"]["rule"]
+    assert rule == {
+        "aqm": "wred", "limit": "100p", "profiles": [
+            {"match": {"dscp": ["AF12"]}, "limit": "60p"}, {"match": {"dscp": ["AF13"]}, "limit": "40p"},
+        ],
+    }  # fmt: skip
+
+
+def test_a_policy_that_is_not_defined_is_reported() -> None:
+    with pytest.raises(PerhopError, match="no queues or policers were found as Cisco IOS"):
+        of_text("interface Gi0\n service-policy output NONE\n", dialect="ios")
+    done = of_text(
+        "policy-map A\n class class-default\n  shape average 5m\n  service-policy NONE\n", link_rate=1e7
+    )
+    assert ("W15", 4) in done.warnings
+
+
+def test_interfaces_are_chosen_by_name() -> None:
+    text = CLASS.format("queue-limit 20") + "interface Gi1\n service-policy output P\n"
+    with pytest.raises(
+        PerhopError, match=r"several interfaces have queues; choose one with --interface: Gi0, Gi1"
+    ):
+        of_text(text, link_rate=1e7)
+    done = of_text(text, link_rate=1e7, interface="gi1")
+    assert done.link["queue"]["limit"] == "20p"
+    assert ("W13", 4) in done.warnings
+
+
+def test_what_has_no_effect_is_said() -> None:
+    text = """\
+policy-map C
+ class class-default
+  queue-limit 30
+policy-map P
+ class class-default
+  bandwidth remaining ratio 10
+  shape average 5m
+  service-policy C
+interface Gi0
+ traffic-shape rate 64000
+ no shutdown
+ service-policy output P
+"""
+    done = of_text(text)
+    assert done.codes("W13") == [6, 10, 11]
+    assert done.link["rate"] == "5Mbps"
+
+
+def test_a_class_map_may_continue_later() -> None:
+    text = "class-map match-any A\n match dscp ef\nclass-map match-any A\n match dscp cs5\n"
+    done = of_text(text + "policy-map P\n class A\n  bandwidth percent 10\n", link_rate=1e7)
+    assert done.queues["A"]["match"] == {"dscp": ["CS5", "EF"]}
+
+
+def test_a_policer_of_the_default_class_spares_classes_without_one() -> None:
+    text = """\
+class-map match-any VOICE
+ match dscp ef
+policy-map P
+ class VOICE
+  bandwidth 1000
+ class class-default
+  police cir 1000000 bc 10000 conform-action transmit exceed-action drop
+"""
+    done = of_text(text, link_rate=1e7)
+    (meter,) = done.link["meters"]
+    assert len(meter["match"]["dscp"]) == 63
+    assert "EF" not in meter["match"]["dscp"]
+    both = of_text(text.replace("  bandwidth 1000\n", "  police cir 500000 bc 9000\n"), link_rate=1e7)
+    assert ["match" in meter for meter in both.link["meters"]] == [True, False]
+
+
+def test_a_policy_map_may_continue_later() -> None:
+    """IOS adds the lines of a second `policy-map P` to the first ones."""
+    first = "policy-map P\n class A\n  bandwidth percent 30\n  queue-limit 70\n"
+    text = "class-map A\n match dscp ef\n" + first + "policy-map P\n class A\n  queue-limit 80\n class B\n"
+    done = of_text(text + "  bandwidth percent 20\n", link_rate=1e7, matches={"B": frozenset({10})})
+    assert (done.queues["A"]["rate"], done.queues["A"]["rule"]["limit"]) == ("3Mbps", "80p")
+    assert done.queues["B"]["rate"] == "2Mbps"
+    # The replaced limit is said to be.
+    assert ("W17", 6) in done.warnings
+
+
+@pytest.mark.parametrize(
+    ("lines", "reported"),
+    [
+        (["bandwidth percent 30", "bandwidth remaining ratio 4"], [("W13", 5)]),
+        (["bandwidth percent 30", "bandwidth percent 40"], [("W17", 4)]),
+        (["bandwidth remaining ratio 3", "bandwidth remaining ratio 4"], [("W17", 4)]),
+        (["queue-limit 100 packets", "queue-limit 200 packets"], [("W17", 4)]),
+        (["shape average 1m", "shape average 2m"], [("W17", 4)]),
+        (["priority percent 10", "priority percent 20"], [("W17", 4)]),
+        (
+            ["bandwidth percent 30", "bandwidth remaining ratio 4", "priority percent 10"],
+            [("W13", 4), ("W13", 5)],
+        ),
+        (["priority 512", "shape average 1m"], [("W13", 5)]),
+    ],
+)
+def test_values_that_another_line_supersedes_are_reported(
+    lines: list[str], reported: list[tuple[str, int]]
+) -> None:
+    policy = ["policy-map P", " class A", *[f"  {line}" for line in lines], " class C", " class D"]
+    text = "\n".join(["class-map A", *policy, "interface Gi0", " service-policy output P\n"])
+    codes = {name: frozenset({value}) for name, value in (("A", 46), ("C", 10), ("D", 12))}
+    done = of_text(text, link_rate=1e7, matches=codes)
+    assert [found for found in done.warnings if found[0] in {"W13", "W17"}] == reported
+
+
+def test_a_strict_class_is_policed_before_those_that_share_the_rest() -> None:
+    text = (
+        "policy-map P\n class A\n  priority {}\n class B\n  bandwidth percent 10\n"
+        "interface Gi0\n service-policy output P\n"
+    )
+    answers = {"A": frozenset({46}), "B": frozenset({10})}
+    done = of_text(text.format("512 20000"), link_rate=1e7, matches=answers)
+    assert done.link["queue"]["scheduler"] == "llq"
+    a = done.queues["A"]
+    assert (a["rate"], a["burst"], a.get("police")) == ("512kbps", "20kB", None)
+    # 10 % of the link, not of what the strict class leaves.
+    assert (done.queues["B"]["rate"], done.codes("W06")) == ("1Mbps", [])
+    always = of_text(text.format("\n  police cir 512000 bc 20000"), link_rate=1e7, matches=answers)
+    a = always.queues["A"]
+    assert (a["rate"], a["burst"], a["police"]) == ("512kbps", "20kB", "always")
+    assert "meters" not in always.link
+    alone = of_text(text.format(""), link_rate=1e7, matches=answers)
+    assert "rate" not in alone.queues["A"]
+
+
+def test_the_speed_of_an_interface_is_its_rate() -> None:
+    done = of_text(CLASS.format("queue-limit 30") + " speed 10000\nline con 0\n speed 9600\n")
+    assert done.link["rate"] == "10Gbps"
+    assert done.codes("W13") == [6 + 1, 6 + 2]
+    both = of_text(CLASS.format("queue-limit 30") + " speed 100\n bandwidth 50000\n")
+    assert both.link["rate"] == "50Mbps"
+    assert both.codes("W13") == [6]
+    assert of_text(CLASS.format("queue-limit 30") + " speed auto\n", link_rate=1e7).codes("W13") == [6]
+
+
+def test_a_curve_of_packets_that_the_class_does_not_take_is_reported() -> None:
+    text = "class-map A\n match dscp af31\n" + CLASS.replace("class-default", "A").format(
+        "random-detect dscp af31 20 40 10\n  random-detect dscp af32 10 40 10"
+    )
+    done = of_text(text, link_rate=1e7)
+    rule = done.queues["A"]["rule"]
+    assert (rule["aqm"], rule["thresholds"]) == ("red", "20/40/0.1")
+    assert done.codes("W14") == [6]
+
+
+def test_defaults_of_codepoints_are_said_to_be_those_of_precedences() -> None:
+    done = of_text(CLASS.format("random-detect dscp-based"), link_rate=10e6)
+    assert any("dscp-based" in text and "may differ" in text for text in done.texts)
+    done = of_text(CLASS.format("random-detect"), link_rate=10e6)
+    assert not any("may differ" in text for text in done.texts)
+
+
+@pytest.mark.parametrize("value", ["af32", "af13", "cs1"])
+def test_a_codepoint_that_a_policer_sets_is_reported(value: str) -> None:
+    line = f"police cir 2m bc 31250 exceed-action set-dscp-transmit {value}"
+    done = of_text(CLASS.format(line), link_rate=10e6)
+    assert 3 in done.codes("W10")
+    assert any(f"exceed sets {value}" in text for text in done.texts)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("tx-ring-limit 3", "perhop has no such queue"),
+        ("hold-queue 100 out", "perhop has no such queue"),
+        ("frobnicate 12", "not understood"),
+        ("ip address 10.0.0.1 255.255.255.0", "not about queues"),
+    ],
+)
+def test_lines_of_an_interface_that_are_not_used(line: str, said: str) -> None:
+    done = of_text(CLASS.format("queue-limit 50") + f" {line}\n", link_rate=10e6)
+    assert done.codes("W13") == [6]
+    assert any(text.startswith(said) and line in text for text in done.texts)
+
+
+def test_a_denominator_of_zero_is_named() -> None:
+    done = of_text(CLASS.format("random-detect precedence 3 20 40 0"), link_rate=10e6)
+    assert 3 in done.codes("W16")
+    assert any("denominator" in text for text in done.texts)
+
+
+def test_a_shaper_in_percent_shows_what_it_is_of() -> None:
+    text = """\
+policy-map C
+ class class-default
+  queue-limit 50
+policy-map P
+ class class-default
+  shape average percent 50
+  service-policy C
+interface Gi0
+ bandwidth 20000
+ service-policy output P
+"""
+    done = of_text(text)
+    assert done.codes("W05") == [6]
+    assert any("10 Mbit/s, of 20 Mbit/s" in text for text in done.texts)

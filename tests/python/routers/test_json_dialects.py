@@ -1,0 +1,159 @@
+"""VyOS and SONiC: golden pairs and single values."""
+
+from __future__ import annotations
+
+import pytest
+from tests.python.routers.importing import buffer, of_file, of_text
+
+
+def test_the_worked_example_of_sonic() -> None:
+    done = of_file("sonic.json", link_rate=1e10, interface="Ethernet0", buffer=buffer(4e6))
+    assert done.dialect == "sonic"
+    queues = done.queues
+    assert list(queues) == ["7", "3", "2", "other"]
+    silver = queues["2"]
+    assert silver["match"] == {"dscp": ["AF11", "AF12"]}
+    assert {key: silver["rule"][key] for key in ("green", "yellow", "weight")} == {
+        "green": "600kB/1.5MB/0.1",
+        "yellow": "300kB/900kB/0.3",
+        "weight": 1.0,
+    }
+    # 12.5 million bytes a second are 100 Mbit/s.
+    assert queues["7"]["rate"] == "100Mbps"
+    assert [queues[name].get("weight") for name in ("3", "2")] == [60, 40]
+    assert queues["3"]["rule"]["green"] == "1048.576kB/2097.152kB/0.05"
+    # `ecn` covers green, which is not enabled: marked, never dropped early.
+    assert queues["3"]["rule"]["ecn"] == "mark-only"
+    assert silver["rule"]["profiles"] == [{"match": {"color": "red"}}]
+    assert {"W02", "W04", "W07", "W09", "W13"} == {code for code, _ in done.warnings} - {"W06", "W12"}
+    assert done.codes("W13") == [34, 35]
+
+
+def test_a_shaper_of_vyos() -> None:
+    done = of_file("vyos-shaper.conf", interface="eth0")
+    assert (done.dialect, done.link["rate"]) == ("vyos", "20Mbps")
+    queues = done.queues
+    assert {name: queue["rate"] for name, queue in queues.items()} == {
+        "10": "2Mbps", "20": "8Mbps", "default": "6Mbps",
+    }  # fmt: skip
+    assert queues["10"]["rule"] == {"aqm": "drop-tail", "limit": "40p"}
+    assert queues["20"]["rule"]["aqm"] == "codel"
+    assert queues["default"]["rule"]["limit"] == "127p"
+    assert done.codes("W01") == [9]
+    assert {12, 1, 15, 16, 17} <= set(done.codes("W13")) | set(done.codes("W15")) | set(done.codes("W17"))
+
+
+def test_random_detect_of_vyos_has_a_curve_for_each_precedence() -> None:
+    done = of_file("vyos-shaper.conf", interface="RD")
+    rule = done.link["queue"]
+    # Precedence 0: min 9, max 18 packets of 1024 bytes; 5: (9 + 5) 36 / 18 = 28 and 36.
+    assert rule["aqm"] == "wred"
+    assert rule["profiles"][4] == {"match": {"precedence": 5}, "curve": "28.672kB/36.864kB/0.02"}
+    # The largest limit, 147.456 kB, is the queue's; others have 4 times 18 packets.
+    assert rule["profiles"][-1] == {"curve": "9.216kB/18.432kB/0.1", "limit": "73.728kB"}
+    assert rule["limit"] == "147.456kB"
+    assert rule["mean-packet"] == "1.024kB"
+    assert done.codes("W07") == []
+    assert 15 in done.codes("W17")
+
+
+def test_openconfig() -> None:
+    done = of_file("openconfig.json", link_rate=1e9, buffer=buffer(1e6), matches={"be": frozenset({0})})
+    assert done.dialect == "openconfig"
+    queues = done.queues
+    assert queues["nc"]["match"] == {"dscp": ["CS6"]}
+    assert queues["af"]["match"] == {"dscp": ["AF11", "AF12"]}
+    # Shares of 30 and 10 behind a strict queue.
+    assert [queue.get("weight") for queue in queues.values()] == [None, 30, 10, None]
+    rule = queues["af"]["rule"]
+    assert (rule["thresholds"], rule["weight"], rule["ecn"]) == ("200kB/600kB/0.1", 2**-4, True)
+    # 20 and 60 % of 1 MB; `drop` is false, and there is no weight.
+    assert queues["be"]["rule"]["thresholds"] == "200kB/600kB/0.5"
+    assert queues["be"]["rule"]["ecn"] == "mark-only"
+    assert {"W02", "W04", "W09"} <= {code for code, _ in done.warnings}
+
+
+def test_braces_of_vyos_end_with_lines() -> None:
+    done = of_file("vyos-braces.conf")
+    assert (done.dialect, done.link["rate"]) == ("vyos", "10Mbps")
+    gold, rest = done.queues.values()
+    assert gold["match"] == {"dscp": ["AF11", "AF12"]}
+    # 20 and 80 % are all of it. A leaf is red: 9 and 18 packets of 1024 bytes.
+    assert (gold["weight"], rest["weight"]) == (200, 800)
+    assert gold["rule"]["aqm"] == "red"
+    assert (gold["rule"]["thresholds"], gold["rule"]["limit"]) == ("9.216kB/18.432kB/0.1", "73.728kB")
+    assert rest["rule"] == {"aqm": "drop-tail", "limit": "100p"}
+    # A class has no bucket of its own, and a ceiling of 100 % is no limit.
+    assert done.codes("W13") == [3, 14, 15, 30, 34]
+
+
+def test_priorities_of_vyos() -> None:
+    done = of_file("vyos-priority.conf", link_rate=1e8)
+    assert done.link["queue"]["scheduler"] == "priority"
+    queues = done.queues
+    assert {name: queue["rule"]["limit"] for name, queue in queues.items()} == {
+        "1": "20p", "2": "60p", "default": "200p",
+    }  # fmt: skip
+    assert queues["2"]["match"] == {"dscp": ["CS6", "CS7"]}
+    assert done.warnings == []
+
+
+def test_a_rate_and_a_limiter_of_vyos() -> None:
+    done = of_file("vyos-rate.conf", interface="eth3")
+    # 50 ms at 4 Mbit/s are 25 kB, and the burst 10 kB of 1024.
+    assert (done.link["rate"], done.link["queue"]["limit"]) == ("4Mbps", "35.24kB")
+    limiter = of_file("vyos-rate.conf", interface="eth3 ingress", link_rate=1e8)
+    first, rest = limiter.link["meters"]
+    assert first["match"] == {"dscp": ["AF31"]}
+    assert first["profile"] == {"marker": "token-bucket", "rate": "2Mbps", "burst": "20.48kB", "out": "drop"}
+    assert (rest["profile"]["rate"], rest["profile"]["burst"]) == ("8Mbps", "15.36kB")
+
+
+def test_round_robin_and_fq_codel_of_vyos() -> None:
+    matches = {"20": frozenset({8})}
+    done = of_file("vyos-robin.conf", interface="eth4", link_rate=1e8, matches=matches)
+    assert done.link["queue"]["scheduler"] == "drr"
+    assert [queue["weight"] for queue in done.queues.values()] == [3000, 1500, 1500]
+    assert done.queues["20"]["match"] == {"dscp": ["CS1"]}
+    other = of_file("vyos-robin.conf", interface="FQ", link_rate=1e8)
+    assert other.link["queue"] == {
+        "scheduler": "fq-codel", "limit": "2000p", "target": "5ms", "interval": "100ms", "flows": 512,
+        "law": "linux",
+    }  # fmt: skip
+    assert (other.codes("W15"), len(other.codes("W13"))) == ([10], 9)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "said"),
+    [
+        ("class 20 burst '15kb'", "has no effect here"),
+        ("class 20 latency '5ms'", "has no effect here"),
+        ("wibble '1'", "not understood"),
+        ("class 20 wibble '1'", "not understood"),
+        ("class 20 flows '0'", "not understood"),
+        ("default ceiling '100%'", "no limit beside"),
+    ],
+)
+def test_each_leaf_of_vyos_is_used_or_reported(leaf: str, said: str) -> None:
+    text = f"""\
+set qos policy shaper WAN bandwidth '10mbit'
+set qos policy shaper WAN class 20 bandwidth '3mbit'
+set qos policy shaper WAN class 20 match Z ip dscp 'AF21'
+set qos policy shaper WAN default bandwidth '10%'
+set qos policy shaper WAN {leaf}
+set qos interface eth0 egress 'WAN'
+"""
+    done = of_text(text)
+    assert done.codes("W13") == [5]
+    assert any(said in line for line in done.texts)
+
+
+def test_leaves_of_a_limiter_of_vyos_are_reported() -> None:
+    text = """\
+set qos policy limiter IN class 5 bandwidth '2mbit'
+set qos policy limiter IN class 5 match Z ip dscp 'AF21'
+set qos policy limiter IN class 5 wibble '1'
+set qos policy limiter IN wobble '1'
+set qos interface eth0 ingress 'IN'
+"""
+    assert of_text(text, link_rate=1e8).codes("W13") == [3, 4]

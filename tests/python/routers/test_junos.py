@@ -1,0 +1,255 @@
+"""Junos class-of-service: golden pairs, realistic configurations in all forms, single statements."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.python.routers.importing import buffer, of_file, of_text
+
+from perhop.routers import Source, importing
+
+RAMP = """\
+class-of-service {{
+  drop-profiles {{ R {{ {profile} }} }}
+  schedulers {{ s {{ buffer-size 1m; drop-profile-map loss-priority any protocol any drop-profile R; }} }}
+  scheduler-maps {{ m {{ forwarding-class best-effort scheduler s; }} }}
+  interfaces {{ xe-0/0/0 {{ scheduler-map m; }} }}
+}}
+"""
+
+
+def test_the_worked_example() -> None:
+    profile = "interpolate { fill-level [ 20 60 61 ]; drop-probability [ 0 10 100 ]; }"
+    done = of_text(RAMP.format(profile=profile), link_rate=1e8)
+    assert done.link["queue"] == {
+        "aqm": "red", "thresholds": "200kB/600kB/0.1", "limit": "1MB", "weight": 1.0, "wait": False,
+        "scale-by-size": False, "mean-packet": "1kB",
+    }  # fmt: skip
+    assert sorted({code for code, _ in done.warnings}) == ["W02", "W05", "W09", "W12"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "curve"),
+    [
+        (
+            "fill-level 50 drop-probability 10; fill-level 80 drop-probability 40;",
+            "segmented 500kB/0.1, 800kB/0.4",
+        ),
+        (
+            "interpolate { fill-level [ 40 80 ]; drop-probability [ 8 30 ]; }",
+            "interpolate 0B/0, 400kB/0.08, 800kB/0.3, 1MB/1",
+        ),
+        (
+            "interpolate { fill-level [ 10 30 70 ]; drop-probability [ 0 0 20 ]; }",
+            "interpolate 300kB/0, 700kB/0.2, 1MB/1",
+        ),
+    ],
+)
+def test_curves_of_several_segments_and_steps(profile: str, curve: str) -> None:
+    done = of_text(RAMP.format(profile=profile), link_rate=1e8)
+    rule = done.link["queue"]
+    assert (rule["aqm"], rule["profiles"]) == ("wred", [{"curve": curve}])
+    assert done.codes("W06") == []
+
+
+def test_a_probability_that_falls_stays() -> None:
+    profile = "fill-level 50 drop-probability 40; fill-level 80 drop-probability 10;"
+    done = of_text(RAMP.format(profile=profile), link_rate=1e8)
+    assert done.link["queue"]["profiles"] == [{"curve": "segmented 500kB/0.4, 800kB/0.4"}]
+    assert done.codes("W06") == [2]
+
+
+def test_an_edge_router_with_braces() -> None:
+    done = of_file("junos-edge.conf", link_rate=1e8, buffer=buffer(1e6))
+    assured = done.queues["assured"]
+    assert assured["match"] == {"dscp": ["AF11", "AF13"]}
+    assert assured["rate"] == "30Mbps"
+    # 20 ms at the 30 % that the class is sure of.
+    assert assured["rule"]["limit"] == "75kB"
+    assert assured["rule"]["red"] == "22.5kB/52.5kB/0.2"
+    assert assured["rule"]["green"] == "segmented 37.5kB/0.1, 60kB/0.4"
+    assert done.queues["ef"]["rate"] == "2Mbps"
+    assert done.queues["best-effort"]["rule"]["limit"] == "400kB"
+    assert [(f["name"], f["dscp"], f["color"]) for f in done.flows[:2]] == [
+        ("assured", "AF11", "green"),
+        ("assured-red", "AF13", "red"),
+    ]
+    assert done.codes("W13") == [21]
+
+
+def test_set_lines_with_filters_and_policers() -> None:
+    done = of_file("junos-set.conf", buffer=buffer(1e6), interface="ge-0/0/1")
+    assert done.link["rate"] == "50Mbps"
+    queues = done.queues
+    # 60, 90 and 91 % of 400 kB, 40 % of the buffer.
+    assert queues["assured"]["rule"]["green"] == "240kB/360kB/0.05"
+    assert queues["assured"]["rule"]["yellow"] == "80kB/240kB/0.1"
+    # Voice is strict; 45 and 35 % of 50 Mbit/s.
+    assert done.link["queue"]["scheduler"] == "llq"
+    assert [queue.get("rate") for queue in queues.values()] == [None, "22.5Mbps", "17.5Mbps"]
+    assert done.codes("W06") == []
+    assert queues["best-effort"]["rule"]["limit"] == "600kB"
+    assert queues["voice"]["rule"]["limit"] == "25kB"
+    voice, assured = done.link["meters"]
+    assert voice["match"] == {"dscp": ["EF"]}
+    assert voice["profile"] == {"marker": "token-bucket", "rate": "5Mbps", "burst": "625kB", "out": "drop"}
+    assert assured["match"] == {"dscp": ["AF31", "AF32", "AF33"]}
+    assert assured["profile"] == {
+        "marker": "trtcm", "rate": "10Mbps", "burst": "100kB", "peak-rate": "20Mbps", "peak-burst": "200kB",
+        "out": "drop-red",
+    }  # fmt: skip
+    assert {1, 20, 51}.issubset(done.codes("W13"))
+
+
+def test_json_says_the_same_as_braces() -> None:
+    done = of_file("junos.json", link_rate=1e8, buffer=buffer(1e6))
+    assert done.dialect == "junos"
+    gold = done.queues["gold"]
+    assert gold["rate"] == "60Mbps"
+    assert gold["rule"]["red"] == "180kB/420kB/0.2"
+    assert "green" not in gold["rule"]
+    assert done.queues["best-effort"]["rule"]["limit"] == "400kB"
+    assert done.codes("W13") == []
+
+
+def test_inactive_parts_and_groups_are_reported() -> None:
+    done = of_file(
+        "junos-groups.conf", link_rate=1e9, buffer=buffer(1e6), matches={"network-control": frozenset({48})}
+    )
+    assert done.link["queue"]["scheduler"] == "priority"
+    assert done.queues["network-control"]["cap"] == "100Mbps"
+    assert done.codes("W13") == [2, 4, 6, 9, 16]
+    assert done.codes("W07") == [11]
+
+
+def test_a_policer_at_a_unit() -> None:
+    done = of_file("junos-policer.conf")
+    assert done.link["rate"] == "10Mbps"
+    # 100 ms at 10 Mbit/s are 125 kB; 5 % from 70 % on, all from 95 % on.
+    assert done.link["queue"]["limit"] == "125kB"
+    assert done.link["queue"]["profiles"] == [{"curve": "segmented 87.5kB/0.05, 118.75kB/1"}]
+    assert done.link["meters"][0]["profile"]["rate"] == "32kbps"
+    assert (done.codes("W16"), done.codes("W15")) == ([8], [9])
+
+
+def test_all_forms_give_the_same_statements() -> None:
+    tree = {"class-of-service": {"drop-profiles": [{"name": "R", "fill-level": [{"name": "10"}]}]}}
+    texts = [
+        "class-of-service { drop-profiles { R { fill-level 10; } } }",
+        "set class-of-service drop-profiles R fill-level 10",
+        json.dumps({"configuration": tree}),
+    ]
+    words = []
+    for text in texts:
+        source = Source([("x", text.encode())])
+        reading = importing.read(source, importing.DIALECTS["junos"])
+        words.append(reading.account)
+    assert len(words) == 3
+    assert not any(account.findings for account in words)
+
+
+SCHEDULED = """\
+set class-of-service interfaces xe-0/0/0 scheduler-map SM
+set class-of-service scheduler-maps SM forwarding-class ef scheduler E
+set class-of-service scheduler-maps SM forwarding-class be scheduler B
+set class-of-service forwarding-classes queue 1 ef
+set class-of-service forwarding-classes queue 0 be
+set class-of-service schedulers E buffer-size 10k
+set class-of-service schedulers B buffer-size 90k
+set class-of-service classifiers dscp CL forwarding-class ef loss-priority low code-points ef
+set class-of-service interfaces xe-0/0/0 unit 0 classifiers dscp CL
+"""
+
+
+def test_a_classifier_that_is_bound_to_no_interface_is_reported() -> None:
+    assert of_text(SCHEDULED, link_rate=1e8).codes("W15") == []
+    unbound = "".join(SCHEDULED.splitlines(keepends=True)[:-1])
+    assert of_text(unbound, link_rate=1e8).codes("W15") == [8]
+
+
+@pytest.mark.parametrize(
+    "speed",
+    ["set interfaces xe-0/0/0 speed 1g\n", "set interfaces xe-0/0/0 gigether-options speed 1g\n"],
+)
+def test_the_speed_of_an_interface_is_its_rate(speed: str) -> None:
+    done = of_text(SCHEDULED + speed)
+    assert done.link["rate"] == "1Gbps"
+    assert done.codes("W13") == []
+
+
+def test_a_shaper_with_a_burst() -> None:
+    shaper = "set class-of-service interfaces xe-0/0/0 shaping-rate 100m burst-size 10k\n"
+    done = of_text(SCHEDULED + shaper, link_rate=1e9)
+    queue = done.link["queue"]
+    assert (queue["scheduler"], queue["rate"], queue["burst"]) == ("shaper", "100Mbps", "10kB")
+
+
+@pytest.mark.parametrize(
+    ("lines", "finding"),
+    [
+        (["E transmit-rate 10m exact", "E transmit-rate rate-limit"], ("W10", 11)),
+        (["E transmit-rate 1m exact", "E shaping-rate 2m"], ("W13", 10)),
+        (["E priority strict-high", "E transmit-rate 1m", "E shaping-rate 2m"], ("W13", 11)),
+        (["E shaping-rate 2m burst-size 3k"], ("W10", 10)),
+        (["B drop-profile-map loss-priority any protocol tcp drop-profile D"], ("W07", 10)),
+        (["B drop-profile-map loss-priority any protocol non-tcp drop-profile D"], ("W07", 10)),
+    ],
+)
+def test_values_without_effect_are_reported(lines: list[str], finding: tuple[str, int]) -> None:
+    text = SCHEDULED + "".join(f"set class-of-service schedulers {line}\n" for line in lines)
+    profile = (
+        "set class-of-service drop-profiles D interpolate fill-level [ 30 70 ] drop-probability [ 0 80 ]\n"
+    )
+    done = of_text(text + profile, link_rate=1e8)
+    assert finding in done.warnings
+
+
+def test_the_order_of_protocols_does_not_matter() -> None:
+    maps = [
+        f"set class-of-service schedulers B drop-profile-map loss-priority any protocol {protocol} "
+        f"drop-profile {name}\n"
+        for protocol, name in (("tcp", "T"), ("non-tcp", "N"))
+    ]
+    profiles = "".join(
+        f"set class-of-service drop-profiles {name} interpolate fill-level [ {low} 70 ] "
+        "drop-probability [ 0 80 ]\n"
+        for name, low in (("T", 30), ("N", 60))
+    )
+    there = of_text(SCHEDULED + "".join(maps) + profiles, link_rate=1e8)
+    back = of_text(SCHEDULED + "".join(maps[::-1]) + profiles, link_rate=1e8)
+    assert there.queues == back.queues
+    assert (there.codes("W07"), back.codes("W07")) == ([11], [10])
+
+
+MAPPED = """\
+set class-of-service schedulers s buffer-size 1m
+set class-of-service scheduler-maps m forwarding-class best-effort scheduler s
+set class-of-service interfaces xe-0/0/0 scheduler-map m
+"""
+
+
+def test_a_shaper_of_the_unit_is_the_shaper_of_the_port() -> None:
+    done = of_text(MAPPED + "set class-of-service interfaces xe-0/0/0 unit 0 shaping-rate 10m\n")
+    assert done.link["rate"] == "10Mbps"
+    assert done.codes("W06") == []
+
+
+def test_shapers_beside_another_are_reported() -> None:
+    units = "".join(f"set class-of-service interfaces xe-0/0/0 unit {n} shaping-rate 1{n}m\n" for n in (0, 1))
+    assert of_text(MAPPED + units, link_rate=1e8).codes("W06") == [4, 5]
+    both = "set class-of-service interfaces xe-0/0/0 shaping-rate 20m\n" + units.splitlines()[0] + "\n"
+    done = of_text(MAPPED + both)
+    assert (done.link["rate"], done.codes("W06")) == ("20Mbps", [5])
+
+
+def test_a_class_with_a_priority_in_the_fabric_is_read() -> None:
+    text = MAPPED + "set class-of-service forwarding-classes class best-effort queue-num 5 priority high\n"
+    done = of_text(text, link_rate=1e8)
+    assert done.codes("W13") == [4]
+    assert any("fabric" in text for text in done.texts)
+
+
+def test_the_rate_that_remains_names_its_line() -> None:
+    done = of_text(MAPPED + "set class-of-service schedulers s transmit-rate remainder\n", link_rate=1e8)
+    assert 4 in done.codes("W05")
